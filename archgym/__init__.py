@@ -1,0 +1,35 @@
+"""archgym: design-space exploration for computer architecture.
+
+>>> import archgym
+>>> env = archgym.make("Conformance-v0")
+>>> env.evaluate(env.baseline).status
+'ok'
+"""
+
+from archgym.environment import Environment
+from archgym.errors import ArchgymError, BudgetExhausted
+from archgym.metrics import Metric
+from archgym.objective import Objective
+from archgym.outcome import Outcome, Outcomes
+from archgym.registry import make, make_agent, register, register_agent
+from archgym.registry import register_with_gymnasium as _register_with_gymnasium
+from archgym.trial import TrialInfo
+
+__all__ = [
+    "ArchgymError",
+    "BudgetExhausted",
+    "Environment",
+    "Metric",
+    "Objective",
+    "Outcome",
+    "Outcomes",
+    "TrialInfo",
+    "make",
+    "make_agent",
+    "register",
+    "register_agent",
+]
+
+__version__ = "0.1.0"
+
+_register_with_gymnasium()

@@ -1,0 +1,212 @@
+"""The interface of every search agent."""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pydantic
+
+from archgym.best import Best
+from archgym.environment import Environment
+from archgym.errors import BudgetExhausted, InvalidValueError, UnknownNameError
+from archgym.outcome import Outcome, Outcomes
+from archgym.space import Designs, DesignSpace
+from archgym.trial import TrialInfo
+
+__all__ = ["Agent", "Hyperparameters", "Sampler", "SearchResult"]
+
+
+class Hyperparameters(pydantic.BaseModel):
+    """Base of an agent's hyperparameters: typed fields with a default, bounds and a description."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search came to.
+
+    Attributes:
+        best: the best outcome, ``None`` if nothing could be simulated.
+        best_at: number of simulations after which it was found.
+        front: the non-dominated feasible outcomes (with one goal, the best one).
+        simulations: distinct legal designs simulated.
+        proposals: designs proposed.
+        duplicates: proposals that were known already.
+        illegal: proposals that broke a rule or were not covered by the simulator.
+    """
+
+    best: Outcome | None
+    best_at: int
+    front: list[Outcome]
+    simulations: int
+    proposals: int
+    duplicates: int
+    illegal: int
+
+
+class Agent(ABC):
+    """A search algorithm over designs.
+
+    A subclass sets :attr:`name` and :attr:`Hyperparameters` and writes :meth:`run`; most derive
+    from :class:`Sampler` and write ``ask`` and ``tell`` instead.
+
+    Args:
+        space: the design space to search.
+        directions: direction of each goal; values of goals are always minimised, so this says
+            how many there are.
+        seed: seed of everything random; the same seed gives the same search.
+        **hyperparameters: fields of :attr:`Hyperparameters`.
+
+    Attributes:
+        hyperparameters: the validated hyperparameters.
+
+    Raises:
+        UnknownNameError: for a hyperparameter that does not exist.
+        InvalidValueError: for one that is out of range.
+        AgentUnsuitableError: if the agent cannot work on this space or these goals.
+    """
+
+    name: ClassVar[str]
+    Hyperparameters: ClassVar[type[Hyperparameters]] = Hyperparameters
+
+    def __init__(
+        self,
+        space: DesignSpace,
+        directions: Sequence[str] = ("minimize",),
+        seed: int = 0,
+        **hyperparameters: Any,
+    ) -> None:
+        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+            raise InvalidValueError(f"seed must be an integer of at least 0, not {seed!r}")
+        self.space = space
+        self.directions = tuple(directions)
+        self.seed = seed
+        self.hyperparameters = self.check_hyperparameters(hyperparameters)
+
+    @classmethod
+    def check_hyperparameters(cls, values: Mapping[str, Any]) -> Any:
+        """Validated hyperparameters.
+
+        Raises:
+            UnknownNameError: for a name that does not exist.
+            InvalidValueError: for a value that is out of range.
+        """
+        fields = cls.Hyperparameters.model_fields
+        for name in values:
+            if name not in fields:
+                raise UnknownNameError(f"hyperparameter of agent {cls.name!r}", name, fields)
+        try:
+            return cls.Hyperparameters(**values)
+        except pydantic.ValidationError as error:
+            problem = error.errors()[0]
+            where = ".".join(str(part) for part in problem["loc"]) or "hyperparameters"
+            raise InvalidValueError(
+                f"agent {cls.name!r}: hyperparameter {where} cannot be {problem['input']!r}: {problem['msg']}"
+            ) from None
+
+    def search(
+        self,
+        env: Environment,
+        budget: int,
+        *,
+        initial: Designs | Iterable[Mapping[str, Any]] = (),
+        trial_id: str = "",
+        resume: bool = False,
+    ) -> SearchResult:
+        """Searches until the budget is spent, the space is exhausted or proposals run away.
+
+        Args:
+            env: the environment; recorded if it has ``record`` set.
+            budget: distinct legal designs to simulate.
+            initial: known designs to evaluate, and be told of, first.
+            trial_id: name of the trial in the dataset.
+            resume: go on with the trial of that id in the dataset.
+        """
+        env.start_trial(
+            TrialInfo(
+                trial_id=trial_id,
+                agent=self.name,
+                hyperparameters=self.hyperparameters.model_dump(mode="json"),
+                seed=self.seed,
+                budget=budget,
+                resume=resume,
+            )
+        )
+        best = Best()
+        listener = env.on_evaluated
+
+        def watch(outcomes: Outcomes) -> None:
+            best.update(outcomes)
+            if listener is not None:
+                listener(outcomes)
+
+        env.on_evaluated = watch
+        if not isinstance(initial, Designs):
+            initial = env.design_space.designs(initial)
+        state = "failed"
+        try:
+            with contextlib.suppress(BudgetExhausted):
+                self.run(env, initial)
+            state = "finished"
+        finally:
+            env.on_evaluated = listener
+            env.end_trial(state)
+        counts = env.evaluator
+        return SearchResult(
+            best=best.outcome,
+            best_at=best.at,
+            front=best.front,
+            simulations=counts.simulations,
+            proposals=counts.proposals,
+            duplicates=counts.duplicates,
+            illegal=counts.illegal,
+        )
+
+    @abstractmethod
+    def run(self, env: Environment, initial: Designs) -> None:
+        """Drives the environment until it raises ``BudgetExhausted``, or the agent is done.
+
+        Args:
+            env: the environment, with a trial begun.
+            initial: designs to evaluate first; may be empty.
+        """
+
+
+class Sampler(Agent):
+    """An agent that proposes designs and is told of their outcomes.
+
+    A subclass writes :meth:`ask` and :meth:`tell`, and :attr:`batch_size` if it wants more than
+    one design at a time.
+    """
+
+    @property
+    def batch_size(self) -> int:
+        """How many designs :meth:`search` asks for at once."""
+        return 1
+
+    @abstractmethod
+    def ask(self, n: int) -> Designs:
+        """Up to ``n`` designs to evaluate next; none when the agent has nothing left to propose."""
+
+    @abstractmethod
+    def tell(self, designs: Designs, outcomes: Outcomes) -> None:
+        """Takes in outcomes: of designs it asked for, in that order and perhaps fewer at the end
+        of the budget, or of any others (a warm start)."""
+
+    def run(self, env: Environment, initial: Designs) -> None:
+        """Asks, evaluates and tells until the search is over."""
+        designs = initial
+        while True:
+            if len(designs):
+                outcomes = env.evaluate_batch(designs)
+                self.tell(outcomes.designs, outcomes)
+                if len(outcomes) < len(designs):
+                    return
+            designs = self.ask(self.batch_size)
+            if not len(designs):
+                return

@@ -1,0 +1,266 @@
+"""Reading a dataset of trajectories, and turning journals into Parquet.
+
+A dataset is a folder::
+
+    dataset.json            design space, metrics with units, simulator (what all rows share)
+    evaluations/*.parquet   one row an evaluation
+    trials/*.parquet        one row a trial
+    journal/*.jsonl         rows that are not in Parquet yet
+
+Reading sees everything, also while other processes write.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from archgym.data.journal import close_journals, is_locked, read_journal
+from archgym.data.recorder import LoggedTrial
+from archgym.data.schema import (
+    TRIAL_FIELDS,
+    Sidecar,
+    evaluation_schema,
+    rows_to_table,
+)
+from archgym.errors import DatasetError
+from archgym.outcome import STATUSES
+
+__all__ = ["TIMING_COLUMNS", "Dataset", "equal_trajectories"]
+
+TIMING_COLUMNS = ("simulation_s", "agent_s", "timestamp", "cached")
+"""Columns in which equal trajectories may differ."""
+ROWS_A_BLOCK = 20_000
+_JOURNALS_KEY = b"archgym.journals"
+
+
+class Dataset:
+    """A dataset of trajectories on disk.
+
+    Args:
+        directory: its folder.
+
+    Attributes:
+        sidecar: what all trajectories share.
+
+    Raises:
+        DatasetError: if the folder holds no dataset, or a damaged one.
+    """
+
+    def __init__(self, directory: str | Path) -> None:
+        self.directory = Path(directory)
+        self.sidecar = Sidecar.load(self.directory)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the table of evaluations."""
+        return evaluation_schema(self.sidecar.space, self.sidecar.metrics)
+
+    def trials(self) -> pa.Table:
+        """One row a trial, ordered by id; ``state`` is ``running`` where nothing says it ended."""
+        found: dict[str, dict[str, Any]] = {}
+        for path in sorted((self.directory / "trials").glob("*.parquet")):
+            for row in pq.read_table(path).to_pylist():
+                _merge_trial(found, row)
+        for path in self._open_journals():
+            for row in _trials_of(path):
+                _merge_trial(found, row)
+        rows = [found[key] for key in sorted(found)]
+        return pa.Table.from_pylist(rows, schema=pa.schema(list(TRIAL_FIELDS.items())))
+
+    def evaluations(
+        self, columns: Sequence[str] | None = None, trial_id: str | None = None
+    ) -> pa.Table:
+        """One row an evaluation, ordered by trial and step.
+
+        Args:
+            columns: the ones to read; all by default.
+            trial_id: only of this trial.
+        """
+        names = list(columns) if columns is not None else self.schema.names
+        for name in names:
+            if name not in self.schema.names:
+                raise DatasetError(f"no column {name!r}; there are {', '.join(self.schema.names)}")
+        needed = list(dict.fromkeys([*names, "trial_id", "step"]))
+        tables = [self.schema.empty_table().select(needed)]
+        where = None if trial_id is None else pc.field("trial_id") == trial_id
+        for path in sorted((self.directory / "evaluations").glob("*.parquet")):
+            # A single file, so that nothing is taken from the names of the folders above it.
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(ROWS_A_BLOCK, columns=needed):
+                    part = pa.Table.from_batches([batch]).select(needed)
+                    tables.append(part.filter(where) if where is not None else part)
+        for path in self._open_journals():
+            for block in self._blocks(path):
+                part = block.select(needed)
+                tables.append(part.filter(where) if where is not None else part)
+        schema = self.schema
+        target = pa.schema([schema.field(name) for name in needed])
+        table = pa.concat_tables([t.cast(target) for t in tables]).unify_dictionaries()
+        order = pa.table({"t": table["trial_id"].cast(pa.string()), "s": table["step"]})
+        table = table.take(pc.sort_indices(order, [("t", "ascending"), ("s", "ascending")]))
+        return table.select(names)
+
+    def logged_trial(self, trial_id: str) -> LoggedTrial:
+        """The evaluations of one trial, for resuming it."""
+        table = self.evaluations(trial_id=trial_id)
+        steps = table["step"].to_numpy()
+        if not np.array_equal(steps, np.arange(len(steps))):
+            raise DatasetError(
+                f"{self.directory}: the steps of trial {trial_id!r} are not 0, 1, 2, ...: "
+                "two processes wrote the same trial, or a file is missing"
+            )
+        space = self.sidecar.space
+        rows = table.select([f"param.{name}" for name in space.names]).to_pylist()
+        designs = space.designs(
+            {name: value for name, value in zip(space.names, row.values(), strict=True) if value is not None}
+            for row in rows
+        )
+        metrics = [table[f"metric.{m.name}"].to_numpy() for m in self.sidecar.metrics]
+        status = [STATUSES.index(text) for text in table["status"].to_pylist()]
+        return LoggedTrial(
+            designs.codes,
+            np.column_stack(metrics).astype(np.float64).reshape(len(rows), len(metrics)),
+            np.array(status, dtype=np.int8),
+            table["reason"].to_pylist(),
+        )
+
+    def info(self) -> dict[str, Any]:
+        """Counts and contents, as plain values."""
+        table = self.evaluations(["trial_id", "status", "cached", "feasible"])
+        trials = self.trials()
+        statuses = {v["values"]: v["counts"] for v in table["status"].cast(pa.string()).value_counts().to_pylist()}
+        return {
+            "directory": str(self.directory),
+            "environments": sorted(set(trials["environment"].to_pylist())),
+            "simulator": self.sidecar.simulator,
+            "workloads": sorted(set(trials["workload"].to_pylist())),
+            "agents": sorted(set(trials["agent"].to_pylist())),
+            "trials": trials.num_rows,
+            "evaluations": table.num_rows,
+            "simulated": int(pc.sum(pc.invert(table["cached"])).as_py() or 0) - statuses.get("illegal", 0),
+            "feasible": int(pc.sum(table["feasible"]).as_py() or 0),
+            "status": dict(sorted(statuses.items())),
+            "parameters": [f"{p.name} [{p.unit}]" if p.unit else p.name for p in self.sidecar.space.parameters],
+            "metrics": [f"{m.name} [{m.unit}]" if m.unit else m.name for m in self.sidecar.metrics],
+            "bytes": sum(p.stat().st_size for p in self.directory.rglob("*") if p.is_file()),
+        }
+
+    def seal(self) -> None:
+        """Turns the journals of ended processes into Parquet, by write and rename."""
+        close_journals(self.directory)
+        ready = [path for path in self._open_journals() if not is_locked(path)]
+        if ready:
+            self._write_parts(ready)
+            trials = self.trials()
+            hashes = dict(
+                zip(trials["workload"].to_pylist(), trials["workload_sha256"].to_pylist(), strict=True)
+            )
+            sidecar = Sidecar(
+                self.sidecar.space, self.sidecar.metrics, self.sidecar.simulator, hashes
+            )
+            sidecar.save(self.directory, replace=True)
+            self.sidecar = sidecar
+        for path in self._sealed_journals():
+            with contextlib.suppress(FileNotFoundError):
+                path.unlink()
+
+    # -- inner workings --------------------------------------------------------------------------
+
+    def _open_journals(self) -> list[Path]:
+        sealed = set(self._sealed_journals())
+        paths = sorted((self.directory / "journal").glob("*.jsonl"))
+        return [path for path in paths if path not in sealed]
+
+    def _sealed_journals(self) -> list[Path]:
+        """Journals whose rows are in Parquet, whether or not the file is gone yet."""
+        names: list[str] = []
+        for path in sorted((self.directory / "evaluations").glob("*.parquet")):
+            meta = pq.read_schema(path).metadata or {}
+            names += json.loads(meta.get(_JOURNALS_KEY, b"[]"))
+        return [self.directory / "journal" / name for name in names]
+
+    def _blocks(self, path: Path) -> Iterator[pa.Table]:
+        """The rows of a journal, a block at a time."""
+        ids: dict[int, str] = {}
+        rows: list[list[Any]] = []
+        for line in read_journal(path):
+            if isinstance(line, list):
+                rows.append(line)
+                if len(rows) >= ROWS_A_BLOCK:
+                    yield rows_to_table(self.sidecar.space, self.sidecar.metrics, rows, ids)
+                    rows = []
+            elif "trial" in line:
+                ids[line["n"]] = line["trial"]["trial_id"]
+        if rows:
+            yield rows_to_table(self.sidecar.space, self.sidecar.metrics, rows, ids)
+
+    def _write_parts(self, journals: list[Path]) -> None:
+        names = [path.name for path in journals]
+        part = hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
+        trials = [row for path in journals for row in _trials_of(path)]
+        merged: dict[str, dict[str, Any]] = {}
+        for row in trials:
+            _merge_trial(merged, row)
+        table = pa.Table.from_pylist(
+            list(merged.values()), schema=pa.schema(list(TRIAL_FIELDS.items()))
+        )
+        _write_parquet(self.directory / "trials" / f"{names[0][:16]}-{part}.parquet", table.schema, [table])
+        schema = self.schema.with_metadata({_JOURNALS_KEY: json.dumps(names).encode()})
+        blocks = (block for path in journals for block in self._blocks(path))
+        _write_parquet(self.directory / "evaluations" / f"{names[0][:16]}-{part}.parquet", schema, blocks)
+
+
+def equal_trajectories(left: pa.Table, right: pa.Table) -> bool:
+    """Whether two tables of evaluations are equal in all but :data:`TIMING_COLUMNS`."""
+    if left.schema.names != right.schema.names or left.num_rows != right.num_rows:
+        return False
+    names = [name for name in left.schema.names if name not in TIMING_COLUMNS]
+    return all(left[name].to_pylist() == right[name].to_pylist() for name in names)
+
+
+def _trials_of(path: Path) -> list[dict[str, Any]]:
+    rows: dict[int, dict[str, Any]] = {}
+    for line in read_journal(path):
+        if isinstance(line, dict) and "trial" in line:
+            started = int(line["trial"]["started"] * 1e6)
+            rows[line["n"]] = {**line["trial"], "started": started, "state": "running", "ended": None}
+        elif isinstance(line, dict) and "end" in line:
+            rows[line["end"]].update(state=line["state"], ended=int(line["timestamp"] * 1e6))
+    return list(rows.values())
+
+
+def _merge_trial(found: dict[str, dict[str, Any]], row: dict[str, Any]) -> None:
+    """A trial that was resumed has several entries: the last one counts, the first began it."""
+    known = found.get(row["trial_id"])
+    if known is not None:
+        if known["state"] == "finished":
+            return
+        row = {**row, "started": known["started"]}
+    found[row["trial_id"]] = row
+
+
+def _write_parquet(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
+    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+            for table in tables:
+                writer.write_table(table.cast(schema))
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise DatasetError(f"cannot write {path}: {error.strerror}") from error

@@ -1,0 +1,195 @@
+"""The append-only journal: where a row goes before the agent is told.
+
+A process appends lines of JSON to a file of its own in ``DATASET/journal/`` and holds a lock on
+it. A line is handed to the operating system in one write, so a killed process loses nothing that
+was told, and a background thread syncs to disk every second, so a power cut loses at most that.
+
+===============================================  ================================================
+line                                             meaning
+===============================================  ================================================
+``{"trial": {...}, "n": 0}``                     rows numbered 0 belong to this trial
+``[0, step, parent, codes, metrics, ...]``       one evaluation, see :data:`ROW_FIELDS`
+``{"end": 0, "state": "finished", ...}``         the trial is over
+===============================================  ================================================
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import itertools
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from archgym.errors import DatasetError
+
+__all__ = ["ROW_FIELDS", "Journal", "close_journals", "journal_of", "read_journal"]
+
+ROW_FIELDS = (
+    "n",
+    "step",
+    "parent_step",
+    "codes",
+    "metrics",
+    "reward",
+    "status",
+    "reason",
+    "feasible",
+    "cached",
+    "fidelity",
+    "simulation_s",
+    "agent_s",
+    "timestamp",
+)
+SYNC_S = 1.0
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+_counter = itertools.count()
+
+
+class Journal:
+    """One process's journal in one dataset.
+
+    Args:
+        directory: the dataset's folder.
+
+    Raises:
+        DatasetError: if it cannot be created.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        folder = directory / "journal"
+        stamp = f"{time.time_ns():016x}-{os.getpid()}-{next(_counter)}-{socket.gethostname()}"
+        self.path = folder / f"{stamp}.jsonl"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
+            self._file = os.open(self.path, flags, 0o644)
+        except OSError as error:
+            raise DatasetError(f"cannot write to {folder}: {error.strerror}") from error
+        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._size = 0
+        self._dirty = False
+        self._closed = threading.Event()
+        self._lock = threading.Lock()
+        self._trials = itertools.count()
+        self._open_trials: set[int] = set()
+        threading.Thread(target=self._sync_regularly, name="archgym-journal", daemon=True).start()
+
+    def begin(self, trial: dict[str, Any]) -> int:
+        """Announces a trial; the number that its rows carry."""
+        n = next(self._trials)
+        self._open_trials.add(n)
+        self._append(_encode({"trial": trial, "n": n}) + "\n")
+        return n
+
+    def append(self, rows: list[list[Any]]) -> None:
+        """Hands rows, in the order of :data:`ROW_FIELDS`, to the operating system.
+
+        Raises:
+            DatasetError: if they cannot be written; then none of them is in the journal.
+        """
+        self._append("".join([_encode(row) + "\n" for row in rows]))
+
+    def end(self, n: int, state: str) -> None:
+        """Says that a trial is over; with the last open one the journal closes."""
+        self._append(_encode({"end": n, "state": state, "timestamp": time.time()}) + "\n")
+        self._open_trials.discard(n)
+
+    @property
+    def idle(self) -> bool:
+        """Whether every trial in it is over."""
+        return not self._open_trials
+
+    @property
+    def closed(self) -> bool:
+        """Whether it takes no more lines."""
+        return self._closed.is_set()
+
+    def close(self) -> None:
+        """Syncs, closes and unlocks the file."""
+        with self._lock:
+            if not self._closed.is_set():
+                self._closed.set()
+                with contextlib.suppress(OSError):
+                    os.fsync(self._file)
+                os.close(self._file)
+
+    def _append(self, text: str) -> None:
+        data = memoryview(text.encode())
+        with self._lock:
+            if self._closed.is_set():
+                raise DatasetError(f"the journal {self.path} is closed")
+            written = 0
+            try:
+                while written < len(data):
+                    written += os.write(self._file, data[written:])
+            except OSError as error:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(self._file, self._size)  # never leave half a row
+                raise DatasetError(f"cannot write to {self.path}: {error.strerror}") from error
+            self._size += len(data)
+            self._dirty = True
+
+    def _sync_regularly(self) -> None:
+        while not self._closed.wait(SYNC_S):
+            if self._dirty:
+                with self._lock:
+                    if self._closed.is_set():
+                        return
+                    self._dirty = False
+                    handle = os.dup(self._file)  # sync without holding up the writer
+                try:
+                    os.fsync(handle)
+                finally:
+                    os.close(handle)
+
+
+_journals: dict[tuple[int, Path], Journal] = {}
+
+
+def journal_of(directory: Path) -> Journal:
+    """This process's open journal in a dataset."""
+    key = (os.getpid(), directory.resolve())
+    journal = _journals.get(key)
+    if journal is None or journal.closed:
+        journal = _journals[key] = Journal(directory)
+    return journal
+
+
+def close_journals(directory: Path) -> None:
+    """Closes this process's journal in a dataset, if it has one."""
+    journal = _journals.pop((os.getpid(), directory.resolve()), None)
+    if journal is not None:
+        journal.close()
+
+
+def read_journal(path: Path) -> Iterator[dict[str, Any] | list[Any]]:
+    """The lines of a journal; a last line cut off by a kill is left out.
+
+    Raises:
+        DatasetError: if a line before the last one cannot be read.
+    """
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                yield json.loads(line)
+            except ValueError as error:
+                raise DatasetError(f"{path}, line {number} is not JSON: {error}") from error
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a living process still appends to a journal."""
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        return False

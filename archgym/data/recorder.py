@@ -1,0 +1,200 @@
+"""Recording: every evaluation of a trial goes to the dataset before the agent is told."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import os
+import platform
+import subprocess
+import time
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.data.journal import Journal, journal_of
+from archgym.data.schema import Sidecar
+from archgym.errors import DatasetError
+from archgym.outcome import Outcomes
+from archgym.trial import TrialInfo
+
+if TYPE_CHECKING:
+    from archgym.environment import Environment
+
+__all__ = ["LoggedTrial", "TrialRecorder"]
+
+ROWS_AT_ONCE = 2048
+FULL_FIDELITY = 1.0
+_counter = itertools.count()
+
+
+@dataclass(frozen=True)
+class LoggedTrial:
+    """What a trial evaluated before it was interrupted, in order (an ``evaluation.Replay``).
+
+    Attributes:
+        codes: designs, shape (n, n_parameters).
+        metrics: NaN where there are none, shape (n, n_metrics).
+        status: index into ``STATUSES``, shape (n,).
+        reason: one text a row.
+    """
+
+    codes: NDArray[np.int64]
+    metrics: NDArray[np.float64]
+    status: NDArray[np.int8]
+    reason: list[str]
+
+
+class TrialRecorder:
+    """Writes the evaluations of one trial into a dataset.
+
+    Nothing is written before the first evaluation but the dataset's sidecar.
+
+    Args:
+        directory: folder of the dataset; made if it is not there.
+        environment: whose evaluations are recorded.
+        trial: what is known of the trial.
+
+    Attributes:
+        trial_id: name of the trial in the dataset.
+        replay: what the dataset already holds of a resumed trial.
+
+    Raises:
+        DatasetError: if the folder cannot be written, or holds a dataset of another design
+            space, other metrics or another simulator.
+    """
+
+    def __init__(self, directory: Path, environment: Environment, trial: TrialInfo) -> None:
+        self.directory = directory
+        stamp = time.strftime("%Y%m%dT%H%M%S")
+        self.trial_id = trial.trial_id or f"{trial.agent}-{stamp}-{os.getpid()}-{next(_counter)}"
+        self.replay: LoggedTrial | None = None
+        self._environment, self._trial = environment, trial
+        self._journal: Journal | None = None
+        self._n = -1
+        own = Sidecar(
+            environment.design_space,
+            tuple(environment.metrics),
+            {"name": environment.simulator.name, "version": environment.simulator.version},
+            {},
+        )
+        own.save(directory)
+        difference = own.difference(Sidecar.load(directory))
+        if difference:
+            raise DatasetError(f"{directory} cannot take these evaluations: {difference}")
+        if trial.resume:
+            from archgym.data.dataset import Dataset
+
+            self.replay = Dataset(directory).logged_trial(self.trial_id)
+
+    def write(self, first_step: int, outcomes: Outcomes, agent_s: float) -> None:
+        """Hands rows to the operating system.
+
+        Args:
+            first_step: number of the first one in the trial.
+            outcomes: one row each.
+            agent_s: seconds that the agent spent on each.
+
+        Raises:
+            DatasetError: if they cannot be written.
+        """
+        if self._journal is None or self._journal.closed:
+            self._journal = journal_of(self.directory)
+            self._n = self._journal.begin(self._description())
+        now = time.time()
+        metrics = outcomes.metrics.tolist()
+        codes = outcomes.designs.codes.tolist()
+        rows = [
+            [
+                self._n,
+                first_step + i,
+                None,
+                codes[i],
+                [v if v == v else None for v in metrics[i]] if status == 0 else None,
+                reward,
+                status,
+                reason,
+                int(feasible),
+                int(cached),
+                FULL_FIDELITY,
+                seconds,
+                agent_s,
+                now,
+            ]
+            for i, (reward, status, reason, feasible, cached, seconds) in enumerate(
+                zip(
+                    outcomes.reward.tolist(),
+                    outcomes.status.tolist(),
+                    outcomes.reason,
+                    outcomes.feasible.tolist(),
+                    outcomes.cached.tolist(),
+                    outcomes.simulation_s.tolist(),
+                    strict=True,
+                )
+            )
+        ]
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            self._journal.append(rows[start : start + ROWS_AT_ONCE])
+
+    def close(self, state: str = "closed") -> None:
+        """Says that the trial is over.
+
+        Args:
+            state: ``finished`` (the search came to its end), ``failed``, or ``closed`` (nobody
+                said).
+        """
+        if self._journal is None and state == "finished":
+            self._journal = journal_of(self.directory)  # all replayed: say that it is over
+            self._n = self._journal.begin(self._description())
+        if self._journal is not None and not self._journal.closed:
+            self._journal.end(self._n, state)
+            if self._journal.idle:
+                self._journal.close()
+        self._journal = None
+
+    def _description(self) -> dict[str, Any]:
+        env, trial = self._environment, self._trial
+        baseline = dict(zip((m.name for m in env.metrics), env.baseline_metrics.tolist(), strict=True))
+        return {
+            "trial_id": self.trial_id,
+            "environment": env.name,
+            "settings": json.dumps(env.settings),
+            "agent": trial.agent,
+            "hyperparameters": json.dumps(dict(trial.hyperparameters)),
+            "seed": trial.seed,
+            "budget": trial.budget,
+            "objective": json.dumps(env.objective.to_json()),
+            "fixed": json.dumps(env.design_space.fixed),
+            "workload": env.workload_name,
+            "workload_sha256": env.workload_sha256,
+            "baseline": json.dumps({k: v if v == v else None for k, v in baseline.items()}),
+            "versions": json.dumps(_versions()),
+            "commit": _commit(),
+            "started": time.time(),
+        }
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    names = ("archgym", "numpy", "gymnasium")
+    return {"python": platform.python_version(), **{name: metadata.version(name) for name in names}}
+
+
+@functools.cache
+def _commit() -> str:
+    """Commit of the checkout that archgym runs from; empty outside one."""
+    root = Path(__file__).resolve().parent.parent.parent
+    if not (root / ".git").exists():
+        return ""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

@@ -1,0 +1,193 @@
+"""The layout of a dataset: its sidecar, its columns, and rows on their way into columns."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from archgym.data.journal import ROW_FIELDS
+from archgym.errors import DatasetError
+from archgym.metrics import Metric
+from archgym.outcome import STATUSES
+from archgym.space import Designs, DesignSpace
+
+__all__ = ["FORMAT", "SIDECAR", "Sidecar", "TRIAL_FIELDS", "evaluation_schema", "rows_to_table"]
+
+FORMAT = 1
+"""Version of the layout."""
+SIDECAR = "dataset.json"
+
+TRIAL_FIELDS: dict[str, pa.DataType] = {
+    "trial_id": pa.string(),
+    "environment": pa.string(),
+    "settings": pa.string(),
+    "agent": pa.string(),
+    "hyperparameters": pa.string(),
+    "seed": pa.int64(),
+    "budget": pa.int64(),
+    "objective": pa.string(),
+    "fixed": pa.string(),
+    "workload": pa.string(),
+    "workload_sha256": pa.string(),
+    "baseline": pa.string(),
+    "versions": pa.string(),
+    "commit": pa.string(),
+    "started": pa.timestamp("us", "UTC"),
+    "state": pa.string(),
+    "ended": pa.timestamp("us", "UTC"),
+}
+"""Columns of the table of trials; settings, hyperparameters, objective, fixed, baseline and
+versions are JSON texts."""
+
+
+@dataclass(frozen=True)
+class Sidecar:
+    """What all trajectories of a dataset share.
+
+    Attributes:
+        space: the design space, with nothing fixed.
+        metrics: the metrics, with units.
+        simulator: name and version.
+        workloads: hash of each workload by name, filled in when the dataset is sealed.
+    """
+
+    space: DesignSpace
+    metrics: tuple[Metric, ...]
+    simulator: dict[str, str]
+    workloads: dict[str, str]
+
+    @staticmethod
+    def load(directory: Path) -> Sidecar:
+        """Reads the sidecar of a dataset.
+
+        Raises:
+            DatasetError: if there is none, or it is of another version or damaged.
+        """
+        path = directory / SIDECAR
+        try:
+            data = json.loads(path.read_text())
+        except FileNotFoundError:
+            raise DatasetError(f"{directory} is not a dataset: it has no {SIDECAR}") from None
+        except (OSError, ValueError) as error:
+            raise DatasetError(f"cannot read {path}: {error}") from error
+        if data.get("format") != FORMAT:
+            raise DatasetError(
+                f"{path} has format {data.get('format')!r}; this version of archgym reads {FORMAT}"
+            )
+        return Sidecar(
+            DesignSpace.from_json(data["design_space"]),
+            tuple(Metric.from_json(m) for m in data["metrics"]),
+            data["simulator"],
+            data.get("workloads", {}),
+        )
+
+    def save(self, directory: Path, *, replace: bool = False) -> None:
+        """Writes the sidecar in one step; without ``replace``, only if there is none yet."""
+        data = {
+            "format": FORMAT,
+            "design_space": {**self.space.to_json(), "fixed": {}},
+            "metrics": [metric.to_json() for metric in self.metrics],
+            "simulator": self.simulator,
+            "workloads": self.workloads,
+        }
+        path = directory / SIDECAR
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(dir=directory, prefix=".sidecar-")
+            with os.fdopen(handle, "w") as file:
+                json.dump(data, file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o644)
+            if replace:
+                os.replace(temporary, path)
+                return
+            try:
+                os.link(temporary, path)  # fails if another process was first
+            except FileExistsError:
+                pass
+            finally:
+                os.unlink(temporary)
+        except OSError as error:
+            raise DatasetError(f"cannot write to {directory}: {error.strerror}") from error
+
+    def difference(self, other: Sidecar) -> str:
+        """What keeps two datasets apart; empty if rows of both can share a table."""
+        mine, theirs = self.space.to_json(), other.space.to_json()
+        for field in ("parameters", "rules"):
+            if mine[field] != theirs[field]:
+                return f"the design spaces differ in their {field}"
+        if [(m.name, m.unit) for m in self.metrics] != [(m.name, m.unit) for m in other.metrics]:
+            return "the metrics differ"
+        if self.simulator != other.simulator:
+            return f"the simulators differ: {self.simulator} and {other.simulator}"
+        return ""
+
+
+def evaluation_schema(space: DesignSpace, metrics: Sequence[Metric]) -> pa.Schema:
+    """Columns of the table of evaluations."""
+    text = pa.dictionary(pa.int32(), pa.string())
+    fields = [("trial_id", text), ("step", pa.int64()), ("parent_step", pa.int64())]
+    for parameter in space.parameters:
+        fields.append((f"param.{parameter.name}", _arrow_type(parameter.value(0))))
+        if parameter.kind == "ordinal":
+            kinds = {type(parameter.value(code)) for code in range(parameter.size)}
+            fields[-1] = (fields[-1][0], pa.float64() if kinds == {int, float} else fields[-1][1])
+    fields += [(f"metric.{metric.name}", pa.float64()) for metric in metrics]
+    fields += [
+        ("reward", pa.float64()),
+        ("status", text),
+        ("reason", text),
+        ("feasible", pa.bool_()),
+        ("cached", pa.bool_()),
+        ("fidelity", pa.float64()),
+        ("simulation_s", pa.float64()),
+        ("agent_s", pa.float64()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+    ]
+    return pa.schema(fields)
+
+
+def rows_to_table(
+    space: DesignSpace,
+    metrics: Sequence[Metric],
+    rows: Sequence[Sequence[Any]],
+    trial_ids: Mapping[int, str],
+) -> pa.Table:
+    """A table of evaluations from the rows of a journal."""
+    schema = evaluation_schema(space, metrics)
+    columns = dict(zip(ROW_FIELDS, zip(*rows, strict=True), strict=True)) if rows else {}
+    if not columns:
+        return schema.empty_table()
+    codes = np.array(columns["codes"], dtype=np.int64).reshape(len(rows), len(space.names))
+    designs = Designs(space, codes)
+    arrays: dict[str, Any] = {
+        "trial_id": [trial_ids[n] for n in columns["n"]],
+        "status": [STATUSES[status] for status in columns["status"]],
+        "timestamp": [int(stamp * 1e6) for stamp in columns["timestamp"]],
+        "feasible": [bool(value) for value in columns["feasible"]],
+        "cached": [bool(value) for value in columns["cached"]],
+    }
+    for name in space.names:
+        arrays[f"param.{name}"] = designs.values(name).tolist()
+    for i, metric in enumerate(metrics):
+        arrays[f"metric.{metric.name}"] = [row[i] if row else None for row in columns["metrics"]]
+    return pa.table(
+        [pa.array(arrays.get(f.name, columns.get(f.name)), type=f.type) for f in schema], schema
+    )
+
+
+def _arrow_type(value: Any) -> pa.DataType:
+    if isinstance(value, bool):
+        return pa.bool_()
+    if isinstance(value, int):
+        return pa.int64()
+    return pa.float64() if isinstance(value, float) else pa.dictionary(pa.int32(), pa.string())

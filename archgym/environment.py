@@ -1,0 +1,426 @@
+"""The base class of every environment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.errors import InvalidValueError, NotCoveredError, SimulationError, UnknownNameError
+from archgym.evaluation import Evaluator
+from archgym.metrics import Metric, metric_named
+from archgym.objective import Objective, Scorer
+from archgym.outcome import Incidental, Outcome, Outcomes
+from archgym.simulator import Simulation, Simulator, simulate_each
+from archgym.space import (
+    BoxEncoding,
+    Designs,
+    DesignSpace,
+    Encoding,
+    FlatEncoding,
+    MultiDiscreteEncoding,
+)
+from archgym.trial import TrialInfo
+
+if TYPE_CHECKING:
+    from archgym.data.recorder import TrialRecorder
+
+__all__ = ["Environment"]
+
+ActionForm = str
+_ACTIONS = ("auto", "multi_discrete", "box", "discrete")
+
+
+class Environment(gymnasium.Env[NDArray[np.float32], Any]):
+    """A design space, a simulator, a workload and an objective, as a Gymnasium environment.
+
+    One step evaluates one design and, by default, ends the episode. A subclass writes
+
+    - :attr:`design_space` (or :attr:`design_spaces`, several by name),
+    - :attr:`metrics`, :attr:`default_objective` and :attr:`baseline`,
+    - :meth:`simulate` for one design, or :meth:`simulate_batch` where many are faster at once,
+
+    and nothing else. With workloads it also overrides :meth:`load_workload` and
+    :meth:`workloads`.
+
+    >>> import archgym
+    >>> from archgym.space import DesignSpace, Integer
+    >>> class Cache(archgym.Environment):
+    ...     design_space = DesignSpace([Integer("ways", 1, 16), Integer("sets", 1, 64)])
+    ...     metrics = (archgym.Metric("area_um2", "um2", "minimize"),)
+    ...     default_objective = "minimize area_um2"
+    ...     baseline = {"ways": 4, "sets": 16}
+    ...     def simulate(self, design):
+    ...         return {"area_um2": 40.0 * design["ways"] * design["sets"]}
+    >>> Cache().evaluate({"ways": 2, "sets": 16}).metrics
+    {'area_um2': 1280.0}
+
+    Args:
+        workload: what the hardware runs; the environment says what it accepts.
+        objective: see :meth:`archgym.objective.Objective.parse`; default :attr:`default_objective`.
+        space: name of one of :attr:`design_spaces`, or a design space of one's own.
+        fixed: parameters held at a value; the rest is searched.
+        simulator: ``"embedded"``, a name from :attr:`simulators`, or a simulator.
+        record: folder of the dataset that takes every evaluation; ``None`` for none.
+        episode_length: steps, that is designs, an episode.
+        action: ``multi_discrete``, ``box``, ``discrete`` (one number a design), or ``auto``:
+            ``multi_discrete`` if all parameters are finite, else ``box``.
+        levels: number of values at which a discrete view sees real parameters.
+
+    Attributes:
+        evaluator: the evaluation core of the current trial, with its counters.
+        baseline_metrics: metrics of the baseline design, simulated once at construction.
+        on_evaluated: called with the outcomes of each evaluation; ``None`` for nobody.
+
+    Raises:
+        UnknownNameError, InvalidValueError: for an argument that is not possible.
+        SimulationError: if the baseline design cannot be simulated.
+    """
+
+    design_space: DesignSpace
+    design_spaces: ClassVar[Mapping[str, DesignSpace]] = {}
+    metrics: ClassVar[tuple[Metric, ...]] = ()
+    default_objective: ClassVar[str | Mapping[str, Any]] = ""
+    baseline: ClassVar[Mapping[str, Any]] = {}
+    default_workload: ClassVar[Any] = None
+    simulators: ClassVar[Mapping[str, Callable[[Any], Simulator]]] = {}
+    version: ClassVar[str] = "1"
+    """Version of :meth:`simulate`: raise it whenever a design may give other metrics."""
+    not_modelled: ClassVar[tuple[str, ...]] = ()
+    """What the simulator leaves out, a sentence each; shown by ``archgym show``."""
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 1}
+
+    def __init__(
+        self,
+        *,
+        workload: Any = None,
+        objective: Objective | str | Mapping[str, Any] | None = None,
+        space: str | DesignSpace = "default",
+        fixed: Mapping[str, Any] | None = None,
+        simulator: str | Simulator = "embedded",
+        record: str | Path | None = None,
+        episode_length: int = 1,
+        action: ActionForm = "auto",
+        levels: int | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        if isinstance(episode_length, bool) or not isinstance(episode_length, int) or episode_length < 1:
+            raise InvalidValueError(f"episode_length must be an integer of at least 1, not {episode_length!r}")
+        if render_mode not in (None, "ansi"):
+            raise UnknownNameError("render mode", render_mode, ["ansi"])
+        self.render_mode = render_mode
+        self.episode_length = episode_length
+        self.design_space = self._choose_space(space)
+        if fixed:
+            self.design_space = self.design_space.fix(fixed)
+        self.objective = Objective.parse(self.default_objective if objective is None else objective)
+        for name in self.objective.metric_names():
+            metric_named(name, self.metrics, "objective")
+        self.workload = self.default_workload if workload is None else workload
+        self.load_workload(self.workload)
+        self.simulator = self._choose_simulator(simulator)
+        for name in self.objective.metric_names():
+            if name not in self.simulator.metric_names:
+                raise InvalidValueError(
+                    f"objective: simulator {self.simulator.name!r} does not give metric {name!r}; "
+                    f"it gives {', '.join(self.simulator.metric_names)}"
+                )
+        self.record = Path(record) if record is not None else None
+        self.baseline_metrics = self._simulate_baseline()
+        self._scorer = Scorer(self.objective, self.metrics, self.baseline_metrics)
+        self._encoding = self._choose_encoding(action, levels)
+        self._observed = BoxEncoding(self.design_space)
+        self.action_space = self._encoding.space  # type: ignore[attr-defined]
+        width = len(self._observed.free) + len(self.metrics)
+        self.observation_space = gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
+        self._signs = np.array([metric.sign for metric in self.metrics], dtype=np.float64)
+        self._signed = np.array([metric.signed for metric in self.metrics])
+        size = np.abs(self.baseline_metrics)
+        self._scale = np.where(size == 0, 1.0, size)
+        self._start = self.design_space.designs([self._baseline_design()])
+        self.on_evaluated: Callable[[Outcomes], None] | None = None
+        self._recording: TrialRecorder | None = None
+        self._steps = 0
+        self._last: Outcomes | None = None
+        self._first_observation = self._observe(self._start, self.baseline_metrics[None])[0]
+        self.start_trial()
+
+    # -- what a subclass writes ------------------------------------------------------------------
+
+    def simulate(self, design: dict[str, Any]) -> Mapping[str, float]:
+        """Metrics of one legal, canonical design.
+
+        Raises:
+            SimulationError: if this design fails; it becomes an outcome with status ``failed``.
+            NotCoveredError: if the simulator does not model this design (status ``illegal``).
+            TimeoutError: if it took too long (status ``timeout``).
+        """
+        raise NotImplementedError(f"{type(self).__name__} must override simulate or simulate_batch")
+
+    def simulate_batch(self, designs: Designs) -> list[tuple[Simulation, float]]:
+        """Metrics, or the error, of each of many designs, with the seconds that each took.
+
+        Override it where many designs at once are faster than one by one.
+        """
+        return simulate_each(self, designs)
+
+    def load_workload(self, spec: Any) -> None:
+        """Makes ready what the hardware runs; called once, at construction.
+
+        Raises:
+            UnknownNameError, InvalidValueError: if there is no such workload.
+        """
+        if spec is not None:
+            raise InvalidValueError(f"{type(self).__name__} has no workloads, got workload={spec!r}")
+
+    @classmethod
+    def workloads(cls) -> dict[str, str]:
+        """Names of the workloads that come with it, and a line on each."""
+        return {}
+
+    @property
+    def name(self) -> str:
+        """The registered name, or ``module:Class``."""
+        if self.spec is not None:
+            return self.spec.id.removeprefix("archgym/")
+        return f"{type(self).__module__}:{type(self).__qualname__}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Constructor arguments of its own under which metrics hold; recorded with each trial."""
+        return {}
+
+    @property
+    def metrics_given(self) -> tuple[str, ...]:
+        """Names of the metrics that :meth:`simulate` gives; all, unless it says otherwise."""
+        return tuple(metric.name for metric in self.metrics)
+
+    @property
+    def workload_name(self) -> str:
+        """What tables and datasets call the workload."""
+        return "" if self.workload is None else str(self.workload)
+
+    @property
+    def workload_sha256(self) -> str:
+        """Hash of the workload's content; equal hashes mean equal workloads."""
+        return ""
+
+    # -- Gymnasium -------------------------------------------------------------------------------
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.float32], dict[str, Any]]:
+        """Starts an episode; simulates nothing and observes the baseline design."""
+        super().reset(seed=seed)
+        self._steps = 0
+        return self._first_observation.copy(), {}
+
+    def step(
+        self, action: Any
+    ) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
+        """Evaluates the design that the action encodes.
+
+        Raises:
+            DesignError: if the action is outside the action space.
+            BudgetExhausted: if the trial has a budget and it is spent.
+        """
+        codes = np.array([self._encoding.decode_one(action)], dtype=np.int64)
+        outcomes = self._evaluate(Designs(self.design_space, codes))
+        self._steps += 1
+        outcome = outcomes[0]
+        observation = self._observe(outcomes.designs, outcomes.metrics)[0]
+        done = self._steps >= self.episode_length
+        return observation, outcome.reward, done, False, self._info(outcome)
+
+    def render(self) -> str | None:  # type: ignore[override]
+        """The last design and its metrics, as text."""
+        if self.render_mode != "ansi":
+            return None
+        if self._last is None:
+            return "nothing evaluated yet"
+        last = self._last[len(self._last) - 1]
+        lines = [f"{name} = {value}" for name, value in last.design.items()]
+        units = {metric.name: metric.unit for metric in self.metrics}
+        lines += [f"{n}: {v:.6g} {units[n]}" for n, v in last.metrics.items() if v is not None]
+        return "\n".join([*lines, f"status: {last.status} {last.reason}".rstrip()])
+
+    def close(self) -> None:
+        """Ends the current trial's recording."""
+        self.end_trial()
+
+    # -- evaluation ------------------------------------------------------------------------------
+
+    def evaluate(self, design: Mapping[str, Any]) -> Outcome:
+        """Evaluates one design.
+
+        Raises:
+            UnknownNameError, DesignError: if the mapping is not a design of this space.
+            BudgetExhausted: if the trial has a budget and it is spent.
+        """
+        return self._evaluate(self.design_space.designs([design]))[0]
+
+    def evaluate_batch(self, designs: Designs | Iterable[Mapping[str, Any]]) -> Outcomes:
+        """Evaluates many designs, in order; with a budget, as many as are left in it.
+
+        Raises:
+            UnknownNameError, DesignError: if a mapping is not a design of this space.
+            BudgetExhausted: if the trial has a budget and it is spent.
+        """
+        if not isinstance(designs, Designs):
+            designs = self.design_space.designs(designs)
+        elif designs.space is not self.design_space and designs.space != self.design_space:
+            raise InvalidValueError("the designs are of another design space")
+        return self._evaluate(designs)
+
+    def start_trial(self, trial: TrialInfo | None = None) -> None:
+        """Begins a trial: counters at zero, nothing known, a budget if the trial has one.
+
+        With ``record`` set and a trial id that the dataset already holds, the trial goes on
+        where it stopped: what was evaluated is replayed from the dataset, not simulated again.
+        """
+        trial = trial or TrialInfo()
+        self.end_trial()
+        if self.record is not None:
+            from archgym.data.recorder import TrialRecorder  # heavy, and only needed here
+
+            self._recording = TrialRecorder(self.record, self, trial)
+        self.evaluator = Evaluator(
+            self.design_space,
+            self.metrics,
+            self.simulator,
+            self._scorer,
+            recorder=self._recording,
+            budget=trial.budget,
+        )
+
+    def end_trial(self, state: str = "closed") -> None:
+        """Ends the recording of the current trial.
+
+        Args:
+            state: ``finished`` if the search came to its end, ``failed``, or ``closed``.
+        """
+        if self._recording is not None:
+            self._recording.close(state)
+            self._recording = None
+
+    def observe(self, outcomes: Outcomes) -> NDArray[np.float32]:
+        """Observations of evaluated designs, float32 in [-1, 1], shape (n, width).
+
+        The design's encoding, then each metric's ``(m - b) / (m + b)`` with b the baseline's
+        value, a bounded function of the log ratio; the worst end where there is no metric.
+        """
+        return self._observe(outcomes.designs, outcomes.metrics)
+
+    # -- inner workings --------------------------------------------------------------------------
+
+    def _evaluate(self, designs: Designs) -> Outcomes:
+        if self.record is not None and self._recording is None:
+            self.start_trial()  # the last trial ended: what follows is a new one
+        outcomes = self.evaluator.evaluate(designs)
+        if len(outcomes):
+            self._last = outcomes
+            if self.on_evaluated is not None:
+                self.on_evaluated(outcomes)
+        return outcomes
+
+    def _observe(
+        self, designs: Designs, metrics: NDArray[np.float64]
+    ) -> NDArray[np.float32]:
+        base, free = self.baseline_metrics, len(self._observed.free)
+        shift = metrics - base
+        # Two zeros are equal: 0/1. A signed metric is set against the size of the baseline.
+        scale = np.where(self._signed, np.abs(shift) + self._scale, metrics + base)
+        ratio = shift / np.where(scale == 0, 1.0, scale)
+        seen = np.empty((len(metrics), free + metrics.shape[1]), dtype=np.float32)
+        seen[:, :free] = self._observed.encode(designs)
+        seen[:, free:] = np.where(np.isnan(metrics), self._signs, ratio)
+        return seen
+
+    @staticmethod
+    def _info(outcome: Outcome) -> dict[str, Any]:
+        return {
+            "design": outcome.design,
+            "metrics": outcome.metrics,
+            "objectives": outcome.objectives,
+            "status": outcome.status,
+            "feasible": outcome.feasible,
+            "reason": outcome.reason,
+            "cached": Incidental(outcome.cached),
+            "simulation_s": Incidental(outcome.simulation_s),
+        }
+
+    def _baseline_design(self) -> dict[str, Any]:
+        """The baseline, moved to where parameters are fixed; other spaces' parameters left out."""
+        elsewhere = {name for space in self.spaces().values() for name in space.names}
+        known = {
+            name: value
+            for name, value in self.baseline.items()
+            if name in self.design_space or name not in elsewhere
+        }
+        return {**known, **self.design_space.fixed}
+
+    def _simulate_baseline(self) -> NDArray[np.float64]:
+        design = self._baseline_design()
+        missing = self.design_space.broken_rule(design)
+        if missing:
+            raise InvalidValueError(f"the baseline design is illegal: {missing}")
+        (result, _), *_ = self.simulator.simulate(self.design_space.designs([design]))
+        if isinstance(result, SimulationError | NotCoveredError | TimeoutError):
+            raise SimulationError(f"the baseline design cannot be simulated: {result}")
+        values = [result.get(metric.name) for metric in self.metrics]
+        return np.array([np.nan if v is None else v for v in values], dtype=np.float64)
+
+    @classmethod
+    def spaces(cls) -> dict[str, DesignSpace]:
+        """Every design space that it offers, by name."""
+        if cls.design_spaces:
+            return dict(cls.design_spaces)
+        if not isinstance(getattr(cls, "design_space", None), DesignSpace):
+            raise InvalidValueError(f"{cls.__name__} must set design_space to a DesignSpace")
+        return {"default": cls.design_space}
+
+    def _choose_space(self, space: str | DesignSpace) -> DesignSpace:
+        if isinstance(space, DesignSpace):
+            return space
+        offered = self.spaces()
+        if space not in offered:
+            raise UnknownNameError("space", space, offered)
+        return offered[space]
+
+    def _choose_simulator(self, simulator: str | Simulator) -> Simulator:
+        if not isinstance(simulator, str):
+            return simulator
+        if simulator == "embedded":
+            return _Embedded(self)
+        if simulator not in self.simulators:
+            raise UnknownNameError("simulator", simulator, ["embedded", *self.simulators])
+        return self.simulators[simulator](self)
+
+    def _choose_encoding(self, action: str, levels: int | None) -> Encoding:
+        if action not in _ACTIONS:
+            raise UnknownNameError("action form", action, _ACTIONS)
+        space = self.design_space
+        if action == "auto":
+            real = any(space.parameters[i].continuous for i in space.free)
+            action = "box" if real and levels is None else "multi_discrete"
+        if action == "box":
+            return BoxEncoding(space)
+        return MultiDiscreteEncoding(space, levels) if action == "multi_discrete" else FlatEncoding(space, levels)
+
+
+class _Embedded:
+    """The simulator that an environment brings itself."""
+
+    name = "embedded"
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self.version = environment.version
+        self.metric_names = environment.metrics_given
+
+    def simulate(self, designs: Designs) -> list[tuple[Simulation, float]]:
+        return self._environment.simulate_batch(designs)

@@ -1,0 +1,110 @@
+"""Every exception that archgym raises on purpose, and the wording of near misses.
+
+All derive from :class:`ArchgymError`; the command line turns them into one message and exit code 2.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "AgentUnsuitableError",
+    "ArchgymError",
+    "BudgetExhausted",
+    "DatasetError",
+    "DesignError",
+    "ExperimentError",
+    "InvalidValueError",
+    "MissingDependencyError",
+    "NotCoveredError",
+    "ReplayMismatchError",
+    "SimulationError",
+    "SpaceTooLargeError",
+    "TraceError",
+    "UnknownNameError",
+    "did_you_mean",
+]
+
+
+def did_you_mean(name: str, allowed: Iterable[str]) -> str:
+    """A sentence that suggests the nearest allowed spelling and lists what is allowed.
+
+    >>> did_you_mean("rnadom", ["genetic", "random"])
+    "Did you mean 'random'? Allowed: genetic, random."
+    """
+    names = sorted(str(candidate) for candidate in allowed)
+    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
+    if not near:
+        folded = {candidate.casefold(): candidate for candidate in names}
+        near = [folded[str(name).casefold()]] if str(name).casefold() in folded else []
+    shown = ", ".join(names[:40]) + (", ..." if len(names) > 40 else "")
+    listing = f"Allowed: {shown or 'nothing'}."
+    return f"Did you mean {near[0]!r}? {listing}" if near else listing
+
+
+class ArchgymError(Exception):
+    """Base class of every error that archgym raises on purpose."""
+
+
+class UnknownNameError(ArchgymError):
+    """A name (environment, agent, workload, metric, parameter, key) that does not exist.
+
+    Args:
+        kind: what was named, for example ``"agent"``.
+        name: the name as given.
+        allowed: the names that exist.
+        where: where it was found, for example ``"agents[0].name"``; empty if obvious.
+    """
+
+    def __init__(self, kind: str, name: object, allowed: Iterable[str], where: str = "") -> None:
+        place = f"{where}: " if where else ""
+        super().__init__(f"{place}unknown {kind} {name!r}. {did_you_mean(str(name), allowed)}")
+
+
+class InvalidValueError(ArchgymError, ValueError):
+    """A value outside what is allowed; the message names the field, the value and the range."""
+
+
+class DesignError(InvalidValueError):
+    """A design that cannot be read: a parameter missing, unknown or with a value out of range."""
+
+
+class SpaceTooLargeError(ArchgymError):
+    """An exact count or an enumeration that would take too long."""
+
+
+class SimulationError(ArchgymError):
+    """Raised by a simulator when one design fails; becomes an outcome with status ``failed``."""
+
+
+class NotCoveredError(ArchgymError):
+    """Raised by a simulator for a design that it does not model; becomes status ``illegal``."""
+
+
+class BudgetExhausted(ArchgymError):
+    """The evaluation budget is spent; agents end their search when they see it."""
+
+
+class AgentUnsuitableError(ArchgymError):
+    """An agent that cannot work on this design space or these objectives, with the reason."""
+
+
+class DatasetError(ArchgymError):
+    """A trajectory dataset that cannot be read, written or continued."""
+
+
+class ReplayMismatchError(DatasetError):
+    """A resumed search proposed another design than its log holds."""
+
+
+class ExperimentError(ArchgymError):
+    """An experiment file that is not valid, or an output folder that cannot be used."""
+
+
+class TraceError(ArchgymError):
+    """A memory trace that cannot be read, or an unusable cache or recording setting."""
+
+
+class MissingDependencyError(ArchgymError):
+    """A program or optional package that is needed and not there; says what to install."""

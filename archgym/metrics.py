@@ -1,0 +1,91 @@
+"""Metrics: the named outputs of a simulator, each with a unit and a direction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from archgym.errors import InvalidValueError, UnknownNameError
+
+__all__ = ["Metric", "metric_named"]
+
+Direction = Literal["minimize", "maximize"]
+
+_SUFFIXES = {
+    "": ("rate", "share", "count"),
+    "GB/s": ("gb_per_s",),
+    "µm²": ("um2",),
+    "mm²": ("mm2",),
+}
+"""How units are spelled at the end of a name, where it is not the unit in lower case."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One output of a simulator.
+
+    >>> Metric("read_latency_mean_ns", "ns", "minimize", "mean time from arrival to data").name
+    'read_latency_mean_ns'
+
+    Attributes:
+        name: ends in its unit (``energy_pj``); dimensionless ones in ``_rate``, ``_share`` or
+            ``_count``.
+        unit: the unit (``"pJ"``), empty for dimensionless.
+        direction: which way is better.
+        doc: one line that says what exactly is measured.
+        signed: whether values below zero are possible; otherwise one is a failed simulation.
+
+    Raises:
+        InvalidValueError: if the name does not end in the unit, or the direction is unknown.
+    """
+
+    name: str
+    unit: str
+    direction: Direction = "minimize"
+    doc: str = ""
+    signed: bool = False
+
+    def __post_init__(self) -> None:
+        if self.direction not in ("minimize", "maximize"):
+            raise InvalidValueError(
+                f"metric {self.name!r}: direction is 'minimize' or 'maximize', not {self.direction!r}"
+            )
+        endings = _SUFFIXES.get(self.unit, (self.unit.lower().replace("/", "_per_"),))
+        if not any(self.name == end or self.name.endswith(f"_{end}") for end in endings):
+            wanted = " or ".join(f"'_{end}'" for end in endings)
+            raise InvalidValueError(
+                f"metric {self.name!r} with unit {self.unit!r} must end in {wanted}"
+            )
+
+    @property
+    def sign(self) -> int:
+        """1 if smaller is better, -1 if larger is."""
+        return 1 if self.direction == "minimize" else -1
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object with the fields."""
+        return {
+            "name": self.name,
+            "unit": self.unit,
+            "direction": self.direction,
+            "doc": self.doc,
+            "signed": self.signed,
+        }
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> Metric:
+        """The inverse of :meth:`to_json`."""
+        return Metric(**data)
+
+
+def metric_named(name: str, metrics: Iterable[Metric], where: str = "") -> Metric:
+    """The metric of that name.
+
+    Raises:
+        UnknownNameError: with the nearest spelling, if there is none.
+    """
+    by_name = {metric.name: metric for metric in metrics}
+    if name not in by_name:
+        raise UnknownNameError("metric", name, by_name, where)
+    return by_name[name]

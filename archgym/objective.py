@@ -1,0 +1,308 @@
+"""Objectives: how metrics become a goal, one definition for every agent.
+
+An objective has one or several *goals* (minimise or maximise a metric, a weighted product of
+metrics, a target) and any number of *limits* (``read_latency_mean_ns <= 60``). Each goal has a
+*value*, which is always minimised and in the metric's own unit, and a *cost*, its log ratio to
+the baseline design: 0 for the baseline, below 0 for better.
+
+The reward is bounded and strictly monotone:
+
+====================================  ==================================================
+feasible                              ``1 / (1 + exp(cost))``, in (0, 1); 1/2 = baseline
+a limit is broken                     ``-v / (1 + v)``, in (-1, 0), v = sum of the relative excesses
+illegal, failed or timed out          -1
+====================================  ==================================================
+
+With several goals the cost behind the reward is their weighted mean, so the reward follows the
+weighted geometric mean of the metrics' ratios to the baseline.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.metrics import Metric, metric_named
+
+__all__ = ["Goal", "Limit", "Objective", "Scorer"]
+
+FAILED_REWARD = -1.0
+_COST_BOUND = 50.0  # exp(50) is 10**21: no two real designs differ by more
+_LEAST_RATIO = np.exp(-_COST_BOUND)
+_VIOLATION_BOUND = 1e9
+_TARGET_FLOOR = 0.01  # a target is met well enough within 1 %
+
+ObjectiveSpec = "Objective | str | Mapping[str, Any]"
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One thing to minimise.
+
+    Attributes:
+        kind: ``minimize``, ``maximize``, ``product`` or ``target``.
+        terms: metric name and number: the weight in a product, the value of a target.
+        weight: share in the reward when there are several goals.
+    """
+
+    kind: str
+    terms: tuple[tuple[str, float], ...]
+    weight: float = 1.0
+
+    @property
+    def name(self) -> str:
+        """What tables call it, for example ``energy_pj`` or ``energy_pj*time_ns``."""
+        if self.kind == "product":
+            return "*".join(m if w == 1 else f"{m}^{w:g}" for m, w in self.terms)
+        if self.kind == "target":
+            return f"{self.terms[0][0]}~{self.terms[0][1]:g}"
+        return self.terms[0][0]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A bound that feasible designs keep.
+
+    Attributes:
+        metric: name of the metric.
+        op: ``<=`` or ``>=``.
+        value: the bound, in the metric's unit.
+    """
+
+    metric: str
+    op: str
+    value: float
+
+    _FORM = re.compile(r"\s*(\w+)\s*(<=|>=|<|>)\s*([-+]?[\d_.]+(?:[eE][-+]?\d+)?)\s*")
+
+    @staticmethod
+    def parse(text: str) -> Limit:
+        """A limit from a text such as ``"power_mw <= 900"``.
+
+        Raises:
+            InvalidValueError: if the text has another form.
+        """
+        match = Limit._FORM.fullmatch(text) if isinstance(text, str) else None
+        if match is None:
+            raise InvalidValueError(
+                f"limits: {text!r} is not of the form 'METRIC <= NUMBER' or 'METRIC >= NUMBER'"
+            )
+        return Limit(match[1], match[2][0] + "=", float(match[3]))
+
+    def __str__(self) -> str:
+        return f"{self.metric} {self.op} {self.value:g}"
+
+
+@dataclass(frozen=True)
+class Objective:
+    """Goals and limits; make one with :meth:`parse`.
+
+    >>> Objective.parse("minimize energy_pj").goals[0].name
+    'energy_pj'
+    >>> edp = Objective.parse({"product": {"energy_pj": 1, "time_ns": 1},
+    ...                        "limits": ["power_mw <= 900"]})
+    >>> edp.names
+    ('energy_pj*time_ns',)
+    """
+
+    goals: tuple[Goal, ...]
+    limits: tuple[Limit, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name of each goal."""
+        return tuple(goal.name for goal in self.goals)
+
+    @staticmethod
+    def parse(spec: Objective | str | Mapping[str, Any]) -> Objective:
+        """An objective from what a user writes.
+
+        Args:
+            spec: ``"minimize METRIC"``, ``"maximize METRIC"``, or a mapping with any of
+                ``minimize`` and ``maximize`` (a metric or a list of them), ``product``
+                (metric: weight), ``target`` (metric: value), ``limits`` (a list of texts), and
+                ``weights`` (name of a goal: share in the reward).
+
+        Raises:
+            InvalidValueError, UnknownNameError: if the spec has another form.
+        """
+        if isinstance(spec, Objective):
+            return spec
+        if isinstance(spec, str):
+            words = spec.replace(":", " ").split()
+            if len(words) != 2 or words[0] not in ("minimize", "maximize"):
+                raise InvalidValueError(
+                    f"objective {spec!r} is not of the form 'minimize METRIC' or 'maximize METRIC'"
+                )
+            spec = {words[0]: words[1]}
+        if not isinstance(spec, Mapping):
+            raise InvalidValueError(f"objective: {spec!r} is neither a text nor a mapping")
+        allowed = ("minimize", "maximize", "product", "target", "limits", "weights")
+        for key in spec:
+            if key not in allowed:
+                raise UnknownNameError("key", key, allowed, "objective")
+        goals: list[Goal] = []
+        for kind in ("minimize", "maximize"):
+            names = spec.get(kind, ())
+            goals += [Goal(kind, ((n, 1.0),)) for n in ([names] if isinstance(names, str) else names)]
+        if "product" in spec:
+            goals.append(Goal("product", _terms(spec["product"], "product")))
+        goals += [Goal("target", (term,)) for term in _terms(spec.get("target", {}), "target")]
+        if not goals:
+            raise InvalidValueError("objective: name at least one metric to minimize or maximize")
+        limits = spec.get("limits", ())
+        if isinstance(limits, str):
+            limits = [limits]
+        weighted = _weigh(goals, spec.get("weights", {}))
+        return Objective(weighted, tuple(Limit.parse(text) for text in limits))
+
+    def to_json(self) -> dict[str, Any]:
+        """A mapping that :meth:`parse` reads."""
+        data: dict[str, Any] = {}
+        for kind in ("minimize", "maximize"):
+            names = [goal.terms[0][0] for goal in self.goals if goal.kind == kind]
+            if names:
+                data[kind] = names
+        for goal in self.goals:
+            if goal.kind in ("product", "target"):
+                data.setdefault(goal.kind, {}).update(dict(goal.terms))
+        if any(goal.weight != 1 for goal in self.goals):
+            data["weights"] = {goal.name: goal.weight for goal in self.goals}
+        if self.limits:
+            data["limits"] = [str(limit) for limit in self.limits]
+        return data
+
+    def metric_names(self) -> list[str]:
+        """Every metric that a goal or a limit looks at."""
+        names = [name for goal in self.goals for name, _ in goal.terms]
+        return list(dict.fromkeys(names + [limit.metric for limit in self.limits]))
+
+
+class Scorer:
+    """An objective bound to the metrics of an environment and its baseline design.
+
+    Args:
+        objective: what is sought.
+        metrics: all metrics, in the order of the columns to score.
+        baseline: metric values of the baseline design, shape (n_metrics,).
+
+    Raises:
+        UnknownNameError: if the objective names a metric that is not there.
+        InvalidValueError: if a product or target uses a metric that can be negative, or a
+            target or weight is not positive.
+    """
+
+    def __init__(self, objective: Objective, metrics: Sequence[Metric], baseline: Array) -> None:
+        self.objective = objective
+        self._columns = {metric.name: i for i, metric in enumerate(metrics)}
+        self._metrics = {metric.name: metric for metric in metrics}
+        self._baseline = {m.name: float(baseline[i]) for i, m in enumerate(metrics)}
+        for name in objective.metric_names():
+            metric_named(name, metrics, "objective")
+        for goal in objective.goals:
+            for name, number in goal.terms:
+                if goal.kind in ("product", "target") and self._metrics[name].signed:
+                    raise InvalidValueError(f"objective: {goal.kind} of {name!r}, which can be negative")
+                if number <= 0:
+                    raise InvalidValueError(f"objective: {goal.kind} of {name!r} needs a number > 0, got {number:g}")
+        weights = np.array([goal.weight for goal in objective.goals])
+        self._weights = weights / weights.sum()
+
+    def values(self, metrics: Array) -> Array:
+        """Value of each goal, minimised, shape (n, n_goals), from metrics (n, n_metrics)."""
+        return _columns(self._value(goal, metrics) for goal in self.objective.goals)
+
+    def costs(self, metrics: Array) -> Array:
+        """Log ratio of each goal to the baseline, shape (n, n_goals); 0 is the baseline."""
+        return _columns(self._cost(goal, metrics) for goal in self.objective.goals)
+
+    def violations(self, metrics: Array) -> Array:
+        """Relative excess over each limit, 0 where it is kept, shape (n, n_limits)."""
+        excess = np.zeros((len(metrics), len(self.objective.limits)))
+        for i, limit in enumerate(self.objective.limits):
+            over = metrics[:, self._columns[limit.metric]] - limit.value  # in the metric's unit
+            if limit.op == ">=":
+                over = -over
+            excess[:, i] = np.maximum(over, 0.0) / (abs(limit.value) or 1.0)
+        return excess
+
+    def rewards(self, costs: Array, violations: Array) -> Array:
+        """Reward of legal, simulated designs, shape (n,)."""
+        cost = costs[:, 0] if costs.shape[1] == 1 else costs @ self._weights
+        rewards = 1.0 / (1.0 + np.exp(cost))
+        if violations.shape[1]:
+            total = np.minimum(violations.sum(axis=1), _VIOLATION_BOUND)
+            rewards = np.where(total > 0, -total / (1.0 + total), rewards)
+        return np.asarray(rewards)
+
+    def _value(self, goal: Goal, metrics: Array) -> Array:
+        name, number = goal.terms[0]
+        column = metrics[:, self._columns[name]]
+        if goal.kind == "minimize":
+            return column
+        if goal.kind == "maximize":
+            return -column
+        if goal.kind == "target":
+            with np.errstate(divide="ignore"):
+                return np.asarray(np.abs(np.log(column / number)))
+        product = np.ones(len(metrics))
+        with np.errstate(divide="ignore"):
+            for name, weight in goal.terms:
+                sign = self._metrics[name].sign
+                product = product * metrics[:, self._columns[name]] ** (sign * weight)
+        return product
+
+    def _cost(self, goal: Goal, metrics: Array) -> Array:
+        if goal.kind == "target":
+            name, target = goal.terms[0]
+            with np.errstate(divide="ignore"):
+                at_baseline = abs(np.log(np.float64(self._baseline[name]) / target))
+            distance = self._value(goal, metrics)
+            cost = np.log((distance + _TARGET_FLOOR) / (at_baseline + _TARGET_FLOOR))
+        elif goal.kind == "product":
+            cost = np.zeros(len(metrics))
+            for name, weight in goal.terms:
+                cost = cost + self._metrics[name].sign * weight * self._log_ratio(name, metrics)
+        else:
+            sign = 1.0 if goal.kind == "minimize" else -1.0
+            cost = sign * self._log_ratio(goal.terms[0][0], metrics)
+        return np.minimum(np.maximum(cost, -_COST_BOUND), _COST_BOUND)
+
+    def _log_ratio(self, name: str, metrics: Array) -> Array:
+        """Log of a metric over the baseline's; where that has no meaning, a monotone stand-in."""
+        column, baseline = metrics[:, self._columns[name]], self._baseline[name]
+        if self._metrics[name].signed or baseline == 0:
+            return np.asarray(np.arcsinh((column - baseline) / (abs(baseline) or 1.0)))
+        return np.log(np.maximum(column / baseline, _LEAST_RATIO))
+
+
+def _columns(columns: Iterable[Array]) -> Array:
+    first, *rest = columns
+    return np.stack([first, *rest], axis=1) if rest else first[:, None].copy()
+
+
+def _terms(data: Any, where: str) -> tuple[tuple[str, float], ...]:
+    if not isinstance(data, Mapping):
+        raise InvalidValueError(f"objective: {where} maps metrics to numbers, got {data!r}")
+    for name, number in data.items():
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise InvalidValueError(f"objective: {where} of {name!r} is not a number: {number!r}")
+    return tuple((str(name), float(number)) for name, number in data.items())
+
+
+def _weigh(goals: Iterable[Goal], weights: Mapping[str, float]) -> tuple[Goal, ...]:
+    goals = tuple(goals)
+    by_name = dict(_terms(weights, "weights"))
+    for name, weight in by_name.items():
+        if name not in [goal.name for goal in goals]:
+            raise UnknownNameError("goal", name, [goal.name for goal in goals], "objective.weights")
+        if weight <= 0:
+            raise InvalidValueError(f"objective.weights: {name!r} needs a number > 0, got {weight:g}")
+    return tuple(Goal(g.kind, g.terms, by_name.get(g.name, 1.0)) for g in goals)

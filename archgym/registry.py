@@ -1,0 +1,182 @@
+"""Environments and agents by name, loaded when first used.
+
+Third-party packages join through the entry-point groups ``archgym.environments`` and
+``archgym.agents``: ``"Name-v0" = "module:Class"``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+
+from archgym.environment import Environment
+from archgym.errors import ArchgymError, InvalidValueError, UnknownNameError
+
+if TYPE_CHECKING:
+    from archgym.agent import Agent
+
+__all__ = [
+    "agent_class",
+    "agent_names",
+    "environment_class",
+    "environment_names",
+    "make",
+    "make_agent",
+    "register",
+    "register_agent",
+]
+
+_ENVIRONMENTS: dict[str, str | type[Environment]] = {
+    "Conformance-v0": "archgym.envs.conformance:ConformanceEnvironment",
+    "DRAM-v0": "archgym.envs.dram.environment:DramEnvironment",
+}
+_AGENTS: dict[str, str | type[Agent]] = {
+    "aco": "archgym.agents.ant_colony:AntColony",
+    "bayesian": "archgym.agents.bayesian:Bayesian",
+    "ga": "archgym.agents.genetic:Genetic",
+    "random": "archgym.agents.random_search:RandomSearch",
+    "sa": "archgym.agents.annealing:SimulatedAnnealing",
+}
+_GYMNASIUM_NAMESPACE = "archgym"
+
+
+def make(name: str, **kwargs: Any) -> Environment:
+    """An environment by name, bare (without Gymnasium's wrappers).
+
+    Args:
+        name: a registered name, such as ``DRAM-v0``, or ``module:Class``.
+        **kwargs: arguments of the environment, see :class:`archgym.Environment`.
+
+    Raises:
+        UnknownNameError: if there is no such environment.
+    """
+    environment = environment_class(name)(**kwargs)
+    spec = gymnasium.registry.get(f"{_GYMNASIUM_NAMESPACE}/{name.removeprefix('archgym/')}")
+    if spec is not None:
+        environment.spec = dataclasses.replace(spec, kwargs=dict(kwargs))
+    return environment
+
+
+def make_agent(name: str, *args: Any, **kwargs: Any) -> Agent:
+    """An agent by name; the arguments are those of :class:`archgym.agent.Agent`.
+
+    Raises:
+        UnknownNameError: if there is no such agent.
+    """
+    return agent_class(name)(*args, **kwargs)
+
+
+def register(name: str, environment: str | type[Environment]) -> None:
+    """Adds an environment, as a class or as ``"module:Class"``.
+
+    Raises:
+        InvalidValueError: if the name is taken or does not end in a version such as ``-v0``.
+    """
+    base, _, version = name.rpartition("-v")
+    if not base or not version.isdigit():
+        raise InvalidValueError(f"the name of an environment ends in a version, as in 'Cache-v0', not {name!r}")
+    _add(_environments(), name, environment)
+    _register_one(name)
+
+
+def register_agent(name: str, agent: str | type[Agent]) -> None:
+    """Adds an agent, as a class or as ``"module:Class"``.
+
+    Raises:
+        InvalidValueError: if the name is taken.
+    """
+    _add(_agents(), name, agent)
+
+
+def environment_names() -> list[str]:
+    """All registered environments, sorted."""
+    return sorted(_environments())
+
+
+def agent_names() -> list[str]:
+    """All registered agents, sorted."""
+    return sorted(_agents())
+
+
+def environment_class(name: str) -> type[Environment]:
+    """The class behind a name or a ``module:Class``.
+
+    Raises:
+        UnknownNameError: if there is no such environment.
+        InvalidValueError: if it is not an :class:`archgym.Environment`.
+    """
+    short = name.removeprefix(f"{_GYMNASIUM_NAMESPACE}/")
+    target = _environments().get(short)
+    if target is None and ":" in name:
+        target = name
+    if target is None:
+        raise UnknownNameError("environment", name, environment_names())
+    return _load(target, Environment)
+
+
+def agent_class(name: str) -> type[Agent]:
+    """The class behind a name or a ``module:Class``.
+
+    Raises:
+        UnknownNameError: if there is no such agent.
+        InvalidValueError: if it is not an :class:`archgym.agent.Agent`.
+    """
+    from archgym.agent import Agent
+
+    target = _agents().get(name)
+    if target is None and ":" in name:
+        target = name
+    if target is None:
+        raise UnknownNameError("agent", name, agent_names())
+    return _load(target, Agent)
+
+
+def register_with_gymnasium() -> None:
+    """Makes every environment known to ``gymnasium.make`` as ``archgym/NAME``."""
+    for name in environment_names():
+        _register_one(name)
+
+
+def _register_one(name: str) -> None:
+    full = f"{_GYMNASIUM_NAMESPACE}/{name}"
+    if full not in gymnasium.registry:
+        gymnasium.register(full, entry_point=functools.partial(make, name))
+
+
+def _add(table: dict[str, Any], name: str, target: Any) -> None:
+    if name in table and table[name] != target:
+        raise InvalidValueError(f"the name {name!r} is taken by {table[name]!r}")
+    table[name] = target
+
+
+@functools.cache
+def _environments() -> dict[str, str | type[Environment]]:
+    return {**_found("archgym.environments"), **_ENVIRONMENTS}
+
+
+@functools.cache
+def _agents() -> dict[str, Any]:
+    return {**_found("archgym.agents"), **_AGENTS}
+
+
+def _found(group: str) -> dict[str, str]:
+    return {point.name: point.value for point in entry_points(group=group)}
+
+
+def _load(target: str | type[Any], base: type[Any]) -> type[Any]:
+    if isinstance(target, str):
+        module_name, _, attribute = target.partition(":")
+        try:
+            loaded = getattr(importlib.import_module(module_name), attribute)
+        except (ImportError, AttributeError) as error:
+            raise ArchgymError(f"cannot load {target!r}: {error}") from error
+    else:
+        loaded = target
+    if not (isinstance(loaded, type) and issubclass(loaded, base)):
+        raise InvalidValueError(f"{target!r} is not a subclass of archgym's {base.__name__}")
+    return loaded

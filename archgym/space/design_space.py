@@ -1,0 +1,503 @@
+"""The design space: parameters, conditions and rules, and everything derived from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.errors import DesignError, InvalidValueError, UnknownNameError
+from archgym.space.counting import count_canonical, enumerate_codes, raw_cardinality
+from archgym.space.designs import Designs
+from archgym.space.expression import Expression
+from archgym.space.parameters import Parameter, level_values, parameter_from_json
+
+__all__ = ["DesignSpace", "Rule"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A named law that legal designs keep; it holds wherever a parameter in it is inactive.
+
+    Attributes:
+        name: short name, shown as the reason when a design breaks it.
+        expression: what must hold.
+        doc: why, in one line.
+    """
+
+    name: str
+    expression: Expression
+    doc: str = ""
+
+
+class DesignSpace:
+    """Named, typed parameters with conditions and rules.
+
+    A design is a mapping from the names of its *active* parameters to values. It is *canonical*
+    when inactive parameters are left out, and *legal* when all rules hold.
+
+    >>> from archgym.space import Categorical, Integer, param
+    >>> space = DesignSpace([
+    ...     Categorical("refresh", ["none", "all_bank"]),
+    ...     Integer("postponed", 0, 8, when=param("refresh") == "all_bank"),
+    ... ])
+    >>> space.raw_cardinality, space.canonical_cardinality
+    (18, 10)
+    >>> space.canonical({"refresh": "none", "postponed": 3})
+    {'refresh': 'none'}
+
+    Args:
+        parameters: in order; a condition looks only at parameters before its own.
+        rules: what legal designs must keep.
+        fixed: parameters that are not searched, with their values.
+
+    Raises:
+        InvalidValueError: if names repeat, a condition looks ahead, or a condition or rule
+            compares a parameter with a value that it never has.
+    """
+
+    def __init__(
+        self,
+        parameters: Iterable[Parameter],
+        rules: Iterable[Rule] = (),
+        *,
+        fixed: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.parameters: tuple[Parameter, ...] = tuple(parameters)
+        self.rules: tuple[Rule, ...] = tuple(rules)
+        self.names: tuple[str, ...] = tuple(p.name for p in self.parameters)
+        self._positions = {name: i for i, name in enumerate(self.names)}
+        if not self.parameters:
+            raise InvalidValueError("a design space needs at least one parameter")
+        if len(self._positions) != len(self.names):
+            twice = sorted({n for n in self.names if self.names.count(n) > 1})
+            raise InvalidValueError(f"parameters named twice: {', '.join(twice)}")
+        self._check_expressions()
+        self.fixed: dict[str, Any] = {}
+        self._allowed: list[NDArray[np.int64]] = [np.arange(p.size) for p in self.parameters]
+        for name, value in (fixed or {}).items():
+            position = self.index(name)
+            code = self.parameters[position].code(value)
+            self.fixed[name] = self.parameters[position].value(code)
+            self._allowed[position] = np.array([code])
+        self._completed: list[list[Rule]] = [[] for _ in self.parameters]
+        for rule in self.rules:
+            last = max(self._positions[name] for name in rule.expression.names)
+            self._completed[last].append(rule)
+        self._prepare_fast_path()
+
+    # -- what it consists of -------------------------------------------------------------------
+
+    def index(self, name: str) -> int:
+        """Position of a parameter.
+
+        Raises:
+            UnknownNameError: if there is none of that name.
+        """
+        try:
+            return self._positions[name]
+        except KeyError:
+            raise UnknownNameError("parameter", name, self.names) from None
+
+    def __getitem__(self, name: str) -> Parameter:
+        return self.parameters[self.index(name)]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._positions
+
+    @property
+    def free(self) -> tuple[int, ...]:
+        """Positions of the parameters that are searched (not fixed, more than one level)."""
+        return tuple(i for i, allowed in enumerate(self._allowed) if len(allowed) > 1)
+
+    @cached_property
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        """Names of the free parameters of each group; one without a group is its own."""
+        found: dict[str, list[str]] = {}
+        for position in self.free:
+            parameter = self.parameters[position]
+            found.setdefault(parameter.group or parameter.name, []).append(parameter.name)
+        return {group: tuple(names) for group, names in found.items()}
+
+    @property
+    def raw_cardinality(self) -> float:
+        """Exact number of combinations of all levels; ``inf`` with a free real parameter."""
+        return raw_cardinality(self)
+
+    @cached_property
+    def canonical_cardinality(self) -> float:
+        """Exact number of distinct legal designs; ``inf`` with a free real parameter.
+
+        Raises:
+            SpaceTooLargeError: if it cannot be counted exactly.
+        """
+        return count_canonical(self) if self.raw_cardinality < math.inf else math.inf
+
+    def fix(self, values: Mapping[str, Any]) -> DesignSpace:
+        """The same space with some parameters held at a value and the rest to search.
+
+        Raises:
+            UnknownNameError: if a parameter does not exist.
+            DesignError: if a value is not allowed.
+        """
+        return DesignSpace(self.parameters, self.rules, fixed={**self.fixed, **values})
+
+    # -- designs as mappings -------------------------------------------------------------------
+
+    def design(self, codes: Sequence[int]) -> dict[str, Any]:
+        """The mapping of one row of codes; inactive parameters (-1) are left out."""
+        return {
+            p.name: p.value(code)
+            for p, code in zip(self.parameters, codes, strict=True)
+            if code >= 0
+        }
+
+    def codes(self, design: Mapping[str, Any]) -> tuple[int, ...]:
+        """Canonical codes of a design; values of inactive and fixed parameters may be left out.
+
+        Raises:
+            UnknownNameError: if a name is not a parameter.
+            DesignError: if a value is not allowed, or an active parameter is missing.
+        """
+        for name in design:
+            self.index(name)
+        raw: list[int] = []
+        for position, parameter in enumerate(self.parameters):
+            if parameter.name in design:
+                raw.append(parameter.code(design[parameter.name]))
+            else:
+                allowed = self._allowed[position]
+                raw.append(int(allowed[0]) if len(allowed) == 1 else -1)
+        codes = self.canonical_codes(raw)
+        for position, active in enumerate(self._active(raw)):
+            if active and codes[position] < 0:
+                missing = self.parameters[position]
+                raise DesignError(
+                    f"the design lacks parameter {missing.name!r}: allowed is {missing.range}"
+                )
+        return codes
+
+    def canonical(self, design: Mapping[str, Any]) -> dict[str, Any]:
+        """The design with inactive parameters left out, in the order of the space.
+
+        Raises:
+            UnknownNameError, DesignError: as :meth:`codes`.
+        """
+        return self.design(self.codes(design))
+
+    def designs(self, designs: Iterable[Mapping[str, Any]]) -> Designs:
+        """A batch from mappings.
+
+        Raises:
+            UnknownNameError, DesignError: as :meth:`codes`.
+        """
+        rows = [self.codes(design) for design in designs]
+        return Designs(self, np.array(rows, dtype=np.int64).reshape(len(rows), len(self.names)))
+
+    def broken_rule(self, design: Mapping[str, Any]) -> str:
+        """Why a design is not legal; empty if it is."""
+        return self.illegal_reason(self.codes(design))
+
+    # -- one row of codes: the fast path of step() ---------------------------------------------
+
+    def canonical_codes(self, codes: Sequence[int]) -> tuple[int, ...]:
+        """Codes with -1 where a parameter is inactive."""
+        if not self._conditions:
+            return tuple(codes)
+        row = list(codes)
+        values = level_values(self.parameters, row)
+        for position, parents, condition in self._conditions:
+            if any(values[p] is None for p in parents) or not condition(values):
+                row[position] = -1
+                values[position] = None
+        return tuple(row)
+
+    def illegal_reason(self, codes: Sequence[int]) -> str:
+        """Name of the first rule that canonical codes break, with its text; empty if legal."""
+        for position, only in self._held:
+            if codes[position] not in (only, -1):
+                name = self.names[position]
+                return f"{name} is fixed to {self.fixed[name]!r}"
+        if self._compiled_rules:
+            values = level_values(self.parameters, codes)
+            for rule, parents, holds in self._compiled_rules:
+                if all(values[p] is not None for p in parents) and not holds(values):
+                    return self._reason(rule)
+        return ""
+
+    def key(self, codes: Sequence[int]) -> int:
+        """An integer that is equal exactly for equal canonical codes."""
+        key = 0
+        for code, radix in zip(codes, self._radices, strict=True):
+            key = key * radix + code + 1
+        return key
+
+    # -- many rows of codes --------------------------------------------------------------------
+
+    def canonicalise(self, codes: NDArray[np.int64]) -> Designs:
+        """Designs from any codes within range, shape (n, n_parameters)."""
+        if self._conditions:
+            codes = np.array(codes, dtype=np.int64, order="F")
+            for position, _, _ in self._conditions:
+                codes[~self.activity(position, codes), position] = -1
+        return Designs(self, codes)
+
+    def activity(self, position: int, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which rows have the parameter active, shape (n,); looks only at its parents."""
+        when = self.parameters[position].when
+        if when is None:
+            return np.ones(len(codes), dtype=bool)
+        return self._evaluate(when, codes, missing=False)
+
+    def rule_holds(self, rule: Rule, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which rows of canonical codes keep the rule, shape (n,)."""
+        return self._evaluate(rule.expression, codes, missing=True)
+
+    def first_broken_rule(self, designs: Designs) -> NDArray[np.int64]:
+        """Index into :attr:`rules` of the first broken one, shape (n,): -1 legal, -2 not as fixed."""
+        broken = np.full(len(designs), -1, dtype=np.int64)
+        for number in range(len(self.rules) - 1, -1, -1):
+            broken[~self.rule_holds(self.rules[number], designs.codes)] = number
+        for position, only in self._held:
+            column = designs.codes[:, position]
+            broken[(column != only) & (column >= 0)] = -2
+        return broken
+
+    def legal(self, designs: Designs) -> NDArray[np.bool_]:
+        """Which designs are legal, shape (n,)."""
+        return np.asarray(self.first_broken_rule(designs) == -1)
+
+    def keys(self, codes: NDArray[np.int64]) -> list[int]:
+        """:meth:`key` of many rows."""
+        total: list[int] = [0] * len(codes)
+        start = 0
+        while start < len(self._radices):
+            stop, span = start, 1
+            while stop < len(self._radices) and span * self._radices[stop] < 1 << 62:
+                span *= self._radices[stop]
+                stop += 1
+            part = np.zeros(len(codes), dtype=np.int64)
+            for position in range(start, stop):
+                part = part * self._radices[position] + codes[:, position] + 1
+            values = part.tolist()
+            total = values if start == 0 else [
+                a * span + b for a, b in zip(total, values, strict=True)
+            ]
+            start = stop
+        return total
+
+    def sample(self, n: int, rng: np.random.Generator) -> Designs:
+        """Random legal designs: every level of a parameter is equally likely, then rules sift.
+
+        Args:
+            n: how many; repeats are possible.
+            rng: the only source of randomness; integers are drawn, so that every machine
+                gives the same.
+
+        Raises:
+            DesignError: if next to no design is legal (one in 10,000 at most).
+        """
+        parts: list[NDArray[np.int64]] = []
+        found = tried = 0
+        while found < n:
+            size = max(n - found, min(16 * (n - found), tried))
+            raw = np.empty((size, len(self.parameters)), dtype=np.int64, order="F")
+            for position, allowed in enumerate(self._allowed):
+                raw[:, position] = allowed[rng.integers(len(allowed), size=size)]
+            designs = self.canonicalise(raw)
+            legal = designs.codes[self.legal(designs)]
+            parts.append(legal[: n - found])
+            found += len(parts[-1])
+            tried += size
+            if tried > 10_000 * max(found, 1) + 100_000:
+                raise DesignError(
+                    f"found {found} legal designs in {tried} random ones: "
+                    f"the rules ({', '.join(r.name for r in self.rules)}) leave next to nothing"
+                )
+        return Designs(self, np.concatenate(parts) if parts else np.empty((0, len(self.names)), np.int64))
+
+    def neighbours(self, design: Mapping[str, Any]) -> Designs:
+        """All legal designs that differ by one step of one active, free parameter.
+
+        One step is the next or previous level of an ordered parameter, any other level of an
+        unordered one, and a hundredth of the range of a real one. A parameter that a step
+        makes active takes its first level.
+        """
+        codes = self.codes(design)
+        rows: list[list[int]] = []
+        for position in self.free:
+            if codes[position] < 0:
+                continue
+            for level in self._steps(position, codes[position]):
+                row = [max(code, 0) for code in codes]
+                row[position] = level
+                rows.append(row)
+        raw = np.array(rows, dtype=np.int64).reshape(len(rows), len(self.names))
+        for position, only in self._held:
+            raw[:, position] = only
+        designs = self.canonicalise(raw)
+        return designs[self.legal(designs)]
+
+    def enumerate(self, chunk: int = 65_536) -> Iterator[Designs]:
+        """All canonical legal designs, each once, in chunks.
+
+        Raises:
+            InvalidValueError: if a free parameter is real.
+        """
+        for position in self.free:
+            if self.parameters[position].continuous:
+                raise InvalidValueError(
+                    f"parameter {self.names[position]!r} is real: fix it, or make it an Ordinal"
+                )
+        for codes in enumerate_codes(self, chunk):
+            yield Designs(self, codes)
+
+    # -- JSON ----------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object from which :meth:`from_json` builds the same space."""
+        return {
+            "parameters": [parameter.to_json() for parameter in self.parameters],
+            "rules": [
+                {"name": r.name, "expression": r.expression.to_json(), "doc": r.doc}
+                for r in self.rules
+            ],
+            "fixed": dict(self.fixed),
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> DesignSpace:
+        """The inverse of :meth:`to_json`.
+
+        Raises:
+            InvalidValueError, UnknownNameError: if the data do not describe a space.
+        """
+        if not isinstance(data, Mapping) or "parameters" not in data:
+            raise InvalidValueError("not a design space: 'parameters' is missing")
+        return DesignSpace(
+            [parameter_from_json(p) for p in data["parameters"]],
+            [
+                Rule(r["name"], Expression.from_json(r["expression"]), r.get("doc", ""))
+                for r in data.get("rules", ())
+            ],
+            fixed=data.get("fixed"),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DesignSpace) and self.to_json() == other.to_json()
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        raw = self.raw_cardinality
+        size = "infinitely many" if raw == math.inf else f"{raw:,}"
+        return f"DesignSpace({len(self.parameters)} parameters, {size} combinations)"
+
+    # -- for counting and enumeration ----------------------------------------------------------
+
+    def allowed_codes(self, position: int) -> NDArray[np.int64]:
+        """Levels that a parameter may take: all, or the fixed one."""
+        return self._allowed[position]
+
+    def rules_completed_by(self, position: int) -> list[Rule]:
+        """Rules whose last parameter this is."""
+        return self._completed[position]
+
+    def is_referenced_after(self, position: int, after: int) -> bool:
+        """Whether a condition or rule of a parameter past ``after`` looks at this one."""
+        name = self.names[position]
+        return any(
+            name in rule.expression.names for rules in self._completed[after + 1 :] for rule in rules
+        ) or any(p.when is not None and name in p.when.names for p in self.parameters[after + 1 :])
+
+    # -- inner workings ------------------------------------------------------------------------
+
+    def _check_expressions(self) -> None:
+        for position, parameter in enumerate(self.parameters):
+            if parameter.when is None:
+                continue
+            for name in parameter.when.names:
+                if self.index(name) >= position:
+                    raise InvalidValueError(
+                        f"the condition of {parameter.name!r} looks at {name!r}, "
+                        "which must be listed before it"
+                    )
+        named = [(f"condition of {p.name!r}", p.when) for p in self.parameters if p.when is not None]
+        named += [(f"rule {rule.name!r}", rule.expression) for rule in self.rules]
+        for where, expression in named:
+            if not expression.names:
+                raise InvalidValueError(f"the {where} looks at no parameter")
+            for name in expression.names:
+                self.index(name)
+            for name, literal in expression.literals():
+                try:
+                    if not self[name].continuous:
+                        self[name].code(literal)
+                except DesignError as error:
+                    raise InvalidValueError(f"the {where} can never match: {error}") from None
+            for name in expression.numeric_names():
+                if not np.issubdtype(self[name].values(np.zeros(1, np.int64)).dtype, np.number):
+                    raise InvalidValueError(f"the {where} computes with {name!r}, not a number")
+
+    def _prepare_fast_path(self) -> None:
+        def parents(expression: Expression) -> tuple[int, ...]:
+            return tuple(self._positions[name] for name in expression.names)
+
+        self._radices = [p.size + 1 for p in self.parameters]
+        self._held = [(self._positions[n], int(self._allowed[self._positions[n]][0])) for n in self.fixed]
+        self._conditions: list[tuple[int, tuple[int, ...], Callable[[list[Any]], Any]]] = [
+            (i, parents(p.when), p.when.compile(self._positions))
+            for i, p in enumerate(self.parameters)
+            if p.when is not None
+        ]
+        self._compiled_rules = [
+            (r, parents(r.expression), r.expression.compile(self._positions)) for r in self.rules
+        ]
+
+    def _active(self, codes: Sequence[int]) -> list[bool]:
+        """Activity of each parameter, also of those whose code is not known (-1)."""
+        active = [True] * len(codes)
+        values = level_values(self.parameters, codes)
+        for position, parents, condition in self._conditions:
+            if not all(active[p] and values[p] is not None for p in parents):
+                active[position] = False
+            else:
+                active[position] = bool(condition(values))
+        return active
+
+    def _evaluate(
+        self, expression: Expression, codes: NDArray[np.int64], *, missing: bool
+    ) -> NDArray[np.bool_]:
+        """A condition or rule on rows of codes; ``missing`` where it looks at an inactive one."""
+        positions = [self._positions[name] for name in expression.names]
+        if len(positions) == 1 and self.parameters[positions[0]].size <= 65_536:
+            (position,) = positions
+            parameter = self.parameters[position]
+            table = np.empty(parameter.size + 1, dtype=bool)
+            holds = expression.evaluate({parameter.name: parameter.values(np.arange(parameter.size))})
+            table[:-1], table[-1] = holds, missing
+            return np.asarray(table[codes[:, position]])
+        values, active = {}, np.ones(len(codes), dtype=bool)
+        for position in positions:
+            column = codes[:, position]
+            active &= column >= 0
+            values[self.names[position]] = self.parameters[position].values(np.maximum(column, 0))
+        return np.where(active, np.asarray(expression.evaluate(values), dtype=bool), missing)
+
+    def _steps(self, position: int, code: int) -> list[int]:
+        parameter = self.parameters[position]
+        if not parameter.ordered:
+            return [level for level in range(parameter.size) if level != code]
+        if parameter.continuous:
+            here = parameter.unit_interval(np.array([code]))
+            near = parameter.from_unit_interval(np.array([here[0] - 0.01, here[0] + 0.01]))
+            return sorted({int(level) for level in near} - {code})
+        return [level for level in (code - 1, code + 1) if 0 <= level < parameter.size]
+
+    def _reason(self, rule: Rule) -> str:
+        return f"rule {rule.name!r}: {rule.doc or rule.expression}"

@@ -1,0 +1,80 @@
+"""A batch of designs, held as an array of level codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from archgym.space.design_space import DesignSpace
+
+__all__ = ["Designs"]
+
+
+class Designs:
+    """Designs of one space, canonical: a sequence of plain mappings that is stored as an array.
+
+    Attributes:
+        space: the design space.
+        codes: level of each parameter, -1 where it is inactive, int64, shape
+            (n_designs, n_parameters).
+
+    >>> from archgym.space import DesignSpace, Integer
+    >>> designs = DesignSpace([Integer("ways", 1, 4)]).designs([{"ways": 3}, {"ways": 1}])
+    >>> designs[0], len(designs)
+    ({'ways': 3}, 2)
+    """
+
+    __slots__ = ("codes", "space")
+
+    def __init__(self, space: DesignSpace, codes: NDArray[np.int64]) -> None:
+        self.space = space
+        self.codes = codes
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @overload
+    def __getitem__(self, index: int | np.integer[Any]) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, index: slice | NDArray[Any]) -> Designs: ...
+    def __getitem__(self, index: Any) -> dict[str, Any] | Designs:
+        if isinstance(index, int | np.integer):
+            return self.space.design(self.codes[index].tolist())
+        return Designs(self.space, self.codes[index])
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for row in self.codes.tolist():
+            yield self.space.design(row)
+
+    def values(self, name: str, inactive: ArrayLike | None = None) -> NDArray[Any]:
+        """One parameter's values, shape (n_designs,).
+
+        Args:
+            name: the parameter.
+            inactive: stands where the parameter is inactive; ``None`` gives an object array
+                with ``None`` there (if it is inactive anywhere).
+        """
+        position = self.space.index(name)
+        column = self.codes[:, position]
+        values = self.space.parameters[position].values(np.maximum(column, 0))
+        off = column < 0
+        if not off.any():
+            return values
+        if inactive is None:
+            values = values.astype(object)
+        return np.where(off, inactive, values)  # type: ignore[arg-type]
+
+    def keys(self) -> list[int]:
+        """An integer per design: equal exactly if the designs are."""
+        return self.space.keys(self.codes)
+
+    def concatenate(self, other: Designs) -> Designs:
+        """These designs, then the others."""
+        return Designs(self.space, np.concatenate([self.codes, other.codes]))
+
+    def __repr__(self) -> str:
+        return f"Designs({len(self)} of {self.space!r})"

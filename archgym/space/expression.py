@@ -1,0 +1,294 @@
+"""Expressions over parameters: the language of conditions and rules.
+
+An expression is built with Python operators, evaluates on plain values or on whole columns,
+and goes to JSON and back; nothing is ever handed to ``eval``.
+
+>>> rule = param("rows") * param("columns") <= 64
+>>> rule.evaluate({"rows": 8, "columns": 8})
+True
+>>> Expression.from_json(rule.to_json()).evaluate({"rows": 8, "columns": 9})
+False
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from archgym.errors import InvalidValueError, UnknownNameError
+
+__all__ = ["Expression", "param"]
+
+Literal = str | int | float | bool
+_COMPARISONS = {"<", "<=", ">", ">="}
+_ARITHMETIC = {"+", "-", "*", "/", "//", "%", "**"}
+
+
+def _and(left: Any, right: Any) -> Any:
+    return np.logical_and(left, right) if _is_array(left, right) else bool(left) and bool(right)
+
+
+def _or(left: Any, right: Any) -> Any:
+    return np.logical_or(left, right) if _is_array(left, right) else bool(left) or bool(right)
+
+
+def _not(value: Any) -> Any:
+    return np.logical_not(value) if isinstance(value, np.ndarray) else not value
+
+
+def _in(value: Any, allowed: tuple[Literal, ...]) -> Any:
+    if isinstance(value, np.ndarray):
+        found = np.zeros(value.shape, dtype=bool)
+        for item in allowed:
+            found |= value == item
+        return found
+    return value in allowed
+
+
+def _is_array(*values: Any) -> bool:
+    return any(isinstance(value, np.ndarray) for value in values)
+
+
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": operator.pow,
+    "and": _and,
+    "or": _or,
+    "not": _not,
+    "in": _in,
+}
+
+
+class Expression:
+    """A formula over parameters; see the module's example.
+
+    Operators: ``== != < <= > >= + - * / // % **``, ``&`` (and), ``|`` (or), ``~`` (not), and the
+    methods :meth:`isin` and :meth:`implies`.
+
+    Attributes:
+        op: the operator, or ``"param"``.
+        args: operands: expressions, literals, for ``in`` a tuple of literals.
+        names: names of the parameters that occur, sorted.
+    """
+
+    __slots__ = ("args", "names", "op")
+
+    def __init__(self, op: str, args: tuple[Any, ...]) -> None:
+        self.op = op
+        self.args = args
+        if op == "param":
+            self.names: tuple[str, ...] = (args[0],)
+        else:
+            found = {name for arg in args if isinstance(arg, Expression) for name in arg.names}
+            self.names = tuple(sorted(found))
+
+    def evaluate(self, values: Mapping[str, Any]) -> Any:
+        """The value of the expression.
+
+        Args:
+            values: for each parameter that occurs, its value, or a column of values (an array
+                of shape (n,)); then the result is an array too.
+        """
+        if self.op == "param":
+            return values[self.args[0]]
+        operands = [a.evaluate(values) if isinstance(a, Expression) else a for a in self.args]
+        return _OPERATORS[self.op](*operands)
+
+    def compile(self, positions: Mapping[str, int]) -> Callable[[list[Any]], Any]:
+        """A fast function of a list of parameter values.
+
+        Args:
+            positions: index of each parameter in that list.
+        """
+        if self.op == "param":
+            return operator.itemgetter(positions[self.args[0]])
+        function = _OPERATORS[self.op]
+        parts = [
+            a.compile(positions) if isinstance(a, Expression) else _constant(a) for a in self.args
+        ]
+        if len(parts) == 1:
+            (only,) = parts
+            return lambda values: function(only(values))
+        left, right = parts
+        return lambda values: function(left(values), right(values))
+
+    def isin(self, allowed: Iterable[Literal]) -> Expression:
+        """True where the value is one of ``allowed``."""
+        return Expression("in", (self, tuple(allowed)))
+
+    def implies(self, other: Expression) -> Expression:
+        """False only where this holds and ``other`` does not."""
+        return ~self | other
+
+    def to_json(self) -> Any:
+        """A JSON value from which :meth:`from_json` builds the same expression."""
+        if self.op == "param":
+            return {"param": self.args[0]}
+        args = [
+            a.to_json() if isinstance(a, Expression) else list(a) if isinstance(a, tuple) else a
+            for a in self.args
+        ]
+        return {"op": self.op, "args": args}
+
+    @staticmethod
+    def from_json(data: Any) -> Expression:
+        """The inverse of :meth:`to_json`.
+
+        Raises:
+            InvalidValueError: if ``data`` is not an expression.
+        """
+        if isinstance(data, Mapping) and "param" in data:
+            return param(data["param"])
+        if not isinstance(data, Mapping) or "op" not in data or "args" not in data:
+            raise InvalidValueError(f"not an expression: {data!r}")
+        if data["op"] not in _OPERATORS:
+            raise UnknownNameError("operator", data["op"], _OPERATORS)
+        args = tuple(
+            Expression.from_json(a) if isinstance(a, Mapping) else tuple(a) if isinstance(a, list) else a
+            for a in data["args"]
+        )
+        return Expression(data["op"], args)
+
+    def literals(self) -> list[tuple[str, Literal]]:
+        """Pairs (parameter, literal) that are compared for equality, for checking spellings."""
+        pairs: list[tuple[str, Literal]] = []
+        if self.op in {"==", "!=", "in"} and _is_param(self.args[0]):
+            right = self.args[1]
+            if not isinstance(right, Expression):
+                name = self.args[0].args[0]
+                pairs += [(name, v) for v in (right if isinstance(right, tuple) else (right,))]
+        for arg in self.args:
+            if isinstance(arg, Expression) and arg.op != "param":
+                pairs += arg.literals()
+        return pairs
+
+    def numeric_names(self) -> set[str]:
+        """Parameters that are used in arithmetic or ordered comparisons, so must be numbers."""
+        found: set[str] = set()
+        for arg in self.args:
+            if not isinstance(arg, Expression):
+                continue
+            if arg.op == "param":
+                if self.op in _COMPARISONS | _ARITHMETIC:
+                    found.add(arg.args[0])
+            else:
+                found |= arg.numeric_names()
+        return found
+
+    def __str__(self) -> str:
+        if self.op == "param":
+            return str(self.args[0])
+        shown = [f"({a})" if _is_compound(a) else _show(a) for a in self.args]
+        return f"not {shown[0]}" if self.op == "not" else f"{shown[0]} {self.op} {shown[1]}"
+
+    def __repr__(self) -> str:
+        return f"Expression({str(self)!r})"
+
+    def __bool__(self) -> bool:
+        raise InvalidValueError(
+            f"the expression '{self}' has no truth value of its own: "
+            "write & | ~ instead of and, or, not, and .isin([...]) instead of in"
+        )
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> Expression:  # type: ignore[override]
+        return Expression("==", (self, other))
+
+    def __ne__(self, other: object) -> Expression:  # type: ignore[override]
+        return Expression("!=", (self, other))
+
+    def __lt__(self, other: Expression | float) -> Expression:
+        return Expression("<", (self, other))
+
+    def __le__(self, other: Expression | float) -> Expression:
+        return Expression("<=", (self, other))
+
+    def __gt__(self, other: Expression | float) -> Expression:
+        return Expression(">", (self, other))
+
+    def __ge__(self, other: Expression | float) -> Expression:
+        return Expression(">=", (self, other))
+
+    def __add__(self, other: Expression | float) -> Expression:
+        return Expression("+", (self, other))
+
+    def __radd__(self, other: float) -> Expression:
+        return Expression("+", (other, self))
+
+    def __sub__(self, other: Expression | float) -> Expression:
+        return Expression("-", (self, other))
+
+    def __rsub__(self, other: float) -> Expression:
+        return Expression("-", (other, self))
+
+    def __mul__(self, other: Expression | float) -> Expression:
+        return Expression("*", (self, other))
+
+    def __rmul__(self, other: float) -> Expression:
+        return Expression("*", (other, self))
+
+    def __truediv__(self, other: Expression | float) -> Expression:
+        return Expression("/", (self, other))
+
+    def __rtruediv__(self, other: float) -> Expression:
+        return Expression("/", (other, self))
+
+    def __floordiv__(self, other: Expression | int) -> Expression:
+        return Expression("//", (self, other))
+
+    def __mod__(self, other: Expression | int) -> Expression:
+        return Expression("%", (self, other))
+
+    def __pow__(self, other: Expression | float) -> Expression:
+        return Expression("**", (self, other))
+
+    def __and__(self, other: Expression) -> Expression:
+        return Expression("and", (self, other))
+
+    def __or__(self, other: Expression) -> Expression:
+        return Expression("or", (self, other))
+
+    def __invert__(self) -> Expression:
+        return Expression("not", (self,))
+
+
+def param(name: str) -> Expression:
+    """The value of a parameter, as the start of an expression.
+
+    >>> str(param("policy").isin(["open", "closed"]))
+    'policy in (open, closed)'
+    """
+    if not isinstance(name, str) or not name:
+        raise InvalidValueError(f"a parameter's name is a non-empty string, not {name!r}")
+    return Expression("param", (name,))
+
+
+def _constant(value: Any) -> Callable[[list[Any]], Any]:
+    return lambda values: value
+
+
+def _is_param(value: Any) -> bool:
+    return isinstance(value, Expression) and value.op == "param"
+
+
+def _is_compound(value: Any) -> bool:
+    return isinstance(value, Expression) and value.op != "param"
+
+
+def _show(value: Any) -> str:
+    return "(" + ", ".join(map(str, value)) + ")" if isinstance(value, tuple) else str(value)

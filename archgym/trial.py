@@ -1,0 +1,41 @@
+"""What is known of a trial before it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from archgym.errors import InvalidValueError
+
+__all__ = ["TrialInfo"]
+
+
+@dataclass(frozen=True)
+class TrialInfo:
+    """One agent, hyperparameters, seed and budget; the row of the dataset's table of trials.
+
+    Attributes:
+        trial_id: unique in its dataset; empty for a name made from time and process.
+        agent: name of the agent; ``external`` when another library drives the environment.
+        hyperparameters: of the agent.
+        seed: of the agent; ``None`` if not known.
+        budget: most distinct legal designs to simulate; ``None`` for no end.
+        resume: go on with a trial of this id that the dataset already holds.
+
+    Raises:
+        InvalidValueError: if the budget is not a positive integer.
+    """
+
+    trial_id: str = ""
+    agent: str = "external"
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+    budget: int | None = None
+    resume: bool = False
+
+    def __post_init__(self) -> None:
+        if self.budget is not None and (
+            isinstance(self.budget, bool) or not isinstance(self.budget, int) or self.budget < 1
+        ):
+            raise InvalidValueError(f"budget must be an integer of at least 1, not {self.budget!r}")

@@ -1,0 +1,85 @@
+"""The conformance environment: a made-up prefetching cache with a closed-form cost."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+from archgym.environment import Environment
+from archgym.errors import SimulationError
+from archgym.metrics import Metric
+from archgym.space import (
+    Boolean,
+    Categorical,
+    DesignSpace,
+    Integer,
+    Ordinal,
+    Real,
+    Rule,
+    param,
+)
+
+__all__ = ["ConformanceEnvironment"]
+
+_PARAMETERS = (
+    Categorical("replacement", ["lru", "fifo", "random"], doc="replacement policy", group="cache"),
+    Ordinal("size_kb", [1, 2, 4, 8, 16, 32, 64], unit="kB", doc="capacity", group="cache"),
+    Integer("ways", 1, 16, doc="associativity", group="cache"),
+    Boolean("prefetch", doc="whether the next lines are fetched ahead", group="prefetcher"),
+    Integer(
+        "distance", 1, 8, doc="lines fetched ahead", when=param("prefetch") == True, group="prefetcher"  # noqa: E712
+    ),
+)
+_RULES = (
+    Rule(
+        "way_holds_a_line",
+        param("size_kb") * 4 >= param("ways"),
+        "each way must hold at least 256 bytes",
+    ),
+)
+
+
+class ConformanceEnvironment(Environment):
+    """A made-up cache: not a model of anything, but shaped like one.
+
+    The space ``default`` has a real parameter, ``finite`` has none. Prefetching 8 lines ahead
+    with random replacement fails, so that failures are met.
+    """
+
+    design_spaces: ClassVar = {
+        "default": DesignSpace(
+            [*_PARAMETERS, Real("voltage", 0.6, 1.1, unit="V", doc="supply voltage")], _RULES
+        ),
+        "finite": DesignSpace(_PARAMETERS, _RULES),
+    }
+    metrics: ClassVar = (
+        Metric("access_ns", "ns", "minimize", "mean access time"),
+        Metric("energy_pj", "pJ", "minimize", "energy of an access"),
+        Metric("hit_rate", "", "maximize", "share of accesses that hit"),
+        Metric("area_mm2", "mm2", "minimize", "silicon area"),
+    )
+    default_objective: ClassVar = "minimize access_ns"
+    baseline: ClassVar = {
+        "replacement": "lru",
+        "size_kb": 8,
+        "ways": 4,
+        "prefetch": False,
+        "voltage": 0.9,
+    }
+
+    def simulate(self, design: dict[str, Any]) -> dict[str, float]:
+        """Closed forms, chosen for their shape only."""
+        policy = {"lru": 1.0, "fifo": 0.93, "random": 0.9}[design["replacement"]]
+        ahead = design.get("distance", 0)
+        if ahead == 8 and design["replacement"] == "random":
+            raise SimulationError("prefetching 8 lines ahead evicts them under random replacement")
+        ways, size, voltage = design["ways"], design["size_kb"], design.get("voltage", 0.9)
+        reach = math.log2(1 + size) * policy * (1 + 0.1 * math.log2(ways))
+        hit = 1 - math.exp(-0.4 * reach - 0.05 * ahead * (4.5 - 0.5 * ahead))
+        cycle = (0.3 + 0.02 * ways + 0.05 * math.log2(size)) / voltage
+        return {
+            "access_ns": cycle + (1 - hit) * 60.0,
+            "energy_pj": voltage**2 * (2.0 + 0.4 * ways + 0.1 * size + 1.5 * ahead),
+            "hit_rate": hit,
+            "area_mm2": 0.01 * size * (1 + 0.03 * ways) + 0.002 * ahead,
+        }

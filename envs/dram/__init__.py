@@ -1,0 +1,1 @@
+"""DRAM memory-controller environment and its embedded simulator."""

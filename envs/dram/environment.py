@@ -1,0 +1,159 @@
+"""The DRAM memory-controller environment."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from archgym.envs.dram.controller import ControllerConfig, simulate
+from archgym.envs.dram.cost import buffer_bits
+from archgym.envs.dram.device import Device, device_names, load_device
+from archgym.envs.dram.space import BASELINE, SPACES, design_space
+from archgym.envs.dram.trace import Trace
+from archgym.envs.dram.workload import (
+    WorkloadSpec,
+    load_workload,
+    workload_label,
+    workload_names,
+)
+from archgym.environment import Environment
+from archgym.errors import UnknownNameError
+from archgym.metrics import Metric
+from archgym.space import DesignSpace
+
+__all__ = ["DramEnvironment"]
+
+DEFAULT_MEMORY = "DDR4-2400"
+_READ_METRICS = (
+    "read_latency_mean_ns",
+    "read_latency_p99_ns",
+    "read_latency_accepted_mean_ns",
+)
+
+
+class DramEnvironment(Environment):
+    """Search the design of a DRAM memory controller on a memory trace.
+
+    >>> import archgym
+    >>> env = archgym.make("DRAM-v0", workload={"generator": "stream", "requests": 1000})
+    >>> outcome = env.evaluate(env.baseline)
+    >>> outcome.metrics["row_hit_rate"] > 0.9
+    True
+
+    Args:
+        memory: name of a device (``archgym list`` knows them) or path of a device file.
+        workload: name of a recorded program or a generator, path of a trace file, or a mapping;
+            see :func:`archgym.envs.dram.workload.load_workload`.
+        **arguments: of :class:`archgym.Environment`; ``space="archgym"`` gives exactly the ten
+            knobs of ArchGym (with ``memory="DDR3-1600"``, its memory too).
+
+    Attributes:
+        device: the memory.
+        trace: the workload's requests.
+
+    Raises:
+        UnknownNameError, InvalidValueError: for an argument that is not possible.
+        TraceError: if the workload's file cannot be read.
+    """
+
+    metrics: ClassVar = (
+        Metric("time_ns", "ns", "minimize", "from time 0 of the trace to the last response"),
+        Metric("read_latency_mean_ns", "ns", "minimize", "mean over reads, arrival to data"),
+        Metric("read_latency_p99_ns", "ns", "minimize", "99th percentile over reads, arrival to data"),
+        Metric(
+            "read_latency_accepted_mean_ns",
+            "ns",
+            "minimize",
+            "mean over reads, from being offered to the controller to data",
+        ),
+        Metric("bandwidth_gb_per_s", "GB/s", "maximize", "bytes moved by the total time"),
+        Metric("energy_pj", "pJ", "minimize", "energy of all chips of the rank"),
+        Metric("energy_per_bit_pj", "pJ", "minimize", "energy by the bits moved"),
+        Metric("power_mw", "mW", "minimize", "energy by the total time"),
+        Metric("row_hit_rate", "", "maximize", "share of column commands that find their row open"),
+        Metric("buffer_bits", "bits", "minimize", "storage in the controller's queues"),
+    )
+    default_objective: ClassVar = {
+        "product": {"read_latency_mean_ns": 1, "energy_per_bit_pj": 1},
+        "limits": ["buffer_bits <= 131072"],
+    }
+    baseline: ClassVar = BASELINE
+    default_workload: ClassVar = "sqlite"
+    version: ClassVar = "1"
+    not_modelled: ClassVar = (
+        "more than one channel or one rank",
+        "refresh per bank or per bank group (DDR3 and DDR4 have none)",
+        "power-down and self-refresh",
+        "forwarding from and merging of queued writes: a read waits for a queued write to its line",
+        "energy of the bus, of termination and of the controller",
+        "temperature, refresh management, row-hammer defences and errors",
+    )
+
+    def __init__(
+        self, *, memory: str | os.PathLike[str] = DEFAULT_MEMORY, **arguments: Any
+    ) -> None:
+        self.device: Device = load_device(memory)
+        self.trace: Trace
+        super().__init__(**arguments)
+
+    def simulate(self, design: Mapping[str, Any]) -> dict[str, float]:
+        """Runs the trace through the controller that the design describes."""
+        config = ControllerConfig(**design)
+        result = simulate(self.trace, self.device, config)
+        values = {
+            metric.name: float(getattr(result, metric.name))
+            for metric in self.metrics
+            if metric.name != "buffer_bits"
+        }
+        values = {name: value for name, value in values.items() if not math.isnan(value)}
+        return {**values, "buffer_bits": float(buffer_bits(config, self.device))}
+
+    def load_workload(self, spec: WorkloadSpec) -> None:
+        """Loads the trace."""
+        self.trace = load_workload(spec)
+
+    @classmethod
+    def workloads(cls) -> dict[str, str]:
+        """Recorded programs and generators, with a line on each."""
+        return workload_names()
+
+    @classmethod
+    def memories(cls) -> tuple[str, ...]:
+        """Names of the memory devices."""
+        return tuple(device_names())
+
+    @property
+    def workload_name(self) -> str:
+        """Short label of the trace."""
+        return workload_label(self.workload)
+
+    @property
+    def workload_sha256(self) -> str:
+        """Hash of the trace's requests."""
+        return self.trace.sha256
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The memory."""
+        return {"memory": self.device.name}
+
+    @property
+    def metrics_given(self) -> tuple[str, ...]:
+        """All, but read latencies only if the trace reads."""
+        reads = bool((self.trace.is_write == 0).any())
+        return tuple(m.name for m in self.metrics if reads or m.name not in _READ_METRICS)
+
+    @classmethod
+    def spaces(cls) -> dict[str, DesignSpace]:
+        """The design spaces, for the default memory."""
+        device = load_device(DEFAULT_MEMORY)
+        return {name: design_space(name, device) for name in SPACES}
+
+    def _choose_space(self, space: str | DesignSpace) -> DesignSpace:
+        if isinstance(space, DesignSpace):
+            return space
+        if space not in SPACES:
+            raise UnknownNameError("space", space, SPACES)
+        return design_space(space, self.device)
