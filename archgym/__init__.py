@@ -6,6 +6,8 @@
 'ok'
 """
 
+import importlib
+
 from archgym.environment import Environment
 from archgym.errors import ArchgymError, BudgetExhausted
 from archgym.metrics import Metric
@@ -33,3 +35,10 @@ __all__ = [
 __version__ = "0.1.0"
 
 _register_with_gymnasium()
+
+
+def __getattr__(name: str) -> object:
+    """Loads ``archgym.data`` and ``archgym.agent`` when they are first used: they are heavy."""
+    if name in ("agent", "data"):
+        return importlib.import_module(f"archgym.{name}")
+    raise AttributeError(f"module 'archgym' has no attribute {name!r}")
