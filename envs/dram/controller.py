@@ -1,0 +1,512 @@
+"""The embedded DRAM memory controller: settings, one run, results.
+
+A cycle-accurate model of one channel with one rank. Its controller has the mechanisms of DRAMSys 5
+(a machine per bank, a scheduler, finite buffers with back pressure, page policies, postponed
+and pulled-in refresh, response queue, arbiter), its energy the DRAMPower 4 equations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.envs.dram import controller_kernel as kernel
+from archgym.envs.dram.device import Device
+from archgym.envs.dram.energy import Activity, Energy, rank_energy
+from archgym.envs.dram.mapping import AddressMapping, address_mapping
+from archgym.envs.dram.trace import Trace
+from archgym.errors import InvalidValueError, SimulationError, UnknownNameError
+
+__all__ = [
+    "COMMANDS",
+    "ControllerConfig",
+    "PreparedTrace",
+    "Result",
+    "prepare",
+    "simulate",
+    "simulate_many",
+]
+
+PAGE_POLICIES = ("open", "open_adaptive", "closed", "closed_adaptive")
+SCHEDULERS = ("fifo", "fr_fcfs", "fr_fcfs_grp", "grp_fr_fcfs", "grp_fr_fcfs_wm")
+SCHEDULER_BUFFERS = ("bankwise", "read_write", "shared")
+RESP_QUEUES = ("fifo", "reorder")
+REFRESH_POLICIES = ("none", "all_bank")
+ARBITERS = ("simple", "fifo", "reorder")
+CMD_MUXES = ("oldest", "strict")
+TIMING_RULES = ("jedec", "dramsys51")
+COMMANDS = ("nop", "act", "pre", "rd", "rda", "wr", "wra", "preab", "refab")
+"""Commands by their code in the command log."""
+
+_CHOICES = {
+    "page_policy": PAGE_POLICIES,
+    "scheduler": SCHEDULERS,
+    "scheduler_buffer": SCHEDULER_BUFFERS,
+    "resp_queue": RESP_QUEUES,
+    "refresh_policy": REFRESH_POLICIES,
+    "arbiter": ARBITERS,
+    "cmd_mux": CMD_MUXES,
+    "timing_rules": TIMING_RULES,
+}
+_LEAST = {
+    "request_buffer_size": 1,
+    "refresh_max_postponed": 0,
+    "refresh_max_pulledin": 0,
+    "max_active_transactions": 1,
+    "high_watermark": 1,
+    "low_watermark": 1,
+    "think_delay_fw_cycles": 0,
+    "think_delay_bw_cycles": 0,
+    "phy_delay_fw_cycles": 0,
+    "phy_delay_bw_cycles": 0,
+    "arbitration_delay_fw_cycles": 0,
+    "arbitration_delay_bw_cycles": 0,
+}
+
+
+@dataclass(frozen=True)
+class ControllerConfig:
+    """Settings of the memory controller; names and meanings follow DRAMSys.
+
+    Attributes:
+        page_policy: ``open`` never closes a row of its own accord, ``closed`` after each access;
+            ``open_adaptive`` closes it when other requests wait for the bank and none of them
+            hits, ``closed_adaptive`` unless another queued request hits.
+        scheduler: which queued request a bank serves next. ``fifo`` the oldest; ``fr_fcfs`` the
+            oldest row hit; ``fr_fcfs_grp`` a row hit in the direction of the last column command;
+            ``grp_fr_fcfs`` that direction first, then row hits; ``grp_fr_fcfs_wm`` reads until
+            the writes exceed the high watermark, then writes down to the low one. The last two
+            do not keep a read behind an earlier write to its address.
+        scheduler_buffer: what ``request_buffer_size`` limits: the requests of one bank
+            (``bankwise``), the reads and the writes (``read_write``) or all (``shared``). The
+            bankwise buffer refuses every request while the bank that got the last one is full.
+        request_buffer_size: entries of the request buffer.
+        resp_queue: whether the controller returns data in the order of the bursts (``fifo``) or
+            of the requests (``reorder``).
+        refresh_policy: ``all_bank`` or ``none``.
+        refresh_max_postponed: refreshes that may be owed while requests wait.
+        refresh_max_pulledin: refreshes that may be done ahead while the rank is idle.
+        arbiter: front end. ``simple`` hands over one request at a time; ``fifo`` and ``reorder``
+            take requests while fewer than ``max_active_transactions`` are under way, and return
+            data as they come or in the order of the requests.
+        max_active_transactions: see ``arbiter``; ``simple`` does not read it.
+        address_mapping: see :func:`archgym.envs.dram.mapping.mapping_names`.
+        cmd_mux: ``oldest`` issues the command of the oldest request that has one ready;
+            ``strict`` (only with ``fifo``) keeps column commands in the order of the requests.
+        high_watermark: queued writes above which ``grp_fr_fcfs_wm`` serves writes.
+        low_watermark: queued writes at which it returns to reads.
+        think_delay_fw_cycles: request from front end to controller.
+        think_delay_bw_cycles: response from controller to front end.
+        phy_delay_fw_cycles: command through the PHY; it delays the data, not the command.
+        phy_delay_bw_cycles: data through the PHY.
+        arbitration_delay_fw_cycles: request through the arbiter.
+        arbitration_delay_bw_cycles: response through the arbiter.
+        timing_rules: ``jedec``, or ``dramsys51`` to repeat two slips of DRAMSys 5.1's checkers
+            when comparing with it: on DDR4 a read with auto-precharge may be followed by an
+            activate tRTP + tRP later although tRC has not passed, and on DDR3 a precharge of all
+            banks does not wait for the write recovery.
+
+    Raises:
+        UnknownNameError: for a name that does not exist.
+        InvalidValueError: for a number out of range or settings that exclude each other.
+
+    Example:
+        >>> ControllerConfig(page_policy="closed", request_buffer_size=4).scheduler
+        'fr_fcfs'
+    """
+
+    page_policy: str = "open"
+    scheduler: str = "fr_fcfs"
+    scheduler_buffer: str = "bankwise"
+    request_buffer_size: int = 8
+    resp_queue: str = "fifo"
+    refresh_policy: str = "all_bank"
+    refresh_max_postponed: int = 0
+    refresh_max_pulledin: int = 0
+    arbiter: str = "simple"
+    max_active_transactions: int = 64
+    address_mapping: str = "rbc"
+    cmd_mux: str = "oldest"
+    high_watermark: int = 12
+    low_watermark: int = 4
+    think_delay_fw_cycles: int = 1
+    think_delay_bw_cycles: int = 0
+    phy_delay_fw_cycles: int = 0
+    phy_delay_bw_cycles: int = 0
+    arbitration_delay_fw_cycles: int = 0
+    arbitration_delay_bw_cycles: int = 0
+    timing_rules: str = "jedec"
+
+    def __post_init__(self) -> None:
+        for name, allowed in _CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise UnknownNameError(name, getattr(self, name), allowed)
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            if not whole or not least <= value < 2**31:
+                raise InvalidValueError(
+                    f"{name} is {value!r}, it must be a whole number of at least {least}"
+                )
+        if self.cmd_mux == "strict" and self.scheduler != "fifo":
+            raise InvalidValueError(
+                f"cmd_mux 'strict' needs scheduler 'fifo', not {self.scheduler!r}"
+            )
+        if self.low_watermark >= self.high_watermark:
+            raise InvalidValueError(
+                f"low_watermark ({self.low_watermark}) must be below high_watermark "
+                f"({self.high_watermark})"
+            )
+
+    def settings(self) -> NDArray[np.int64]:
+        """Settings vector of the kernel."""
+        c = np.zeros(kernel.N_SETTINGS, np.int64)
+        c[kernel.C_PAGE] = PAGE_POLICIES.index(self.page_policy)
+        c[kernel.C_SCHEDULER] = SCHEDULERS.index(self.scheduler)
+        c[kernel.C_BUFFER] = SCHEDULER_BUFFERS.index(self.scheduler_buffer)
+        c[kernel.C_BUFFER_SIZE] = self.request_buffer_size
+        c[kernel.C_RESPONSE] = RESP_QUEUES.index(self.resp_queue)
+        c[kernel.C_REFRESH] = REFRESH_POLICIES.index(self.refresh_policy)
+        c[kernel.C_POSTPONED] = self.refresh_max_postponed
+        c[kernel.C_PULLED_IN] = self.refresh_max_pulledin
+        c[kernel.C_ARBITER] = ARBITERS.index(self.arbiter)
+        c[kernel.C_MAX_ACTIVE] = self.max_active_transactions
+        c[kernel.C_STRICT] = self.cmd_mux == "strict"
+        c[kernel.C_HIGH] = self.high_watermark
+        c[kernel.C_LOW] = self.low_watermark
+        c[kernel.C_THINK_FW] = self.think_delay_fw_cycles
+        c[kernel.C_RETURN] = (
+            self.phy_delay_fw_cycles + self.phy_delay_bw_cycles + self.think_delay_bw_cycles
+        )
+        c[kernel.C_ARB_FW] = self.arbitration_delay_fw_cycles
+        c[kernel.C_ARB_BW] = self.arbitration_delay_bw_cycles
+        c[kernel.C_DRAMSYS_RULES] = self.timing_rules == "dramsys51"
+        return c
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run took.
+
+    Latencies of reads and writes end when the initiator has the response; a write is answered
+    after its burst. Averages over no request are NaN.
+
+    Attributes:
+        time_ns: from time 0 of the trace to the last response, ns.
+        cycles: the same in clock cycles.
+        reads: reads served.
+        writes: writes served.
+        read_latency_mean_ns: mean read latency from the arrival in the trace, ns.
+        read_latency_p95_ns: 95th percentile of the same, ns.
+        read_latency_p99_ns: 99th percentile of the same, ns.
+        read_latency_max_ns: longest of the same, ns.
+        read_latency_accepted_mean_ns: mean read latency from when the request was at the head
+            of the input and offered to the controller, ns.
+        write_latency_mean_ns: mean write latency from the arrival in the trace, ns.
+        bandwidth_gb_per_s: bytes moved by the total time, GB/s (10^9 bytes).
+        row_hit_rate: share of the column commands that were not the first since their row's
+            activate.
+        commands: number of each command, by the names in :data:`COMMANDS` except ``nop``.
+        active_ns: time with at least one bank open, ns.
+        precharged_ns: time with all banks closed, ns.
+        energy: energy by part, pJ, of all chips of the rank.
+        energy_pj: total energy, pJ.
+        energy_per_bit_pj: total energy by the bits moved, pJ.
+        power_mw: total energy by the total time, mW.
+        log: with ``log_commands``, the commands in order: cycle, code (index into
+            :data:`COMMANDS`), bank and row, shape (n_commands, 4); bank and row are -1 for
+            ``preab`` and ``refab``.
+        latency_ns: with ``log_commands``, the latency of each request from its arrival, ns, in
+            the order of the trace, shape (n,).
+    """
+
+    time_ns: float
+    cycles: int
+    reads: int
+    writes: int
+    read_latency_mean_ns: float
+    read_latency_p95_ns: float
+    read_latency_p99_ns: float
+    read_latency_max_ns: float
+    read_latency_accepted_mean_ns: float
+    write_latency_mean_ns: float
+    bandwidth_gb_per_s: float
+    row_hit_rate: float
+    commands: dict[str, int]
+    active_ns: float
+    precharged_ns: float
+    energy: Energy
+    energy_pj: float
+    energy_per_bit_pj: float
+    power_mw: float
+    log: NDArray[np.int64] | None = field(default=None, repr=False)
+    latency_ns: NDArray[np.float64] | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedTrace:
+    """A trace decoded for one device and address mapping.
+
+    Attributes:
+        trace: the trace.
+        device: the device whose geometry and clock were used.
+        arrival: clock cycle of each arrival (the first edge at or after it), shape (n,).
+        bank: bank of each request, shape (n,).
+        row: row of each request, shape (n,).
+        is_read: mask of the reads, shape (n,).
+    """
+
+    trace: Trace
+    device: Device
+    arrival: NDArray[np.int64]
+    bank: NDArray[np.int32]
+    row: NDArray[np.int32]
+    is_read: NDArray[np.bool_]
+
+
+_prepared: WeakKeyDictionary[Trace, dict[tuple[object, ...], PreparedTrace]] = WeakKeyDictionary()
+
+
+def prepare(trace: Trace, device: Device, mapping: str | AddressMapping = "rbc") -> PreparedTrace:
+    """Decode a trace; the work is done once for each trace, geometry, clock and mapping.
+
+    Args:
+        trace: the requests.
+        device: gives geometry and clock.
+        mapping: a name, or a mapping of one's own.
+
+    Raises:
+        UnknownNameError: if the device has no mapping of that name.
+        SimulationError: if the trace is too long for the simulator's integers.
+    """
+    if isinstance(mapping, str):
+        mapping = address_mapping(mapping, device)
+    of_trace = _prepared.setdefault(trace, {})
+    key = (mapping, device.t_ck_ps)
+    found = of_trace.get(key)
+    if found is None:
+        found = of_trace[key] = _decode(trace, device, mapping)
+    return found
+
+
+def _decode(trace: Trace, device: Device, mapping: AddressMapping) -> PreparedTrace:
+    arrival = -(-trace.arrival_ps // device.t_ck_ps)
+    if len(trace) >= kernel.MAX_REQUESTS or arrival[-1] >= kernel.NEVER // 2:
+        raise SimulationError(
+            f"trace {trace.name!r} is too long: at most {kernel.MAX_REQUESTS - 1} requests within "
+            f"{kernel.NEVER // 2} clock cycles"
+        )
+    bank, row, _ = mapping.decode(trace.address)
+    return PreparedTrace(
+        trace=trace,
+        device=device,
+        arrival=arrival,
+        bank=bank.astype(np.int32),
+        row=row.astype(np.int32),
+        is_read=trace.is_write == 0,
+    )
+
+
+def _timings(d: Device) -> NDArray[np.int64]:
+    """Timing vector of the kernel."""
+    write_data = d.wl_cycles + d.burst_cycles
+    return np.array(
+        [
+            d.banks,
+            d.bank_groups,
+            d.t_rcd_cycles,
+            d.t_rp_cycles,
+            d.t_ras_cycles,
+            d.t_rc_cycles,
+            d.t_ccd_s_cycles,
+            d.t_ccd_l_cycles,
+            d.t_rrd_s_cycles,
+            d.t_rrd_l_cycles,
+            d.t_faw_cycles,
+            d.t_rtp_cycles,
+            d.read_to_write_cycles,
+            write_data + d.t_wtr_s_cycles,
+            write_data + d.t_wtr_l_cycles,
+            write_data + d.t_wr_cycles,
+            d.rl_cycles + d.burst_cycles,
+            write_data,
+            d.t_refi_cycles,
+            d.t_rfc_cycles,
+        ],
+        np.int64,
+    )
+
+
+def simulate(
+    trace: Trace | PreparedTrace,
+    device: Device,
+    config: ControllerConfig,
+    *,
+    log_commands: bool = False,
+) -> Result:
+    """Run a trace through the controller.
+
+    Args:
+        trace: the requests. A :class:`PreparedTrace` overrides the mapping of the config.
+        device: the memory.
+        config: the controller's settings.
+        log_commands: whether to keep every command in ``Result.log``.
+
+    Returns:
+        Times, latencies, counts and energies of the run. Equal inputs give equal results.
+
+    Raises:
+        UnknownNameError: if the device has no such address mapping.
+        SimulationError: if the controller cannot finish the trace.
+
+    Example:
+        >>> from archgym.envs.dram.device import load_device
+        >>> one = Trace("one", np.array([0]), np.array([0]), np.array([0]))
+        >>> config = ControllerConfig(refresh_policy="none")
+        >>> simulate(one, load_device("DDR3-1600"), config).cycles  # 1 + tRCD + RL + BL/2
+        25
+    """
+    if isinstance(trace, Trace):
+        trace = prepare(trace, device, config.address_mapping)
+    requests = trace.trace
+    n = len(requests)
+    log = np.empty((4 * n + 64 if log_commands else 0, 4), np.int64)
+    while True:
+        machine = _machine(trace, device, config, log)
+        kernel.simulate_kernel(machine)
+        out = machine.out
+        if out[kernel.O_STATUS] != kernel.FINISHED:
+            raise SimulationError(
+                f"the controller stopped making progress on trace {requests.name!r} with "
+                f"{device.name} and {config}"
+            )
+        logged = int(out[kernel.O_LOGGED])
+        if not log_commands or logged <= len(log):
+            break
+        log = np.empty((logged, 4), np.int64)
+    return _result(trace, device, machine, log[:logged] if log_commands else None)
+
+
+def _machine(
+    trace: PreparedTrace, device: Device, config: ControllerConfig, log: NDArray[np.int64]
+) -> kernel.Machine:
+    """Arrays of a run; the kernel initialises what it works in."""
+    n = len(trace.trace)
+    return kernel.Machine(
+        arrival=trace.arrival,
+        bank_of=trace.bank,
+        rows=trace.row,
+        is_write=trace.trace.is_write,
+        address=trace.trace.address,
+        t=_timings(device),
+        c=config.settings(),
+        done=np.empty(n, np.int64),
+        free_at=np.empty(n, np.int64),
+        out=np.zeros(kernel.N_OUTPUTS, np.int64),
+        log=log,
+        s=np.empty(kernel.N_STATE, np.int64),
+        limits=np.empty(4 * device.bank_groups, np.int64),
+        banks=np.empty((device.banks, kernel.BANK_COLUMNS), np.int64),
+        queues=np.empty((2 * device.banks, kernel.QUEUE_COLUMNS), np.int64),
+        links=np.empty((n, 2), np.int32),
+        ends=np.empty(1 if config.arbiter == "simple" else n, np.int64),
+        held=np.empty(n if config.resp_queue == "reorder" else 1, np.int64),
+        at_arbiter=np.empty(n if config.arbiter == "reorder" else 1, np.int64),
+    )
+
+
+def simulate_many(
+    trace: Trace, device: Device, configs: Sequence[ControllerConfig]
+) -> list[Result]:
+    """Run a trace with several configurations; it is decoded once for each address mapping.
+
+    Args:
+        trace: the requests.
+        device: the memory.
+        configs: the configurations, any number.
+
+    Returns:
+        One result for each configuration, in their order.
+
+    Raises:
+        SimulationError: if one of them cannot finish; use :func:`simulate` to tell which.
+    """
+    return [simulate(trace, device, config) for config in configs]
+
+
+def _mean(total: float, count: int) -> float:
+    return total / count if count else float("nan")
+
+
+def _result(
+    trace: PreparedTrace,
+    device: Device,
+    machine: kernel.Machine,
+    log: NDArray[np.int64] | None,
+) -> Result:
+    t_ck = device.t_ck_ps
+    done, out = machine.done, machine.out
+    counts = dict(zip(COMMANDS, out.tolist(), strict=False))
+    del counts["nop"]
+    latency = done * t_ck - trace.trace.arrival_ps
+    read_latency = latency[trace.is_read]
+    reads = len(read_latency)
+    writes = len(done) - reads
+    read_total = int(read_latency.sum())
+    # From when a request could be offered: after its arrival, and after the one ahead of it.
+    waited = np.maximum(machine.free_at * t_ck - trace.trace.arrival_ps, 0)[trace.is_read]
+    accepted = read_total - int(waited.sum())
+    p95, p99, longest = _quantiles(read_latency, (0.95, 0.99, 1.0))
+    cycles = int(out[kernel.O_END])
+    energy = rank_energy(
+        device,
+        Activity(
+            activates=counts["act"],
+            precharges=int(out[kernel.O_PRECHARGES]),
+            reads=reads,
+            writes=writes,
+            refreshes=counts["refab"],
+            active_cycles=int(out[kernel.O_ACTIVE]),
+            precharged_cycles=int(out[kernel.O_PRECHARGED]),
+        ),
+    )
+    time_ns = cycles * t_ck * 1e-3
+    moved = len(done) * device.bytes_per_request
+    total = energy.total_pj
+    return Result(
+        time_ns=time_ns,
+        cycles=cycles,
+        reads=reads,
+        writes=writes,
+        read_latency_mean_ns=_mean(read_total * 1e-3, reads),
+        read_latency_p95_ns=p95,
+        read_latency_p99_ns=p99,
+        read_latency_max_ns=longest,
+        read_latency_accepted_mean_ns=_mean(accepted * 1e-3, reads),
+        write_latency_mean_ns=_mean((int(latency.sum()) - read_total) * 1e-3, writes),
+        bandwidth_gb_per_s=moved / time_ns,
+        row_hit_rate=int(out[kernel.O_HITS]) / len(done),
+        commands=counts,
+        active_ns=int(out[kernel.O_ACTIVE]) * t_ck * 1e-3,
+        precharged_ns=int(out[kernel.O_PRECHARGED]) * t_ck * 1e-3,
+        energy=energy,
+        energy_pj=total,
+        energy_per_bit_pj=total / (8 * moved),
+        power_mw=total / time_ns,
+        log=log,
+        latency_ns=None if log is None else latency * 1e-3,
+    )
+
+
+def _quantiles(latency_ps: NDArray[np.int64], shares: tuple[float, ...]) -> list[float]:
+    """Smallest latencies, ns, that the given shares of the requests do not exceed."""
+    n = len(latency_ps)
+    if n == 0:
+        return [float("nan")] * len(shares)
+    places = [max(0, int(np.ceil(share * n)) - 1) for share in shares]
+    ordered = np.partition(latency_ps, places)
+    return [float(ordered[place]) * 1e-3 for place in places]
