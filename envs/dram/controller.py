@@ -7,7 +7,9 @@ and pulled-in refresh, response queue, arbiter), its energy the DRAMPower 4 equa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
@@ -65,6 +67,7 @@ _LEAST = {
     "phy_delay_bw_cycles": 0,
     "arbitration_delay_fw_cycles": 0,
     "arbitration_delay_bw_cycles": 0,
+    "end_response_delay_cycles": 0,
 }
 
 
@@ -105,6 +108,8 @@ class ControllerConfig:
         phy_delay_bw_cycles: data through the PHY.
         arbitration_delay_fw_cycles: request through the arbiter.
         arbitration_delay_bw_cycles: response through the arbiter.
+        end_response_delay_cycles: for how long the initiator is busy with a response; until then
+            the transaction counts as active.
         timing_rules: ``jedec``, or ``dramsys51`` to repeat two slips of DRAMSys 5.1's checkers
             when comparing with it: on DDR4 a read with auto-precharge may be followed by an
             activate tRTP + tRP later although tRC has not passed, and on DDR3 a precharge of all
@@ -139,6 +144,7 @@ class ControllerConfig:
     phy_delay_bw_cycles: int = 0
     arbitration_delay_fw_cycles: int = 0
     arbitration_delay_bw_cycles: int = 0
+    end_response_delay_cycles: int = 1
     timing_rules: str = "jedec"
 
     def __post_init__(self) -> None:
@@ -184,6 +190,7 @@ class ControllerConfig:
         )
         c[kernel.C_ARB_FW] = self.arbitration_delay_fw_cycles
         c[kernel.C_ARB_BW] = self.arbitration_delay_bw_cycles
+        c[kernel.C_END_RESPONSE] = self.end_response_delay_cycles
         c[kernel.C_DRAMSYS_RULES] = self.timing_rules == "dramsys51"
         return c
 
@@ -248,8 +255,16 @@ class Result:
 
 
 @dataclass(frozen=True, eq=False)
+class _Decoded:
+    arrival: NDArray[np.int64]
+    bank: NDArray[np.int32]
+    row: NDArray[np.int32]
+    is_write: NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
 class PreparedTrace:
-    """A trace decoded for one device and address mapping.
+    """A trace decoded for one device and address mapping; made by :func:`prepare`.
 
     Attributes:
         trace: the trace.
@@ -257,7 +272,7 @@ class PreparedTrace:
         arrival: clock cycle of each arrival (the first edge at or after it), shape (n,).
         bank: bank of each request, shape (n,).
         row: row of each request, shape (n,).
-        is_read: mask of the reads, shape (n,).
+        is_write: 1 for a write, 0 for a read, shape (n,).
     """
 
     trace: Trace
@@ -265,14 +280,14 @@ class PreparedTrace:
     arrival: NDArray[np.int64]
     bank: NDArray[np.int32]
     row: NDArray[np.int32]
-    is_read: NDArray[np.bool_]
+    is_write: NDArray[np.uint8]
 
 
-_prepared: WeakKeyDictionary[Trace, dict[tuple[object, ...], PreparedTrace]] = WeakKeyDictionary()
+_decoded: WeakKeyDictionary[Trace, dict[tuple[AddressMapping, int], _Decoded]] = WeakKeyDictionary()
 
 
 def prepare(trace: Trace, device: Device, mapping: str | AddressMapping = "rbc") -> PreparedTrace:
-    """Decode a trace; the work is done once for each trace, geometry, clock and mapping.
+    """Decode a trace; the work is done once for each trace, clock and mapping.
 
     Args:
         trace: the requests.
@@ -281,19 +296,27 @@ def prepare(trace: Trace, device: Device, mapping: str | AddressMapping = "rbc")
 
     Raises:
         UnknownNameError: if the device has no mapping of that name.
+        InvalidValueError: if a mapping of one's own does not fit the device's geometry.
         SimulationError: if the trace is too long for the simulator's integers.
     """
     if isinstance(mapping, str):
         mapping = address_mapping(mapping, device)
-    of_trace = _prepared.setdefault(trace, {})
+    of_trace = _decoded.setdefault(trace, {})
     key = (mapping, device.t_ck_ps)
     found = of_trace.get(key)
     if found is None:
         found = of_trace[key] = _decode(trace, device, mapping)
-    return found
+    return PreparedTrace(trace, device, found.arrival, found.bank, found.row, found.is_write)
 
 
-def _decode(trace: Trace, device: Device, mapping: AddressMapping) -> PreparedTrace:
+def _decode(trace: Trace, device: Device, mapping: AddressMapping) -> _Decoded:
+    sizes = [1 << len(field) for field in (mapping.bank, mapping.bank_group, mapping.row)]
+    if sizes != [device.banks_per_group, device.bank_groups, device.rows]:
+        raise InvalidValueError(
+            f"mapping {mapping.name!r} is for {sizes[0]} banks in each of {sizes[1]} groups with "
+            f"{sizes[2]} rows; {device.name} has {device.banks_per_group}, {device.bank_groups} "
+            f"and {device.rows}"
+        )
     arrival = -(-trace.arrival_ps // device.t_ck_ps)
     if len(trace) >= kernel.MAX_REQUESTS or arrival[-1] >= kernel.NEVER // 2:
         raise SimulationError(
@@ -301,13 +324,11 @@ def _decode(trace: Trace, device: Device, mapping: AddressMapping) -> PreparedTr
             f"{kernel.NEVER // 2} clock cycles"
         )
     bank, row, _ = mapping.decode(trace.address)
-    return PreparedTrace(
-        trace=trace,
-        device=device,
+    return _Decoded(
         arrival=arrival,
         bank=bank.astype(np.int32),
         row=row.astype(np.int32),
-        is_read=trace.is_write == 0,
+        is_write=(trace.is_write != 0).astype(np.uint8),
     )
 
 
@@ -361,6 +382,7 @@ def simulate(
 
     Raises:
         UnknownNameError: if the device has no such address mapping.
+        InvalidValueError: if a prepared trace is for a device of other geometry or clock.
         SimulationError: if the controller cannot finish the trace.
 
     Example:
@@ -372,6 +394,11 @@ def simulate(
     """
     if isinstance(trace, Trace):
         trace = prepare(trace, device, config.address_mapping)
+    elif _geometry(trace.device) != _geometry(device):
+        raise InvalidValueError(
+            f"trace {trace.trace.name!r} was prepared for {trace.device.name}, not for "
+            f"{device.name}"
+        )
     requests = trace.trace
     n = len(requests)
     log = np.empty((4 * n + 64 if log_commands else 0, 4), np.int64)
@@ -391,6 +418,10 @@ def simulate(
     return _result(trace, device, machine, log[:logged] if log_commands else None)
 
 
+def _geometry(device: Device) -> tuple[int, ...]:
+    return (device.banks, device.bank_groups, device.rows, device.t_ck_ps)
+
+
 def _machine(
     trace: PreparedTrace, device: Device, config: ControllerConfig, log: NDArray[np.int64]
 ) -> kernel.Machine:
@@ -400,7 +431,7 @@ def _machine(
         arrival=trace.arrival,
         bank_of=trace.bank,
         rows=trace.row,
-        is_write=trace.trace.is_write,
+        is_write=trace.is_write,
         address=trace.trace.address,
         t=_timings(device),
         c=config.settings(),
@@ -411,6 +442,7 @@ def _machine(
         s=np.empty(kernel.N_STATE, np.int64),
         limits=np.empty(4 * device.bank_groups, np.int64),
         banks=np.empty((device.banks, kernel.BANK_COLUMNS), np.int64),
+        proposals=np.empty((kernel.PROPOSAL_ROWS, device.banks), np.int64),
         queues=np.empty((2 * device.banks, kernel.QUEUE_COLUMNS), np.int64),
         links=np.empty((n, 2), np.int32),
         ends=np.empty(1 if config.arbiter == "simple" else n, np.int64),
@@ -420,7 +452,7 @@ def _machine(
 
 
 def simulate_many(
-    trace: Trace, device: Device, configs: Sequence[ControllerConfig]
+    trace: Trace, device: Device, configs: Sequence[ControllerConfig], *, threads: int = 1
 ) -> list[Result]:
     """Run a trace with several configurations; it is decoded once for each address mapping.
 
@@ -428,85 +460,84 @@ def simulate_many(
         trace: the requests.
         device: the memory.
         configs: the configurations, any number.
+        threads: runs at a time; the compiled part of a run holds no lock.
 
     Returns:
-        One result for each configuration, in their order.
+        One result for each configuration, in their order, whatever the number of threads.
 
     Raises:
         SimulationError: if one of them cannot finish; use :func:`simulate` to tell which.
     """
-    return [simulate(trace, device, config) for config in configs]
-
-
-def _mean(total: float, count: int) -> float:
-    return total / count if count else float("nan")
+    for mapping in {config.address_mapping for config in configs}:
+        prepare(trace, device, mapping)
+    if threads <= 1:
+        return [simulate(trace, device, config) for config in configs]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(lambda config: simulate(trace, device, config), configs))
 
 
 def _result(
-    trace: PreparedTrace,
-    device: Device,
-    machine: kernel.Machine,
-    log: NDArray[np.int64] | None,
+    trace: PreparedTrace, device: Device, machine: kernel.Machine, log: NDArray[np.int64] | None
 ) -> Result:
-    t_ck = device.t_ck_ps
-    done, out = machine.done, machine.out
-    counts = dict(zip(COMMANDS, out.tolist(), strict=False))
-    del counts["nop"]
-    latency = done * t_ck - trace.trace.arrival_ps
-    read_latency = latency[trace.is_read]
-    reads = len(read_latency)
-    writes = len(done) - reads
-    read_total = int(read_latency.sum())
-    # From when a request could be offered: after its arrival, and after the one ahead of it.
-    waited = np.maximum(machine.free_at * t_ck - trace.trace.arrival_ps, 0)[trace.is_read]
-    accepted = read_total - int(waited.sum())
-    p95, p99, longest = _quantiles(read_latency, (0.95, 0.99, 1.0))
-    cycles = int(out[kernel.O_END])
+    arrival_ps = trace.trace.arrival_ps
+    n = len(arrival_ps)
+    read_latency = np.empty(n, np.int64)
+    totals = np.empty(kernel.N_LATENCIES, np.int64)
+    kernel.sum_latencies(machine, arrival_ps, device.t_ck_ps, read_latency, totals)
+    reads, read_ps, accepted_ps, longest_ps, write_ps = totals.tolist()
+    p95, p99 = _quantiles(read_latency[:reads], (0.95, 0.99))
+    out = machine.out.tolist()
+    commands = dict(zip(COMMANDS[1:], out[1:], strict=False))
     energy = rank_energy(
         device,
         Activity(
-            activates=counts["act"],
-            precharges=int(out[kernel.O_PRECHARGES]),
+            activates=commands["act"],
+            precharges=out[kernel.O_PRECHARGES],
             reads=reads,
-            writes=writes,
-            refreshes=counts["refab"],
-            active_cycles=int(out[kernel.O_ACTIVE]),
-            precharged_cycles=int(out[kernel.O_PRECHARGED]),
+            writes=n - reads,
+            refreshes=commands["refab"],
+            active_cycles=out[kernel.O_ACTIVE],
+            precharged_cycles=out[kernel.O_PRECHARGED],
         ),
     )
-    time_ns = cycles * t_ck * 1e-3
-    moved = len(done) * device.bytes_per_request
-    total = energy.total_pj
+    cycle_ns = device.t_ck_ps * 1e-3
+    time_ns = out[kernel.O_END] * cycle_ns
+    moved = n * device.bytes_per_request
+    total_pj = energy.total_pj
     return Result(
         time_ns=time_ns,
-        cycles=cycles,
+        cycles=out[kernel.O_END],
         reads=reads,
-        writes=writes,
-        read_latency_mean_ns=_mean(read_total * 1e-3, reads),
+        writes=n - reads,
+        read_latency_mean_ns=_mean_ns(read_ps, reads),
         read_latency_p95_ns=p95,
         read_latency_p99_ns=p99,
-        read_latency_max_ns=longest,
-        read_latency_accepted_mean_ns=_mean(accepted * 1e-3, reads),
-        write_latency_mean_ns=_mean((int(latency.sum()) - read_total) * 1e-3, writes),
+        read_latency_max_ns=longest_ps * 1e-3 if reads else math.nan,
+        read_latency_accepted_mean_ns=_mean_ns(accepted_ps, reads),
+        write_latency_mean_ns=_mean_ns(write_ps, n - reads),
         bandwidth_gb_per_s=moved / time_ns,
-        row_hit_rate=int(out[kernel.O_HITS]) / len(done),
-        commands=counts,
-        active_ns=int(out[kernel.O_ACTIVE]) * t_ck * 1e-3,
-        precharged_ns=int(out[kernel.O_PRECHARGED]) * t_ck * 1e-3,
+        row_hit_rate=out[kernel.O_HITS] / n,
+        commands=commands,
+        active_ns=out[kernel.O_ACTIVE] * cycle_ns,
+        precharged_ns=out[kernel.O_PRECHARGED] * cycle_ns,
         energy=energy,
-        energy_pj=total,
-        energy_per_bit_pj=total / (8 * moved),
-        power_mw=total / time_ns,
+        energy_pj=total_pj,
+        energy_per_bit_pj=total_pj / (8 * moved),
+        power_mw=total_pj / time_ns,
         log=log,
-        latency_ns=None if log is None else latency * 1e-3,
+        latency_ns=None if log is None else machine.done * cycle_ns - arrival_ps * 1e-3,
     )
+
+
+def _mean_ns(total_ps: int, count: int) -> float:
+    return total_ps * 1e-3 / count if count else math.nan
 
 
 def _quantiles(latency_ps: NDArray[np.int64], shares: tuple[float, ...]) -> list[float]:
-    """Smallest latencies, ns, that the given shares of the requests do not exceed."""
+    """Latencies, ns, below which the given shares of the requests lie."""
     n = len(latency_ps)
     if n == 0:
-        return [float("nan")] * len(shares)
-    places = [max(0, int(np.ceil(share * n)) - 1) for share in shares]
-    ordered = np.partition(latency_ps, places)
-    return [float(ordered[place]) * 1e-3 for place in places]
+        return [math.nan] * len(shares)
+    places = [min(int(share * n), n - 1) for share in shares]
+    latency_ps.partition(places)
+    return [float(latency_ps[place]) * 1e-3 for place in places]

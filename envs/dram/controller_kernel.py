@@ -38,8 +38,8 @@ N_COMMANDS = 9
 # Entries of the settings vector `c`.
 C_PAGE, C_SCHEDULER, C_BUFFER, C_BUFFER_SIZE, C_RESPONSE, C_REFRESH, C_POSTPONED = range(7)
 C_PULLED_IN, C_ARBITER, C_MAX_ACTIVE, C_STRICT, C_HIGH, C_LOW, C_THINK_FW = range(7, 14)
-C_RETURN, C_ARB_FW, C_ARB_BW, C_DRAMSYS_RULES = range(14, 18)
-N_SETTINGS = 18
+C_RETURN, C_ARB_FW, C_ARB_BW, C_END_RESPONSE, C_DRAMSYS_RULES = range(14, 19)
+N_SETTINGS = 19
 # Entries of the timing vector `t`.
 T_BANKS, T_GROUPS, T_RCD, T_RP, T_RAS, T_RC, T_CCD_S, T_CCD_L = range(8)
 T_RRD_S, T_RRD_L, T_FAW, T_RTP, T_RD_WR, T_WR_RD_S, T_WR_RD_L, T_WR_PRE = range(8, 16)
@@ -47,8 +47,11 @@ T_RD_DATA, T_WR_DATA, T_REFI, T_RFC = range(16, 20)
 N_TIMINGS = 20
 # Columns of the bank table.
 IS_OPEN, OPEN_ROW, KEEP, CURRENT, NEXT_ACT, NEXT_PRE, NEXT_COL, NEXT_RDA, ACT_AT = range(9)
-PROPOSED, READY, LIMIT_AT, FOR_REQUEST, GROUP = range(9, 14)
-BANK_COLUMNS = 14
+GROUP = 9
+BANK_COLUMNS = 10
+# Rows of the proposal table.
+PROPOSED, READY, LIMIT_AT, FOR_REQUEST = range(4)
+PROPOSAL_ROWS = 4
 # Columns of the queue and the link table.
 HEAD, TAIL, COUNT, HITS, FIRST_HIT = range(5)
 QUEUE_COLUMNS = 5
@@ -57,11 +60,11 @@ AFTER, BEFORE = range(2)
 S_READS, S_WRITES, S_LAST_BANK, S_DIRECTION, S_ALL_DIRTY, S_BUSY, S_OPEN_BANKS = range(7)
 S_DOOR, S_DOOR_AT, S_ARBITER_AT, S_BUS, S_PREAB, S_REFAB, S_COLUMNS = range(7, 14)
 S_LAST_C, S_LAST_END, S_ENDED, S_NEXT_C, S_NEXT_I, S_FINISH, S_BLOCKED = range(14, 21)
-S_DUE, S_PULLING, S_OWED, S_REFRESH, S_ACTS, S_ACT0, S_ACT1, S_ACT2, S_ACT3 = range(21, 30)
-S_ACTIVE_FROM, S_CLOSED_AT, S_ACTIVE, S_PRECHARGED, S_HITS, S_PRECHARGES, S_LOGGED = range(30, 37)
-S_OVERDUE, S_WAKE = range(37, 39)
+S_DUE, S_PULLING, S_OWED, S_REFRESH, S_ACT0, S_ACT1, S_ACT2, S_ACT3 = range(21, 29)
+S_ACTIVE_FROM, S_CLOSED_AT, S_ACTIVE, S_PRECHARGED, S_HITS, S_PRECHARGES, S_LOGGED = range(29, 36)
+S_OVERDUE, S_WAKE = range(36, 38)
 # The last requests with a column command, in a ring.
-S_RECENT = 39
+S_RECENT = 38
 N_RECENT = 8
 N_STATE = S_RECENT + N_RECENT
 # Entries of the output vector; the first ones count the commands by their code.
@@ -99,6 +102,8 @@ class Machine(NamedTuple):
         limits: earliest cycle by command kind (none or PRE, ACT, read, write) and bank group,
             shape (4 * groups,).
         banks: bank table, shape (banks, BANK_COLUMNS).
+        proposals: next command of each bank, its earliest cycle, place in ``limits`` and request,
+            shape (PROPOSAL_ROWS, banks).
         queues: queue table, lists 2 b and 2 b + 1 of bank b, shape (2 * banks, QUEUE_COLUMNS).
         links: neighbours of each request in its list, shape (n, 2).
         ends: cycles in which the arbiter's active transactions ended, in order, shape (n,).
@@ -120,6 +125,7 @@ class Machine(NamedTuple):
     s: Array
     limits: Array
     banks: Array
+    proposals: Array
     queues: Array
     links: Array
     ends: Array
@@ -194,8 +200,8 @@ def _find_hits(q: int, open_row: int, m: Machine) -> None:
 @_inlined
 def _head_or_hit(q: int, is_open: int, m: Machine) -> int:
     if is_open and m.queues[q, HITS] > 0:
-        return m.queues[q, FIRST_HIT]
-    return m.queues[q, HEAD]
+        return int(m.queues[q, FIRST_HIT])
+    return int(m.queues[q, HEAD])
 
 
 @_compiled
@@ -224,11 +230,11 @@ def _next_request(b: int, direction: int, m: Machine) -> int:
     if scheduler == FR_FCFS:
         return _head_or_hit(q, is_open, m)
     if scheduler == FIFO:
-        return m.queues[q, HEAD]
+        return int(m.queues[q, HEAD])
     if scheduler == FR_FCFS_GRP:
         if is_open and m.queues[q, HITS] > 0:
             return _same_direction_hit(m.queues[q, FIRST_HIT], direction, m.banks[b, OPEN_ROW], m)
-        return m.queues[q, HEAD]
+        return int(m.queues[q, HEAD])
     if m.queues[q + direction, COUNT] > 0:
         return _head_or_hit(q + direction, is_open, m)
     if scheduler == GRP_FR_FCFS:
@@ -307,10 +313,10 @@ def _propose(b: int, m: Machine) -> None:
         at = g + groups
     elif command == PRE:
         ready = m.banks[b, NEXT_PRE]
-    m.banks[b, PROPOSED] = command
-    m.banks[b, READY] = ready
-    m.banks[b, LIMIT_AT] = at
-    m.banks[b, FOR_REQUEST] = m.banks[b, CURRENT] if command != NOP else 0
+    m.proposals[PROPOSED, b] = command
+    m.proposals[READY, b] = ready
+    m.proposals[LIMIT_AT, b] = at
+    m.proposals[FOR_REQUEST, b] = m.banks[b, CURRENT] if command != NOP else 0
 
 
 @_inlined
@@ -318,8 +324,8 @@ def _pick(least: int, m: Machine) -> int:
     """Earliest proposal from cycle ``least`` on, then oldest: ``cycle << ID_BITS | request``."""
     best = NO_PROPOSAL
     for b in range(m.banks.shape[0]):
-        ready = max(m.banks[b, READY], m.limits[m.banks[b, LIMIT_AT]], least)
-        best = min(best, (ready << ID_BITS) | m.banks[b, FOR_REQUEST])
+        ready = max(m.proposals[READY, b], m.limits[m.proposals[LIMIT_AT, b]], least)
+        best = min(best, (ready << ID_BITS) | m.proposals[FOR_REQUEST, b])
     return best
 
 
@@ -328,7 +334,7 @@ def _next_ready(now: int, m: Machine) -> int:
     """Earliest cycle after ``now`` in which a proposal becomes legal."""
     soonest = NEVER
     for b in range(m.banks.shape[0]):
-        ready = max(m.banks[b, READY], m.limits[m.banks[b, LIMIT_AT]], m.s[S_BUS])
+        ready = max(m.proposals[READY, b], m.limits[m.proposals[LIMIT_AT, b]], m.s[S_BUS])
         if ready > now:
             soonest = min(soonest, ready)
     return soonest
@@ -342,7 +348,7 @@ def _next_response(now: int, m: Machine) -> int:
         for i in range(min(N_RECENT, m.s[S_COLUMNS])):
             sent = m.done[m.s[S_RECENT + i]] - m.c[C_ARB_BW]
             if sent <= now and m.c[C_ARBITER] == ARB_SIMPLE:
-                sent += m.c[C_ARB_BW] + 1
+                sent += m.c[C_ARB_BW] + m.c[C_END_RESPONSE]
             if sent > now:
                 soonest = min(soonest, sent)
     return soonest
@@ -364,10 +370,10 @@ def _has_space(m: Machine) -> bool:
     size = m.c[C_BUFFER_SIZE]
     if m.c[C_BUFFER] == BANKWISE:
         q = 2 * m.s[S_LAST_BANK]
-        return m.queues[q, COUNT] + m.queues[q + 1, COUNT] < size
+        return bool(m.queues[q, COUNT] + m.queues[q + 1, COUNT] < size)
     if m.c[C_BUFFER] == SHARED:
-        return m.s[S_READS] + m.s[S_WRITES] < size
-    return m.s[S_READS] < size and m.s[S_WRITES] < size
+        return bool(m.s[S_READS] + m.s[S_WRITES] < size)
+    return bool(m.s[S_READS] < size and m.s[S_WRITES] < size)
 
 
 @_inlined
@@ -440,10 +446,10 @@ def _deliver(r: int, at: int, m: Machine) -> None:
     """Hand a response from the arbiter to the initiator, which takes one a clock."""
     if m.c[C_ARBITER] == ARB_SIMPLE:
         m.done[r] = at + m.c[C_ARB_BW]
-        m.s[S_LAST_END] = m.done[r] + 1
+        m.s[S_LAST_END] = m.done[r] + m.c[C_END_RESPONSE]
     else:
         m.done[r] = max(at + m.c[C_ARB_BW], m.s[S_LAST_END] + 1)
-        m.s[S_LAST_END] = m.done[r] + 1
+        m.s[S_LAST_END] = m.done[r] + m.c[C_END_RESPONSE]
         m.ends[m.s[S_ENDED]] = m.s[S_LAST_END]
         m.s[S_ENDED] += 1
     m.s[S_FINISH] = max(m.s[S_FINISH], m.done[r])
@@ -501,10 +507,10 @@ def _manage_refresh(now: int, m: Machine) -> None:
         if not m.s[S_BLOCKED]:
             m.s[S_BLOCKED] = 1
             for b in range(m.t[T_BANKS]):
-                m.banks[b, PROPOSED] = NOP
-                m.banks[b, READY] = NEVER
-                m.banks[b, LIMIT_AT] = 0
-                m.banks[b, FOR_REQUEST] = 0
+                m.proposals[PROPOSED, b] = NOP
+                m.proposals[READY, b] = NEVER
+                m.proposals[LIMIT_AT, b] = 0
+                m.proposals[FOR_REQUEST, b] = 0
     elif not idle:
         m.s[S_OWED] += 1
         m.s[S_DUE] += m.t[T_REFI]
@@ -700,7 +706,7 @@ def _issue(now: int, best: int, m: Machine) -> int:
     request = best & (MAX_REQUESTS - 1)
     b = int(m.bank_of[request])
     g = m.banks[b, GROUP]
-    command = m.banks[b, PROPOSED]
+    command = m.proposals[PROPOSED, b]
     row = m.banks[b, OPEN_ROW] if command == PRE else m.rows[request]
     _account(now, command, b, row, m)
     if command <= PRE:
@@ -715,15 +721,26 @@ def _issue(now: int, best: int, m: Machine) -> int:
 def _store_waiting(now: int, late: bool, best: int, m: Machine) -> int:
     """Store the request at the door and let its bank choose; returns the best proposal then."""
     b = _take_request(now, now + m.c[C_THINK_FW] if late else now, m)
-    had = m.banks[b, PROPOSED]
-    had_for = m.banks[b, FOR_REQUEST]
+    had = m.proposals[PROPOSED, b]
+    had_for = m.proposals[FOR_REQUEST, b]
     _propose(b, m)
     least = max(now, m.s[S_BUS])
     if had == NOP:
-        ready = max(m.banks[b, READY], m.limits[m.banks[b, LIMIT_AT]], least)
-        return min(best, (ready << ID_BITS) | m.banks[b, FOR_REQUEST])
-    if had != m.banks[b, PROPOSED] or had_for != m.banks[b, FOR_REQUEST]:
+        ready = max(m.proposals[READY, b], m.limits[m.proposals[LIMIT_AT, b]], least)
+        return int(min(best, (ready << ID_BITS) | m.proposals[FOR_REQUEST, b]))
+    if had != m.proposals[PROPOSED, b] or had_for != m.proposals[FOR_REQUEST, b]:
         return _pick(least, m)
+    return best
+
+
+@_inlined
+def _begin_cycle(now: int, late: bool, best: int, m: Machine) -> int:
+    """Take the request at the door if there is room; returns the best proposal."""
+    if m.s[S_OVERDUE]:
+        m.s[S_OVERDUE] = 0
+        best = _pick(max(now, m.s[S_BUS]), m)
+    if m.s[S_DOOR_AT] <= now and (late or _has_space(m)):
+        best = _store_waiting(now, late, best, m)
     return best
 
 
@@ -769,6 +786,7 @@ def _reset(m: Machine) -> None:
     m.s[:] = 0
     m.limits[:] = 0
     m.banks[:] = 0
+    m.proposals[:] = 0
     m.queues[:] = 0
     m.held[:] = -1
     m.at_arbiter[:] = -1
@@ -776,7 +794,7 @@ def _reset(m: Machine) -> None:
     for b in range(nb):
         m.banks[b, CURRENT] = -1
         m.banks[b, OPEN_ROW] = -1
-        m.banks[b, READY] = NEVER
+        m.proposals[READY, b] = NEVER
         m.banks[b, GROUP] = b * m.t[T_GROUPS] // nb
     for q in range(2 * nb):
         m.queues[q, HEAD] = -1
@@ -828,11 +846,7 @@ def simulate_kernel(m: Machine) -> None:
                 status = STUCK
                 break
             now = ahead
-            if m.s[S_OVERDUE]:
-                m.s[S_OVERDUE] = 0
-                best = _pick(max(now, m.s[S_BUS]), m)
-        if m.s[S_DOOR_AT] <= now and (late or _has_space(m)):
-            best = _store_waiting(now, late, best, m)
+        best = _begin_cycle(now, late, best, m)
         if not late:
             issued = -1
             if now >= m.s[S_DUE] or m.s[S_REFRESH] != NOP:
@@ -850,3 +864,39 @@ def simulate_kernel(m: Machine) -> None:
             _settle(now, best, issued, m)
             best = _pick(max(now, m.s[S_BUS]), m)
     _finish(status, m)
+
+
+# Entries of the totals of `sum_latencies`, ps except for the first.
+L_READS, L_READ, L_READ_ACCEPTED, L_READ_MAX, L_WRITE = range(5)
+N_LATENCIES = 5
+
+
+@_compiled
+def sum_latencies(
+    m: Machine, arrival_ps: Array, t_ck_ps: int, read_latency: Array, totals: Array
+) -> None:
+    """Latencies of a run, ps: those of the reads, closed up, and totals.
+
+    A request is offered when it has arrived and the one ahead of it has left the initiator.
+    """
+    reads = 0
+    read = 0
+    write = 0
+    accepted = 0
+    longest = 0
+    for i in range(m.done.shape[0]):
+        end = m.done[i] * t_ck_ps
+        latency = end - arrival_ps[i]
+        if m.is_write[i]:
+            write += latency
+        else:
+            read_latency[reads] = latency
+            reads += 1
+            read += latency
+            accepted += end - max(arrival_ps[i], m.free_at[i] * t_ck_ps)
+            longest = max(longest, latency)
+    totals[L_READS] = reads
+    totals[L_READ] = read
+    totals[L_READ_ACCEPTED] = accepted
+    totals[L_READ_MAX] = longest
+    totals[L_WRITE] = write

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
@@ -64,11 +65,6 @@ class Device:
         t_wpre_cycles: write preamble (DDR4; part of its read-to-write turnaround).
         t_refi_cycles: average interval of refresh commands.
         t_rfc_cycles: refresh to activate.
-        t_xp_cycles: power-down exit to the next command.
-        t_cke_cycles: shortest stay in and out of power-down.
-        t_actpden_cycles: activate to power-down entry.
-        t_prpden_cycles: precharge to power-down entry.
-        t_refpden_cycles: refresh to power-down entry.
         vdd_v: core supply.
         idd0_ma: one bank activated and precharged each tRC.
         idd2n_ma: all banks precharged, standby.
@@ -76,8 +72,6 @@ class Device:
         idd4r_ma: read bursts back to back.
         idd4w_ma: write bursts back to back.
         idd5_ma: refresh back to back.
-        idd2p_ma: power-down, all banks precharged.
-        idd3p_ma: power-down, a bank open.
         vpp_v: activation supply (DDR4), 0 where there is none.
         ipp0_ma: its current while one bank is activated and precharged each tRC.
 
@@ -116,11 +110,6 @@ class Device:
     t_wpre_cycles: int
     t_refi_cycles: int
     t_rfc_cycles: int
-    t_xp_cycles: int
-    t_cke_cycles: int
-    t_actpden_cycles: int
-    t_prpden_cycles: int
-    t_refpden_cycles: int
     vdd_v: float
     idd0_ma: float
     idd2n_ma: float
@@ -128,8 +117,6 @@ class Device:
     idd4r_ma: float
     idd4w_ma: float
     idd5_ma: float
-    idd2p_ma: float
-    idd3p_ma: float
     vpp_v: float = 0.0
     ipp0_ma: float = 0.0
 
@@ -221,7 +208,7 @@ def device_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.json")))
 
 
-def load_device(name_or_path: str | Path) -> Device:
+def load_device(name_or_path: str | os.PathLike[str]) -> Device:
     """Read a device by name, or from a JSON file of one's own.
 
     The file has the form of the shipped ones (``organisation``, ``timing`` and ``power``, each
@@ -241,7 +228,7 @@ def load_device(name_or_path: str | Path) -> Device:
         >>> load_device("DDR3-1600").t_ck_ps
         1250
     """
-    text = str(name_or_path)
+    text = os.fspath(name_or_path)
     if text in device_names():
         return _shipped(text)
     path = Path(name_or_path)
@@ -262,7 +249,9 @@ def _read(path: Path) -> Device:
         raise InvalidValueError(f"device file {path}: cannot be read as JSON ({error})") from error
     if not isinstance(document, dict):
         raise InvalidValueError(f"device file {path}: must hold a JSON object")
-    values = {key: document.get(key) for key in ("name", "standard", "part") if key in document}
+    values: dict[str, Any] = {
+        key: document[key] for key in ("name", "standard", "part") if key in document
+    }
     for section in ("organisation", "timing", "power"):
         values.update(_figures(path, section, document.get(section)))
     known = {field.name: field for field in fields(Device)}

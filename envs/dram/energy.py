@@ -21,8 +21,6 @@ class Activity:
         refreshes: all-bank refreshes.
         active_cycles: cycles with at least one bank open.
         precharged_cycles: cycles with all banks closed.
-        active_power_down_cycles: cycles in power-down with a bank open.
-        precharged_power_down_cycles: cycles in power-down with all banks closed.
     """
 
     activates: int
@@ -32,8 +30,6 @@ class Activity:
     refreshes: int
     active_cycles: int
     precharged_cycles: int
-    active_power_down_cycles: int = 0
-    precharged_power_down_cycles: int = 0
 
 
 @dataclass(frozen=True)
@@ -48,7 +44,6 @@ class Energy:
         refresh_pj: refreshes, above active standby.
         active_standby_pj: background while a bank is open.
         precharged_standby_pj: background while all banks are closed.
-        power_down_pj: background in power-down.
     """
 
     activate_pj: float
@@ -58,7 +53,6 @@ class Energy:
     refresh_pj: float
     active_standby_pj: float
     precharged_standby_pj: float
-    power_down_pj: float
 
     @property
     def total_pj(self) -> float:
@@ -71,7 +65,6 @@ class Energy:
             + self.refresh_pj
             + self.active_standby_pj
             + self.precharged_standby_pj
-            + self.power_down_pj
         )
 
 
@@ -109,9 +102,4 @@ def rank_energy(device: Device, activity: Activity) -> Energy:
         refresh_pj=activity.refreshes * d.t_rfc_cycles * per_ma_cycle * (d.idd5_ma - d.idd3n_ma),
         active_standby_pj=activity.active_cycles * per_ma_cycle * d.idd3n_ma,
         precharged_standby_pj=activity.precharged_cycles * per_ma_cycle * d.idd2n_ma,
-        power_down_pj=per_ma_cycle
-        * (
-            activity.active_power_down_cycles * d.idd3p_ma
-            + activity.precharged_power_down_cycles * d.idd2p_ma
-        ),
     )

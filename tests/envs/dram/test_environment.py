@@ -1,0 +1,149 @@
+"""The DRAM environment through its public interface."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import archgym
+from archgym.envs.dram.controller import ControllerConfig
+from archgym.envs.dram.cost import buffer_bits
+from archgym.envs.dram.device import load_device
+from archgym.envs.dram.environment import DramEnvironment
+from archgym.errors import DesignError, InvalidValueError, TraceError, UnknownNameError
+
+SMALL = {"generator": "zipf", "requests": 1500, "seed": 5}
+ARCHGYM_KNOBS = {
+    "page_policy": 4,
+    "scheduler": 3,
+    "scheduler_buffer": 3,
+    "request_buffer_size": 8,
+    "resp_queue": 2,
+    "refresh_policy": 2,
+    "refresh_max_postponed": 8,
+    "refresh_max_pulledin": 8,
+    "arbiter": 3,
+    "max_active_transactions": 8,
+}
+
+
+@pytest.fixture(scope="module")
+def env() -> archgym.Environment:
+    return archgym.make("DRAM-v0", workload=SMALL)
+
+
+def test_archgym_space_is_the_originals() -> None:
+    space = DramEnvironment.spaces()["archgym"]
+    assert {p.name: p.size for p in space.parameters} == ARCHGYM_KNOBS
+    assert space.raw_cardinality == 1_769_472
+    assert space.canonical_cardinality == 636_480
+
+
+def test_bank_group_mapping_only_where_there_are_bank_groups() -> None:
+    ddr3 = archgym.make("DRAM-v0", memory="DDR3-1600", workload=SMALL)
+    ddr4 = archgym.make("DRAM-v0", memory="DDR4-2400", workload=SMALL)
+    assert "bgi" in ddr4.design_space["address_mapping"].range
+    with pytest.raises(DesignError, match="bgi"):
+        ddr3.evaluate({**ddr3.baseline, "address_mapping": "bgi"})
+
+
+@pytest.mark.parametrize("memory", ["DDR3-1600", "DDR4-2400"])
+@pytest.mark.parametrize("space", ["default", "archgym"])
+def test_every_design_is_simulated_and_its_metrics_are_consistent(memory: str, space: str) -> None:
+    env = archgym.make("DRAM-v0", memory=memory, space=space, workload=SMALL)
+    assert isinstance(env, DramEnvironment)
+    designs = env.design_space.sample(40, np.random.default_rng(2))
+    outcomes = env.evaluate_batch(designs)
+    assert (outcomes.status == 0).all()
+    column = {name: outcomes.metrics[:, i] for i, name in enumerate(outcomes.metric_names)}
+    moved = len(env.trace) * 64
+    np.testing.assert_allclose(column["bandwidth_gb_per_s"], moved / column["time_ns"], rtol=1e-9)
+    np.testing.assert_allclose(
+        column["energy_per_bit_pj"], column["energy_pj"] / (8 * moved), rtol=1e-9
+    )
+    np.testing.assert_allclose(column["power_mw"], column["energy_pj"] / column["time_ns"], rtol=1e-9)
+    assert (column["read_latency_accepted_mean_ns"] <= column["read_latency_mean_ns"] + 1e-9).all()
+    assert (column["read_latency_mean_ns"] <= column["read_latency_p99_ns"]).all()
+    # No request can be answered before its row is open and its burst is over.
+    device = env.device
+    least = (device.rl_cycles + device.burst_cycles) * device.t_ck_ps / 1000
+    assert (column["read_latency_mean_ns"] >= least).all()
+    # The last request arrives, and only then can the last response come.
+    assert (column["time_ns"] * 1000 > env.trace.arrival_ps[-1]).all()
+
+
+def test_equal_inputs_give_equal_metrics() -> None:
+    def metrics() -> np.ndarray[Any, Any]:
+        env = archgym.make("DRAM-v0", workload=SMALL)
+        return env.evaluate_batch(env.design_space.sample(10, np.random.default_rng(4))).metrics
+
+    np.testing.assert_array_equal(metrics(), metrics())
+
+
+def test_there_is_a_real_trade_off() -> None:
+    """No design is best in latency, energy and storage at once."""
+    env = archgym.make("DRAM-v0", workload=SMALL)
+    outcomes = env.evaluate_batch(env.design_space.sample(300, np.random.default_rng(1)))
+    names = list(outcomes.metric_names)
+    wanted = ["read_latency_mean_ns", "energy_pj", "buffer_bits"]
+    best = [int(outcomes.metrics[:, names.index(name)].argmin()) for name in wanted]
+    assert len({tuple(outcomes.metrics[i]) for i in best}) > 1
+
+
+def test_a_larger_buffer_costs_more_storage(env: archgym.Environment) -> None:
+    small = env.evaluate({**env.baseline, "request_buffer_size": 4}).metrics["buffer_bits"]
+    large = env.evaluate({**env.baseline, "request_buffer_size": 8}).metrics["buffer_bits"]
+    assert small is not None
+    assert large is not None
+    assert small < large
+
+
+def test_storage_by_hand() -> None:
+    """DDR3-1600: 1 GiB of 64-byte lines, so 24 address bits; a line is 512 bits."""
+    device = load_device("DDR3-1600")
+    split = ControllerConfig(scheduler_buffer="read_write", request_buffer_size=2)
+    assert buffer_bits(split, device) == 4 * (24 + 1 + 2) + 2 * 512
+    reordering = ControllerConfig(
+        scheduler_buffer="shared", request_buffer_size=4, arbiter="reorder", max_active_transactions=8
+    )
+    assert buffer_bits(reordering, device) == 4 * (24 + 1 + 3) + 4 * 512 + 8 * 3 + 8 * 512
+
+
+def test_a_trace_without_reads_has_no_read_latency(tmp_path: Path) -> None:
+    file = tmp_path / "writes.trace"
+    file.write_text("".join(f"{10 * i} W 0x{64 * i:x}\n" for i in range(200)))
+    env = archgym.make("DRAM-v0", workload=str(file), objective="minimize energy_pj")
+    outcome = env.evaluate(env.baseline)
+    assert outcome.status == "ok"
+    assert outcome.metrics["read_latency_mean_ns"] is None
+    with pytest.raises(InvalidValueError, match="read_latency_mean_ns"):
+        archgym.make("DRAM-v0", workload=str(file), objective="minimize read_latency_mean_ns")
+
+
+def test_recorded_programs_are_large_enough() -> None:
+    for name in ("sqlite", "xz"):
+        env = archgym.make("DRAM-v0", workload=name)
+        assert isinstance(env, DramEnvironment)
+        assert len(env.trace) >= 50_000
+        assert env.evaluate(env.baseline).status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ({"workload": "sqlit"}, UnknownNameError, "Did you mean 'sqlite'"),
+        ({"memory": "DDR4-2401"}, UnknownNameError, "Did you mean 'DDR4-2400'"),
+        ({"space": "archgim"}, UnknownNameError, "Did you mean 'archgym'"),
+        ({"objective": "minimize energy"}, UnknownNameError, "Did you mean 'energy_pj'"),
+        ({"fixed": {"schedular": "fifo"}}, UnknownNameError, "Did you mean 'scheduler'"),
+        ({"fixed": {"scheduler": "fifi"}}, DesignError, "Did you mean 'fifo'"),
+        ({"workload": "no/such/file.stl"}, TraceError, "no/such/file.stl"),
+        ({"episode_length": 0}, InvalidValueError, "episode_length"),
+    ],
+)
+def test_bad_arguments(arguments: dict[str, Any], error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        archgym.make("DRAM-v0", **{"workload": SMALL, **arguments})
