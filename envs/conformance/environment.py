@@ -27,7 +27,12 @@ _PARAMETERS = (
     Integer("ways", 1, 16, doc="associativity", group="cache"),
     Boolean("prefetch", doc="whether the next lines are fetched ahead", group="prefetcher"),
     Integer(
-        "distance", 1, 8, doc="lines fetched ahead", when=param("prefetch") == True, group="prefetcher"  # noqa: E712
+        "distance",
+        1,
+        8,
+        doc="lines fetched ahead",
+        when=param("prefetch") == True,
+        group="prefetcher",  # noqa: E712
     ),
 )
 _RULES = (

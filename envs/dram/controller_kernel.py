@@ -686,7 +686,8 @@ def _serve(now: int, request: int, b: int, m: Machine) -> None:
         m.s[S_ALL_DIRTY] = 1
     m.s[S_RECENT + m.s[S_COLUMNS] % N_RECENT] = request
     m.s[S_COLUMNS] += 1
-    _respond(request, now + (m.t[T_WR_DATA] if write else m.t[T_RD_DATA]), m)
+    data = m.t[T_WR_DATA] if write else m.t[T_RD_DATA]
+    _respond(request, now + data + m.c[C_RETURN], m)
 
 
 @_inlined

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, ClassVar
 
 from archgym.envs.dram.controller import ControllerConfig, simulate
@@ -44,6 +45,8 @@ class DramEnvironment(Environment):
 
     Args:
         memory: name of a device (``archgym list`` knows them) or path of a device file.
+        controller: settings of :class:`archgym.envs.dram.controller.ControllerConfig` that are not
+            searched: delays of the front end, watermarks, ``timing_rules``.
         workload: name of a recorded program or a generator, path of a trace file, or a mapping;
             see :func:`archgym.envs.dram.workload.load_workload`.
         **arguments: of :class:`archgym.Environment`; ``space="archgym"`` gives exactly the ten
@@ -61,7 +64,9 @@ class DramEnvironment(Environment):
     metrics: ClassVar = (
         Metric("time_ns", "ns", "minimize", "from time 0 of the trace to the last response"),
         Metric("read_latency_mean_ns", "ns", "minimize", "mean over reads, arrival to data"),
-        Metric("read_latency_p99_ns", "ns", "minimize", "99th percentile over reads, arrival to data"),
+        Metric(
+            "read_latency_p99_ns", "ns", "minimize", "99th percentile over reads, arrival to data"
+        ),
         Metric(
             "read_latency_accepted_mean_ns",
             "ns",
@@ -86,21 +91,35 @@ class DramEnvironment(Environment):
         "more than one channel or one rank",
         "refresh per bank or per bank group (DDR3 and DDR4 have none)",
         "power-down and self-refresh",
-        "forwarding from and merging of queued writes: a read waits for a queued write to its line",
-        "energy of the bus, of termination and of the controller",
+        "forwarding from and merging of queued writes; a write is answered after its burst",
+        "requests longer than one burst (64 bytes), masked writes, error correction",
+        "additive latency",
+        "energy of input/output, termination and the controller; the energy is the DRAM core's",
         "temperature, refresh management, row-hammer defences and errors",
+        "traces of more than 16.7 million requests or 1.4e11 clock cycles",
     )
 
     def __init__(
-        self, *, memory: str | os.PathLike[str] = DEFAULT_MEMORY, **arguments: Any
+        self,
+        *,
+        memory: str | os.PathLike[str] = DEFAULT_MEMORY,
+        controller: Mapping[str, Any] | None = None,
+        **arguments: Any,
     ) -> None:
         self.device: Device = load_device(memory)
+        self.controller: dict[str, Any] = dict(controller or {})
         self.trace: Trace
+        searched = design_space("default", self.device).names
+        settings = {f.name for f in fields(ControllerConfig)} - set(searched)
+        for name in self.controller:
+            if name not in settings:
+                raise UnknownNameError("controller setting", name, settings, "controller")
+        ControllerConfig(**self.controller)  # refuses bad values before anything runs
         super().__init__(**arguments)
 
     def simulate(self, design: Mapping[str, Any]) -> dict[str, float]:
         """Runs the trace through the controller that the design describes."""
-        config = ControllerConfig(**design)
+        config = ControllerConfig(**{**self.controller, **design})
         result = simulate(self.trace, self.device, config)
         values = {
             metric.name: float(getattr(result, metric.name))
@@ -136,8 +155,8 @@ class DramEnvironment(Environment):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The memory."""
-        return {"memory": self.device.name}
+        """The memory and what is set of the controller."""
+        return {"memory": self.device.name, "controller": self.controller}
 
     @property
     def metrics_given(self) -> tuple[str, ...]:

@@ -64,7 +64,9 @@ def test_every_design_is_simulated_and_its_metrics_are_consistent(memory: str, s
     np.testing.assert_allclose(
         column["energy_per_bit_pj"], column["energy_pj"] / (8 * moved), rtol=1e-9
     )
-    np.testing.assert_allclose(column["power_mw"], column["energy_pj"] / column["time_ns"], rtol=1e-9)
+    np.testing.assert_allclose(
+        column["power_mw"], column["energy_pj"] / column["time_ns"], rtol=1e-9
+    )
     assert (column["read_latency_accepted_mean_ns"] <= column["read_latency_mean_ns"] + 1e-9).all()
     assert (column["read_latency_mean_ns"] <= column["read_latency_p99_ns"]).all()
     # No request can be answered before its row is open and its burst is over.
@@ -107,7 +109,10 @@ def test_storage_by_hand() -> None:
     split = ControllerConfig(scheduler_buffer="read_write", request_buffer_size=2)
     assert buffer_bits(split, device) == 4 * (24 + 1 + 2) + 2 * 512
     reordering = ControllerConfig(
-        scheduler_buffer="shared", request_buffer_size=4, arbiter="reorder", max_active_transactions=8
+        scheduler_buffer="shared",
+        request_buffer_size=4,
+        arbiter="reorder",
+        max_active_transactions=8,
     )
     assert buffer_bits(reordering, device) == 4 * (24 + 1 + 3) + 4 * 512 + 8 * 3 + 8 * 512
 
@@ -121,6 +126,29 @@ def test_a_trace_without_reads_has_no_read_latency(tmp_path: Path) -> None:
     assert outcome.metrics["read_latency_mean_ns"] is None
     with pytest.raises(InvalidValueError, match="read_latency_mean_ns"):
         archgym.make("DRAM-v0", workload=str(file), objective="minimize read_latency_mean_ns")
+
+
+@pytest.mark.parametrize(
+    "delay",
+    [
+        f"{part}_delay_{way}_cycles"
+        for part in ("think", "phy", "arbitration")
+        for way in ("fw", "bw")
+    ],
+)
+def test_a_delay_adds_to_the_latency_of_a_lone_read(delay: str, tmp_path: Path) -> None:
+    file = tmp_path / "one.trace"
+    file.write_text("0 R 0x0\n")
+    alone = {"workload": str(file), "objective": "minimize read_latency_mean_ns"}
+    plain = archgym.make("DRAM-v0", **alone)
+    slower = archgym.make("DRAM-v0", **alone, controller={delay: 10})
+    clock_ns = load_device("DDR4-2400").t_ck_ps / 1000
+    latency = [
+        env.evaluate(env.baseline).metrics["read_latency_mean_ns"] for env in (plain, slower)
+    ]
+    assert latency[0] is not None
+    already = 1 if delay == "think_delay_fw_cycles" else 0  # the default
+    assert latency[1] == pytest.approx(latency[0] + (10 - already) * clock_ns)
 
 
 def test_recorded_programs_are_large_enough() -> None:
@@ -141,6 +169,8 @@ def test_recorded_programs_are_large_enough() -> None:
         ({"fixed": {"schedular": "fifo"}}, UnknownNameError, "Did you mean 'scheduler'"),
         ({"fixed": {"scheduler": "fifi"}}, DesignError, "Did you mean 'fifo'"),
         ({"workload": "no/such/file.stl"}, TraceError, "no/such/file.stl"),
+        ({"controller": {"high_watermrk": 3}}, UnknownNameError, "Did you mean 'high_watermark'"),
+        ({"controller": {"scheduler": "fifo"}}, UnknownNameError, "controller"),
         ({"episode_length": 0}, InvalidValueError, "episode_length"),
     ],
 )
