@@ -31,8 +31,8 @@ _PARAMETERS = (
         1,
         8,
         doc="lines fetched ahead",
-        when=param("prefetch") == True,
-        group="prefetcher",  # noqa: E712
+        when=param("prefetch").isin([True]),
+        group="prefetcher",
     ),
 )
 _RULES = (

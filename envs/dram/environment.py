@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, ClassVar
 
+from archgym.environment import Environment
 from archgym.envs.dram.controller import ControllerConfig, simulate
 from archgym.envs.dram.cost import buffer_bits
 from archgym.envs.dram.device import Device, device_names, load_device
@@ -19,7 +20,6 @@ from archgym.envs.dram.workload import (
     workload_label,
     workload_names,
 )
-from archgym.environment import Environment
 from archgym.errors import UnknownNameError
 from archgym.metrics import Metric
 from archgym.space import DesignSpace

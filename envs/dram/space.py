@@ -52,7 +52,12 @@ def design_space(name: str, device: Device) -> DesignSpace:
 def _default(device: Device) -> list[Parameter]:
     sizes = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]
     return [
-        *_front(SCHEDULERS, Ordinal("request_buffer_size", sizes, **_BUFFER_SIZE)),
+        *_front(
+            SCHEDULERS,
+            Ordinal(
+                "request_buffer_size", sizes, doc=_BUFFER_SIZE, unit="requests", group="buffers"
+            ),
+        ),
         *_refresh(0),
         *_back(),
         Categorical(
@@ -74,15 +79,11 @@ def _default(device: Device) -> list[Parameter]:
 def _archgym() -> list[Parameter]:
     """ArchGym's action space, spelled out in its ant-colony settings: 1,769,472 combinations."""
     schedulers = ("fifo", "fr_fcfs_grp", "fr_fcfs")
-    size = Integer("request_buffer_size", 1, 8, **_BUFFER_SIZE)
+    size = Integer("request_buffer_size", 1, 8, doc=_BUFFER_SIZE, unit="requests", group="buffers")
     return [*_front(schedulers, size), *_refresh(1), *_back()]
 
 
-_BUFFER_SIZE = {
-    "doc": "requests that a buffer holds before the input has to wait",
-    "unit": "requests",
-    "group": "buffers",
-}
+_BUFFER_SIZE = "requests that a buffer holds before the input has to wait"
 
 
 def _front(schedulers: tuple[str, ...], size: Parameter) -> list[Parameter]:
