@@ -1,4 +1,9 @@
-"""Search agents that ship with archgym; imported as ``archgym.agents``."""
+"""Search agents that ship with archgym; imported as ``archgym.agents``.
+
+One module an agent family; the registry (:mod:`archgym.registry`) finds them by name. What they
+share: ``moves`` (random moves in a design space), ``unseen`` (which designs are new), ``scores``
+(one cost a design) and ``surrogates`` (models of the cost; imports scikit-optimize).
+"""
 
 if __name__ != "archgym.agents":
     raise ImportError(

@@ -1,0 +1,226 @@
+"""Bayesian optimisation with the surrogates of scikit-optimize."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from archgym import agent
+from archgym.agents.moves import Moves
+from archgym.agents.scores import BROKEN_LIMIT_COST, FAILED_COST, costs
+from archgym.agents.unseen import Unseen
+from archgym.outcome import Outcomes
+from archgym.space import Designs, DesignSpace
+
+__all__ = ["Bayesian"]
+
+_PORTFOLIO = ("EI", "LCB", "PI")
+_ELITE = 10
+"""Best designs around which candidates are sought."""
+
+
+class Bayesian(agent.Sampler):
+    """Bayesian optimisation: fits a surrogate, evaluates the design it promises most of.
+
+    Surrogates, acquisition functions and the Sobol design are scikit-optimize's. Candidates
+    are our own: moves of one parameter around the best designs, moves of two to four, and
+    random designs, all legal, canonical and not known yet; in rugged discrete spaces this finds
+    more than random candidates do, and nothing is proposed twice. The surrogate sees one-hot
+    features, with a flag for each conditional parameter
+    (:class:`archgym.space.FeatureEncoding`).
+
+    Designs that break a limit, fail or are illegal count as worse than every feasible one, by
+    at most the spread of those. In a batch, designs without outcome yet count as the best one
+    known (constant liar).
+
+    With several goals it searches their weighted geometric mean
+    (:func:`archgym.agents.scores.costs`). Numeric libraries are held to one thread while it
+    works. The same seed gives the same search on the same machine and versions.
+
+    >>> import archgym
+    >>> from archgym.registry import make_agent
+    >>> env = archgym.make("Conformance-v0")
+    >>> result = make_agent("bayesian", env.design_space, seed=1).search(env, budget=14)
+    >>> result.simulations, result.duplicates
+    (14, 0)
+    """
+
+    name: ClassVar[str] = "bayesian"
+
+    class Hyperparameters(agent.Hyperparameters):
+        """Hyperparameters of Bayesian optimisation."""
+
+        surrogate: Literal["gp", "forest", "extra_trees"] = Field(
+            "gp", description="Gaussian process, random forest or extremely randomised trees"
+        )
+        trees: int = Field(100, ge=2, le=10_000, description="trees of a forest")
+        forest_above: int = Field(
+            300,
+            ge=1,
+            le=100_000,
+            description="with surrogate gp: number of designs from which extra_trees take over, "
+            "since the time for a Gaussian process grows with its third power",
+        )
+        acquisition: Literal["gp_hedge", "EI", "LCB", "PI"] = Field(
+            "gp_hedge",
+            description="expected improvement, lower confidence bound, probability of improvement, "
+            "or a choice among the three by their success",
+        )
+        xi: float = Field(
+            0.01,
+            ge=0,
+            le=10,
+            description="least improvement that EI and PI look for, in standard deviations of "
+            "the costs",
+        )
+        kappa: float = Field(
+            1.96, ge=0, le=100, description="standard deviations below the mean that LCB hopes for"
+        )
+        n_initial: int = Field(10, ge=1, le=100_000, description="designs before the first model")
+        initial_design: Literal["random", "sobol"] = Field(
+            "random", description="how the first designs are spread"
+        )
+        candidates: int = Field(
+            1000,
+            ge=10,
+            le=1_000_000,
+            description="designs that the surrogate is asked about each time",
+        )
+        batch_size: int = Field(1, ge=1, le=4096, description="designs proposed at once")
+
+    def __init__(
+        self,
+        space: DesignSpace,
+        directions: Sequence[str] = ("minimize",),
+        seed: int = 0,
+        **hyperparameters: Any,
+    ) -> None:
+        super().__init__(space, directions, seed, **hyperparameters)
+        from archgym.agents import surrogates  # takes seconds, and only needed here
+
+        self._tools = surrogates
+        self._rng = np.random.default_rng(self.seed)
+        self._moves = Moves(space, self._rng)
+        self._unseen = Unseen(space, self._rng)
+        self._features = surrogates.features(space)
+        self._process = surrogates.GaussianProcess()
+        self._codes = space.designs(()).codes
+        self._costs = np.empty(0)
+        self._known: set[int] = set()
+        self._pending: dict[int, NDArray[np.int64]] = {}  # asked for, without outcome
+        self._start: Designs | None = None
+        self._gains = np.zeros(len(_PORTFOLIO))
+        self._nominees: NDArray[np.float64] | None = None
+
+    @property
+    def batch_size(self) -> int:
+        """How many designs are asked for at once."""
+        return int(self.hyperparameters.batch_size)
+
+    def ask(self, n: int) -> Designs:
+        """Up to ``n`` designs: those of the initial design, then those that promise most."""
+        asked = self.space.designs(())
+        with self._tools.one_quiet_thread():
+            while len(asked) < n:
+                if len(self._known) + len(self._pending) < self.hyperparameters.n_initial:
+                    design = self._unseen.take(1, self._initial, tries=1)
+                elif not len(self._codes):
+                    design = self._unseen.take(1)
+                else:
+                    design = self._most_promising()
+                if not len(design):
+                    break
+                self._pending[design.keys()[0]] = design.codes
+                asked = asked.concatenate(design)
+        return asked
+
+    def tell(self, designs: Designs, outcomes: Outcomes) -> None:
+        """Takes in data for the surrogate."""
+        self._unseen.add(designs)
+        new = []
+        for row, key in enumerate(designs.keys()):
+            self._pending.pop(key, None)
+            if key not in self._known:
+                self._known.add(key)
+                new.append(row)
+        self._codes = np.concatenate([self._codes, designs.codes[new]])
+        self._costs = np.concatenate([self._costs, costs(outcomes)[new]])
+
+    def _initial(self, n: int, failures: int) -> Designs:
+        if self.hyperparameters.initial_design == "random":
+            return self.space.sample(n, self._rng)
+        if self._start is None:
+            seed = int(self._rng.integers(1 << 31))
+            self._start = self._tools.sobol(self.space, self.hyperparameters.n_initial, seed)
+        return self._start
+
+    def _most_promising(self) -> Designs:
+        x, y = self._data()
+        candidates = self._candidates()
+        if not len(candidates):
+            return self._unseen.take(1)
+        model = self._surrogate(len(y))
+        model.fit(x, y, int(self._rng.integers(1 << 31)))
+        seen = self._features.encode(candidates)
+        mean, deviation = model.predict(seen)
+        best = int(self._choose(model, seen, mean, deviation))
+        design = candidates[best : best + 1]
+        self._unseen.add(design)
+        return design
+
+    def _data(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Features and costs of all designs told, and of those asked for as if they were best."""
+        values = self._costs
+        feasible = values < BROKEN_LIMIT_COST
+        if feasible.any():
+            worst, spread = values[feasible].max(), np.ptp(values[feasible])
+            span = FAILED_COST - BROKEN_LIMIT_COST
+            penalty = (spread or 1.0) * (values - BROKEN_LIMIT_COST) / span
+            values = np.where(feasible, values, worst + penalty)
+        codes = np.concatenate([self._codes, *self._pending.values()])
+        values = np.concatenate([values, np.full(len(self._pending), values.min())])
+        return self._features.encode(Designs(self.space, codes)), values
+
+    def _candidates(self) -> Designs:
+        """Unseen legal designs: half one move from the best, a quarter two to four, rest random."""
+        quarter = self.hyperparameters.candidates // 4 + 1
+        elite = self._codes[self._costs.argsort(kind="stable")[:_ELITE]]
+        near = np.repeat(elite, 3 * quarter // len(elite) + 1, axis=0)
+        changes = self._rng.integers(2, 5, size=len(near))
+        changes[self._rng.integers(3, size=len(near)) > 0] = 1
+        moved = self._moves.mutate(near, changes)
+        return self._unseen.sift(moved.concatenate(self.space.sample(quarter, self._rng)))
+
+    def _surrogate(self, n: int) -> Any:
+        settings = self.hyperparameters
+        if settings.surrogate == "gp" and n < settings.forest_above:
+            return self._process
+        return self._tools.Forest(settings.trees, extra=settings.surrogate != "forest")
+
+    def _choose(
+        self,
+        model: Any,
+        seen: NDArray[np.float64],
+        mean: NDArray[np.float64],
+        deviation: NDArray[np.float64],
+    ) -> int:
+        """Row of the candidate to propose."""
+        settings = self.hyperparameters
+
+        def favourite(name: str) -> int:
+            gains = self._tools.gain(name, mean, deviation, model.best, settings.xi, settings.kappa)
+            return int(gains.argmax())
+
+        if settings.acquisition != "gp_hedge":
+            return favourite(settings.acquisition)
+        if self._nominees is not None:
+            self._gains -= model.predict(self._nominees)[0]
+        rows = [favourite(name) for name in _PORTFOLIO]
+        self._nominees = seen[rows]
+        shares = np.exp(self._gains - self._gains.max())
+        lot = self._rng.random() * shares.sum()
+        return rows[min(int(shares.cumsum().searchsorted(lot, side="right")), len(rows) - 1)]

@@ -1,0 +1,133 @@
+"""Genetic algorithm on the parameters of the design space themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from archgym import agent
+from archgym.agents.moves import Moves
+from archgym.agents.scores import costs
+from archgym.agents.unseen import Unseen
+from archgym.outcome import Outcomes
+from archgym.space import Designs, DesignSpace
+
+__all__ = ["Genetic"]
+
+
+class Genetic(agent.Sampler):
+    """Genetic algorithm: tournaments, uniform crossover, mutation, survival of the best.
+
+    The population holds the best designs met so far (of equals the newest, so that it drifts
+    over plateaus). Children join it as soon as their outcomes are told, so that any number may
+    be asked for at a time. A child that breaks a rule or is known already is drawn anew with
+    more mutation each time, and in the end replaced by a random design: nothing is proposed
+    twice.
+
+    With several goals it searches their weighted geometric mean
+    (:func:`archgym.agents.scores.costs`).
+
+    >>> import archgym
+    >>> from archgym.registry import make_agent
+    >>> env = archgym.make("Conformance-v0")
+    >>> result = make_agent("ga", env.design_space, seed=1).search(env, budget=100)
+    >>> result.simulations, result.duplicates
+    (100, 0)
+    """
+
+    name: ClassVar[str] = "ga"
+
+    class Hyperparameters(agent.Hyperparameters):
+        """Hyperparameters of the genetic algorithm."""
+
+        population_size: int = Field(
+            16,
+            ge=2,
+            le=4096,
+            description="designs that may become parents; as many random ones start",
+        )
+        children: int = Field(4, ge=1, le=4096, description="designs proposed at once")
+        tournament_size: int = Field(
+            2,
+            ge=1,
+            le=64,
+            description="designs drawn for each parent, of which the best becomes it",
+        )
+        crossover_rate: float = Field(
+            0.7, ge=0, le=1, description="share of children with two parents; the others have one"
+        )
+        mutation_rate: float = Field(
+            0.1,
+            ge=0,
+            le=1,
+            description="chance of each parameter of a child of two parents to be moved; "
+            "a child of one parent always has at least one moved",
+        )
+
+    def __init__(
+        self,
+        space: DesignSpace,
+        directions: Sequence[str] = ("minimize",),
+        seed: int = 0,
+        **hyperparameters: Any,
+    ) -> None:
+        super().__init__(space, directions, seed, **hyperparameters)
+        self._rng = np.random.default_rng(self.seed)
+        self._moves = Moves(space, self._rng)
+        self._unseen = Unseen(space, self._rng)
+        self._started = 0
+        self._codes = space.designs(()).codes
+        self._costs = np.empty(0)
+
+    @property
+    def batch_size(self) -> int:
+        """How many designs are asked for at once."""
+        return int(self.hyperparameters.children)
+
+    @property
+    def population(self) -> Designs:
+        """The designs that may become parents, best first."""
+        return Designs(self.space, self._codes)
+
+    def ask(self, n: int) -> Designs:
+        """Up to ``n`` designs: random ones until the population is full, then children."""
+        beginners = min(n, max(0, self.hyperparameters.population_size - self._started))
+        self._started += beginners
+        designs = self._unseen.take(beginners)
+        if beginners < n:
+            designs = designs.concatenate(self._unseen.take(n - beginners, self._breed))
+        return designs
+
+    def tell(self, designs: Designs, outcomes: Outcomes) -> None:
+        """Takes designs into the population and keeps the best."""
+        self._unseen.add(designs)
+        keys, known = designs.keys(), set(Designs(self.space, self._codes).keys())
+        new = [row for row, key in enumerate(keys) if key not in known]
+        codes = np.concatenate([designs.codes[new][::-1], self._codes])
+        values = np.concatenate([costs(outcomes)[new][::-1], self._costs])
+        best = values.argsort(kind="stable")[: self.hyperparameters.population_size]
+        self._codes, self._costs = codes[best], values[best]
+
+    def _breed(self, n: int, failures: int) -> Designs:
+        if not len(self._codes):
+            return self.space.sample(n, self._rng)
+        settings, free = self.hyperparameters, len(self._moves.free)
+        first = self._select(n)
+        changes = self._rng.binomial(free, settings.mutation_rate, n)
+        crossed = self._rng.random(n) < settings.crossover_rate
+        child = np.where(
+            crossed[:, None], self._moves.crossover(first, self._select(n)).codes, first
+        )
+        changes = np.where(crossed, changes, np.maximum(changes, 1)) + failures
+        return self._moves.mutate(child, changes)
+
+    def _select(self, n: int) -> NDArray[np.int64]:
+        """Codes of the winners of ``n`` tournaments: the population is sorted, best first."""
+        entrants = self._rng.integers(
+            len(self._codes), size=(n, self.hyperparameters.tournament_size)
+        )
+        return np.asarray(self._codes[entrants.min(axis=1)])
