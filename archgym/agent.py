@@ -106,7 +106,8 @@ class Agent(ABC):
             problem = error.errors()[0]
             where = ".".join(str(part) for part in problem["loc"]) or "hyperparameters"
             raise InvalidValueError(
-                f"agent {cls.name!r}: hyperparameter {where} cannot be {problem['input']!r}: {problem['msg']}"
+                f"agent {cls.name!r}: hyperparameter {where} cannot be "
+                f"{problem['input']!r}: {problem['msg']}"
             ) from None
 
     def search(
@@ -127,6 +128,8 @@ class Agent(ABC):
             trial_id: name of the trial in the dataset.
             resume: go on with the trial of that id in the dataset.
         """
+        if not isinstance(initial, Designs):
+            initial = env.design_space.designs(initial)
         env.start_trial(
             TrialInfo(
                 trial_id=trial_id,
@@ -146,8 +149,6 @@ class Agent(ABC):
                 listener(outcomes)
 
         env.on_evaluated = watch
-        if not isinstance(initial, Designs):
-            initial = env.design_space.designs(initial)
         state = "failed"
         try:
             with contextlib.suppress(BudgetExhausted):
@@ -195,8 +196,13 @@ class Sampler(Agent):
 
     @abstractmethod
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:
-        """Takes in outcomes: of designs it asked for, in that order and perhaps fewer at the end
-        of the budget, or of any others (a warm start)."""
+        """Takes in outcomes.
+
+        Args:
+            designs: those it asked for, in that order and perhaps fewer at the end of the budget,
+                or any others (a warm start).
+            outcomes: one each.
+        """
 
     def run(self, env: Environment, initial: Designs) -> None:
         """Asks, evaluates and tells until the search is over."""

@@ -45,7 +45,9 @@ class Best:
             rank = (float(excess[first]), float(key[first]) if excess[first] == 0 else 0.0)
             if rank < self._rank:
                 self._rank, self.outcome = rank, outcomes[int(ok[first])]
-                counted = ~outcomes.cached[: ok[first] + 1] & (outcomes.status[: ok[first] + 1] != 1)
+                counted = ~outcomes.cached[: ok[first] + 1] & (
+                    outcomes.status[: ok[first] + 1] != 1
+                )
                 self.at = self._simulated + int(counted.sum())
                 changed = True
         self._simulated += int((~outcomes.cached & (outcomes.status != 1)).sum())
@@ -58,7 +60,9 @@ class Best:
             return list(self._front)
         return [self.outcome] if self.outcome is not None and self.outcome.feasible else []
 
-    def _extend_front(self, outcomes: Outcomes, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
+    def _extend_front(
+        self, outcomes: Outcomes, rows: np.ndarray[tuple[int], np.dtype[np.int64]]
+    ) -> None:
         if not rows.size:
             return
         new = outcomes.objectives[rows]

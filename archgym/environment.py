@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,12 +10,12 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.errors import InvalidValueError, NotCoveredError, SimulationError, UnknownNameError
+from archgym.errors import InvalidValueError, SimulationError, UnknownNameError
 from archgym.evaluation import Evaluator
 from archgym.metrics import Metric, metric_named
 from archgym.objective import Objective, Scorer
-from archgym.outcome import Incidental, Outcome, Outcomes
-from archgym.simulator import Simulation, Simulator, simulate_each
+from archgym.outcome import STATUSES, Incidental, Outcome, Outcomes, Row
+from archgym.simulator import Simulation, Simulator, read_result, simulate_each
 from archgym.space import (
     BoxEncoding,
     Designs,
@@ -72,8 +72,10 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
         levels: number of values at which a discrete view sees real parameters.
 
     Attributes:
+        encoding: how an action stands for a design.
         evaluator: the evaluation core of the current trial, with its counters.
-        baseline_metrics: metrics of the baseline design, simulated once at construction.
+        baseline_design: the baseline, canonical, in the design space as it is searched.
+        baseline_metrics: its metrics, simulated once at construction, shape (n_metrics,).
         on_evaluated: called with the outcomes of each evaluation; ``None`` for nobody.
 
     Raises:
@@ -92,7 +94,10 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
     """Version of :meth:`simulate`: raise it whenever a design may give other metrics."""
     not_modelled: ClassVar[tuple[str, ...]] = ()
     """What the simulator leaves out, a sentence each; shown by ``archgym show``."""
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 1}
+    metadata: dict[str, Any] = {  # noqa: RUF012
+        "render_modes": ["ansi"],
+        "render_fps": 1,
+    }
 
     def __init__(
         self,
@@ -108,8 +113,14 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
         levels: int | None = None,
         render_mode: str | None = None,
     ) -> None:
-        if isinstance(episode_length, bool) or not isinstance(episode_length, int) or episode_length < 1:
-            raise InvalidValueError(f"episode_length must be an integer of at least 1, not {episode_length!r}")
+        if (
+            isinstance(episode_length, bool)
+            or not isinstance(episode_length, int)
+            or episode_length < 1
+        ):
+            raise InvalidValueError(
+                f"episode_length must be an integer of at least 1, not {episode_length!r}"
+            )
         if render_mode not in (None, "ansi"):
             raise UnknownNameError("render mode", render_mode, ["ansi"])
         self.render_mode = render_mode
@@ -132,21 +143,19 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
         self.record = Path(record) if record is not None else None
         self.baseline_metrics = self._simulate_baseline()
         self._scorer = Scorer(self.objective, self.metrics, self.baseline_metrics)
-        self._encoding = self._choose_encoding(action, levels)
+        self.encoding = self._choose_encoding(action, levels)
         self._observed = BoxEncoding(self.design_space)
-        self.action_space = self._encoding.space  # type: ignore[attr-defined]
-        width = len(self._observed.free) + len(self.metrics)
-        self.observation_space = gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
-        self._signs = np.array([metric.sign for metric in self.metrics], dtype=np.float64)
-        self._signed = np.array([metric.signed for metric in self.metrics])
-        size = np.abs(self.baseline_metrics)
-        self._scale = np.where(size == 0, 1.0, size)
-        self._start = self.design_space.designs([self._baseline_design()])
+        self.action_space = self.encoding.space  # type: ignore[attr-defined]
+        self._width = len(self._observed.free) + len(self.metrics)
+        self.observation_space = gymnasium.spaces.Box(-1.0, 1.0, (self._width,), np.float32)
+        base = self.baseline_metrics.tolist()
+        self._bases = list(zip(base, self.metrics, strict=True))
+        self._metric_names = tuple(metric.name for metric in self.metrics)
         self.on_evaluated: Callable[[Outcomes], None] | None = None
         self._recording: TrialRecorder | None = None
         self._steps = 0
-        self._last: Outcomes | None = None
-        self._first_observation = self._observe(self._start, self.baseline_metrics[None])[0]
+        self._last: Row | None = None
+        self._first_observation = self._observe(self.design_space.codes(self.baseline_design), base)
         self.start_trial()
 
     # -- what a subclass writes ------------------------------------------------------------------
@@ -175,7 +184,9 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
             UnknownNameError, InvalidValueError: if there is no such workload.
         """
         if spec is not None:
-            raise InvalidValueError(f"{type(self).__name__} has no workloads, got workload={spec!r}")
+            raise InvalidValueError(
+                f"{type(self).__name__} has no workloads, got workload={spec!r}"
+            )
 
     @classmethod
     def workloads(cls) -> dict[str, str]:
@@ -219,30 +230,25 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
         self._steps = 0
         return self._first_observation.copy(), {}
 
-    def step(
-        self, action: Any
-    ) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
         """Evaluates the design that the action encodes.
 
         Raises:
             DesignError: if the action is outside the action space.
             BudgetExhausted: if the trial has a budget and it is spent.
         """
-        codes = np.array([self._encoding.decode_one(action)], dtype=np.int64)
-        outcomes = self._evaluate(Designs(self.design_space, codes))
+        row = self._evaluate_one(self.encoding.decode_one(action))
         self._steps += 1
-        outcome = outcomes[0]
-        observation = self._observe(outcomes.designs, outcomes.metrics)[0]
         done = self._steps >= self.episode_length
-        return observation, outcome.reward, done, False, self._info(outcome)
+        return self._observe(row.codes, row.metrics), row.reward, done, False, self._info(row)
 
-    def render(self) -> str | None:  # type: ignore[override]
+    def render(self) -> str | None:
         """The last design and its metrics, as text."""
         if self.render_mode != "ansi":
             return None
         if self._last is None:
             return "nothing evaluated yet"
-        last = self._last[len(self._last) - 1]
+        last = self._outcome(self._last)
         lines = [f"{name} = {value}" for name, value in last.design.items()]
         units = {metric.name: metric.unit for metric in self.metrics}
         lines += [f"{n}: {v:.6g} {units[n]}" for n, v in last.metrics.items() if v is not None]
@@ -261,7 +267,7 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
             UnknownNameError, DesignError: if the mapping is not a design of this space.
             BudgetExhausted: if the trial has a budget and it is spent.
         """
-        return self._evaluate(self.design_space.designs([design]))[0]
+        return self._outcome(self._evaluate_one(self.design_space.codes(design)))
 
     def evaluate_batch(self, designs: Designs | Iterable[Mapping[str, Any]]) -> Outcomes:
         """Evaluates many designs, in order; with a budget, as many as are left in it.
@@ -295,17 +301,20 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
             self._scorer,
             recorder=self._recording,
             budget=trial.budget,
+            proposals_per_budget=trial.proposals_per_budget,
         )
+        self._ended = False
 
     def end_trial(self, state: str = "closed") -> None:
-        """Ends the recording of the current trial.
+        """Ends the current trial and its recording; what is evaluated next begins a new one.
 
         Args:
             state: ``finished`` if the search came to its end, ``failed``, or ``closed``.
         """
+        self._ended = True
         if self._recording is not None:
-            self._recording.close(state)
-            self._recording = None
+            recording, self._recording = self._recording, None
+            recording.close(state)
 
     def observe(self, outcomes: Outcomes) -> NDArray[np.float32]:
         """Observations of evaluated designs, float32 in [-1, 1], shape (n, width).
@@ -313,66 +322,97 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
         The design's encoding, then each metric's ``(m - b) / (m + b)`` with b the baseline's
         value, a bounded function of the log ratio; the worst end where there is no metric.
         """
-        return self._observe(outcomes.designs, outcomes.metrics)
+        metrics = outcomes.metrics
+        seen = np.empty((len(outcomes), self._width), dtype=np.float32)
+        seen[:, : -metrics.shape[1]] = self._observed.encode(outcomes.designs)
+        for i, (base, metric) in enumerate(self._bases):
+            column = metrics[:, i]
+            with np.errstate(invalid="ignore"):  # NaN (no metric), and 0 / 0: equal
+                ratio = (column - base) / _scale(column, base, metric.signed)
+            ratio[column == base] = 0.0
+            seen[:, i - len(self.metrics)] = np.where(np.isnan(column), metric.sign, ratio)
+        return seen
 
     # -- inner workings --------------------------------------------------------------------------
 
     def _evaluate(self, designs: Designs) -> Outcomes:
-        if self.record is not None and self._recording is None:
-            self.start_trial()  # the last trial ended: what follows is a new one
+        if self._ended:
+            self.start_trial()  # what follows is a new one, without a budget
         outcomes = self.evaluator.evaluate(designs)
         if len(outcomes):
-            self._last = outcomes
+            (self._last,) = outcomes.rows(len(outcomes) - 1)
             if self.on_evaluated is not None:
                 self.on_evaluated(outcomes)
         return outcomes
 
-    def _observe(
-        self, designs: Designs, metrics: NDArray[np.float64]
-    ) -> NDArray[np.float32]:
-        base, free = self.baseline_metrics, len(self._observed.free)
-        shift = metrics - base
-        # Two zeros are equal: 0/1. A signed metric is set against the size of the baseline.
-        scale = np.where(self._signed, np.abs(shift) + self._scale, metrics + base)
-        ratio = shift / np.where(scale == 0, 1.0, scale)
-        seen = np.empty((len(metrics), free + metrics.shape[1]), dtype=np.float32)
-        seen[:, :free] = self._observed.encode(designs)
-        seen[:, free:] = np.where(np.isnan(metrics), self._signs, ratio)
-        return seen
+    def _evaluate_one(self, codes: Sequence[int]) -> Row:
+        """As :meth:`_evaluate`, for one design's canonical codes."""
+        if self._ended:
+            self.start_trial()
+        row = self._last = self.evaluator.evaluate_one(codes)
+        if self.on_evaluated is not None:
+            designs = Designs(self.design_space, np.array([codes], dtype=np.int64))
+            self.on_evaluated(Outcomes.of(row, designs, self._metric_names))
+        return row
 
-    @staticmethod
-    def _info(outcome: Outcome) -> dict[str, Any]:
+    def _observe(self, codes: Sequence[int], metrics: Sequence[float]) -> NDArray[np.float32]:
+        """As :meth:`observe`, for one design."""
+        seen = self._observed.encode_one(codes)
+        for value, (base, metric) in zip(metrics, self._bases, strict=True):
+            if value == base:
+                seen.append(0.0)
+            elif value != value:  # NaN: there is no metric
+                seen.append(metric.sign)
+            else:
+                seen.append((value - base) / _scale(value, base, metric.signed))
+        return np.array(seen, dtype=np.float32)
+
+    def _outcome(self, row: Row) -> Outcome:
+        return Outcome.of(row, self.design_space.design(row.codes), self._metric_names)
+
+    def _info(self, row: Row) -> dict[str, Any]:
         return {
-            "design": outcome.design,
-            "metrics": outcome.metrics,
-            "objectives": outcome.objectives,
-            "status": outcome.status,
-            "feasible": outcome.feasible,
-            "reason": outcome.reason,
-            "cached": Incidental(outcome.cached),
-            "simulation_s": Incidental(outcome.simulation_s),
+            "design": self.design_space.design(row.codes),
+            "metrics": row.metrics_by_name(self._metric_names),
+            "objectives": tuple(row.objectives),
+            "status": STATUSES[row.status],
+            "feasible": row.feasible,
+            "reason": row.reason,
+            "cached": Incidental(row.cached),
+            "simulation_s": Incidental(row.simulation_s),
         }
 
-    def _baseline_design(self) -> dict[str, Any]:
-        """The baseline, moved to where parameters are fixed; other spaces' parameters left out."""
-        elsewhere = {name for space in self.spaces().values() for name in space.names}
+    def _baseline_codes(self) -> tuple[int, ...]:
+        """Codes of the baseline, moved to where parameters are fixed.
+
+        What only other spaces have is left out; what a fixed value makes active takes its first
+        level.
+        """
+        space = self.design_space
+        elsewhere = {name for other in self.spaces().values() for name in other.names}
         known = {
             name: value
             for name, value in self.baseline.items()
-            if name in self.design_space or name not in elsewhere
+            if name in space or name not in elsewhere
         }
-        return {**known, **self.design_space.fixed}
+        free = DesignSpace(space.parameters, space.rules)
+        codes = [max(code, 0) for code in free.codes({**space.fixed, **known})]
+        for name, value in space.fixed.items():
+            codes[space.index(name)] = space[name].code(value)
+        return space.canonical_codes(codes)
 
     def _simulate_baseline(self) -> NDArray[np.float64]:
-        design = self._baseline_design()
-        missing = self.design_space.broken_rule(design)
-        if missing:
-            raise InvalidValueError(f"the baseline design is illegal: {missing}")
-        (result, _), *_ = self.simulator.simulate(self.design_space.designs([design]))
-        if isinstance(result, SimulationError | NotCoveredError | TimeoutError):
-            raise SimulationError(f"the baseline design cannot be simulated: {result}")
-        values = [result.get(metric.name) for metric in self.metrics]
-        return np.array([np.nan if v is None else v for v in values], dtype=np.float64)
+        codes = self._baseline_codes()
+        self.baseline_design = self.design_space.design(codes)
+        broken = self.design_space.illegal_reason(codes)
+        if broken:
+            raise InvalidValueError(f"the baseline design is illegal: {broken}")
+        (result, _), *_ = self.simulator.simulate(self.design_space.designs([self.baseline_design]))
+        given = [m for m in self.metrics if m.name in self.simulator.metric_names]
+        status, values, reason = read_result(result, self.metrics, given)
+        if STATUSES[status] != "ok":
+            raise SimulationError(f"the baseline design cannot be simulated: {reason}")
+        return np.array(values)
 
     @classmethod
     def spaces(cls) -> dict[str, DesignSpace]:
@@ -409,7 +449,11 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
             action = "box" if real and levels is None else "multi_discrete"
         if action == "box":
             return BoxEncoding(space)
-        return MultiDiscreteEncoding(space, levels) if action == "multi_discrete" else FlatEncoding(space, levels)
+        return (
+            MultiDiscreteEncoding(space, levels)
+            if action == "multi_discrete"
+            else FlatEncoding(space, levels)
+        )
 
 
 class _Embedded:
@@ -424,3 +468,8 @@ class _Embedded:
 
     def simulate(self, designs: Designs) -> list[tuple[Simulation, float]]:
         return self._environment.simulate_batch(designs)
+
+
+def _scale(value: Any, base: float, signed: bool) -> Any:
+    """What the difference of a metric to the baseline's is divided by, to lie in [-1, 1]."""
+    return abs(value - base) + (abs(base) or 1.0) if signed else value + base

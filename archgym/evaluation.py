@@ -1,14 +1,17 @@
 """The evaluation core: the one place where designs are checked, counted, simulated and recorded.
 
 ``step``, ``evaluate``, ``evaluate_batch`` and every view of an environment end in
-:meth:`Evaluator.evaluate`, so nothing escapes the budget or the dataset.
+:class:`Evaluator`, so nothing escapes the budget or the dataset. One design goes through
+:meth:`Evaluator.evaluate_one`, many through :meth:`Evaluator.evaluate`: the same steps, on plain
+numbers or on arrays.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -16,39 +19,44 @@ from numpy.typing import NDArray
 
 from archgym.errors import (
     BudgetExhausted,
-    NotCoveredError,
+    InvalidValueError,
     ReplayMismatchError,
     SpaceTooLargeError,
 )
+from archgym.known import Known
 from archgym.metrics import Metric
 from archgym.objective import FAILED_REWARD, Scorer
-from archgym.outcome import STATUSES, Outcomes
-from archgym.simulator import Simulation, Simulator
+from archgym.outcome import STATUSES, Outcomes, Row
+from archgym.simulator import Simulator, read_result
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["Evaluator", "Recorder", "Replay"]
 
-PROPOSALS_PER_BUDGET = 10
-"""A search also ends when its proposals, duplicates and illegal ones included, reach this
-multiple of the budget."""
-
-_OK, _ILLEGAL, _FAILED, _TIMEOUT = range(len(STATUSES))
+_OK, _ILLEGAL = STATUSES.index("ok"), STATUSES.index("illegal")
 
 
 class Replay(Protocol):
-    """What a trial evaluated before it was interrupted, in order.
+    """What a trial evaluated before it was interrupted, in order."""
 
-    Attributes:
-        codes: designs, shape (n, n_parameters).
-        metrics: NaN where there are none, shape (n, n_metrics).
-        status: index into ``STATUSES``, shape (n,).
-        reason: one text a row.
-    """
+    @property
+    def codes(self) -> NDArray[np.int64]:
+        """Designs, shape (n, n_parameters)."""
+        ...
 
-    codes: NDArray[np.int64]
-    metrics: NDArray[np.float64]
-    status: NDArray[np.int8]
-    reason: Sequence[str]
+    @property
+    def metrics(self) -> NDArray[np.float64]:
+        """NaN where there are none, shape (n, n_metrics)."""
+        ...
+
+    @property
+    def status(self) -> NDArray[np.int8]:
+        """Index into ``STATUSES``, shape (n,)."""
+        ...
+
+    @property
+    def reason(self) -> Sequence[str]:
+        """One text a row."""
+        ...
 
 
 class Recorder(Protocol):
@@ -56,16 +64,26 @@ class Recorder(Protocol):
 
     replay: Replay | None
 
-    def write(self, first_step: int, outcomes: Outcomes, agent_s: float) -> None:
-        """Hands rows to the operating system before the agent is told."""
+    def write(self, first_step: int, rows: Iterable[Row], agent_s: float) -> None:
+        """Hands rows to the operating system before the agent is told.
+
+        Args:
+            first_step: number of the first one in the trial.
+            rows: evaluations, in order.
+            agent_s: seconds that the agent spent on each.
+        """
         ...
 
 
 class Evaluator:
     """Evaluates designs for one trial.
 
+    If a simulator or the recorder raises, the evaluation has not happened: nothing is counted
+    and nothing is known of its designs.
+
     Attributes:
         budget: most distinct legal designs to simulate, failed ones included; ``None`` for no end.
+        most_proposals: most designs to take, duplicates and illegal ones included.
         simulations: distinct legal designs simulated so far.
         proposals: designs proposed so far.
         duplicates: proposals that were known already.
@@ -81,22 +99,20 @@ class Evaluator:
         *,
         recorder: Recorder | None = None,
         budget: int | None = None,
+        proposals_per_budget: int = 10,
     ) -> None:
         self.budget = budget
+        self.most_proposals = math.inf if budget is None else proposals_per_budget * budget
         self.simulations = self.proposals = self.duplicates = self.illegal = 0
-        self._space, self._metrics, self._simulator, self._scorer = (
-            space,
-            tuple(metrics),
-            simulator,
-            scorer,
-        )
+        self._space, self._simulator, self._scorer = space, simulator, scorer
+        self._metrics = tuple(metrics)
         self._names = tuple(metric.name for metric in metrics)
-        self._given = [i for i, m in enumerate(metrics) if m.name in simulator.metric_names]
+        self._given = tuple(m for m in metrics if m.name in simulator.metric_names)
         self._recorder = recorder
-        self._known: dict[int, int] = {}  # key of a design -> its row in the arrays below
-        self._values = np.full((64, len(metrics)), np.nan)
-        self._status = np.zeros(64, np.int8)
-        self._reasons: dict[int, str] = {}
+        self._known = Known(len(self._metrics), space.largest_key)
+        self._no_metrics = [math.nan] * len(self._metrics)
+        self._no_goals = [math.inf] * len(scorer.objective.goals)
+        self._no_limits = [math.nan] * len(scorer.objective.limits)
         self._told_at = time.perf_counter()
         self._in_agent = 0.0
 
@@ -107,8 +123,8 @@ class Evaluator:
             return False
         return (
             self.simulations >= self.budget
-            or self.proposals >= PROPOSALS_PER_BUDGET * self.budget
-            or self.simulations + self._uncovered >= self._space_size
+            or self.proposals >= self.most_proposals
+            or len(self._known) >= self._space_size
         )
 
     def evaluate(self, designs: Designs) -> Outcomes:
@@ -121,185 +137,212 @@ class Evaluator:
             BudgetExhausted: if nothing is left at all.
             ReplayMismatchError: if a resumed trial proposes another design than its log holds.
         """
+        if len(designs) == 1:
+            row = self.evaluate_one(designs.codes[0].tolist(), designs)
+            return Outcomes.of(row, designs, self._names)
+        self._begin(len(designs))
+        keys, reasons = designs.keys(), self._space.illegal_reasons(designs)
+        rows, fresh = self._sort_out(keys, reasons)
+        if len(rows) < len(designs):
+            designs = designs[: len(rows)]
+        first = len(self._known)
+        seconds = self._simulate(designs, fresh, keys)
+        outcomes = self._outcomes(designs, rows, fresh, reasons, seconds)
+        self._finish(
+            first,
+            len(rows),
+            outcomes.rows,
+            illegal=int(np.count_nonzero(outcomes.status == _ILLEGAL)),
+            duplicates=int(np.count_nonzero(outcomes.cached)),
+        )
+        return outcomes
+
+    def evaluate_one(self, codes: Sequence[int], designs: Designs | None = None) -> Row:
+        """As :meth:`evaluate`, for one design.
+
+        Args:
+            codes: its canonical codes.
+            designs: the same as a batch, if it is at hand.
+
+        Raises:
+            BudgetExhausted, ReplayMismatchError: as :meth:`evaluate`.
+        """
+        self._begin(1)
+        key, reason = self._space.key(codes), self._space.illegal_reason(codes)
+        (row,), fresh = self._sort_out([key], {0: reason} if reason else {})
+        if designs is None:
+            designs = Designs(self._space, np.array([codes], dtype=np.int64))
+        first = len(self._known)
+        seconds = self._simulate(designs, fresh, [key])
+        outcome = self._outcome(codes, row, reason, not (fresh or reason), sum(seconds))
+        self._finish(
+            first,
+            1,
+            lambda start: (outcome,),
+            illegal=outcome.status == _ILLEGAL,
+            duplicates=outcome.cached,
+        )
+        return outcome
+
+    # -- steps of evaluate -----------------------------------------------------------------------
+
+    def _begin(self, n: int) -> None:
         self._in_agent = time.perf_counter() - self._told_at
-        if self.exhausted and len(designs):
+        if n and self.exhausted:
             raise BudgetExhausted(
                 f"the search is over after {self.simulations} simulated and {self.proposals} "
                 f"proposed designs (budget {self.budget})"
             )
-        n, rows, fresh, keys, reasons = self._sort_out(designs)
-        designs = designs if n == len(designs) else designs[:n]
-        replay = self._recorder.replay if self._recorder is not None else None
-        replayed = 0 if replay is None else min(n, max(0, len(replay.codes) - self.proposals))
-        if replay is not None and replayed:
-            self._compare(designs, replay, replayed)
-        seconds = self._simulate(designs, fresh, replay, replayed)
-        for i in fresh:
-            self._known[keys[i]] = rows[i]
-        outcomes = self._outcomes(designs, np.array(rows[:n], np.int64), fresh, reasons, seconds)
-        if self._recorder is not None and replayed < n:
-            self._write(outcomes, replayed)
-        self.proposals += n
-        self.illegal += int((outcomes.status == _ILLEGAL).sum())
-        self.duplicates += int(outcomes.cached.sum())
-        self.simulations += sum(outcomes.status[i] != _ILLEGAL for i in fresh)
-        self._told_at = time.perf_counter()
-        return outcomes
 
-    # -- steps of evaluate -----------------------------------------------------------------------
-
-    @property
-    def _uncovered(self) -> int:
-        return len(self._known) - self.simulations
-
-    @property
+    @cached_property
     def _space_size(self) -> float:
-        if not hasattr(self, "_cardinality"):
-            try:
-                self._cardinality = self._space.canonical_cardinality
-            except SpaceTooLargeError:
-                self._cardinality = math.inf
-        return self._cardinality
+        try:
+            return self._space.canonical_cardinality
+        except SpaceTooLargeError:
+            return math.inf
 
     def _sort_out(
-        self, designs: Designs
-    ) -> tuple[int, list[int], list[int], list[int], dict[int, str]]:
-        """How many designs fit; each one's row (-1: breaks a rule); which are new; keys; reasons."""
-        n = len(designs)
-        reasons: dict[int, str] = {}
-        if n == 1:
-            codes = designs.codes[0].tolist()
-            keys = [self._space.key(codes)]
-            reason = self._space.illegal_reason(codes)
-            if reason:
-                reasons[0] = reason
-        else:
-            keys = designs.keys()
-            for i in np.flatnonzero(self._space.first_broken_rule(designs) != -1).tolist():
-                reasons[i] = self._space.illegal_reason(designs.codes[i].tolist())
+        self, keys: Sequence[int], reasons: Mapping[int, str]
+    ) -> tuple[list[int], list[int]]:
+        """Each design's row among the known (-1: breaks a rule), as many as fit; the new ones."""
         room = math.inf if self.budget is None else self.budget - self.simulations
-        most = math.inf if self.budget is None else (
-            PROPOSALS_PER_BUDGET * self.budget - self.proposals
-        )
+        most = self.most_proposals - self.proposals
+        known = self._known
         rows: list[int] = []
         fresh: list[int] = []
         pending: dict[int, int] = {}
         for i, key in enumerate(keys):
             if i >= most or len(fresh) >= room:
-                return i, rows, fresh, keys, reasons
+                break
             if i in reasons:
                 rows.append(-1)
                 continue
-            row = self._known.get(key)
-            if row is None:
-                row = pending.get(key)
-            if row is None:
-                row = pending[key] = len(self._known) + len(pending)
+            row = known.find(key)
+            if row < 0:
+                row = pending.get(key, -1)
+            if row < 0:
+                row = pending[key] = len(known) + len(pending)
                 fresh.append(i)
             rows.append(row)
-        return n, rows, fresh, keys, reasons
+        return rows, fresh
 
-    def _compare(self, designs: Designs, replay: Replay, replayed: int) -> None:
-        start = self.proposals
-        logged = replay.codes[start : start + replayed]
-        differs = (designs.codes[:replayed] != logged).any(axis=1)
+    def _replayed(self, designs: Designs) -> int:
+        """How many of the next designs are in the log of a resumed trial."""
+        replay = self._recorder.replay if self._recorder is not None else None
+        if replay is None or self.proposals >= len(replay.codes):
+            return 0
+        logged = replay.codes[self.proposals : self.proposals + len(designs)]
+        differs = (designs.codes[: len(logged)] != logged).any(axis=1)
         if differs.any():
             i = int(differs.argmax())
             raise ReplayMismatchError(
-                f"step {start + i}: the resumed search proposes {designs[i]}, but its log holds "
-                f"{self._space.design(logged[i].tolist())}: code, seed or hyperparameters changed"
+                f"step {self.proposals + i}: the resumed search proposes {designs[i]}, but its "
+                f"log holds {self._space.design(logged[i].tolist())}: "
+                "code, seed or hyperparameters changed"
             )
+        return len(logged)
 
-    def _simulate(
-        self, designs: Designs, fresh: list[int], replay: Replay | None, replayed: int
-    ) -> dict[int, float]:
-        """Fills the rows of new designs, from the log or the simulator; seconds of each."""
-        first = len(self._known)
-        while first + len(fresh) > len(self._status):
-            self._values = np.concatenate([self._values, np.full_like(self._values, np.nan)])
-            self._status = np.concatenate([self._status, np.zeros_like(self._status)])
-        logged = [i for i in fresh if i < replayed]
-        for row, i in enumerate(logged, start=first):
-            step = self.proposals + i
+    def _simulate(self, designs: Designs, fresh: list[int], keys: Sequence[int]) -> list[float]:
+        """Makes new designs known, from the log or the simulator; seconds that each took."""
+        seconds = [0.0] * len(fresh)
+        known, replayed = self._known, self._replayed(designs)
+        if replayed:
+            assert self._recorder is not None
+            replay = self._recorder.replay
             assert replay is not None
-            self._values[row] = replay.metrics[step]
-            self._status[row] = replay.status[step]
-            if replay.status[step] != _OK:
-                self._reasons[row] = replay.reason[step]
+            logged = [i for i in fresh if i < replayed]
+            for i in logged:
+                step = self.proposals + i
+                status = int(replay.status[step])
+                reason = replay.reason[step] if status != _OK else ""
+                known.add(keys[i], status, replay.metrics[step].tolist(), reason)
+        else:
+            logged = []
         left = fresh[len(logged) :]
         if not left:
-            return {}
+            return seconds
         batch = designs if len(left) == len(designs) else designs[np.array(left)]
         results = self._simulator.simulate(batch)
-        for row, (result, _) in enumerate(results, start=first + len(logged)):
-            status, reason = self._read(result, row)
-            self._status[row] = status
-            if reason:
-                self._reasons[row] = reason
-        return {i: seconds for i, (_, seconds) in zip(left, results, strict=True)}
+        if len(results) != len(left):
+            raise InvalidValueError(
+                f"simulator {self._simulator.name!r} gave {len(results)} results "
+                f"for {len(left)} designs"
+            )
+        for number, (i, (result, spent)) in enumerate(
+            zip(left, results, strict=True), start=len(logged)
+        ):
+            status, values, reason = read_result(result, self._metrics, self._given)
+            known.add(keys[i], status, values, reason)
+            seconds[number] = float(spent)
+        return seconds
 
-    def _read(self, result: Simulation, row: int) -> tuple[int, str]:
-        """Writes metrics into their row; status and reason."""
-        self._values[row] = np.nan
-        if isinstance(result, Mapping):
-            for i in self._given:
-                metric = self._metrics[i]
-                value = result.get(metric.name)
-                if value is None:
-                    reason = f"the simulator gave no {metric.name}"
-                elif not math.isfinite(value):
-                    reason = f"{metric.name} is {value}, not a finite number"
-                elif value < 0 and not metric.signed:
-                    reason = f"{metric.name} is {value:g}, below zero"
-                else:
-                    self._values[row, i] = value
-                    continue
-                self._values[row] = np.nan
-                return _FAILED, reason
-            return _OK, ""
-        if isinstance(result, NotCoveredError):
-            return _ILLEGAL, str(result) or "the simulator does not cover this design"
-        if isinstance(result, TimeoutError):
-            return _TIMEOUT, str(result) or "the simulator took too long"
-        return _FAILED, str(result) or "the simulator failed"
+    def _outcome(
+        self, codes: Sequence[int], row: int, reason: str, cached: bool, seconds: float
+    ) -> Row:
+        status = self._known.status(row) if row >= 0 else _ILLEGAL
+        if status != _OK:
+            return Row(
+                codes,
+                self._no_metrics,
+                self._no_goals,
+                self._no_goals,
+                self._no_limits,
+                FAILED_REWARD,
+                status,
+                reason or self._known.reason(row),
+                False,
+                cached,
+                seconds,
+            )
+        values = self._known.values(row)
+        objectives, costs, excess, reward = self._scorer.score(values)
+        broken = self._broken_limits(excess)
+        return Row(
+            codes,
+            values,
+            objectives,
+            costs,
+            excess,
+            reward,
+            status,
+            broken,
+            not broken,
+            cached,
+            seconds,
+        )
 
     def _outcomes(
         self,
         designs: Designs,
-        rows: NDArray[np.int64],
+        rows: list[int],
         fresh: list[int],
-        reasons: dict[int, str],
-        seconds: dict[int, float],
+        reasons: Mapping[int, str],
+        seconds: list[float],
     ) -> Outcomes:
-        n = len(rows)
-        values = self._values[rows]
-        status = self._status[rows]
-        broken = rows < 0
-        if reasons:
-            status[broken] = _ILLEGAL
-            values[broken] = np.nan
-        cached = ~broken
+        found = np.array(rows, dtype=np.int64)
+        legal = found >= 0
+        values = np.full((len(found), len(self._metrics)), np.nan)
+        status = np.full(len(found), _ILLEGAL, dtype=np.int8)
+        values[legal] = self._known.metrics(found[legal])
+        status[legal] = self._known.statuses(found[legal])
+        cached = legal.copy()
         cached[fresh] = False
-        simulation_s = np.zeros(n)
-        for i, spent in seconds.items():
-            simulation_s[i] = spent
-        ok = status == _OK
-        scorer = self._scorer
+        simulation_s = np.zeros(len(found))
+        simulation_s[fresh] = seconds
+        scorer, ok = self._scorer, status == _OK
+        objectives, costs = scorer.values(values), scorer.costs(values)
         violations = scorer.violations(values)
-        costs = scorer.costs(values)
-        objectives = scorer.values(values)
-        reward = scorer.rewards(costs, violations)
-        feasible = ok & ~(violations > 0).any(axis=1) if violations.shape[1] else ok
-        texts = [""] * n
-        if not feasible.all():
-            reward = np.where(ok, reward, FAILED_REWARD)
-            costs[~ok] = np.inf
-            objectives[~ok] = np.inf
-            violations[~ok] = np.nan
-            for i in np.flatnonzero(~feasible).tolist():
-                texts[i] = reasons.get(i) or self._reasons.get(int(rows[i])) or self._limits(
-                    violations[i]
-                )
+        reward = np.where(ok, scorer.rewards(costs, violations), FAILED_REWARD)
+        feasible = ok & ~(violations > 0).any(axis=1)
+        texts = [""] * len(found)
+        for i in np.flatnonzero(~feasible).tolist():
+            texts[i] = (
+                self._broken_limits(violations[i].tolist())
+                if ok[i]
+                else reasons.get(i) or self._known.reason(rows[i])
+            )
+        objectives[~ok] = costs[~ok] = np.inf
+        violations[~ok] = np.nan
         return Outcomes(
             designs=designs,
             metric_names=self._names,
@@ -315,15 +358,39 @@ class Evaluator:
             simulation_s=simulation_s,
         )
 
-    def _limits(self, violations: NDArray[np.float64]) -> str:
-        limits = self._scorer.objective.limits
+    def _broken_limits(self, excess: Sequence[float]) -> str:
+        """Which limits are exceeded, and by how much; empty if none is."""
+        if not any(excess):
+            return ""
         return ", ".join(
-            f"limit {limit} exceeded by {v:.1%}"
-            for limit, v in zip(limits, violations.tolist(), strict=True)
-            if v > 0
+            f"limit {limit} exceeded by {over:.1%}"
+            for limit, over in zip(self._scorer.objective.limits, excess, strict=True)
+            if over > 0
         )
 
-    def _write(self, outcomes: Outcomes, replayed: int) -> None:
-        assert self._recorder is not None
-        part = outcomes if not replayed else outcomes.tail(replayed)
-        self._recorder.write(self.proposals + replayed, part, self._in_agent / len(outcomes))
+    def _finish(
+        self,
+        first: int,
+        n: int,
+        rows: Callable[[int], Iterable[Row]],
+        *,
+        illegal: int,
+        duplicates: int,
+    ) -> None:
+        """Records what is not in the log yet, then counts; undoes the evaluation if it cannot."""
+        recorder = self._recorder
+        if recorder is not None:
+            logged = 0 if recorder.replay is None else len(recorder.replay.codes) - self.proposals
+            start = max(0, logged)
+            if start < n:
+                try:
+                    recorder.write(self.proposals + start, rows(start), self._in_agent / n)
+                except BaseException:
+                    self._known.forget_from(first)
+                    raise
+        for row in range(first, len(self._known)):
+            self.simulations += self._known.status(row) != _ILLEGAL
+        self.proposals += n
+        self.illegal += illegal
+        self.duplicates += duplicates
+        self._told_at = time.perf_counter()

@@ -49,7 +49,8 @@ class Metric:
     def __post_init__(self) -> None:
         if self.direction not in ("minimize", "maximize"):
             raise InvalidValueError(
-                f"metric {self.name!r}: direction is 'minimize' or 'maximize', not {self.direction!r}"
+                f"metric {self.name!r}: direction is 'minimize' or 'maximize', "
+                f"not {self.direction!r}"
             )
         endings = _SUFFIXES.get(self.unit, (self.unit.lower().replace("/", "_per_"),))
         if not any(self.name == end or self.name.endswith(f"_{end}") for end in endings):

@@ -19,8 +19,9 @@ weighted geometric mean of the metrics' ratios to the baseline.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +35,7 @@ __all__ = ["Goal", "Limit", "Objective", "Scorer"]
 
 FAILED_REWARD = -1.0
 _COST_BOUND = 50.0  # exp(50) is 10**21: no two real designs differ by more
-_LEAST_RATIO = np.exp(-_COST_BOUND)
+_LEAST_RATIO = math.exp(-_COST_BOUND)
 _VIOLATION_BOUND = 1e9
 _TARGET_FLOOR = 0.01  # a target is met well enough within 1 %
 
@@ -90,14 +91,16 @@ class Limit:
             InvalidValueError: if the text has another form.
         """
         match = Limit._FORM.fullmatch(text) if isinstance(text, str) else None
-        if match is None:
+        number = _number(match[3]) if match is not None else None
+        if match is None or number is None:
             raise InvalidValueError(
                 f"limits: {text!r} is not of the form 'METRIC <= NUMBER' or 'METRIC >= NUMBER'"
             )
-        return Limit(match[1], match[2][0] + "=", float(match[3]))
+        return Limit(match[1], match[2][0] + "=", number)
 
     def __str__(self) -> str:
-        return f"{self.metric} {self.op} {self.value:g}"
+        short = f"{self.value:g}"
+        return f"{self.metric} {self.op} {short if float(short) == self.value else self.value}"
 
 
 @dataclass(frozen=True)
@@ -150,16 +153,17 @@ class Objective:
                 raise UnknownNameError("key", key, allowed, "objective")
         goals: list[Goal] = []
         for kind in ("minimize", "maximize"):
-            names = spec.get(kind, ())
-            goals += [Goal(kind, ((n, 1.0),)) for n in ([names] if isinstance(names, str) else names)]
-        if "product" in spec:
+            goals += [Goal(kind, ((name, 1.0),)) for name in _texts(spec.get(kind, ()), kind)]
+        if spec.get("product"):
             goals.append(Goal("product", _terms(spec["product"], "product")))
         goals += [Goal("target", (term,)) for term in _terms(spec.get("target", {}), "target")]
         if not goals:
             raise InvalidValueError("objective: name at least one metric to minimize or maximize")
-        limits = spec.get("limits", ())
-        if isinstance(limits, str):
-            limits = [limits]
+        names = [goal.name for goal in goals]
+        for name in names:
+            if names.count(name) > 1:
+                raise InvalidValueError(f"objective: {name!r} is named twice")
+        limits = _texts(spec.get("limits", ()), "limits")
         weighted = _weigh(goals, spec.get("weights", {}))
         return Objective(weighted, tuple(Limit.parse(text) for text in limits))
 
@@ -209,83 +213,160 @@ class Scorer:
         for goal in objective.goals:
             for name, number in goal.terms:
                 if goal.kind in ("product", "target") and self._metrics[name].signed:
-                    raise InvalidValueError(f"objective: {goal.kind} of {name!r}, which can be negative")
-                if number <= 0:
-                    raise InvalidValueError(f"objective: {goal.kind} of {name!r} needs a number > 0, got {number:g}")
-        weights = np.array([goal.weight for goal in objective.goals])
-        self._weights = weights / weights.sum()
+                    raise InvalidValueError(
+                        f"objective: {goal.kind} of {name!r}, which can be negative"
+                    )
+                if not 0 < number < math.inf:
+                    raise InvalidValueError(
+                        f"objective: {goal.kind} of {name!r} needs a number > 0, got {number:g}"
+                    )
+                if goal.kind == "product" and self._baseline[name] == 0:
+                    raise InvalidValueError(
+                        f"objective: product of {name!r}, which is 0 at the baseline design"
+                    )
+        total = sum(goal.weight for goal in objective.goals)
+        self._weights = [goal.weight / total for goal in objective.goals]
+
+    def score(self, row: Sequence[float]) -> tuple[list[float], list[float], list[float], float]:
+        """Value and cost of each goal, excess over each limit, and reward of one design.
+
+        Args:
+            row: its metrics, in the order of the columns.
+        """
+        goals = self.objective.goals
+        costs = [self._cost(goal, row) for goal in goals]
+        excess = [self._excess(limit, row) for limit in self.objective.limits]
+        return (
+            [self._value(goal, row) for goal in goals],
+            costs,
+            excess,
+            self._reward(costs, excess),
+        )
 
     def values(self, metrics: Array) -> Array:
         """Value of each goal, minimised, shape (n, n_goals), from metrics (n, n_metrics)."""
-        return _columns(self._value(goal, metrics) for goal in self.objective.goals)
+        return _stack([self._value(goal, metrics.T) for goal in self.objective.goals], metrics)
 
     def costs(self, metrics: Array) -> Array:
         """Log ratio of each goal to the baseline, shape (n, n_goals); 0 is the baseline."""
-        return _columns(self._cost(goal, metrics) for goal in self.objective.goals)
+        return _stack([self._cost(goal, metrics.T) for goal in self.objective.goals], metrics)
 
     def violations(self, metrics: Array) -> Array:
         """Relative excess over each limit, 0 where it is kept, shape (n, n_limits)."""
-        excess = np.zeros((len(metrics), len(self.objective.limits)))
-        for i, limit in enumerate(self.objective.limits):
-            over = metrics[:, self._columns[limit.metric]] - limit.value  # in the metric's unit
-            if limit.op == ">=":
-                over = -over
-            excess[:, i] = np.maximum(over, 0.0) / (abs(limit.value) or 1.0)
-        return excess
+        return _stack([self._excess(limit, metrics.T) for limit in self.objective.limits], metrics)
 
     def rewards(self, costs: Array, violations: Array) -> Array:
         """Reward of legal, simulated designs, shape (n,)."""
-        cost = costs[:, 0] if costs.shape[1] == 1 else costs @ self._weights
-        rewards = 1.0 / (1.0 + np.exp(cost))
-        if violations.shape[1]:
-            total = np.minimum(violations.sum(axis=1), _VIOLATION_BOUND)
-            rewards = np.where(total > 0, -total / (1.0 + total), rewards)
-        return np.asarray(rewards)
+        return np.asarray(self._reward(list(costs.T), list(violations.T)))
 
-    def _value(self, goal: Goal, metrics: Array) -> Array:
+    # -- one formula for a number (one design) and for a column (many) ---------------------------
+
+    def _value(self, goal: Goal, row: Any) -> Any:
         name, number = goal.terms[0]
-        column = metrics[:, self._columns[name]]
+        value = row[self._columns[name]]
         if goal.kind == "minimize":
-            return column
+            return value
         if goal.kind == "maximize":
-            return -column
+            return -value
         if goal.kind == "target":
-            with np.errstate(divide="ignore"):
-                return np.asarray(np.abs(np.log(column / number)))
-        product = np.ones(len(metrics))
-        with np.errstate(divide="ignore"):
-            for name, weight in goal.terms:
-                sign = self._metrics[name].sign
-                product = product * metrics[:, self._columns[name]] ** (sign * weight)
+            return abs(_log(value / number))
+        product: Any = 1.0
+        for name, weight in goal.terms:
+            # Zero would make nonsense of a product: it counts as next to nothing, as in the cost.
+            factor = _most(row[self._columns[name]], self._baseline[name] * _LEAST_RATIO)
+            product = product * _power(factor, self._metrics[name].sign * weight)
         return product
 
-    def _cost(self, goal: Goal, metrics: Array) -> Array:
+    def _cost(self, goal: Goal, row: Any) -> Any:
+        cost: Any
         if goal.kind == "target":
-            name, target = goal.terms[0]
-            with np.errstate(divide="ignore"):
-                at_baseline = abs(np.log(np.float64(self._baseline[name]) / target))
-            distance = self._value(goal, metrics)
-            cost = np.log((distance + _TARGET_FLOOR) / (at_baseline + _TARGET_FLOOR))
+            (name, target), *_ = goal.terms
+            at_baseline = _least(abs(_log(self._baseline[name] / target)), _COST_BOUND)
+            distance = _least(self._value(goal, row), _COST_BOUND)
+            cost = _log((distance + _TARGET_FLOOR) / (at_baseline + _TARGET_FLOOR))
         elif goal.kind == "product":
-            cost = np.zeros(len(metrics))
+            cost = 0.0
             for name, weight in goal.terms:
-                cost = cost + self._metrics[name].sign * weight * self._log_ratio(name, metrics)
+                cost = cost + self._metrics[name].sign * weight * self._log_ratio(name, row)
         else:
-            sign = 1.0 if goal.kind == "minimize" else -1.0
-            cost = sign * self._log_ratio(goal.terms[0][0], metrics)
-        return np.minimum(np.maximum(cost, -_COST_BOUND), _COST_BOUND)
+            cost = self._log_ratio(goal.terms[0][0], row)
+            if goal.kind == "maximize":
+                cost = -cost
+        return _least(_most(cost, -_COST_BOUND), _COST_BOUND)
 
-    def _log_ratio(self, name: str, metrics: Array) -> Array:
+    def _log_ratio(self, name: str, row: Any) -> Any:
         """Log of a metric over the baseline's; where that has no meaning, a monotone stand-in."""
-        column, baseline = metrics[:, self._columns[name]], self._baseline[name]
+        value, baseline = row[self._columns[name]], self._baseline[name]
         if self._metrics[name].signed or baseline == 0:
-            return np.asarray(np.arcsinh((column - baseline) / (abs(baseline) or 1.0)))
-        return np.log(np.maximum(column / baseline, _LEAST_RATIO))
+            return _asinh((value - baseline) / (abs(baseline) or 1.0))
+        return _log(_most(value / baseline, _LEAST_RATIO))
+
+    def _excess(self, limit: Limit, row: Any) -> Any:
+        over = row[self._columns[limit.metric]] - limit.value  # in the metric's unit
+        return _most(over if limit.op == "<=" else -over, 0.0) / (abs(limit.value) or 1.0)
+
+    def _reward(self, costs: Sequence[Any], excess: Sequence[Any]) -> Any:
+        cost = costs[0]
+        if len(costs) > 1:
+            cost = sum(w * c for w, c in zip(self._weights, costs, strict=True))
+        reward = 1.0 / (1.0 + _exp(cost))
+        if not excess:
+            return reward
+        total = _least(sum(excess), _VIOLATION_BOUND)
+        broken = -total / (1.0 + total)
+        if isinstance(total, float):
+            return broken if total > 0 else reward
+        return np.where(total > 0, broken, reward)
 
 
-def _columns(columns: Iterable[Array]) -> Array:
-    first, *rest = columns
-    return np.stack([first, *rest], axis=1) if rest else first[:, None].copy()
+def _elementwise(function: Callable[[float], float]) -> Callable[[Any], Any]:
+    """For a number or a column, with the C library's bits: numpy's depend on the processor."""
+
+    def apply(x: Any) -> Any:
+        return function(x) if isinstance(x, float) else np.array([function(v) for v in x.tolist()])
+
+    return apply
+
+
+_exp = _elementwise(math.exp)
+_asinh = _elementwise(math.asinh)
+_log = _elementwise(lambda x: math.log(x) if x > 0 else -math.inf if x == 0 else math.nan)
+
+
+def _power(x: Any, power: float) -> Any:
+    def of_one(x: float) -> float:
+        try:
+            return float(x**power)
+        except ArithmeticError:  # beyond the range of a float
+            return math.inf
+
+    return _elementwise(of_one)(x)
+
+
+def _least(a: Any, b: float) -> Any:
+    return min(a, b) if isinstance(a, float) else np.minimum(a, b)
+
+
+def _most(a: Any, b: float) -> Any:
+    return max(a, b) if isinstance(a, float) else np.maximum(a, b)
+
+
+def _stack(columns: Sequence[Array], metrics: Array) -> Array:
+    return np.stack(columns, axis=1) if columns else np.empty((len(metrics), 0))
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _texts(data: Any, where: str) -> list[str]:
+    texts = [data] if isinstance(data, str) else data
+    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+        raise InvalidValueError(f"objective: {where} is a text or a list of texts, not {data!r}")
+    return list(texts)
 
 
 def _terms(data: Any, where: str) -> tuple[tuple[str, float], ...]:
@@ -303,6 +384,8 @@ def _weigh(goals: Iterable[Goal], weights: Mapping[str, float]) -> tuple[Goal, .
     for name, weight in by_name.items():
         if name not in [goal.name for goal in goals]:
             raise UnknownNameError("goal", name, [goal.name for goal in goals], "objective.weights")
-        if weight <= 0:
-            raise InvalidValueError(f"objective.weights: {name!r} needs a number > 0, got {weight:g}")
+        if not 0 < weight < math.inf:
+            raise InvalidValueError(
+                f"objective.weights: {name!r} needs a number > 0, got {weight:g}"
+            )
     return tuple(Goal(g.kind, g.terms, by_name.get(g.name, 1.0)) for g in goals)

@@ -2,19 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from archgym.space import Designs
 
-__all__ = ["STATUSES", "Incidental", "Outcome", "Outcomes"]
+__all__ = ["STATUSES", "Incidental", "Outcome", "Outcomes", "Row"]
 
 STATUSES = ("ok", "illegal", "failed", "timeout")
 """``illegal``: a rule is broken or the simulator does not cover the design, nothing was run."""
+
+
+class Row(NamedTuple):
+    """The evaluation of one design as the core and the recorder hold it: plain numbers.
+
+    Attributes:
+        codes: the canonical design's codes.
+        metrics: value of each metric in its unit, NaN where there is none.
+        objectives: value of each goal, minimised; ``inf`` unless the status is ``ok``.
+        costs: log ratio of each goal to the baseline; ``inf`` unless the status is ``ok``.
+        violations: relative excess over each limit; NaN unless the status is ``ok``.
+        reward: bounded score, larger is better.
+        status: index into :data:`STATUSES`.
+        reason: why the design is illegal or failed, or which limits it breaks.
+        feasible: legal, simulated, and within all limits.
+        cached: known before, so not simulated and not counted.
+        simulation_s: seconds that the simulator took.
+    """
+
+    codes: Sequence[int]
+    metrics: Sequence[float]
+    objectives: Sequence[float]
+    costs: Sequence[float]
+    violations: Sequence[float]
+    reward: float
+    status: int
+    reason: str
+    feasible: bool
+    cached: bool
+    simulation_s: float
+
+    def metrics_by_name(self, names: Sequence[str]) -> dict[str, float | None]:
+        """Each metric, ``None`` for one that is not given; empty unless the status is ``ok``."""
+        if self.status:
+            return {}
+        return {
+            name: value if value == value else None  # NaN: not given by the simulator
+            for name, value in zip(names, self.metrics, strict=True)
+        }
 
 
 @dataclass(frozen=True)
@@ -45,6 +84,22 @@ class Outcome:
     feasible: bool
     cached: bool
     simulation_s: float
+
+    @staticmethod
+    def of(row: Row, design: dict[str, Any], metric_names: Sequence[str]) -> Outcome:
+        """The same as a record for people."""
+        return Outcome(
+            design=design,
+            metrics=row.metrics_by_name(metric_names),
+            objectives=tuple(row.objectives),
+            violations=tuple(row.violations),
+            reward=row.reward,
+            status=STATUSES[row.status],
+            reason=row.reason,
+            feasible=row.feasible,
+            cached=row.cached,
+            simulation_s=row.simulation_s,
+        )
 
 
 @dataclass(frozen=True)
@@ -85,33 +140,45 @@ class Outcomes:
     def __iter__(self) -> Iterator[Outcome]:
         return (self[i] for i in range(len(self)))
 
-    def tail(self, start: int) -> Outcomes:
-        """The outcomes from ``start`` on."""
-        columns = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "metric_names"}
-        return Outcomes(
-            metric_names=self.metric_names, **{k: v[start:] for k, v in columns.items()}
-        )
-
     def __getitem__(self, i: int) -> Outcome:
-        status = STATUSES[self.status[i]]
-        metrics: dict[str, float | None] = {}
-        if status == "ok":
-            values = self.metrics[i].tolist()
-            metrics = {
-                name: value if value == value else None  # NaN: not given by the simulator
-                for name, value in zip(self.metric_names, values, strict=True)
-            }
-        return Outcome(
-            design=self.designs[i],
-            metrics=metrics,
-            objectives=tuple(self.objectives[i].tolist()),
-            violations=tuple(self.violations[i].tolist()),
-            reward=float(self.reward[i]),
-            status=status,
-            reason=self.reason[i],
-            feasible=bool(self.feasible[i]),
-            cached=bool(self.cached[i]),
-            simulation_s=float(self.simulation_s[i]),
+        (row,) = self.rows(i, i + 1) if i >= 0 else self.rows(len(self) + i, len(self) + i + 1)
+        return Outcome.of(row, self.designs.space.design(row.codes), self.metric_names)
+
+    def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Row]:
+        """The outcomes from ``start`` to before ``stop`` as plain numbers."""
+        part = slice(start, len(self) if stop is None else stop)
+        columns: list[Any] = [
+            column[part].tolist()
+            for column in (
+                self.designs.codes,
+                self.metrics,
+                self.objectives,
+                self.costs,
+                self.violations,
+                self.reward,
+                self.status,
+            )
+        ]
+        columns += [self.reason[part]]
+        columns += [c[part].tolist() for c in (self.feasible, self.cached, self.simulation_s)]
+        return map(Row._make, zip(*columns, strict=True))
+
+    @staticmethod
+    def of(row: Row, designs: Designs, metric_names: tuple[str, ...]) -> Outcomes:
+        """The outcome of one design as a batch of one."""
+        return Outcomes(
+            designs=designs,
+            metric_names=metric_names,
+            metrics=np.array([row.metrics]),
+            objectives=np.array([row.objectives]),
+            costs=np.array([row.costs]),
+            violations=np.array([row.violations]),
+            reward=np.array([row.reward]),
+            status=np.array([row.status], dtype=np.int8),
+            reason=[row.reason],
+            feasible=np.array([row.feasible]),
+            cached=np.array([row.cached]),
+            simulation_s=np.array([row.simulation_s]),
         )
 
 

@@ -79,7 +79,9 @@ def register(name: str, environment: str | type[Environment]) -> None:
     """
     base, _, version = name.rpartition("-v")
     if not base or not version.isdigit():
-        raise InvalidValueError(f"the name of an environment ends in a version, as in 'Cache-v0', not {name!r}")
+        raise InvalidValueError(
+            f"the name of an environment ends in a version, as in 'Cache-v0', not {name!r}"
+        )
     _add(_environments(), name, environment)
     _register_one(name)
 

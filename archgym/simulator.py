@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
-from archgym.errors import NotCoveredError, SimulationError
+import numpy as np
+
+from archgym.errors import ArchgymError, InvalidValueError, NotCoveredError, SimulationError
+from archgym.metrics import Metric
+from archgym.outcome import STATUSES
 from archgym.space import Designs
 
-__all__ = ["Simulator", "Simulation", "simulate_each"]
+__all__ = ["Simulation", "Simulator", "read_result", "simulate_each"]
 
 Simulation = Mapping[str, float] | SimulationError | NotCoveredError | TimeoutError
 """Metrics of one design, or why there are none."""
@@ -44,7 +49,11 @@ class _OneByOne(Protocol):
 
 
 def simulate_each(simulator: _OneByOne, designs: Designs) -> list[tuple[Simulation, float]]:
-    """Calls ``simulator.simulate(design)`` for each design, and times it."""
+    """Calls ``simulator.simulate(design)`` for each design, and times it.
+
+    An error of the simulator, whatever its kind, fails that design and no other; only an
+    :class:`~archgym.errors.ArchgymError`, such as a missing program, goes through.
+    """
     results: list[tuple[Simulation, float]] = []
     for design in designs:
         start = time.perf_counter()
@@ -53,5 +62,70 @@ def simulate_each(simulator: _OneByOne, designs: Designs) -> list[tuple[Simulati
             result = simulator.simulate(design)
         except (SimulationError, NotCoveredError, TimeoutError) as error:
             result = error
+        except ArchgymError:
+            raise
+        except Exception as error:
+            result = SimulationError(f"{type(error).__name__}: {error}")
+            result.__cause__ = error
         results.append((result, time.perf_counter() - start))
     return results
+
+
+_OK, _ILLEGAL, _FAILED, _TIMEOUT = range(len(STATUSES))
+
+
+def read_result(
+    result: Simulation, metrics: Sequence[Metric], given: Sequence[Metric]
+) -> tuple[int, list[float], str]:
+    """What a simulation came to.
+
+    Args:
+        result: from a simulator.
+        metrics: all metrics of the environment.
+        given: those that the simulator gives.
+
+    Returns:
+        Index into ``STATUSES``, the value of each of ``metrics`` (NaN for one that is not
+        given, and everywhere unless the status is ``ok``), and the reason of a failure.
+
+    Raises:
+        InvalidValueError: if the result is of the wrong type.
+    """
+    if isinstance(result, Mapping):
+        reason = ""
+        values: list[float] = []
+        for metric in metrics:
+            value = result.get(metric.name)
+            if type(value) is float and math.isfinite(value) and (value >= 0 or metric.signed):
+                values.append(value)
+                continue
+            if value is None:
+                if metric in given:
+                    reason = f"the simulator gave no {metric.name}"
+                    break
+                value = math.nan
+            elif not _is_number(value):
+                reason = f"{metric.name} is {value!r}, not a number"
+                break
+            elif not math.isfinite(value):
+                reason = f"{metric.name} is {value}, not a finite number"
+                break
+            elif value < 0 and not metric.signed:
+                reason = f"{metric.name} is {value:g}, below zero"
+                break
+            values.append(float(value))
+        else:
+            return _OK, values, ""
+        return _FAILED, [math.nan] * len(metrics), reason
+    nothing = [math.nan] * len(metrics)
+    if isinstance(result, NotCoveredError):
+        return _ILLEGAL, nothing, str(result) or "the simulator does not cover this design"
+    if isinstance(result, TimeoutError):
+        return _TIMEOUT, nothing, str(result) or "the simulator took too long"
+    if isinstance(result, SimulationError):
+        return _FAILED, nothing, str(result) or "the simulator failed"
+    raise InvalidValueError(f"a simulation gives a mapping of metrics or an error, not {result!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, float | int | np.integer | np.floating)

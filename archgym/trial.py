@@ -21,10 +21,12 @@ class TrialInfo:
         hyperparameters: of the agent.
         seed: of the agent; ``None`` if not known.
         budget: most distinct legal designs to simulate; ``None`` for no end.
+        proposals_per_budget: the search also ends when its proposals, duplicates and illegal ones
+            included, reach this multiple of the budget.
         resume: go on with a trial of this id that the dataset already holds.
 
     Raises:
-        InvalidValueError: if the budget is not a positive integer.
+        InvalidValueError: if the budget or ``proposals_per_budget`` is not a positive integer.
     """
 
     trial_id: str = ""
@@ -33,9 +35,12 @@ class TrialInfo:
     seed: int | None = None
     budget: int | None = None
     resume: bool = False
+    proposals_per_budget: int = 10
 
     def __post_init__(self) -> None:
-        if self.budget is not None and (
-            isinstance(self.budget, bool) or not isinstance(self.budget, int) or self.budget < 1
-        ):
-            raise InvalidValueError(f"budget must be an integer of at least 1, not {self.budget!r}")
+        for name in ("budget", "proposals_per_budget"):
+            number = getattr(self, name)
+            if name == "budget" and number is None:
+                continue
+            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+                raise InvalidValueError(f"{name} must be an integer of at least 1, not {number!r}")

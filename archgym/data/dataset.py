@@ -13,10 +13,11 @@ Reading sees everything, also while other processes write.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,9 @@ class Dataset:
 
     def trials(self) -> pa.Table:
         """One row a trial, ordered by id; ``state`` is ``running`` where nothing says it ended."""
+        return self._undisturbed(self._read_trials)
+
+    def _read_trials(self) -> pa.Table:
         found: dict[str, dict[str, Any]] = {}
         for path in sorted((self.directory / "trials").glob("*.parquet")):
             for row in pq.read_table(path).to_pylist():
@@ -92,6 +96,10 @@ class Dataset:
             if name not in self.schema.names:
                 raise DatasetError(f"no column {name!r}; there are {', '.join(self.schema.names)}")
         needed = list(dict.fromkeys([*names, "trial_id", "step"]))
+        table = self._undisturbed(lambda: self._read_evaluations(needed, trial_id))
+        return table.select(names)
+
+    def _read_evaluations(self, needed: list[str], trial_id: str | None) -> pa.Table:
         tables = [self.schema.empty_table().select(needed)]
         where = None if trial_id is None else pc.field("trial_id") == trial_id
         for path in sorted((self.directory / "evaluations").glob("*.parquet")):
@@ -108,8 +116,7 @@ class Dataset:
         target = pa.schema([schema.field(name) for name in needed])
         table = pa.concat_tables([t.cast(target) for t in tables]).unify_dictionaries()
         order = pa.table({"t": table["trial_id"].cast(pa.string()), "s": table["step"]})
-        table = table.take(pc.sort_indices(order, [("t", "ascending"), ("s", "ascending")]))
-        return table.select(names)
+        return table.take(pc.sort_indices(order, [("t", "ascending"), ("s", "ascending")]))
 
     def logged_trial(self, trial_id: str) -> LoggedTrial:
         """The evaluations of one trial, for resuming it."""
@@ -123,7 +130,11 @@ class Dataset:
         space = self.sidecar.space
         rows = table.select([f"param.{name}" for name in space.names]).to_pylist()
         designs = space.designs(
-            {name: value for name, value in zip(space.names, row.values(), strict=True) if value is not None}
+            {
+                name: value
+                for name, value in zip(space.names, row.values(), strict=True)
+                if value is not None
+            }
             for row in rows
         )
         metrics = [table[f"metric.{m.name}"].to_numpy() for m in self.sidecar.metrics]
@@ -139,7 +150,10 @@ class Dataset:
         """Counts and contents, as plain values."""
         table = self.evaluations(["trial_id", "status", "cached", "feasible"])
         trials = self.trials()
-        statuses = {v["values"]: v["counts"] for v in table["status"].cast(pa.string()).value_counts().to_pylist()}
+        statuses = {
+            v["values"]: v["counts"]
+            for v in table["status"].cast(pa.string()).value_counts().to_pylist()
+        }
         return {
             "directory": str(self.directory),
             "environments": sorted(set(trials["environment"].to_pylist())),
@@ -148,10 +162,13 @@ class Dataset:
             "agents": sorted(set(trials["agent"].to_pylist())),
             "trials": trials.num_rows,
             "evaluations": table.num_rows,
-            "simulated": int(pc.sum(pc.invert(table["cached"])).as_py() or 0) - statuses.get("illegal", 0),
+            "simulated": int(pc.sum(pc.invert(table["cached"])).as_py() or 0)
+            - statuses.get("illegal", 0),
             "feasible": int(pc.sum(table["feasible"]).as_py() or 0),
             "status": dict(sorted(statuses.items())),
-            "parameters": [f"{p.name} [{p.unit}]" if p.unit else p.name for p in self.sidecar.space.parameters],
+            "parameters": [
+                f"{p.name} [{p.unit}]" if p.unit else p.name for p in self.sidecar.space.parameters
+            ],
             "metrics": [f"{m.name} [{m.unit}]" if m.unit else m.name for m in self.sidecar.metrics],
             "bytes": sum(p.stat().st_size for p in self.directory.rglob("*") if p.is_file()),
         }
@@ -159,12 +176,20 @@ class Dataset:
     def seal(self) -> None:
         """Turns the journals of ended processes into Parquet, by write and rename."""
         close_journals(self.directory)
+        with _locked(self.directory):
+            self._seal()
+
+    def _seal(self) -> None:
         ready = [path for path in self._open_journals() if not is_locked(path)]
         if ready:
             self._write_parts(ready)
             trials = self.trials()
             hashes = dict(
-                zip(trials["workload"].to_pylist(), trials["workload_sha256"].to_pylist(), strict=True)
+                zip(
+                    trials["workload"].to_pylist(),
+                    trials["workload_sha256"].to_pylist(),
+                    strict=True,
+                )
             )
             sidecar = Sidecar(
                 self.sidecar.space, self.sidecar.metrics, self.sidecar.simulator, hashes
@@ -176,6 +201,19 @@ class Dataset:
                 path.unlink()
 
     # -- inner workings --------------------------------------------------------------------------
+
+    def _undisturbed(self, read: Callable[[], pa.Table]) -> pa.Table:
+        """What ``read`` returns when no journal turns into Parquet under its hands."""
+        while True:
+            before = sorted(self.directory.glob("*/*.parquet"))
+            try:
+                table, lost = read(), None
+            except FileNotFoundError as error:
+                table, lost = None, error
+            if sorted(self.directory.glob("*/*.parquet")) == before:
+                if lost is not None:
+                    raise lost
+                return table
 
     def _open_journals(self) -> list[Path]:
         sealed = set(self._sealed_journals())
@@ -215,10 +253,14 @@ class Dataset:
         table = pa.Table.from_pylist(
             list(merged.values()), schema=pa.schema(list(TRIAL_FIELDS.items()))
         )
-        _write_parquet(self.directory / "trials" / f"{names[0][:16]}-{part}.parquet", table.schema, [table])
+        _write_parquet(
+            self.directory / "trials" / f"{names[0][:16]}-{part}.parquet", table.schema, [table]
+        )
         schema = self.schema.with_metadata({_JOURNALS_KEY: json.dumps(names).encode()})
         blocks = (block for path in journals for block in self._blocks(path))
-        _write_parquet(self.directory / "evaluations" / f"{names[0][:16]}-{part}.parquet", schema, blocks)
+        _write_parquet(
+            self.directory / "evaluations" / f"{names[0][:16]}-{part}.parquet", schema, blocks
+        )
 
 
 def equal_trajectories(left: pa.Table, right: pa.Table) -> bool:
@@ -229,12 +271,28 @@ def equal_trajectories(left: pa.Table, right: pa.Table) -> bool:
     return all(left[name].to_pylist() == right[name].to_pylist() for name in names)
 
 
+@contextlib.contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Holds off other processes that would seal the same dataset."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
 def _trials_of(path: Path) -> list[dict[str, Any]]:
     rows: dict[int, dict[str, Any]] = {}
     for line in read_journal(path):
         if isinstance(line, dict) and "trial" in line:
             started = int(line["trial"]["started"] * 1e6)
-            rows[line["n"]] = {**line["trial"], "started": started, "state": "running", "ended": None}
+            rows[line["n"]] = {
+                **line["trial"],
+                "started": started,
+                "state": "running",
+                "ended": None,
+            }
         elif isinstance(line, dict) and "end" in line:
             rows[line["end"]].update(state=line["state"], ended=int(line["timestamp"] * 1e6))
     return list(rows.values())

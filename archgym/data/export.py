@@ -39,7 +39,9 @@ def export(dataset: Dataset, path: str | Path, form: str = "") -> int:
     table = dataset.evaluations()
     trials = {row["trial_id"]: row for row in dataset.trials().to_pylist()}
     ids = table["trial_id"].to_pylist()
-    for position, name in enumerate(("environment", "workload", "agent", "hyperparameters", "seed"), 1):
+    for position, name in enumerate(
+        ("environment", "workload", "agent", "hyperparameters", "seed"), 1
+    ):
         table = table.add_column(position, name, [[trials[i][name] for i in ids]])
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ was told, and a background thread syncs to disk every second, so a power cut los
 line                                             meaning
 ===============================================  ================================================
 ``{"trial": {...}, "n": 0}``                     rows numbered 0 belong to this trial
-``[0, step, parent, codes, metrics, ...]``       one evaluation, see :data:`ROW_FIELDS`
+``[0, step, parent, [codes], [metrics], ...]``   one evaluation, see :data:`ROW_FIELDS`
 ``{"end": 0, "state": "finished", ...}``         the trial is over
 ===============================================  ================================================
 """
@@ -23,7 +23,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +43,9 @@ ROW_FIELDS = (
     "feasible",
     "cached",
     "fidelity",
-    "simulation_s",
-    "agent_s",
-    "timestamp",
+    "simulation_ns",
+    "agent_ns",
+    "timestamp_us",
 )
 SYNC_S = 1.0
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
@@ -69,13 +69,16 @@ class Journal:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
-            self._file = os.open(self.path, flags, 0o644)
+            unseen = folder / f".{stamp}"
+            self._file = os.open(unseen, flags, 0o644)
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.rename(unseen, self.path)  # locked before anybody can take it for an ended one
         except OSError as error:
             raise DatasetError(f"cannot write to {folder}: {error.strerror}") from error
-        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._size = 0
         self._dirty = False
-        self._closed = threading.Event()
+        self._over = False
+        self._wake = threading.Event()
         self._lock = threading.Lock()
         self._trials = itertools.count()
         self._open_trials: set[int] = set()
@@ -85,20 +88,39 @@ class Journal:
         """Announces a trial; the number that its rows carry."""
         n = next(self._trials)
         self._open_trials.add(n)
-        self._append(_encode({"trial": trial, "n": n}) + "\n")
+        self.append([_encode({"trial": trial, "n": n}) + "\n"])
         return n
 
-    def append(self, rows: list[list[Any]]) -> None:
-        """Hands rows, in the order of :data:`ROW_FIELDS`, to the operating system.
+    def append(self, blocks: Iterable[str]) -> None:
+        """Hands rows to the operating system.
+
+        Args:
+            blocks: lines, each a JSON list in the order of :data:`ROW_FIELDS` and a newline.
 
         Raises:
             DatasetError: if they cannot be written; then none of them is in the journal.
         """
-        self._append("".join([_encode(row) + "\n" for row in rows]))
+        with self._lock:
+            if self._over:
+                raise DatasetError(f"the journal {self.path} is closed")
+            before = self._size
+            try:
+                for block in blocks:
+                    data = block.encode()
+                    written = os.write(self._file, data)
+                    while written < len(data):
+                        written += os.write(self._file, data[written:])
+                    self._size += len(data)
+            except OSError as error:
+                self._size = before
+                with contextlib.suppress(OSError):
+                    os.ftruncate(self._file, before)  # never leave half a row
+                raise DatasetError(f"cannot write to {self.path}: {error.strerror}") from error
+            self._dirty = True
 
     def end(self, n: int, state: str) -> None:
         """Says that a trial is over; with the last open one the journal closes."""
-        self._append(_encode({"end": n, "state": state, "timestamp": time.time()}) + "\n")
+        self.append([_encode({"end": n, "state": state, "timestamp": time.time()}) + "\n"])
         self._open_trials.discard(n)
 
     @property
@@ -109,38 +131,29 @@ class Journal:
     @property
     def closed(self) -> bool:
         """Whether it takes no more lines."""
-        return self._closed.is_set()
+        return self._over
 
     def close(self) -> None:
         """Syncs, closes and unlocks the file."""
         with self._lock:
-            if not self._closed.is_set():
-                self._closed.set()
+            if not self._over:
+                self._over = True
+                self._wake.set()
                 with contextlib.suppress(OSError):
                     os.fsync(self._file)
+                fcntl.flock(self._file, fcntl.LOCK_UN)  # a forked child may hold the file too
                 os.close(self._file)
 
-    def _append(self, text: str) -> None:
-        data = memoryview(text.encode())
-        with self._lock:
-            if self._closed.is_set():
-                raise DatasetError(f"the journal {self.path} is closed")
-            written = 0
-            try:
-                while written < len(data):
-                    written += os.write(self._file, data[written:])
-            except OSError as error:
-                with contextlib.suppress(OSError):
-                    os.ftruncate(self._file, self._size)  # never leave half a row
-                raise DatasetError(f"cannot write to {self.path}: {error.strerror}") from error
-            self._size += len(data)
-            self._dirty = True
+    def abandon(self) -> None:
+        """Lets go of a journal that belongs to the parent of this process."""
+        self._over = True
+        os.close(self._file)
 
     def _sync_regularly(self) -> None:
-        while not self._closed.wait(SYNC_S):
+        while not self._wake.wait(SYNC_S):
             if self._dirty:
                 with self._lock:
-                    if self._closed.is_set():
+                    if self._over:
                         return
                     self._dirty = False
                     handle = os.dup(self._file)  # sync without holding up the writer
@@ -150,12 +163,12 @@ class Journal:
                     os.close(handle)
 
 
-_journals: dict[tuple[int, Path], Journal] = {}
+_journals: dict[Path, Journal] = {}
 
 
 def journal_of(directory: Path) -> Journal:
     """This process's open journal in a dataset."""
-    key = (os.getpid(), directory.resolve())
+    key = directory.resolve()
     journal = _journals.get(key)
     if journal is None or journal.closed:
         journal = _journals[key] = Journal(directory)
@@ -164,9 +177,18 @@ def journal_of(directory: Path) -> Journal:
 
 def close_journals(directory: Path) -> None:
     """Closes this process's journal in a dataset, if it has one."""
-    journal = _journals.pop((os.getpid(), directory.resolve()), None)
+    journal = _journals.pop(directory.resolve(), None)
     if journal is not None:
         journal.close()
+
+
+def _abandon_all() -> None:
+    """After a fork: each process writes a journal of its own."""
+    while _journals:
+        _journals.popitem()[1].abandon()
+
+
+os.register_at_fork(after_in_child=_abandon_all)
 
 
 def read_journal(path: Path) -> Iterator[dict[str, Any] | list[Any]]:

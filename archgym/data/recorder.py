@@ -9,6 +9,7 @@ import os
 import platform
 import subprocess
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -20,7 +21,8 @@ from numpy.typing import NDArray
 from archgym.data.journal import Journal, journal_of
 from archgym.data.schema import Sidecar
 from archgym.errors import DatasetError
-from archgym.outcome import Outcomes
+from archgym.evaluation import Replay
+from archgym.outcome import Row
 from archgym.trial import TrialInfo
 
 if TYPE_CHECKING:
@@ -29,8 +31,9 @@ if TYPE_CHECKING:
 __all__ = ["LoggedTrial", "TrialRecorder"]
 
 ROWS_AT_ONCE = 2048
-FULL_FIDELITY = 1.0
+FULL_FIDELITY = 1
 _counter = itertools.count()
+_quote = json.encoder.encode_basestring_ascii
 
 
 @dataclass(frozen=True)
@@ -73,16 +76,12 @@ class TrialRecorder:
         self.directory = directory
         stamp = time.strftime("%Y%m%dT%H%M%S")
         self.trial_id = trial.trial_id or f"{trial.agent}-{stamp}-{os.getpid()}-{next(_counter)}"
-        self.replay: LoggedTrial | None = None
+        self.replay: Replay | None = None
         self._environment, self._trial = environment, trial
         self._journal: Journal | None = None
         self._n = -1
-        own = Sidecar(
-            environment.design_space,
-            tuple(environment.metrics),
-            {"name": environment.simulator.name, "version": environment.simulator.version},
-            {},
-        )
+        self._pid, self._first_step = os.getpid(), 0
+        own = Sidecar.of(environment)
         own.save(directory)
         difference = own.difference(Sidecar.load(directory))
         if difference:
@@ -92,54 +91,47 @@ class TrialRecorder:
 
             self.replay = Dataset(directory).logged_trial(self.trial_id)
 
-    def write(self, first_step: int, outcomes: Outcomes, agent_s: float) -> None:
+    def write(self, first_step: int, rows: Iterable[Row], agent_s: float) -> None:
         """Hands rows to the operating system.
 
         Args:
             first_step: number of the first one in the trial.
-            outcomes: one row each.
+            rows: evaluations, in order.
             agent_s: seconds that the agent spent on each.
 
         Raises:
             DatasetError: if they cannot be written.
         """
+        if self._pid != os.getpid():
+            self._go_on_in_child(first_step)
         if self._journal is None or self._journal.closed:
             self._journal = journal_of(self.directory)
             self._n = self._journal.begin(self._description())
-        now = time.time()
-        metrics = outcomes.metrics.tolist()
-        codes = outcomes.designs.codes.tolist()
-        rows = [
-            [
-                self._n,
-                first_step + i,
-                None,
-                codes[i],
-                [v if v == v else None for v in metrics[i]] if status == 0 else None,
-                reward,
-                status,
-                reason,
-                int(feasible),
-                int(cached),
-                FULL_FIDELITY,
-                seconds,
-                agent_s,
-                now,
-            ]
-            for i, (reward, status, reason, feasible, cached, seconds) in enumerate(
-                zip(
-                    outcomes.reward.tolist(),
-                    outcomes.status.tolist(),
-                    outcomes.reason,
-                    outcomes.feasible.tolist(),
-                    outcomes.cached.tolist(),
-                    outcomes.simulation_s.tolist(),
-                    strict=True,
-                )
+        self._journal.append(self._blocks(first_step - self._first_step, rows, agent_s))
+
+    def _blocks(self, step: int, rows: Iterable[Row], agent_s: float) -> Iterator[str]:
+        """Lines of the journal, some thousand at a time."""
+        tail = f",{int(agent_s * 1e9)},{time.time_ns() // 1000}]\n"
+        lines = []
+        for row in rows:
+            metrics = "null" if row.status else str(row.metrics).replace("nan", "null")
+            reason = _quote(row.reason) if row.reason else '""'
+            lines.append(
+                f"[{self._n},{step},null,{list(row.codes)},{metrics},{row.reward!r},{row.status},"
+                f"{reason},{row.feasible:d},{row.cached:d},{FULL_FIDELITY},"
+                f"{int(row.simulation_s * 1e9)}{tail}"
             )
-        ]
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            self._journal.append(rows[start : start + ROWS_AT_ONCE])
+            step += 1
+            if len(lines) == ROWS_AT_ONCE:
+                yield "".join(lines)
+                lines = []
+        if lines:
+            yield "".join(lines)
+
+    def _go_on_in_child(self, first_step: int) -> None:
+        """After a fork the parent goes on with the trial, and the child with one of its own."""
+        self._pid, self._first_step, self._journal = os.getpid(), first_step, None
+        self.trial_id = f"{self.trial_id}-{self._pid}"
 
     def close(self, state: str = "closed") -> None:
         """Says that the trial is over.
@@ -159,7 +151,9 @@ class TrialRecorder:
 
     def _description(self) -> dict[str, Any]:
         env, trial = self._environment, self._trial
-        baseline = dict(zip((m.name for m in env.metrics), env.baseline_metrics.tolist(), strict=True))
+        baseline = dict(
+            zip((m.name for m in env.metrics), env.baseline_metrics.tolist(), strict=True)
+        )
         return {
             "trial_id": self.trial_id,
             "environment": env.name,
@@ -193,7 +187,10 @@ def _commit() -> str:
         return ""
     try:
         done = subprocess.run(
-            ["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10
+            ["git", "-C", str(root), "rev-parse", "HEAD"],
+            capture_output=True,
+            text=True,
+            timeout=10,
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,9 @@ from archgym.errors import DatasetError
 from archgym.metrics import Metric
 from archgym.outcome import STATUSES
 from archgym.space import Designs, DesignSpace
+
+if TYPE_CHECKING:
+    from archgym.environment import Environment
 
 __all__ = ["FORMAT", "SIDECAR", "Sidecar", "TRIAL_FIELDS", "evaluation_schema", "rows_to_table"]
 
@@ -63,6 +66,17 @@ class Sidecar:
     metrics: tuple[Metric, ...]
     simulator: dict[str, str]
     workloads: dict[str, str]
+
+    @staticmethod
+    def of(environment: Environment) -> Sidecar:
+        """What the evaluations of an environment share."""
+        simulator = environment.simulator
+        return Sidecar(
+            environment.design_space,
+            tuple(environment.metrics),
+            {"name": simulator.name, "version": simulator.version},
+            {},
+        )
 
     @staticmethod
     def load(directory: Path) -> Sidecar:
@@ -172,7 +186,9 @@ def rows_to_table(
     arrays: dict[str, Any] = {
         "trial_id": [trial_ids[n] for n in columns["n"]],
         "status": [STATUSES[status] for status in columns["status"]],
-        "timestamp": [int(stamp * 1e6) for stamp in columns["timestamp"]],
+        "timestamp": columns["timestamp_us"],
+        "simulation_s": [ns * 1e-9 for ns in columns["simulation_ns"]],
+        "agent_s": [ns * 1e-9 for ns in columns["agent_ns"]],
         "feasible": [bool(value) for value in columns["feasible"]],
         "cached": [bool(value) for value in columns["cached"]],
     }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +17,7 @@ from archgym.errors import DesignError, InvalidValueError, UnknownNameError
 from archgym.space.counting import count_canonical, enumerate_codes, raw_cardinality
 from archgym.space.designs import Designs
 from archgym.space.expression import Expression
-from archgym.space.parameters import Parameter, level_values, parameter_from_json
+from archgym.space.parameters import Parameter, parameter_from_json
 
 __all__ = ["DesignSpace", "Rule"]
 
@@ -152,8 +154,8 @@ class DesignSpace:
     def design(self, codes: Sequence[int]) -> dict[str, Any]:
         """The mapping of one row of codes; inactive parameters (-1) are left out."""
         return {
-            p.name: p.value(code)
-            for p, code in zip(self.parameters, codes, strict=True)
+            name: table[code]
+            for name, table, code in zip(self.names, self._tables, codes, strict=True)
             if code >= 0
         }
 
@@ -210,11 +212,16 @@ class DesignSpace:
         if not self._conditions:
             return tuple(codes)
         row = list(codes)
-        values = level_values(self.parameters, row)
+        values = [table[code] for table, code in zip(self._tables, row, strict=True)]
         for position, parents, condition in self._conditions:
-            if any(values[p] is None for p in parents) or not condition(values):
-                row[position] = -1
-                values[position] = None
+            for parent in parents:
+                if values[parent] is None:
+                    break
+            else:
+                if condition(values):
+                    continue
+            row[position] = -1
+            values[position] = None
         return tuple(row)
 
     def illegal_reason(self, codes: Sequence[int]) -> str:
@@ -224,17 +231,24 @@ class DesignSpace:
                 name = self.names[position]
                 return f"{name} is fixed to {self.fixed[name]!r}"
         if self._compiled_rules:
-            values = level_values(self.parameters, codes)
+            values = [table[code] for table, code in zip(self._tables, codes, strict=True)]
             for rule, parents, holds in self._compiled_rules:
-                if all(values[p] is not None for p in parents) and not holds(values):
-                    return self._reason(rule)
+                for parent in parents:
+                    if values[parent] is None:
+                        break
+                else:
+                    if not holds(values):
+                        return self._reason(rule)
         return ""
+
+    @property
+    def largest_key(self) -> int:
+        """No design's :meth:`key` is larger."""
+        return math.prod(self._radices) - 1
 
     def key(self, codes: Sequence[int]) -> int:
         """An integer that is equal exactly for equal canonical codes."""
-        key = 0
-        for code, radix in zip(codes, self._radices, strict=True):
-            key = key * radix + code + 1
+        key: int = sum(map(operator.mul, codes, self._weights), self._key_of_zeros)
         return key
 
     # -- many rows of codes --------------------------------------------------------------------
@@ -259,7 +273,7 @@ class DesignSpace:
         return self._evaluate(rule.expression, codes, missing=True)
 
     def first_broken_rule(self, designs: Designs) -> NDArray[np.int64]:
-        """Index into :attr:`rules` of the first broken one, shape (n,): -1 legal, -2 not as fixed."""
+        """Index of the first broken of :attr:`rules`, -1 legal, -2 not as fixed, shape (n,)."""
         broken = np.full(len(designs), -1, dtype=np.int64)
         for number in range(len(self.rules) - 1, -1, -1):
             broken[~self.rule_holds(self.rules[number], designs.codes)] = number
@@ -267,6 +281,13 @@ class DesignSpace:
             column = designs.codes[:, position]
             broken[(column != only) & (column >= 0)] = -2
         return broken
+
+    def illegal_reasons(self, designs: Designs) -> dict[int, str]:
+        """:meth:`illegal_reason` of each design that is not legal, by its index."""
+        return {
+            i: self.illegal_reason(designs.codes[i].tolist())
+            for i in np.flatnonzero(~self.legal(designs)).tolist()
+        }
 
     def legal(self, designs: Designs) -> NDArray[np.bool_]:
         """Which designs are legal, shape (n,)."""
@@ -285,9 +306,9 @@ class DesignSpace:
             for position in range(start, stop):
                 part = part * self._radices[position] + codes[:, position] + 1
             values = part.tolist()
-            total = values if start == 0 else [
-                a * span + b for a, b in zip(total, values, strict=True)
-            ]
+            total = (
+                values if start == 0 else [a * span + b for a, b in zip(total, values, strict=True)]
+            )
             start = stop
         return total
 
@@ -319,7 +340,9 @@ class DesignSpace:
                     f"found {found} legal designs in {tried} random ones: "
                     f"the rules ({', '.join(r.name for r in self.rules)}) leave next to nothing"
                 )
-        return Designs(self, np.concatenate(parts) if parts else np.empty((0, len(self.names)), np.int64))
+        return Designs(
+            self, np.concatenate(parts) if parts else np.empty((0, len(self.names)), np.int64)
+        )
 
     def neighbours(self, design: Mapping[str, Any]) -> Designs:
         """All legal designs that differ by one step of one active, free parameter.
@@ -388,10 +411,18 @@ class DesignSpace:
             fixed=data.get("fixed"),
         )
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, DesignSpace) and self.to_json() == other.to_json()
+    @cached_property
+    def _text(self) -> str:
+        return json.dumps(self.to_json(), sort_keys=True)
 
-    __hash__ = object.__hash__
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, DesignSpace) and self._text == other._text)
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DesignSpace.from_json, (self.to_json(),)
 
     def __repr__(self) -> str:
         raw = self.raw_cardinality
@@ -412,7 +443,9 @@ class DesignSpace:
         """Whether a condition or rule of a parameter past ``after`` looks at this one."""
         name = self.names[position]
         return any(
-            name in rule.expression.names for rules in self._completed[after + 1 :] for rule in rules
+            name in rule.expression.names
+            for rules in self._completed[after + 1 :]
+            for rule in rules
         ) or any(p.when is not None and name in p.when.names for p in self.parameters[after + 1 :])
 
     # -- inner workings ------------------------------------------------------------------------
@@ -427,7 +460,9 @@ class DesignSpace:
                         f"the condition of {parameter.name!r} looks at {name!r}, "
                         "which must be listed before it"
                     )
-        named = [(f"condition of {p.name!r}", p.when) for p in self.parameters if p.when is not None]
+        named = [
+            (f"condition of {p.name!r}", p.when) for p in self.parameters if p.when is not None
+        ]
         named += [(f"rule {rule.name!r}", rule.expression) for rule in self.rules]
         for where, expression in named:
             if not expression.names:
@@ -436,8 +471,7 @@ class DesignSpace:
                 self.index(name)
             for name, literal in expression.literals():
                 try:
-                    if not self[name].continuous:
-                        self[name].code(literal)
+                    self[name].code(literal)
                 except DesignError as error:
                     raise InvalidValueError(f"the {where} can never match: {error}") from None
             for name in expression.numeric_names():
@@ -448,8 +482,13 @@ class DesignSpace:
         def parents(expression: Expression) -> tuple[int, ...]:
             return tuple(self._positions[name] for name in expression.names)
 
+        self._tables = [p.table for p in self.parameters]
         self._radices = [p.size + 1 for p in self.parameters]
-        self._held = [(self._positions[n], int(self._allowed[self._positions[n]][0])) for n in self.fixed]
+        self._weights = [math.prod(self._radices[i + 1 :]) for i in range(len(self._radices))]
+        self._key_of_zeros = sum(self._weights)
+        self._held = [
+            (self._positions[n], int(self._allowed[self._positions[n]][0])) for n in self.fixed
+        ]
         self._conditions: list[tuple[int, tuple[int, ...], Callable[[list[Any]], Any]]] = [
             (i, parents(p.when), p.when.compile(self._positions))
             for i, p in enumerate(self.parameters)
@@ -462,7 +501,7 @@ class DesignSpace:
     def _active(self, codes: Sequence[int]) -> list[bool]:
         """Activity of each parameter, also of those whose code is not known (-1)."""
         active = [True] * len(codes)
-        values = level_values(self.parameters, codes)
+        values = [table[code] for table, code in zip(self._tables, codes, strict=True)]
         for position, parents, condition in self._conditions:
             if not all(active[p] and values[p] is not None for p in parents):
                 active[position] = False
@@ -479,7 +518,9 @@ class DesignSpace:
             (position,) = positions
             parameter = self.parameters[position]
             table = np.empty(parameter.size + 1, dtype=bool)
-            holds = expression.evaluate({parameter.name: parameter.values(np.arange(parameter.size))})
+            holds = expression.evaluate(
+                {parameter.name: parameter.values(np.arange(parameter.size))}
+            )
             table[:-1], table[-1] = holds, missing
             return np.asarray(table[codes[:, position]])
         values, active = {}, np.ones(len(codes), dtype=bool)

@@ -46,8 +46,12 @@ class Encoding(ABC):
         self.design_space = design_space
         self.free = design_space.free
         if not self.free:
-            raise InvalidValueError("every parameter of the design space is fixed: nothing to search")
-        self._start = np.array([design_space.allowed_codes(i)[0] for i in range(len(design_space.names))])
+            raise InvalidValueError(
+                "every parameter of the design space is fixed: nothing to search"
+            )
+        self._first = [
+            int(design_space.allowed_codes(i)[0]) for i in range(len(design_space.names))
+        ]
 
     @abstractmethod
     def encode(self, designs: Designs) -> NDArray[Any]:
@@ -70,8 +74,9 @@ class Encoding(ABC):
         return np.maximum(designs.codes[:, self.free], 0)
 
     def _assemble(self, columns: Sequence[NDArray[np.int64]], n: int) -> Designs:
-        codes = np.empty((n, len(self.design_space.names)), dtype=np.int64, order="F")
-        codes[:] = self._start
+        codes = np.empty((n, len(self._first)), dtype=np.int64, order="F")
+        if len(self.free) < len(self._first):
+            codes[:] = self._first
         for position, column in zip(self.free, columns, strict=True):
             codes[:, position] = column
         return self.design_space.canonicalise(codes)
@@ -79,8 +84,21 @@ class Encoding(ABC):
     def _check(self, rows: NDArray[Any], width: int) -> NDArray[Any]:
         rows = np.asarray(rows)
         if rows.ndim != 2 or rows.shape[1] != width:
-            raise DesignError(f"rows of {width} numbers expected, got an array of shape {rows.shape}")
+            raise DesignError(
+                f"rows of {width} numbers expected, got an array of shape {rows.shape}"
+            )
         return rows
+
+    @staticmethod
+    def _integers(rows: Any) -> NDArray[np.int64]:
+        given: NDArray[Any] = np.asarray(rows)
+        if given.dtype.kind in "iu":
+            return given
+        with np.errstate(invalid="ignore"):
+            whole = given.astype(np.int64) if given.dtype.kind in "fb" else None
+        if whole is None or not (whole == given).all():
+            raise DesignError(f"levels are whole numbers, got {given.reshape(-1)[:8].tolist()}")
+        return whole
 
 
 class MultiDiscreteEncoding(Encoding):
@@ -117,6 +135,7 @@ class MultiDiscreteEncoding(Encoding):
         self.space = gymnasium.spaces.MultiDiscrete(self.nvec)
         self._limits = self.nvec.tolist()
         self._simple = all(seen is None for seen in self._levels)
+        self._places = list(zip(self.free, self._limits, strict=True))
 
     def encode(self, designs: Designs) -> NDArray[np.int64]:
         """Levels, int64, shape (n_designs, n_free); real values go to the nearest level seen."""
@@ -128,27 +147,38 @@ class MultiDiscreteEncoding(Encoding):
         return codes
 
     def decode(self, rows: NDArray[Any]) -> Designs:
-        rows = self._check(rows, len(self.free))
-        if rows.size and ((rows < 0).any() or (rows >= self.nvec).any()):
-            raise DesignError(f"levels out of range: allowed are 0 to {(self.nvec - 1).tolist()}")
+        rows = self._integers(self._check(rows, len(self.free)))
+        for i, limit in enumerate(self._limits):
+            column = rows[:, i]
+            if len(column) and not 0 <= column.min() <= column.max() < limit:
+                raise self._beyond(i, column[(column < 0) | (column >= limit)][0])
         columns = [
             rows[:, i] if seen is None else seen[rows[:, i]] for i, seen in enumerate(self._levels)
         ]
         return self._assemble(columns, len(rows))
 
     def decode_one(self, row: Any) -> tuple[int, ...]:
-        levels = row.tolist() if isinstance(row, np.ndarray) else [int(v) for v in row]
+        if not (isinstance(row, np.ndarray) and row.dtype.kind in "iu"):
+            row = self._integers(row)
+        if row.shape != self.nvec.shape:
+            raise DesignError(
+                f"an action is {len(self._limits)} levels, got an array of shape {row.shape}"
+            )
         if not self._simple:
-            return super().decode_one(np.asarray(levels))
-        if len(levels) != len(self._limits):
-            raise DesignError(f"an action has {len(self._limits)} numbers, got {len(levels)}")
-        codes = self._start.tolist()
-        for position, level, limit in zip(self.free, levels, self._limits, strict=True):
+            return super().decode_one(row)
+        codes = list(self._first)
+        for (position, limit), level in zip(self._places, row.tolist(), strict=True):
             if not 0 <= level < limit:
-                name = self.design_space.names[position]
-                raise DesignError(f"action for {name!r} is {level}: allowed is 0 to {limit - 1}")
+                raise self._beyond(self.free.index(position), level)
             codes[position] = level
         return self.design_space.canonical_codes(codes)
+
+    def _beyond(self, i: int, level: Any) -> DesignError:
+        parameter = self.design_space.parameters[self.free[i]]
+        return DesignError(
+            f"level {level} of parameter {parameter.name!r} does not exist: "
+            f"allowed is 0 to {self._limits[i] - 1} ({parameter.range})"
+        )
 
 
 class UnitCubeEncoding(Encoding):
@@ -164,8 +194,11 @@ class UnitCubeEncoding(Encoding):
         sizes = [0 if p.continuous else p.size for p in parameters]
         self._offsets = np.cumsum([0, *sizes[:-1]])
         self._continuous = [(i, p) for i, p in enumerate(parameters) if p.continuous]
-        tables = [p.unit_interval(np.arange(size)) for p, size in zip(parameters, sizes, strict=True)]
+        tables = [
+            p.unit_interval(np.arange(size)) for p, size in zip(parameters, sizes, strict=True)
+        ]
         self._table = np.concatenate([*tables, [0.0]])
+        self._middles = [(i, p.middles) for i, p in zip(self.free, parameters, strict=True)]
 
     def encode(self, designs: Designs) -> NDArray[np.floating[Any]]:
         """Positions, shape (n_designs, n_free)."""
@@ -175,20 +208,38 @@ class UnitCubeEncoding(Encoding):
         columns = codes.copy()
         for i, _ in self._continuous:
             columns[:, i] = 0
-        positions = self._table[columns + self._offsets]
+        positions: NDArray[np.float64] = self._table[columns + self._offsets]
         for i, parameter in self._continuous:
             positions[:, i] = parameter.unit_interval(codes[:, i])
         return positions
 
+    def encode_one(self, codes: Sequence[int]) -> list[float]:
+        """Positions of one design's canonical codes, as :meth:`encode`."""
+        return [middles[codes[position]] for position, middles in self._middles]
+
     def decode(self, rows: NDArray[Any]) -> Designs:
-        rows = self._check(rows, len(self.free))
-        if np.isnan(rows).any():
-            raise DesignError("a position is NaN")
+        rows = _numbers(self._check(rows, len(self.free)))
         columns = [
-            self.design_space.parameters[p].from_unit_interval(rows[:, i].astype(np.float64))
+            self.design_space.parameters[p].from_unit_interval(rows[:, i])
             for i, p in enumerate(self.free)
         ]
         return self._assemble(columns, len(rows))
+
+    def decode_one(self, row: Any) -> tuple[int, ...]:
+        row = _numbers(row)
+        if row.shape != (len(self.free),):
+            raise DesignError(
+                f"an action is {len(self.free)} numbers, got an array of shape {row.shape}"
+            )
+        codes = list(self._first)
+        for position, place in zip(self.free, row.tolist(), strict=True):
+            parameter = self.design_space.parameters[position]
+            if parameter.continuous:
+                codes[position] = int(parameter.from_unit_interval(np.array([place]))[0])
+            else:
+                share = int(min(max(place, 0.0), 1.0) * parameter.size)
+                codes[position] = min(share, parameter.size - 1)
+        return self.design_space.canonical_codes(codes)
 
 
 class BoxEncoding(UnitCubeEncoding):
@@ -205,8 +256,15 @@ class BoxEncoding(UnitCubeEncoding):
         """Positions, float32, shape (n_designs, n_free)."""
         return (2.0 * super().encode(designs) - 1.0).astype(np.float32)
 
+    def encode_one(self, codes: Sequence[int]) -> list[float]:
+        """Positions of one design's canonical codes, not yet rounded to float32."""
+        return [2.0 * middles[codes[position]] - 1.0 for position, middles in self._middles]
+
     def decode(self, rows: NDArray[Any]) -> Designs:
-        return super().decode((np.asarray(rows, dtype=np.float64) + 1.0) / 2.0)
+        return super().decode((_numbers(rows) + 1.0) / 2.0)
+
+    def decode_one(self, row: Any) -> tuple[int, ...]:
+        return super().decode_one((_numbers(row) + 1.0) / 2.0)
 
 
 class FlatEncoding(Encoding):
@@ -225,19 +283,24 @@ class FlatEncoding(Encoding):
         self._levels = MultiDiscreteEncoding(design_space, levels)
         self.size = int(np.prod(self._levels.nvec.astype(object)))
         if self.size > 10**9:
-            raise InvalidValueError(f"{self.size} combinations are too many for one Discrete action")
+            raise InvalidValueError(
+                f"{self.size} combinations are too many for one Discrete action"
+            )
         self.space = gymnasium.spaces.Discrete(self.size)
 
     def encode(self, designs: Designs) -> NDArray[np.int64]:
         """Numbers of combinations, shape (n_designs, 1)."""
         levels = self._levels.encode(designs)
-        return np.ravel_multi_index(tuple(levels.T), tuple(self._levels.nvec))[:, None]
+        numbers = np.ravel_multi_index(tuple(levels.T), tuple(self._levels.nvec))
+        return np.asarray(numbers)[:, None]
 
     def decode(self, rows: NDArray[Any]) -> Designs:
-        rows = np.asarray(rows).reshape(-1)
+        rows = self._integers(rows).reshape(-1)
         if rows.size and (rows.min() < 0 or rows.max() >= self.size):
             raise DesignError(f"combinations are numbered 0 to {self.size - 1}")
-        return self._levels.decode(np.stack(np.unravel_index(rows, tuple(self._levels.nvec)), axis=1))
+        return self._levels.decode(
+            np.stack(np.unravel_index(rows, tuple(self._levels.nvec)), axis=1)
+        )
 
 
 class FeatureEncoding(Encoding):
@@ -286,7 +349,7 @@ class FeatureEncoding(Encoding):
         return features
 
     def decode(self, rows: NDArray[Any]) -> Designs:
-        rows = self._check(rows, len(self.feature_names))
+        rows = _numbers(self._check(rows, len(self.feature_names)))
         columns, column = [], 0
         for position in self.free:
             parameter = self.design_space.parameters[position]
@@ -295,7 +358,7 @@ class FeatureEncoding(Encoding):
                 columns.append(parameter.from_unit_interval(rows[:, column]))
                 column += 1
             else:
-                columns.append(rows[:, column : column + parameter.size].argmax(axis=1))
+                columns.append(_largest(rows[:, column : column + parameter.size]))
                 column += parameter.size
         return self._assemble(columns, len(rows))
 
@@ -400,3 +463,22 @@ class OptunaEncoding(Encoding):
         """The inverse of :meth:`to_params`."""
         rows = [[point[name] for name in self.distributions] for point in params]
         return self.decode(np.array(rows, dtype=object).reshape(len(rows), len(self.free)))
+
+
+def _largest(rows: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Column of each row's largest number, a column at a time: ``argmax`` is slow on few."""
+    found, largest = np.zeros(len(rows), dtype=np.int64), rows[:, 0].copy()
+    for column in range(1, rows.shape[1]):
+        found[rows[:, column] > largest] = column
+        np.maximum(largest, rows[:, column], out=largest)
+    return found
+
+
+def _numbers(rows: Any) -> NDArray[np.float64]:
+    try:
+        numbers = np.asarray(rows, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DesignError(f"rows of numbers expected, got {rows!r}") from None
+    if np.isnan(numbers).any():
+        raise DesignError("rows of numbers expected, but there is a NaN among them")
+    return numbers

@@ -12,6 +12,7 @@ False
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -52,6 +53,31 @@ def _is_array(*values: Any) -> bool:
     return any(isinstance(value, np.ndarray) for value in values)
 
 
+def _arithmetic(function: Callable[[float, float], float]) -> Callable[[Any, Any], Any]:
+    """Arithmetic in double precision, on numbers and on columns alike.
+
+    A result that is no finite real number (1 / 0, (-8) ** 0.5) is not a number, and compares
+    as false; so one design and a batch of them come to the same.
+    """
+
+    def compute(left: Any, right: Any) -> Any:
+        if not _is_array(left, right):
+            try:
+                result = function(float(left), float(right))
+            except (ArithmeticError, TypeError):
+                return math.nan
+            return result if isinstance(result, float) and math.isfinite(result) else math.nan
+        left, right = np.asarray(left, dtype=np.float64), np.asarray(right, dtype=np.float64)
+        if function is operator.pow:  # libraries differ in the last bit: the same one for both
+            pairs = np.broadcast(left, right)
+            return np.array([compute(float(a), float(b)) for a, b in pairs]).reshape(pairs.shape)
+        with np.errstate(all="ignore"):
+            column: Any = function(left, right)
+        return np.where(np.isfinite(column), column, np.nan)
+
+    return compute
+
+
 _OPERATORS: dict[str, Callable[..., Any]] = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -59,13 +85,13 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "<=": operator.le,
     ">": operator.gt,
     ">=": operator.ge,
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "**": operator.pow,
+    "+": _arithmetic(operator.add),
+    "-": _arithmetic(operator.sub),
+    "*": _arithmetic(operator.mul),
+    "/": _arithmetic(operator.truediv),
+    "//": _arithmetic(operator.floordiv),
+    "%": _arithmetic(operator.mod),
+    "**": _arithmetic(operator.pow),
     "and": _and,
     "or": _or,
     "not": _not,
@@ -117,13 +143,24 @@ class Expression:
         if self.op == "param":
             return operator.itemgetter(positions[self.args[0]])
         function = _OPERATORS[self.op]
+        if (
+            _is_param(self.args[0])
+            and len(self.args) == 2
+            and not isinstance(self.args[1], Expression)
+        ):
+            position, literal = positions[self.args[0].args[0]], self.args[1]
+            return lambda values: function(values[position], literal)
         parts = [
             a.compile(positions) if isinstance(a, Expression) else _constant(a) for a in self.args
         ]
         if len(parts) == 1:
             (only,) = parts
-            return lambda values: function(only(values))
+            return lambda values: not only(values)
         left, right = parts
+        if self.op == "and":
+            return lambda values: left(values) and right(values)
+        if self.op == "or":
+            return lambda values: left(values) or right(values)
         return lambda values: function(left(values), right(values))
 
     def isin(self, allowed: Iterable[Literal]) -> Expression:
@@ -158,9 +195,15 @@ class Expression:
         if data["op"] not in _OPERATORS:
             raise UnknownNameError("operator", data["op"], _OPERATORS)
         args = tuple(
-            Expression.from_json(a) if isinstance(a, Mapping) else tuple(a) if isinstance(a, list) else a
+            Expression.from_json(a)
+            if isinstance(a, Mapping)
+            else tuple(a)
+            if isinstance(a, list)
+            else a
             for a in data["args"]
         )
+        if len(args) != (1 if data["op"] == "not" else 2):
+            raise InvalidValueError(f"operator {data['op']!r} has {len(args)} operands: {data!r}")
         return Expression(data["op"], args)
 
     def literals(self) -> list[tuple[str, Literal]]:
@@ -248,14 +291,23 @@ class Expression:
     def __rtruediv__(self, other: float) -> Expression:
         return Expression("/", (other, self))
 
-    def __floordiv__(self, other: Expression | int) -> Expression:
+    def __floordiv__(self, other: Expression | float) -> Expression:
         return Expression("//", (self, other))
 
-    def __mod__(self, other: Expression | int) -> Expression:
+    def __rfloordiv__(self, other: float) -> Expression:
+        return Expression("//", (other, self))
+
+    def __mod__(self, other: Expression | float) -> Expression:
         return Expression("%", (self, other))
+
+    def __rmod__(self, other: float) -> Expression:
+        return Expression("%", (other, self))
 
     def __pow__(self, other: Expression | float) -> Expression:
         return Expression("**", (self, other))
+
+    def __rpow__(self, other: float) -> Expression:
+        return Expression("**", (other, self))
 
     def __and__(self, other: Expression) -> Expression:
         return Expression("and", (self, other))

@@ -9,7 +9,8 @@ round-trips exactly, through float32 too.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +23,23 @@ __all__ = ["Boolean", "Categorical", "Integer", "Ordinal", "Parameter", "Real"]
 
 MAX_LEVELS = 1 << 22
 """Most levels of an integer or ordinal parameter: float32 views must tell them apart."""
+TABLE_LEVELS = 4096
+"""Most levels of a parameter whose values are kept in a table."""
+
+
+class _Computed(Sequence[Any]):
+    """What a table of levels would hold, computed when asked; at -1 that of ``last``."""
+
+    def __init__(self, function: Callable[[int], Any], size: int, last: int | None = None) -> None:
+        self._function, self._size, self._last = function, size, last
+
+    def __len__(self) -> int:
+        return self._size + 1
+
+    def __getitem__(self, code: Any) -> Any:
+        if code >= 0:
+            return self._function(code)
+        return None if self._last is None else self._function(self._last)
 
 
 class Parameter:
@@ -76,8 +94,26 @@ class Parameter:
 
     def from_unit_interval(self, position: NDArray[np.float64]) -> NDArray[np.int64]:
         """Levels of positions in [0, 1], shape (n,); the inverse of :meth:`unit_interval`."""
-        codes = np.floor(position * self.size).astype(np.int64)
-        return np.clip(codes, 0, self.size - 1)
+        codes = (np.clip(position, 0.0, 1.0) * self.size).astype(np.int64)
+        return np.minimum(codes, self.size - 1)
+
+    @cached_property
+    def table(self) -> Sequence[Any]:
+        """Value of each level, and ``None`` at -1 (inactive): the fast way for one design."""
+        if self.size <= TABLE_LEVELS:
+            return [*(self.value(code) for code in range(self.size)), None]
+        return _Computed(self.value, self.size)
+
+    @cached_property
+    def middles(self) -> Sequence[float]:
+        """Position of each level in [0, 1], as :meth:`unit_interval`, and 0 level's at -1."""
+        if self.size <= TABLE_LEVELS:
+            middles = self.unit_interval(np.arange(self.size)).tolist()
+            return [*middles, middles[0]]
+        return _Computed(self._middle, self.size, 0)
+
+    def _middle(self, code: int) -> float:
+        return float(self.unit_interval(np.array([code]))[0])
 
     def parse(self, text: str) -> Any:
         """The value that a text on a command line means."""
@@ -103,7 +139,9 @@ class Parameter:
 
     def _refuse(self, value: Any) -> DesignError:
         unit = f" {self.unit}" if self.unit else ""
-        return DesignError(f"parameter {self.name!r} cannot be {value!r}: allowed is {self.range}{unit}")
+        return DesignError(
+            f"parameter {self.name!r} cannot be {value!r}: allowed is {self.range}{unit}"
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self.range})"
@@ -149,7 +187,9 @@ class _Listed(Parameter):
 
     def parse(self, text: str) -> Literal:
         for level in self.levels:
-            if str(level) == text or (isinstance(level, bool) and str(level).lower() == text.lower()):
+            if str(level) == text or (
+                isinstance(level, bool) and str(level).lower() == text.lower()
+            ):
                 return level
         try:
             number = float(text)
@@ -318,17 +358,31 @@ class Real(Parameter):
         if log and low <= 0:
             raise InvalidValueError(f"parameter {name!r}: a log scale needs low > 0, got {low}")
         self.low, self.high, self.log = low, high, bool(log)
-        if log:
-            self._first = int(_log_index(np.array([low]))[0])
-            last = int(_log_index(np.array([high]))[0])
-        else:
-            self._digits = -math.floor(math.log10((high - low) / 1e5))
-            self._first = math.floor(self._to_grid(low))
-            last = math.ceil(self._to_grid(high))
+        if log and high / low > 1e60:
+            raise InvalidValueError(
+                f"parameter {name!r}: {low:g} to {high:g} is more than 60 decades"
+            )
+        if max(abs(low), abs(high)) / 1e9 > high - low or not 1e-290 < high - low < 1e290:
+            raise InvalidValueError(
+                f"parameter {name!r}: {low!r} to {high!r} is too narrow or too wide for its size"
+            )
+        self._digits = -math.floor(math.log10((high - low) / 1e5))
+        # The ends of the range need not lie on the grid: they are levels of their own.
+        first, last = self._index(np.array([low, high])).tolist()
+        ends = self._grid(np.array([first, last])).tolist()
+        self._first = first if ends[0] <= low else first - 1
+        last = last if ends[1] >= high else last + 1
         super().__init__(name, last - self._first + 1, doc, unit, when, group)
 
     def value(self, code: int) -> float:
-        return float(self.values(np.array([code]))[0])
+        index = code + self._first
+        if self.log:
+            exponent, mantissa = divmod(index, _MANTISSAS)
+            index, digits = mantissa + 10_000, 4 - exponent
+        else:
+            digits = self._digits
+        value = index / _TENS[digits] if digits >= 0 else index * _TENS[-digits]
+        return float(min(max(value, self.low), self.high))
 
     def code(self, value: Any) -> int:
         value = _plain(value)
@@ -339,23 +393,25 @@ class Real(Parameter):
         return int(self._codes(np.array([float(value)]))[0])
 
     def values(self, codes: NDArray[np.int64]) -> NDArray[Any]:
-        if self.log:
-            grid = _log_value(codes + self._first)
-        else:
-            grid = self._from_grid((codes + self._first).astype(np.float64))
-        return np.clip(grid, self.low, self.high)
+        return np.clip(self._grid(codes + self._first), self.low, self.high)
 
     def unit_interval(self, codes: NDArray[np.int64]) -> NDArray[np.float64]:
         values = self.values(codes)
         if self.log:
-            return np.asarray(np.log(values / self.low) / math.log(self.high / self.low))
-        return np.asarray((values - self.low) / (self.high - self.low))
+            positions = np.log(values / self.low) / math.log(self.high / self.low)
+        else:
+            positions = (values - self.low) / (self.high - self.low)
+        positions[values == self.high] = 1.0
+        return np.minimum(positions, 1.0)
 
     def from_unit_interval(self, position: NDArray[np.float64]) -> NDArray[np.int64]:
         position = np.clip(position, 0.0, 1.0)
         if self.log:
-            return self._codes(self.low * np.exp(position * math.log(self.high / self.low)))
-        return self._codes(self.low + position * (self.high - self.low))
+            values = self.low * np.exp(position * math.log(self.high / self.low))
+        else:
+            values = self.low + position * (self.high - self.low)
+        values[position == 1.0] = self.high
+        return self._codes(values)
 
     def parse(self, text: str) -> float:
         try:
@@ -369,24 +425,32 @@ class Real(Parameter):
 
     def _codes(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         values = np.clip(values, self.low, self.high)
-        index = _log_index(values) if self.log else np.rint(self._to_grid(values)).astype(np.int64)
-        codes = np.asarray(index - self._first)
-        # The ends of the range need not lie on the grid: they are levels of their own.
-        codes = np.where(values == self.low, 0, codes)
-        codes = np.where(values == self.high, self.size - 1, codes)
-        return np.clip(codes, 0, self.size - 1)
+        codes: NDArray[np.int64] = self._index(values) - self._first
+        codes[values == self.low] = 0
+        codes[values == self.high] = self.size - 1
+        return np.asarray(np.clip(codes, 0, self.size - 1))
 
-    def _to_grid(self, value: Any) -> Any:
-        return value * 10.0**self._digits if self._digits >= 0 else value / 10.0**-self._digits
+    def _index(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Index of the nearest number on the grid."""
+        if self.log:
+            return _log_index(values)
+        ten = _TENS[abs(self._digits)]
+        return np.rint(values * ten if self._digits >= 0 else values / ten).astype(np.int64)
 
-    def _from_grid(self, index: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _grid(self, index: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Numbers on the grid."""
+        if self.log:
+            return _log_value(index)
         # A division by a power of ten is correctly rounded, so 85/100 is the float 0.85.
-        return index / 10.0**self._digits if self._digits >= 0 else index * 10.0**-self._digits
+        ten = _TENS[abs(self._digits)]
+        return np.asarray(index / ten if self._digits >= 0 else index * ten)
 
     def _json_fields(self) -> dict[str, Any]:
         return {"low": self.low, "high": self.high, "log": self.log}
 
 
+_TENS = [float(f"1e{exponent}") for exponent in range(309)]
+_TENS_ARRAY = np.array(_TENS)
 _MANTISSAS = 90_000  # five significant digits: 10000 to 99999 in each decade
 
 
@@ -400,8 +464,8 @@ def _log_index(values: NDArray[np.float64]) -> NDArray[np.int64]:
 def _log_value(index: NDArray[np.int64]) -> NDArray[np.float64]:
     exponent, mantissa = np.divmod(index, _MANTISSAS)
     mantissa = (mantissa + 10_000).astype(np.float64)
-    power = (exponent - 4).astype(np.float64)
-    return np.where(power < 0, mantissa / 10.0 ** np.abs(power), mantissa * 10.0 ** np.abs(power))
+    ten = _TENS_ARRAY[np.abs(exponent - 4)]
+    return np.where(exponent < 4, mantissa / ten, mantissa * ten)
 
 
 def parameter_from_json(data: dict[str, Any]) -> Parameter:
@@ -429,11 +493,3 @@ def parameter_from_json(data: dict[str, Any]) -> Parameter:
 def _plain(value: Any) -> Any:
     """A Python scalar from a numpy one."""
     return value.item() if isinstance(value, np.generic) else value
-
-
-def level_values(parameters: Sequence[Parameter], codes: Sequence[int]) -> list[Any]:
-    """Values of one design's codes; ``None`` where the code is -1 (inactive)."""
-    return [
-        None if code < 0 else parameter.value(code)
-        for parameter, code in zip(parameters, codes, strict=True)
-    ]

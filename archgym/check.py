@@ -1,0 +1,424 @@
+"""Checks that hold for every environment, also a stranger's: what ``archgym check`` runs.
+
+Each ``check_*`` function looks at one property. It returns a line on what was looked at, or
+raises :class:`CheckFailed` (or whatever the environment itself raises) with what is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from archgym.environment import Environment
+from archgym.errors import InvalidValueError
+from archgym.outcome import STATUSES, Outcome
+from archgym.registry import environment_class, make
+from archgym.space import (
+    BoxEncoding,
+    Designs,
+    DesignSpace,
+    Encoding,
+    FeatureEncoding,
+    FlatEncoding,
+    MultiDiscreteEncoding,
+    SkoptEncoding,
+    UnitCubeEncoding,
+)
+
+__all__ = ["CheckFailed", "CheckResult", "check_environment"]
+
+SAMPLES = 12
+"""Designs that a check simulates."""
+INFO_KEYS = ("design", "metrics", "status", "feasible", "reason", "cached", "simulation_s")
+_MOST_FLAT = 10**9
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What one check found.
+
+    Attributes:
+        name: which check.
+        passed: whether the property holds.
+        detail: what was looked at, or what is wrong.
+    """
+
+    name: str
+    passed: bool
+    detail: str
+
+
+class CheckFailed(Exception):
+    """A property that does not hold; the message says where."""
+
+
+def check_environment(
+    target: str | type[Environment] | Environment, **kwargs: Any
+) -> list[CheckResult]:
+    """Runs every check and reports; raises nothing, whatever the environment does.
+
+    >>> from archgym.check import check_environment
+    >>> [result.name for result in check_environment("Nowhere-v0") if not result.passed]
+    ['can_be_made']
+
+    Args:
+        target: a registered name, ``module:Class``, a class, or an environment (which is used as
+            it is; its current trial ends).
+        **kwargs: arguments of the environment, if it has yet to be made.
+    """
+    made = _run("can_be_made", lambda: _describe(_maker(target, kwargs)()))
+    if not made.passed:
+        return [made]
+    make_env = _maker(target, kwargs)
+    results = [made]
+    for check in _CHECKS:
+        name = check.__name__.removeprefix("check_")
+        results.append(_run(name, lambda check=check: check(make_env)))  # type: ignore[misc]
+    return results
+
+
+Maker = Callable[[], Environment]
+
+
+def check_gymnasium(make_env: Maker) -> str:
+    """Gymnasium's own checker raises nothing and warns of nothing."""
+    from gymnasium.utils.env_checker import check_env
+
+    env = make_env()
+    with _no_warnings():
+        check_env(env, skip_render_check=env.spec is None)
+    return "gymnasium.utils.env_checker.check_env is content"
+
+
+def check_gymnasium_make(make_env: Maker) -> str:
+    """The same environment through ``gymnasium.make``, if it is registered."""
+    from gymnasium.utils.env_checker import check_env
+
+    env = make_env()
+    if env.spec is None:
+        return "not registered: nothing to make"
+    with _no_warnings():
+        wrapped = gymnasium.make(env.spec.id, **env.spec.kwargs)
+        check_env(wrapped.unwrapped)
+        wrapped.reset(seed=0)
+        wrapped.step(wrapped.action_space.sample())
+        wrapped.close()
+    return f"gymnasium.make({env.spec.id!r})"
+
+
+def check_stable_baselines3(make_env: Maker) -> str:
+    """Stable-Baselines3's checker raises nothing and warns of nothing."""
+    from stable_baselines3.common.env_checker import check_env
+
+    with _no_warnings():
+        check_env(make_env(), warn=True)
+    return "stable_baselines3.common.env_checker.check_env is content"
+
+
+def check_design_space(make_env: Maker) -> str:
+    """The design space survives JSON, and sampled designs are canonical and legal."""
+    space = make_env().design_space
+    again = DesignSpace.from_json(json.loads(json.dumps(space.to_json())))
+    _expect(again == space, "the design space is another one after a round trip through JSON")
+    samples = _sample(space, 256)
+    _expect(bool(space.legal(samples).all()), "a sampled design is not legal")
+    for design, codes in zip(samples, samples.codes.tolist(), strict=True):
+        _expect(
+            list(space.codes(design)) == codes, f"{design} is another design after a round trip"
+        )
+    return f"{space!r}, {len(samples)} samples"
+
+
+def check_encodings(make_env: Maker) -> str:
+    """Every encoding gives a design back as it was."""
+    env = make_env()
+    space = env.design_space
+    finite = not any(space.parameters[position].continuous for position in space.free)
+    kinds: list[Callable[[DesignSpace], Encoding]] = [BoxEncoding, UnitCubeEncoding]
+    kinds += [FeatureEncoding, SkoptEncoding]
+    if finite:
+        kinds.append(MultiDiscreteEncoding)
+    if finite and space.raw_cardinality <= _MOST_FLAT:
+        kinds.append(FlatEncoding)
+    samples = _sample(space, 256)
+    for encoding in (kind(space) for kind in kinds):
+        back = encoding.decode(encoding.encode(samples))
+        wrong = np.flatnonzero((back.codes != samples.codes).any(axis=1))
+        if wrong.size:
+            i = int(wrong[0])
+            raise CheckFailed(f"{type(encoding).__name__}: {samples[i]} came back as {back[i]}")
+    return f"{len(kinds)} encodings, {len(samples)} designs"
+
+
+def check_baseline(make_env: Maker) -> str:
+    """The baseline design is legal, simulates, and keeps the limits or says which it breaks."""
+    env = make_env()
+    outcome = env.evaluate(env.baseline_design)
+    _expect(outcome.status == "ok", f"the baseline is {outcome.status}: {outcome.reason}")
+    _expect(outcome.feasible or bool(outcome.reason), "the baseline is infeasible for no reason")
+    for name, value in outcome.metrics.items():
+        base = float(env.baseline_metrics[[m.name for m in env.metrics].index(name)])
+        _expect(value is None or value == base, f"{name} of the baseline is {value}, was {base}")
+    return "feasible" if outcome.feasible else outcome.reason
+
+
+def check_metrics(make_env: Maker) -> str:
+    """The simulator gives the metrics that are declared, and fails only on purpose."""
+    env = make_env()
+    names = [metric.name for metric in env.metrics]
+    _expect(bool(names), "no metrics are declared")
+    _expect(len(set(names)) == len(names), f"a metric is declared twice: {', '.join(names)}")
+    stray = [name for name in env.simulator.metric_names if name not in names]
+    _expect(not stray, f"the simulator gives {stray}, which are not declared")
+    for result, _ in env.simulator.simulate(_sample(env.design_space, SAMPLES)):
+        if isinstance(result, Mapping):
+            stray = [name for name in result if name not in names]
+            _expect(not stray, f"simulate returns {stray}, which are not declared in metrics")
+        elif result.__cause__ is not None:
+            raise CheckFailed(f"simulate raises {result}: raise SimulationError where one can fail")
+    return ", ".join(f"{m.name} [{m.unit}]" if m.unit else m.name for m in env.metrics)
+
+
+def check_determinism(make_env: Maker) -> str:
+    """The same designs give the same results in two fresh environments, in any order."""
+    first, second = make_env(), make_env()
+    samples = _sample(first.design_space, SAMPLES)
+    there = [_fresh(first).evaluate(design) for design in samples]
+    back = [_fresh(second).evaluate(design) for design in reversed(list(samples))]
+    for one, other in zip(there, reversed(back), strict=True):
+        _same(one, other, "two simulations of a design differ")
+    return f"{len(samples)} designs, forwards and backwards"
+
+
+def check_batches(make_env: Maker) -> str:
+    """A batch gives what its designs give one by one."""
+    env = make_env()
+    samples = _sample(env.design_space, SAMPLES)
+    together = _fresh(env).evaluate_batch(samples)
+    _expect(len(together) == len(samples), "without a budget, a batch was cut")
+    env = _fresh(env)
+    for one, design in zip(together, samples, strict=True):
+        _same(one, env.evaluate(design), "a batch and a single design differ")
+    return f"{len(samples)} designs"
+
+
+def check_illegal_designs(make_env: Maker) -> str:
+    """A design that breaks a rule gets the lowest reward and a reason, free and unsimulated."""
+    env = make_env()
+    illegal = _illegal(env.design_space)
+    if illegal is None:
+        return "no illegal design among the samples"
+    lowest = min(o.reward for o in env.evaluate_batch(_sample(env.design_space, SAMPLES)))
+    before = env.evaluator.simulations
+    outcome = env.evaluate(illegal)
+    _expect(outcome.status == "illegal", f"{illegal} breaks a rule, but is {outcome.status!r}")
+    _expect(bool(outcome.reason), f"{illegal} is illegal for no reason")
+    _expect(outcome.reward <= lowest, "an illegal design has a higher reward than a legal one")
+    _expect(env.evaluator.simulations == before, "an illegal design was counted")
+    return outcome.reason
+
+
+def check_steps(make_env: Maker) -> str:
+    """Steps of random actions give observations within their space and complete infos."""
+    env = make_env()
+    env.action_space.seed(0)
+    observation, _ = env.reset(seed=0)
+    _observed(env, observation, "reset")
+    for number in range(SAMPLES):
+        observation, reward, _, truncated, info = env.step(env.action_space.sample())
+        _observed(env, observation, f"step {number}")
+        missing = [key for key in INFO_KEYS if key not in info]
+        _expect(not missing, f"info lacks {', '.join(missing)}")
+        _expect(info["status"] in STATUSES, f"status is {info['status']!r}")
+        _expect(info["status"] == "ok" or bool(info["reason"]), "a failure without a reason")
+        _expect(type(reward) is float, f"the reward is a {type(reward).__name__}, not a float")
+        _expect(-1.0 <= reward <= 1.0, f"a reward of {reward} is out of bounds")
+        _expect(not truncated, "an episode was truncated")
+        env.reset()
+    return f"{SAMPLES} random actions"
+
+
+def check_rewards(make_env: Maker) -> str:
+    """Rewards order designs as the objective does: failed, limits broken, feasible."""
+    env = make_env()
+    outcomes = env.evaluate_batch(_sample(env.design_space, SAMPLES))
+    _expect(bool(np.isfinite(outcomes.reward).all()), "a reward is not finite")
+    ok = outcomes.status == STATUSES.index("ok")
+    feasible, broken = outcomes.feasible, ok & ~outcomes.feasible
+    _expect(bool((outcomes.reward[~ok] == -1.0).all()), "a failure has another reward than -1")
+    _expect(bool((outcomes.reward[broken] > -1.0).all()), "a broken limit is as bad as a failure")
+    _expect(bool((outcomes.reward[broken] < 0.0).all()), "a broken limit has a positive reward")
+    _expect(bool((outcomes.reward[feasible] > 0.0).all()), "a feasible reward is not positive")
+    if outcomes.objectives.shape[1] == 1 and feasible.any():
+        value, reward = outcomes.objectives[feasible, 0], outcomes.reward[feasible]
+        order = np.argsort(value, kind="stable")
+        worse = np.diff(reward[order]) > 0
+        _expect(not worse.any(), "a worse objective has a better reward")
+    counts = (int(feasible.sum()), int(broken.sum()), int((~ok).sum()))
+    return "{} feasible, {} over limits, {} failed".format(*counts)
+
+
+def check_duplicates(make_env: Maker) -> str:
+    """A design is simulated and counted once; the next time it is taken from memory."""
+    env = _fresh(make_env())
+    design = _sample(env.design_space, 1)[0]
+    first, second = env.evaluate(design), env.evaluate(design)
+    _expect(not first.cached and second.cached, "the second evaluation was not taken from memory")
+    _same(first, second, "a design from memory differs")
+    _expect(env.evaluator.duplicates == 1, "a duplicate was not counted as one")
+    return "simulated once"
+
+
+def check_recording(make_env: Maker) -> str:
+    """The rows of the dataset are what was returned."""
+    from archgym.data import Dataset
+
+    env, kept = make_env(), None
+    samples = _sample(env.design_space, SAMPLES)
+    with tempfile.TemporaryDirectory() as folder:
+        kept, env.record = env.record, Path(folder)
+        try:
+            outcomes = _fresh(env).evaluate_batch(samples)
+        finally:
+            env.end_trial()
+            env.record = kept
+        dataset = Dataset(folder)
+        dataset.seal()
+        rows = dataset.evaluations().to_pylist()
+    _expect(len(rows) == len(outcomes), f"{len(rows)} rows of {len(outcomes)} evaluations")
+    for step, (row, outcome) in enumerate(zip(rows, outcomes, strict=True)):
+        _expect(_recorded(env, row) == _returned(step, outcome), f"row {row} is not {outcome}")
+    return f"{len(rows)} rows"
+
+
+_CHECKS: tuple[Callable[[Maker], str], ...] = (
+    check_design_space,
+    check_encodings,
+    check_baseline,
+    check_metrics,
+    check_determinism,
+    check_batches,
+    check_illegal_designs,
+    check_steps,
+    check_rewards,
+    check_duplicates,
+    check_recording,
+    check_gymnasium,
+    check_gymnasium_make,
+    check_stable_baselines3,
+)
+
+
+def _run(name: str, check: Callable[[], str]) -> CheckResult:
+    try:
+        return CheckResult(name, True, check())
+    except CheckFailed as failure:
+        return CheckResult(name, False, str(failure))
+    except Exception as error:
+        return CheckResult(name, False, f"{type(error).__name__}: {error}")
+
+
+def _maker(target: str | type[Environment] | Environment, kwargs: Mapping[str, Any]) -> Maker:
+    if isinstance(target, Environment):
+        if kwargs:
+            raise InvalidValueError(f"{target!r} is made already: {sorted(kwargs)} come too late")
+        return lambda: target
+    if isinstance(target, str):
+        environment_class(target)
+        return lambda: make(target, **kwargs)
+    if not (isinstance(target, type) and issubclass(target, Environment)):
+        raise InvalidValueError(f"{target!r} is not a subclass of archgym.Environment")
+    return lambda: target(**kwargs)
+
+
+def _describe(env: Environment) -> str:
+    goals = ", ".join(env.objective.names)
+    return f"{env.name}: {env.design_space!r}, {len(env.metrics)} metrics, goals: {goals}"
+
+
+def _fresh(env: Environment) -> Environment:
+    """The environment with nothing known of any design."""
+    env.start_trial()
+    return env
+
+
+def _sample(space: DesignSpace, n: int) -> Designs:
+    return space.sample(n, np.random.default_rng(0))
+
+
+def _illegal(space: DesignSpace) -> dict[str, Any] | None:
+    """A design that breaks a rule, if a few thousand draws hold one."""
+    if not space.rules:
+        return None
+    rng = np.random.default_rng(0)
+    columns = [rng.choice(space.allowed_codes(i), 4096) for i in range(len(space.names))]
+    designs = space.canonicalise(np.stack(columns, axis=1))
+    broken = np.flatnonzero(~space.legal(designs))
+    return designs[int(broken[0])] if broken.size else None
+
+
+def _observed(env: Environment, observation: Any, where: str) -> None:
+    _expect(
+        env.observation_space.contains(observation),
+        f"the observation of {where} is not in the observation space: {observation}",
+    )
+
+
+def _same(one: Outcome, other: Outcome, problem: str) -> None:
+    for field in ("design", "metrics", "objectives", "reward", "status", "reason", "feasible"):
+        left, right = getattr(one, field), getattr(other, field)
+        _expect(left == right, f"{problem}: {field} of {one.design} is {left} and {right}")
+
+
+def _recorded(env: Environment, row: Mapping[str, Any]) -> tuple[Any, ...]:
+    design = {n: row[f"param.{n}"] for n in env.design_space.names}
+    metrics = {m.name: row[f"metric.{m.name}"] for m in env.metrics}
+    return (
+        row["step"],
+        {name: value for name, value in design.items() if value is not None},
+        metrics if row["status"] == "ok" else {},
+        *(row[name] for name in ("reward", "status", "reason", "feasible", "cached")),
+    )
+
+
+def _returned(step: int, outcome: Outcome) -> tuple[Any, ...]:
+    return (
+        step,
+        outcome.design,
+        outcome.metrics,
+        outcome.reward,
+        outcome.status,
+        outcome.reason,
+        outcome.feasible,
+        outcome.cached,
+    )
+
+
+def _expect(holds: bool, problem: str) -> None:
+    if not holds:
+        raise CheckFailed(problem)
+
+
+class _no_warnings(warnings.catch_warnings):
+    """Turns the first warning that was issued inside into a failure."""
+
+    def __init__(self) -> None:
+        super().__init__(record=True)
+
+    def __enter__(self) -> Any:
+        self._issued = super().__enter__()
+        warnings.simplefilter("always")
+        return self._issued
+
+    def __exit__(self, *exc_info: Any) -> None:
+        super().__exit__(*exc_info)
+        if exc_info[0] is None and self._issued:
+            raise CheckFailed(f"warning: {self._issued[0].message}")

@@ -1,0 +1,73 @@
+"""The ``archgym`` command.
+
+Nothing heavy is imported before a command needs it: commands import what they use.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+import archgym
+from archgym.cli.output import fail
+from archgym.errors import ArchgymError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="archgym",
+    help="Design-space exploration for computer architecture.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"archgym {archgym.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Design-space exploration for computer architecture."""
+
+
+def main() -> None:
+    """Runs the command line; expected errors are one line and exit code 2."""
+    # Names such as my_cache:MyCache are found in the current folder, as with python -m.
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        app()
+    except ArchgymError as error:
+        fail(str(error))
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+from archgym.cli import (  # noqa: E402  (they add their commands to app)
+    best,
+    check,
+    dataset,
+    evaluate,
+    listing,
+    new,
+    run,
+    schema,
+    show,
+    trace,
+)
+
+for _module in (listing, show, run, evaluate, best, dataset, check, new, schema, trace):
+    _module.add_to(app)

@@ -1,0 +1,103 @@
+"""``archgym best``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from archgym.cli.output import console, print_json, table
+
+if TYPE_CHECKING:
+    from archgym.experiment.summary import TrialSummary
+    from archgym.outcome import Outcome
+
+__all__ = ["add_to", "best"]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("best")(best)
+
+
+def best(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run, or a dataset.")],
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show the best designs of a run or a dataset."""
+    from archgym.experiment.summary import open_datasets, read_trials
+
+    problems: dict[tuple[str, ...], list[TrialSummary]] = {}
+    for dataset in open_datasets(folder):
+        for summary in read_trials(dataset):
+            problems.setdefault(summary.problem, []).append(summary)
+    if json:
+        print_json([_json(summaries) for summaries in problems.values()])
+        return
+    for summaries in problems.values():
+        _draw(summaries)
+
+
+def _json(summaries: list[TrialSummary]) -> dict[str, Any]:
+    from archgym.experiment.tables import best_of
+
+    some, found = summaries[0], best_of(summaries)
+    data: dict[str, Any] = {
+        "environment": some.environment,
+        "settings": some.settings,
+        "workload": some.workload,
+        "fixed": some.fixed,
+        "objective": some.objective.to_json(),
+        "trials": len(summaries),
+        "simulations": sum(summary.simulations for summary in summaries),
+        "best": None,
+    }
+    if found is not None and found.best is not None:
+        origin = {"trial_id": found.trial_id, "agent": found.agent, "seed": found.seed}
+        data["best"] = {**origin, "at": found.best_at, **found.outcome_json(found.best)}
+    if len(some.objective.goals) > 1:
+        data["front"] = [
+            {"trial_id": summary.trial_id, **summary.outcome_json(outcome)}
+            for summary, outcome in _front(summaries)
+        ]
+    return data
+
+
+def _front(summaries: list[TrialSummary]) -> list[tuple[TrialSummary, Outcome]]:
+    """Non-dominated outcomes of all trials together, ordered by the first goal."""
+    import moocore
+    import numpy as np
+
+    all_of_them = [(summary, outcome) for summary in summaries for outcome in summary.front]
+    if not all_of_them:
+        return []
+    values = np.array([outcome.objectives for _, outcome in all_of_them])
+    keep = np.flatnonzero(moocore.is_nondominated(values, keep_weakly=False)).tolist()
+    return sorted((all_of_them[i] for i in keep), key=lambda pair: pair[1].objectives)
+
+
+def _draw(summaries: list[TrialSummary]) -> None:
+    from rich.text import Text
+
+    from archgym.experiment.tables import best_design, best_of, design_text, title, value_text
+
+    out = console()
+    some, found = summaries[0], best_of(summaries)
+    settings = " ".join(f"{k}={v}" for k, v in {**some.settings, **some.fixed}.items())
+    name = " ".join(part for part in (some.environment, some.workload, settings) if part)
+    out.print(title(name, summaries))
+    count = f"{len(summaries)} trials, {sum(s.simulations for s in summaries):,} simulations"
+    out.print(Text(count, style="dim"))
+    if found is None:
+        out.print(Text("nothing could be simulated\n"))
+        return
+    out.print(best_design(found))
+    goals = some.objective.goals
+    if len(goals) > 1:
+        made = table(*(f">{goal.name}" for goal in goals), "agent", "design", title="Pareto set")
+        for summary, outcome in _front(summaries):
+            cells = [value_text(summary, i, v) for i, v in enumerate(outcome.objectives)]
+            made.add_row(*cells, summary.agent, design_text(outcome.design))
+        out.print(made)
+    out.print()

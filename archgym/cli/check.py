@@ -1,0 +1,52 @@
+"""``archgym check``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from archgym.cli.output import console, print_json
+
+__all__ = ["add_to", "check"]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("check")(check)
+
+
+def check(
+    environment: Annotated[
+        str, typer.Argument(metavar="ENV", help="A registered name, or module:Class.")
+    ],
+    arguments: Annotated[
+        list[str] | None,
+        typer.Option("--arg", metavar="KEY=VALUE", help="One of its arguments; repeatable."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Hold an environment to the standard: Gymnasium's, Stable-Baselines3's and our own checks."""
+    from rich.text import Text
+
+    from archgym.check import check_environment
+    from archgym.cli.evaluate import pairs
+    from archgym.experiment.load import parse_value
+    from archgym.registry import environment_class
+
+    environment_class(environment)  # an unknown name is a wrong argument, not a failed check
+    given = {name: parse_value(text, f"--arg {name}") for name, text in pairs(arguments, "--arg ")}
+    results = check_environment(environment, **given)
+    failed = [result for result in results if not result.passed]
+    if json:
+        fields = ("name", "passed", "detail")
+        print_json([{field: getattr(result, field) for field in fields} for result in results])
+    else:
+        out = console()
+        for result in results:
+            mark = ("passed", "green") if result.passed else ("FAILED", "bold red")
+            detail = f"  {result.detail}" if result.detail else ""
+            out.print(Text.assemble(mark, f"  {result.name}{detail}"), soft_wrap=True)
+        out.print(Text(f"{len(results) - len(failed)} of {len(results)} checks passed"))
+    if failed:
+        raise typer.Exit(1)

@@ -1,0 +1,144 @@
+"""``archgym evaluate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import archgym
+from archgym.cli.output import console, print_json, table
+
+if TYPE_CHECKING:
+    from archgym.environment import Environment
+    from archgym.outcome import Outcome
+
+__all__ = ["add_to", "evaluate", "pairs"]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("evaluate")(evaluate)
+
+
+def evaluate(
+    environment: Annotated[
+        str, typer.Argument(metavar="ENV", help="A registered name, or module:Class.")
+    ],
+    values: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Parameters; others as in the baseline."),
+    ] = None,
+    workload: Annotated[str | None, typer.Option(help="A name, a path, or a YAML mapping.")] = None,
+    objective: Annotated[
+        str | None, typer.Option(help="As in 'minimize energy_pj', or a YAML mapping.")
+    ] = None,
+    space: Annotated[str | None, typer.Option(help="Name of a design space.")] = None,
+    simulator: Annotated[str | None, typer.Option(help="Name of a simulator.")] = None,
+    arguments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--arg",
+            metavar="KEY=VALUE",
+            help="Any other argument of the environment, as in memory=DDR3-1600; repeatable.",
+        ),
+    ] = None,
+    record: Annotated[Path | None, typer.Option(help="Dataset that takes the evaluation.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Evaluate one design."""
+    from archgym.experiment.load import parse_value
+    from archgym.experiment.validate import make_environment
+
+    given = {
+        "workload": None if workload is None else parse_value(workload, "--workload"),
+        "objective": None if objective is None else parse_value(objective, "--objective"),
+        "space": space,
+        "simulator": simulator,
+        "record": record,
+    }
+    given |= {name: parse_value(text, f"--arg {name}") for name, text in pairs(arguments, "--arg ")}
+    env = make_environment(environment, {k: v for k, v in given.items() if v is not None})
+    design = _design(env, dict(pairs(values, "")))
+    outcome = env.evaluate(design)
+    env.close()
+    if record is not None:
+        from archgym.data import Dataset
+
+        Dataset(record).seal()
+    if json:
+        print_json(_json(env, outcome))
+    else:
+        _draw(env, outcome)
+
+
+def pairs(texts: list[str] | None, prefix: str) -> list[tuple[str, str]]:
+    """Texts of the form key=value, taken apart.
+
+    Raises:
+        InvalidValueError: for one of another form.
+    """
+    from archgym.errors import InvalidValueError
+
+    found = []
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise InvalidValueError(f"{prefix}{text!r} is not of the form key=value")
+        found.append((name, value))
+    return found
+
+
+def _design(env: Environment, values: dict[str, str]) -> dict[str, Any]:
+    space = env.design_space
+    baseline = {k: v for k, v in env.baseline.items() if k in space and k not in values}
+    return {**baseline, **{name: space[name].parse(text) for name, text in values.items()}}
+
+
+def _json(env: Environment, outcome: Outcome) -> dict[str, Any]:
+    return {
+        "archgym": archgym.__version__,
+        "environment": env.name,
+        "workload": env.workload_name,
+        "objective": env.objective.to_json(),
+        "design": outcome.design,
+        "status": outcome.status,
+        "reason": outcome.reason,
+        "feasible": outcome.feasible,
+        "reward": outcome.reward,
+        "metrics": outcome.metrics,
+        "baseline_metrics": _baseline(env),
+        "simulation_s": outcome.simulation_s,
+    }
+
+
+def _baseline(env: Environment) -> dict[str, float | None]:
+    values = env.baseline_metrics.tolist()
+    return {m.name: v if v == v else None for m, v in zip(env.metrics, values, strict=True)}
+
+
+def _draw(env: Environment, outcome: Outcome) -> None:
+    from rich.text import Text
+
+    out = console()
+    on = f" on {env.workload_name}" if env.workload_name else ""
+    out.print(
+        Text(f"archgym {archgym.__version__}: {env.name}{on}, simulator {env.simulator.name}")
+    )
+    out.print(Text(" ".join(f"{name}={value}" for name, value in outcome.design.items())))
+    baseline = _baseline(env)
+    made = table("metric", ">value", "unit", ">baseline", ">change")
+    for metric in env.metrics:
+        value, base = outcome.metrics.get(metric.name), baseline[metric.name]
+        made.add_row(
+            metric.name,
+            "-" if value is None else f"{value:.6g}",
+            metric.unit,
+            "-" if base is None else f"{base:.6g}",
+            f"{value / base - 1:+.1%}" if value is not None and base else "",
+        )
+    out.print(made)
+    verdict = "feasible" if outcome.feasible else "not feasible"
+    reason = f" ({outcome.reason})" if outcome.reason else ""
+    out.print(Text(f"status {outcome.status}, {verdict}{reason}, reward {outcome.reward:.4f}"))

@@ -1,0 +1,114 @@
+"""``archgym list``."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import re
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from archgym.cli.output import console, print_json, table
+
+__all__ = ["add_to", "list_"]
+
+
+class Kind(StrEnum):
+    """What can be listed."""
+
+    envs = "envs"
+    agents = "agents"
+    simulators = "simulators"
+    workloads = "workloads"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("list")(list_)
+
+
+def list_(
+    kind: Annotated[Kind | None, typer.Argument(help="What to list; all if left out.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List environments, agents, simulators and workloads."""
+    kinds = [kind] if kind is not None else list(Kind)
+    found = {str(k): _rows(k) for k in kinds}
+    if json:
+        print_json(found)
+        return
+    out = console()
+    for name, rows in found.items():
+        columns = list(rows[0]) if rows else ["name"]
+        made = table(*columns, title=name)
+        for row in rows:
+            made.add_row(*row.values())
+        out.print(made)
+
+
+def _rows(kind: Kind) -> list[dict[str, str]]:
+    from archgym.registry import agent_class, agent_names, environment_names
+
+    if kind is Kind.agents:
+        return [_described(name, agent_class) for name in agent_names()]
+    if kind is Kind.envs:
+        from archgym.registry import environment_class
+
+        return [_described(name, environment_class) for name in environment_names()]
+    rows = []
+    for name in environment_names():
+        offered = _simulators(name) if kind is Kind.simulators else _workloads(name)
+        rows += [
+            {"environment": name, "name": entry, "description": text}
+            for entry, text in offered.items()
+        ]
+    return rows
+
+
+def _described(name: str, find: Any) -> dict[str, str]:
+    from archgym.errors import ArchgymError
+
+    try:
+        return {"name": name, "description": first_line(find(name).__doc__)}
+    except ArchgymError as error:  # another package's entry point that does not load
+        return {"name": name, "description": str(error)}
+
+
+def _simulators(name: str) -> dict[str, str]:
+    cls = _loaded(name)
+    if cls is None:
+        return {}
+    found = {"embedded": f"comes with the environment, version {cls.version}"}
+    return found | {n: first_line(maker.__doc__) for n, maker in cls.simulators.items()}
+
+
+def _workloads(name: str) -> dict[str, str]:
+    cls = _loaded(name)
+    return {} if cls is None else dict(cls.workloads())
+
+
+def _loaded(name: str) -> Any:
+    from archgym.errors import ArchgymError
+    from archgym.registry import environment_class
+
+    try:
+        return environment_class(name)
+    except ArchgymError:
+        return None
+
+
+def paragraphs(doc: str | None) -> str:
+    """A docstring up to its sections, each paragraph on one line, without markup."""
+    parts = inspect.cleandoc(doc or "").split("\n\n")
+    kept = itertools.takewhile(
+        lambda part: not re.match(r"(Args|Attributes|Raises):|>>>", part), parts
+    )
+    text = "\n\n".join(" ".join(part.split()) for part in kept)
+    return re.sub(r":\w+:`[~!]?([^`]*)`|``([^`]*)``", lambda found: found[1] or found[2], text)
+
+
+def first_line(doc: str | None) -> str:
+    """The first line of a docstring."""
+    return (doc or "").strip().partition("\n")[0].strip()

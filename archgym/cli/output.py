@@ -1,0 +1,65 @@
+"""What commands write: tables, JSON, errors."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+__all__ = ["console", "fail", "print_json", "table"]
+
+
+def console() -> Console:
+    """The console on stdout."""
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def table(*columns: str, title: str = "") -> Table:
+    """An empty table without frames; a column whose name starts with ``>`` is right-aligned."""
+    from rich import box
+    from rich.table import Table
+
+    made = Table(
+        title=title or None,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    for position, name in enumerate(columns):
+        made.add_column(
+            name.removeprefix(">"),
+            justify="right" if name.startswith(">") else "left",
+            overflow="fold",
+            no_wrap=position == 0,
+        )
+    return made
+
+
+def print_json(data: Any) -> None:
+    """Writes JSON to stdout; infinite numbers become null."""
+    json.dump(_finite(data), sys.stdout, indent=1, ensure_ascii=False)
+    sys.stdout.write("\n")
+
+
+def fail(message: str) -> None:
+    """Writes one error to stderr."""
+    typer.secho("Error: ", fg=typer.colors.RED, bold=True, err=True, nl=False)
+    typer.secho(message, fg=typer.colors.RED, err=True)
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _finite(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data

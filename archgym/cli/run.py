@@ -1,0 +1,122 @@
+"""``archgym run``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import archgym
+from archgym.cli.output import console
+
+if TYPE_CHECKING:
+    from archgym.experiment import Experiment, RunResult
+
+__all__ = ["add_to", "run"]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("run")(run)
+
+
+def run(
+    experiment: Annotated[
+        str,
+        typer.Argument(metavar="YAML", help="An experiment file, or one that ships: quickstart."),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="Output folder; runs/NAME if left out.", show_default=False)
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Change a value, as in budget=50 or environments.0.workload=zipf; repeatable.",
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run in the folder, if there is one.")
+    ] = False,
+    local: Annotated[
+        bool, typer.Option("--local", help="One trial after the other, without Ray.")
+    ] = False,
+    address: Annotated[
+        str, typer.Option(help="Ray cluster to join from one of its nodes: auto, or HOST:6379.")
+    ] = "",
+    cpus: Annotated[
+        int | None, typer.Option(min=1, help="CPUs that Ray may use here; all if left out.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+) -> None:
+    """Run an experiment: environments x agents x hyperparameters x seeds."""
+    from archgym.errors import InvalidValueError
+    from archgym.experiment import RunOptions, load_experiment, run_experiment
+
+    if local and (address or cpus is not None):
+        raise InvalidValueError("--local runs without Ray: --address and --cpus do not go with it")
+    if address and cpus is not None:
+        raise InvalidValueError("--cpus is for Ray on this machine: it does not go with --address")
+    loaded = load_experiment(experiment, settings or ())
+    folder = out if out is not None else Path("runs") / loaded.name
+    options = RunOptions(local=local, resume=resume, address=address, cpus=cpus, quiet=quiet)
+    _announce(loaded, folder, options.local)
+    try:
+        result = run_experiment(loaded, folder, options)
+    except KeyboardInterrupt:
+        typer.echo("Stopped. What was evaluated is kept; go on with:", err=True)
+        typer.echo(f"  {_resume_command()}", err=True)
+        raise typer.Exit(130) from None
+    _report(result)
+    if result.failures:
+        raise typer.Exit(1)
+
+
+def _announce(experiment: Experiment, folder: Path, local: bool) -> None:
+    from archgym.experiment import expand
+
+    trials = expand(experiment)
+    seeds = experiment.seed_list
+    shown = ", ".join(map(str, seeds[:8])) + (", ..." if len(seeds) > 8 else "")
+    console().print(
+        f"archgym {archgym.__version__}: {experiment.name}, {len(trials)} trials of "
+        f"{experiment.budget} simulations, seed{'s' if len(seeds) > 1 else ''} {shown}"
+        f"{', without Ray' if local else ''}, into {folder}",
+        soft_wrap=True,
+        markup=False,
+    )
+
+
+def _report(result: RunResult) -> None:
+    from archgym.experiment.tables import run_tables
+
+    out = console()
+    out.print()
+    out.print(run_tables(result))
+    for trial_id, reason in result.failures.items():
+        where = result.folder.error_file(trial_id)
+        text = f"failed: {trial_id}: {reason} ({where})"
+        out.print(text, style="red", soft_wrap=True, markup=False)
+    folder = result.folder
+    datasets = sorted({trial.dataset for trial in result.trials})
+    lines = {
+        "picture": str(_relative(folder.picture)),
+        "datasets": ", ".join(str(_relative(folder.datasets / name)) for name in datasets),
+        "results": str(_relative(folder.results)),
+    }
+    for label, text in lines.items():
+        out.print(f"{label + ':':<10}{text}", soft_wrap=True, markup=False)
+    out.print(f"{'time:':<10}{result.wall_s:.1f} s", markup=False)
+
+
+def _relative(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def _resume_command() -> str:
+    words = ["archgym", *sys.argv[1:]]
+    return shlex.join(words if "--resume" in words else [*words, "--resume"])

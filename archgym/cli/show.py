@@ -1,0 +1,235 @@
+"""``archgym show``."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from archgym.cli.listing import first_line, paragraphs
+from archgym.cli.output import console, print_json, table
+
+if TYPE_CHECKING:
+    from archgym.agent import Agent
+    from archgym.environment import Environment
+    from archgym.space import DesignSpace
+
+__all__ = ["add_to", "show"]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("show")(show)
+
+
+def show(
+    name: Annotated[
+        str, typer.Argument(metavar="ENV|AGENT", help="A registered name, or module:Class.")
+    ],
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show all there is to know of an environment or an agent."""
+    found = _find(name)
+    if isinstance(found, dict):
+        data, draw = found, _draw_agent
+    else:
+        data, draw = _environment_json(name, found), _draw_environment
+    if json:
+        print_json(data)
+    else:
+        draw(data)
+
+
+def _find(name: str) -> Any:
+    """An environment's class, or the description of an agent."""
+    from archgym.agent import Agent
+    from archgym.environment import Environment
+    from archgym.errors import InvalidValueError, UnknownNameError
+    from archgym.registry import (
+        agent_class,
+        agent_names,
+        environment_class,
+        environment_names,
+    )
+
+    if name in agent_names():
+        return _agent_json(name, agent_class(name))
+    if ":" not in name and name.removeprefix("archgym/") not in environment_names():
+        raise UnknownNameError("environment or agent", name, [*environment_names(), *agent_names()])
+    try:
+        return environment_class(name)
+    except InvalidValueError:
+        try:
+            return _agent_json(name, agent_class(name))
+        except InvalidValueError:
+            raise InvalidValueError(
+                f"{name!r} is neither a subclass of {Environment.__module__}:Environment "
+                f"nor of {Agent.__module__}:Agent"
+            ) from None
+
+
+# -- environments --------------------------------------------------------------------------------
+
+
+def _environment_json(name: str, cls: type[Environment]) -> dict[str, Any]:
+    from archgym.environment import Environment
+    from archgym.experiment.validate import constructor_arguments
+    from archgym.objective import Objective
+
+    own = {
+        key: None if parameter.default is parameter.empty else str(parameter.default)
+        for key, parameter in constructor_arguments(cls).items()
+        if key not in inspect.signature(Environment.__init__).parameters
+    }
+    return {
+        "environment": name,
+        "description": first_line(cls.__doc__),
+        "version": cls.version,
+        "spaces": {label: _space_json(space) for label, space in cls.spaces().items()},
+        "metrics": [metric.to_json() for metric in cls.metrics],
+        "default_objective": Objective.parse(cls.default_objective).to_json(),
+        "baseline": dict(cls.baseline),
+        "workloads": cls.workloads(),
+        "default_workload": cls.default_workload,
+        "simulators": ["embedded", *cls.simulators],
+        "arguments": own,
+        "not_modelled": list(cls.not_modelled),
+    }
+
+
+def _space_json(space: DesignSpace) -> dict[str, Any]:
+    from archgym.errors import SpaceTooLargeError
+
+    try:
+        canonical: float | None = space.canonical_cardinality
+    except SpaceTooLargeError:
+        canonical = None
+    return {
+        "raw_cardinality": space.raw_cardinality,
+        "canonical_cardinality": canonical,
+        "parameters": [
+            {
+                "name": p.name,
+                "kind": p.kind,
+                "range": p.range,
+                "unit": p.unit,
+                "when": "" if p.when is None else str(p.when),
+                "group": p.group,
+                "doc": p.doc,
+            }
+            for p in space.parameters
+        ],
+        "rules": [
+            {"name": rule.name, "rule": str(rule.expression), "doc": rule.doc}
+            for rule in space.rules
+        ],
+    }
+
+
+def _draw_environment(data: dict[str, Any]) -> None:
+    from rich.text import Text
+
+    out = console()
+    out.print(Text(data["environment"], style="bold"), Text(data["description"]))
+    for label, space in data["spaces"].items():
+        out.print()
+        out.print(
+            Text(f"Design space {label!r}", style="bold"),
+            Text(f"{_count(space['raw_cardinality'])} raw designs,"),
+            Text(f"{_count(space['canonical_cardinality'])} distinct legal ones"),
+        )
+        made = table("parameter", "range", "acts when", "what it is")
+        for p in space["parameters"]:
+            unit = f" {p['unit']}" if p["unit"] else ""
+            made.add_row(p["name"], p["range"] + unit, p["when"], p["doc"])
+        out.print(made)
+        for rule in space["rules"]:
+            out.print(Text(f"rule {rule['name']}: {rule['rule']}  ({rule['doc']})"))
+    made = table("metric", "unit", "better", "what it is")
+    for metric in data["metrics"]:
+        better = {"minimize": "smaller", "maximize": "larger"}[metric["direction"]]
+        made.add_row(metric["name"], metric["unit"], better, metric["doc"])
+    out.print(made)
+    baseline = " ".join(f"{k}={v}" for k, v in data["baseline"].items())
+    lines = {
+        "Baseline design": baseline,
+        "Default objective": str(data["default_objective"]),
+        "Simulators": f"{', '.join(data['simulators'])} (embedded: version {data['version']})",
+        "Own arguments": ", ".join(f"{k}={v}" for k, v in data["arguments"].items()),
+        "Workloads": ", ".join(data["workloads"])
+        + (f" (default {data['default_workload']})" if data["default_workload"] else ""),
+    }
+    for label, text in lines.items():
+        if text:
+            out.print(Text.assemble((f"{label}: ", "bold"), text))
+    if data["not_modelled"]:
+        out.print(Text("Not modelled:", style="bold"))
+        for sentence in data["not_modelled"]:
+            out.print(Text(f"  - {sentence}"))
+
+
+def _count(number: float | None) -> str:
+    if number is None:
+        return "too many to count"
+    return "infinitely many" if math.isinf(number) else f"{int(number):,}"
+
+
+# -- agents --------------------------------------------------------------------------------------
+
+
+def _agent_json(name: str, cls: type[Agent]) -> dict[str, Any]:
+    schema = cls.Hyperparameters.model_json_schema()
+    return {
+        "agent": name,
+        "description": paragraphs(cls.__doc__),
+        "hyperparameters": [
+            {"name": field, **_field_json(field, cls, schema["properties"][field])}
+            for field in cls.Hyperparameters.model_fields
+        ],
+    }
+
+
+def _field_json(name: str, cls: type[Agent], schema: dict[str, Any]) -> dict[str, Any]:
+    options = [schema, *schema.get("anyOf", [])]
+    values = next((o["enum"] for o in options if "enum" in o), None)
+    bounds = [
+        f"{sign} {option[key]}"
+        for option in options
+        for key, sign in (
+            ("minimum", ">="),
+            ("exclusiveMinimum", ">"),
+            ("maximum", "<="),
+            ("exclusiveMaximum", "<"),
+        )
+        if key in option
+    ]
+    kinds = [str(o["type"]) for o in options if "type" in o]
+    return {
+        "type": " or ".join(dict.fromkeys(kinds)) or "choice",
+        "default": cls.Hyperparameters.model_fields[name].default,
+        "allowed": ", ".join(map(str, values)) if values else ", ".join(bounds),
+        "doc": schema.get("description", ""),
+    }
+
+
+def _draw_agent(data: dict[str, Any]) -> None:
+    from rich.text import Text
+
+    out = console()
+    out.print(Text(data["agent"], style="bold"), Text(data["description"]))
+    made = table("hyperparameter", "type", ">default", "allowed", "what it is")
+    for field in data["hyperparameters"]:
+        cells = (
+            field["name"],
+            field["type"],
+            str(field["default"]),
+            field["allowed"],
+            field["doc"],
+        )
+        made.add_row(*(Text(cell) for cell in cells))
+    if data["hyperparameters"]:
+        out.print(made)
+    else:
+        out.print(Text("It has no hyperparameters."))

@@ -1,0 +1,265 @@
+"""The output folder of a run: what is in it, who may write to it, and whether it can go on."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import yaml
+
+from archgym.errors import ExperimentError
+from archgym.experiment.expand import Trial
+from archgym.experiment.load import experiment_yaml
+from archgym.experiment.schema import Experiment
+
+__all__ = ["RunFolder"]
+
+_LOCK = ".lock"
+_WORKERS = ".workers"
+_OWN_FILES = {_LOCK, _WORKERS, "experiment.yaml"}
+_WAIT_FOR_WORKERS_S = 60.0
+
+
+class RunFolder:
+    """The folder of one run.
+
+    It holds::
+
+        experiment.yaml     the experiment, as it was run
+        trials.json         the list of its trials
+        datasets/NAME/      the evaluations
+        errors/TRIAL.txt    why a trial failed
+        results.json        what every trial came to
+        best_so_far.png     the picture
+        ray/                Ray Tune's own files
+
+    Args:
+        path: the folder; it need not exist.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).absolute()
+
+    @property
+    def datasets(self) -> Path:
+        """Folder of the datasets."""
+        return self.path / "datasets"
+
+    @property
+    def results(self) -> Path:
+        """File with what every trial came to."""
+        return self.path / "results.json"
+
+    @property
+    def picture(self) -> Path:
+        """File of the plot."""
+        return self.path / "best_so_far.png"
+
+    @property
+    def ray(self) -> Path:
+        """Folder of Ray Tune."""
+        return self.path / "ray"
+
+    def error_file(self, trial_id: str) -> Path:
+        """File that says why a trial failed."""
+        return self.path / "errors" / f"{trial_id}.txt"
+
+    def trials(self) -> list[Trial]:
+        """The trials of the run that is in it; none if there is no run.
+
+        Raises:
+            ExperimentError: if the list is damaged.
+        """
+        path = self.path / "trials.json"
+        try:
+            return [Trial.from_json(trial) for trial in json.loads(path.read_text())]
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError, TypeError) as error:
+            raise ExperimentError(f"cannot read {path}: {error}") from error
+
+    def check(
+        self,
+        experiment: Experiment,
+        trials: Sequence[Trial],
+        resume: bool,
+        *,
+        own_lock: bool = False,
+    ) -> None:
+        """Refuses a folder that this run cannot use; changes nothing.
+
+        Args:
+            experiment: what is to be run.
+            trials: its trials.
+            resume: whether it may go on with a run that is there.
+            own_lock: whether the lock files in it are this run's own.
+
+        Raises:
+            ExperimentError: if it holds a run and ``resume`` is not set, if its run is of
+                another experiment, if it holds other things, or if it cannot be written.
+        """
+        self._check_writable()
+        held = {entry.name for entry in self.path.iterdir()} if self.path.is_dir() else set()
+        if not held or (own_lock and held <= {_LOCK, _WORKERS}):
+            return
+        if not resume:
+            raise ExperimentError(
+                f"the output folder {self.path} exists already: go on with its run by --resume, "
+                "or choose another folder with --out"
+            )
+        before = self.trials()
+        if not before:
+            if {name for name in held if not name.startswith(".tmp-")} <= _OWN_FILES:
+                return  # killed before it began
+            raise ExperimentError(f"{self.path} holds no run to resume (it has no trials.json)")
+        if [trial.to_json() for trial in before] != [trial.to_json() for trial in trials]:
+            raise ExperimentError(
+                f"the run in {self.path} is of another experiment: {self._difference(experiment)}; "
+                "a run is resumed with the experiment that it began with"
+            )
+
+    def prepare(self, experiment: Experiment, trials: Sequence[Trial]) -> None:
+        """Writes down what is to be run.
+
+        Raises:
+            ExperimentError: if it cannot be written.
+        """
+        self.write("experiment.yaml", experiment_yaml(experiment))
+        self.write_json("trials.json", [trial.to_json() for trial in trials])
+
+    def write_json(self, name: str, data: Any) -> None:
+        """Writes a file of JSON, by write and rename."""
+        self.write(name, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+
+    def write(self, name: str, text: str) -> None:
+        """Writes a text file, by write and rename.
+
+        Raises:
+            ExperimentError: if it cannot be written.
+        """
+        path = self.path / name
+        temporary = path.with_name(f".tmp-{os.getpid()}-{path.name}")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.write_text(text, encoding="utf-8")
+            os.replace(temporary, path)
+        except OSError as error:
+            raise ExperimentError(f"cannot write {path}: {error.strerror}") from error
+
+    # -- who may write -------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[str]:
+        """Makes the folder and keeps other runs out of it; gives an id for this run's workers.
+
+        Raises:
+            ExperimentError: if it cannot be made, or another run is writing to it.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise ExperimentError(
+                f"cannot write to the output folder {self.path}: {error.strerror}"
+            ) from error
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise ExperimentError(f"another run is writing to {self.path}") from None
+            run_id = uuid4().hex
+            os.truncate(lock, 0)
+            os.pwrite(lock, run_id.encode(), 0)
+            self.wait_for_workers()
+            yield run_id
+        finally:
+            os.close(lock)
+
+    def wait_for_workers(self, seconds: float = _WAIT_FOR_WORKERS_S) -> None:
+        """Waits until no worker process is in the middle of a trial.
+
+        Raises:
+            ExperimentError: if one still is after that time.
+        """
+        end = time.monotonic() + seconds
+        with self._workers_file() as file:
+            while True:
+                with contextlib.suppress(OSError):
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return
+                if time.monotonic() > end:
+                    raise ExperimentError(
+                        f"worker processes of an earlier run still write to {self.path}"
+                    )
+                time.sleep(0.1)
+
+    @contextlib.contextmanager
+    def working(self, run_id: str) -> Iterator[None]:
+        """Held by a worker process during a trial, so that no later run meets it there.
+
+        Raises:
+            ExperimentError: if the run that it worked for is over.
+        """
+        with self._workers_file() as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
+            if (self.path / _LOCK).read_text() != run_id:
+                raise ExperimentError(f"the run in {self.path} that this worker belongs to is over")
+            yield
+
+    @contextlib.contextmanager
+    def _workers_file(self) -> Iterator[int]:
+        file = os.open(self.path / _WORKERS, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            yield file
+        finally:
+            os.close(file)
+
+    # -- inner workings ------------------------------------------------------------------------
+
+    def _check_writable(self) -> None:
+        if self.path.exists() and not self.path.is_dir():
+            raise ExperimentError(f"the output folder {self.path} is a file")
+        nearest = next(p for p in (self.path, *self.path.parents) if p.exists())
+        if not nearest.is_dir():
+            raise ExperimentError(
+                f"cannot write to the output folder {self.path}: {nearest} is a file"
+            )
+        if not os.access(nearest, os.W_OK | os.X_OK):
+            raise ExperimentError(
+                f"cannot write to the output folder {self.path}: "
+                f"no permission to write in {nearest}"
+            )
+
+    def _difference(self, experiment: Experiment) -> str:
+        """The first thing in which the experiment is not the one that was run."""
+        try:
+            before = yaml.safe_load((self.path / "experiment.yaml").read_text(encoding="utf-8"))
+        except (OSError, yaml.YAMLError):
+            return "its experiment.yaml cannot be read"
+        found = _first_difference(before, experiment.to_json(), "")
+        return found or "archgym expands it to other trials now (another version?)"
+
+
+def _first_difference(before: Any, now: Any, where: str) -> str:
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in [*before, *(key for key in now if key not in before)]:
+            place = f"{where}.{key}" if where else str(key)
+            if key in ("description", "resources", "name") and not where:
+                continue
+            found = _first_difference(before.get(key), now.get(key), place)
+            if found:
+                return found
+        return ""
+    if isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        pairs = enumerate(zip(before, now, strict=True))
+        return next(
+            (text for i, (a, b) in pairs if (text := _first_difference(a, b, f"{where}[{i}]"))), ""
+        )
+    return "" if before == now else f"{where} was {before!r} there and is {now!r} now"

@@ -1,0 +1,333 @@
+"""What trials came to, read from their datasets: the one place where results come from.
+
+The final table, the picture, ``results.json``, ``archgym best`` and a resumed run all use it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import moocore
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from archgym.best import Best
+from archgym.data import Dataset
+from archgym.errors import DatasetError
+from archgym.metrics import Metric
+from archgym.objective import Goal, Objective, Scorer
+from archgym.outcome import STATUSES, Outcome, Outcomes
+from archgym.space import Designs, DesignSpace
+
+__all__ = ["TrialSummary", "goal_label", "goal_unit", "natural", "open_datasets", "read_trials"]
+
+_REFERENCE_COST = math.log(2.0)
+"""Corner of the hypervolume: twice the baseline in every goal."""
+_ILLEGAL = STATUSES.index("illegal")
+
+
+@dataclass(frozen=True)
+class TrialSummary:
+    """What one trial came to.
+
+    Attributes:
+        trial_id: its name.
+        dataset: folder that holds it.
+        environment: name of the environment.
+        settings: the environment's own arguments under which metrics hold.
+        workload: name of the workload.
+        fixed: parameters held at a value.
+        objective: what was sought.
+        metrics: all metrics of the environment.
+        agent: name of the agent.
+        hyperparameters: of the agent, defaults included.
+        seed: of the agent.
+        state: ``finished``, ``failed``, ``closed`` or ``running``.
+        simulations: distinct legal designs simulated.
+        proposals: designs proposed.
+        duplicates: proposals that were known already.
+        illegal: proposals that broke a rule or were not covered by the simulator.
+        failed: simulations that failed or took too long.
+        better: simulations that were feasible and better than the baseline design.
+        best: the best outcome, ``None`` if nothing could be simulated.
+        best_at: number of simulations after which it was found.
+        front: non-dominated feasible outcomes.
+        hypervolume: with several goals, the volume that the front dominates in the space of log
+            ratios to the baseline, up to twice the baseline; the baseline alone has 1.
+        baseline_metrics: metrics of the baseline design.
+        baseline: value of each goal for the baseline design, minimised.
+        curve: best feasible value of each goal after each simulation, minimised, ``inf`` before
+            the first, shape (simulations, n_goals).
+        seconds: time in simulator and agent, s.
+    """
+
+    trial_id: str
+    dataset: str
+    environment: str
+    settings: dict[str, Any]
+    workload: str
+    fixed: dict[str, Any]
+    objective: Objective
+    metrics: tuple[Metric, ...]
+    agent: str
+    hyperparameters: dict[str, Any]
+    seed: int | None
+    state: str
+    simulations: int
+    proposals: int
+    duplicates: int
+    illegal: int
+    failed: int
+    better: int
+    best: Outcome | None
+    best_at: int
+    front: list[Outcome]
+    hypervolume: float | None
+    baseline_metrics: dict[str, float | None]
+    baseline: NDArray[np.float64]
+    curve: NDArray[np.float64] = field(repr=False)
+    seconds: float = 0.0
+
+    @property
+    def problem(self) -> tuple[str, ...]:
+        """What was searched: trials with the same can be compared."""
+        return (
+            self.environment,
+            json.dumps(self.settings, sort_keys=True),
+            self.workload,
+            json.dumps(self.fixed, sort_keys=True),
+            json.dumps(self.objective.to_json(), sort_keys=True),
+        )
+
+    def outcome_json(self, outcome: Outcome) -> dict[str, Any]:
+        """A JSON object for one of its outcomes, with goals in their natural sign."""
+        return {
+            "design": outcome.design,
+            "metrics": outcome.metrics,
+            "objectives": {
+                goal.name: _number(natural(goal, value))
+                for goal, value in zip(self.objective.goals, outcome.objectives, strict=True)
+            },
+            "feasible": outcome.feasible,
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object, without the curve."""
+        plain = (
+            "trial_id dataset environment settings workload fixed agent hyperparameters seed "
+            "state simulations proposals duplicates illegal failed better"
+        )
+        return {
+            **{name: getattr(self, name) for name in plain.split()},
+            "objective": self.objective.to_json(),
+            "best": None if self.best is None else self.outcome_json(self.best),
+            "best_at": self.best_at,
+            "front": [self.outcome_json(outcome) for outcome in self.front],
+            "hypervolume": self.hypervolume,
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def natural(goal: Goal, value: float) -> float:
+    """A goal's minimised value in its natural sign."""
+    return -value if goal.kind == "maximize" else value
+
+
+def goal_unit(goal: Goal, metrics: Sequence[Metric]) -> str:
+    """Unit of a goal's value; empty for none."""
+    by_name = {metric.name: metric for metric in metrics}
+    if goal.kind == "target":
+        return ""
+    if goal.kind != "product":
+        return by_name[goal.terms[0][0]].unit
+    parts = []
+    for name, weight in goal.terms:
+        power = weight * by_name[name].sign
+        if by_name[name].unit:
+            parts.append(by_name[name].unit if power == 1 else f"({by_name[name].unit})^{power:g}")
+    return " ".join(parts)
+
+
+def goal_label(goal: Goal, metrics: Sequence[Metric]) -> str:
+    """A goal with its unit, as in ``energy_pj [pJ]``."""
+    unit = goal_unit(goal, metrics)
+    name = f"log distance to {goal.name}" if goal.kind == "target" else goal.name
+    return f"{name} [{unit}]" if unit else name
+
+
+def open_datasets(folder: str | Path) -> list[Dataset]:
+    """The dataset in a folder, or those of the run in it.
+
+    Raises:
+        DatasetError: if it holds neither.
+    """
+    folder = Path(folder)
+    if (folder / "dataset.json").is_file():
+        return [Dataset(folder)]
+    found = sorted(path.parent for path in folder.glob("datasets/*/dataset.json"))
+    if not found:
+        what = "is not there" if not folder.exists() else "holds neither a run nor a dataset"
+        raise DatasetError(f"{folder} {what}")
+    return [Dataset(path) for path in found]
+
+
+def read_trials(dataset: Dataset) -> list[TrialSummary]:
+    """Summaries of all trials of a dataset, ordered by id; its table is read once."""
+    space, metrics = dataset.sidecar.space, dataset.sidecar.metrics
+    table = dataset.evaluations(
+        [
+            "trial_id",
+            *(f"param.{name}" for name in space.names),
+            *(f"metric.{metric.name}" for metric in metrics),
+            *("reward", "status", "reason", "feasible", "cached", "simulation_s", "agent_s"),
+        ]
+    )
+    codes = _codes(space, table)
+    values = np.column_stack(
+        [table[f"metric.{m.name}"].to_numpy().astype(np.float64) for m in metrics]
+    )
+    parts = _parts(table)
+    empty = slice(0, 0)
+    return [
+        _summarise(
+            dataset,
+            row,
+            table.slice(part.start, part.stop - part.start),
+            Designs(space, codes[part]),
+            values[part],
+        )
+        for row in dataset.trials().to_pylist()
+        for part in [parts.get(row["trial_id"], empty)]
+    ]
+
+
+def _summarise(
+    dataset: Dataset,
+    row: dict[str, Any],
+    table: pa.Table,
+    designs: Designs,
+    values: NDArray[np.float64],
+) -> TrialSummary:
+    metrics = dataset.sidecar.metrics
+    baseline_metrics = json.loads(row["baseline"])
+    baseline = np.array(
+        [np.nan if (v := baseline_metrics.get(m.name)) is None else v for m in metrics]
+    )
+    objective = Objective.parse(json.loads(row["objective"]))
+    scorer = Scorer(objective, metrics, baseline)
+    outcomes = _outcomes(table, designs, values, scorer, tuple(m.name for m in metrics))
+    best = Best()
+    best.update(outcomes)
+    counted = ~outcomes.cached & (outcomes.status != _ILLEGAL)
+    feasible = np.where(outcomes.feasible[:, None], outcomes.objectives, np.inf)[counted]
+    return TrialSummary(
+        trial_id=row["trial_id"],
+        dataset=str(dataset.directory),
+        environment=row["environment"],
+        settings=json.loads(row["settings"]),
+        workload=row["workload"],
+        fixed=json.loads(row["fixed"]),
+        objective=objective,
+        metrics=metrics,
+        agent=row["agent"],
+        hyperparameters=json.loads(row["hyperparameters"]),
+        seed=row["seed"],
+        state=row["state"],
+        simulations=int(counted.sum()),
+        proposals=len(outcomes),
+        duplicates=int(outcomes.cached.sum()),
+        illegal=int((outcomes.status == _ILLEGAL).sum()),
+        failed=int((counted & (outcomes.status > _ILLEGAL)).sum()),
+        better=int((counted & outcomes.feasible & (outcomes.reward > 0.5)).sum()),
+        best=best.outcome,
+        best_at=best.at,
+        front=best.front,
+        hypervolume=_hypervolume(outcomes) if len(objective.goals) > 1 else None,
+        baseline_metrics=baseline_metrics,
+        baseline=scorer.values(baseline[None])[0],
+        curve=np.minimum.accumulate(feasible, axis=0),
+        seconds=float(np.sum(table["simulation_s"].to_numpy() + table["agent_s"].to_numpy())),
+    )
+
+
+def _outcomes(
+    table: pa.Table,
+    designs: Designs,
+    values: NDArray[np.float64],
+    scorer: Scorer,
+    names: tuple[str, ...],
+) -> Outcomes:
+    """The outcomes that a trial's rows stand for."""
+    status = np.array([STATUSES.index(s) for s in table["status"].to_pylist()], dtype=np.int8)
+    bad = status != 0
+    objectives, costs, violations = (
+        scorer.values(values),
+        scorer.costs(values),
+        scorer.violations(values),
+    )
+    objectives[bad] = costs[bad] = np.inf
+    violations[bad] = np.nan
+    return Outcomes(
+        designs=designs,
+        metric_names=names,
+        metrics=values,
+        objectives=objectives,
+        costs=costs,
+        violations=violations,
+        reward=table["reward"].to_numpy(),
+        status=status,
+        reason=table["reason"].to_pylist(),
+        feasible=_booleans(table["feasible"]),
+        cached=_booleans(table["cached"]),
+        simulation_s=table["simulation_s"].to_numpy(),
+    )
+
+
+def _hypervolume(outcomes: Outcomes) -> float:
+    costs = outcomes.costs[outcomes.feasible & ~outcomes.cached]
+    costs = costs[(costs < _REFERENCE_COST).all(axis=1)]
+    if not len(costs):
+        return 0.0
+    reference = np.full(costs.shape[1], _REFERENCE_COST)
+    return float(moocore.hypervolume(costs, ref=reference) / _REFERENCE_COST ** costs.shape[1])
+
+
+def _codes(space: DesignSpace, table: pa.Table) -> NDArray[np.int64]:
+    """Level of each parameter, -1 where it is inactive, shape (n, n_parameters)."""
+    codes = np.full((table.num_rows, len(space.names)), -1, dtype=np.int64, order="F")
+    for position, parameter in enumerate(space.parameters):
+        column = table[f"param.{parameter.name}"].combine_chunks()
+        if not pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        levels = [-1 if v is None else parameter.code(v) for v in column.dictionary.to_pylist()]
+        index = column.indices.fill_null(len(levels)).to_numpy()
+        codes[:, position] = np.array([*levels, -1], dtype=np.int64)[index]
+    return codes
+
+
+def _parts(table: pa.Table) -> dict[str, slice]:
+    """Rows of each trial, in a table that is ordered by trial."""
+    if not table.num_rows:
+        return {}
+    column = table["trial_id"].combine_chunks()
+    ids = column.indices.to_numpy()
+    starts = [0, *(np.flatnonzero(ids[1:] != ids[:-1]) + 1).tolist()]
+    names = column.dictionary.to_pylist()
+    return {
+        names[ids[start]]: slice(start, stop)
+        for start, stop in zip(starts, [*starts[1:], len(ids)], strict=True)
+    }
+
+
+def _booleans(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+    return np.asarray(column.to_numpy(), dtype=np.bool_)
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None

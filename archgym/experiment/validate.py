@@ -1,0 +1,178 @@
+"""Everything that can be known to be wrong with an experiment before it runs."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from archgym.environment import Environment
+from archgym.errors import ArchgymError, ExperimentError, UnknownNameError
+from archgym.experiment.expand import Trial
+from archgym.experiment.schema import Experiment
+from archgym.registry import agent_class, environment_class, make, make_agent
+
+__all__ = ["check_experiment", "check_workloads", "constructor_arguments", "make_environment"]
+
+
+def constructor_arguments(environment: type[Environment]) -> dict[str, inspect.Parameter]:
+    """Keyword arguments that an environment takes, its base classes' included."""
+    found: dict[str, inspect.Parameter] = {}
+    for cls in environment.__mro__:
+        if "__init__" not in vars(cls):
+            continue
+        parameters = list(inspect.signature(vars(cls)["__init__"]).parameters.values())[1:]
+        for parameter in parameters:
+            if parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+                found.setdefault(parameter.name, parameter)
+        if cls is Environment or all(p.kind is not p.VAR_KEYWORD for p in parameters):
+            break
+    return found
+
+
+def make_environment(name: str, arguments: Mapping[str, Any], where: str = "") -> Environment:
+    """An environment by name; every problem with its arguments is one clear error.
+
+    Args:
+        name: registered name, or ``module:Class``.
+        arguments: keyword arguments of its constructor.
+        where: what to call the place of the arguments in messages.
+
+    Raises:
+        ArchgymError: if the environment or an argument is not possible.
+    """
+    with located(where):
+        allowed = constructor_arguments(environment_class(name))
+        for argument in arguments:
+            if argument not in allowed:
+                raise UnknownNameError(f"argument of {name}", argument, allowed)
+        try:
+            return make(name, **arguments)
+        except ArchgymError:
+            raise
+        except Exception as error:
+            kind = type(error).__name__
+            raise ExperimentError(f"{name} cannot be made: {kind}: {error}") from error
+
+
+@contextlib.contextmanager
+def located(where: str) -> Iterator[None]:
+    """Puts a place before the message of any archgym error."""
+    try:
+        yield
+    except ArchgymError as error:
+        if where:
+            error.args = (f"{where}: {error}",)
+        raise
+
+
+def check_experiment(experiment: Experiment, trials: Sequence[Trial]) -> dict[str, Environment]:
+    """Makes every environment and every agent once; nothing is written.
+
+    Args:
+        experiment: where the trials come from.
+        trials: all of them.
+
+    Returns:
+        The environment of each setting.
+
+    Raises:
+        ArchgymError: for the first environment, agent, workload, metric, parameter or value that
+            is not possible, with its place in the file.
+    """
+    for number, environment in enumerate(experiment.environments):
+        with located(f"environments[{number}].id"):
+            environment_class(environment.id)
+    for number, agent in enumerate(experiment.agents):
+        with located(f"agents[{number}].name"):
+            agent_class(agent.name)
+    _check_hyperparameters(experiment, trials)
+    environments: dict[str, Environment] = {}
+    for trial in _first_of_each(trials, "setting"):
+        where = f"environments[{_position(experiment, trial)}]"
+        environments[trial.setting] = make_environment(trial.environment, trial.arguments, where)
+    for trial in _first_of_each(trials, "setting", "agent_label"):
+        _check_agent(trial, environments[trial.setting])
+    return environments
+
+
+def check_workloads(folder: Path, trials: Sequence[Trial], made: Mapping[str, Environment]) -> None:
+    """Refuses to go on with a run whose environments are not what they were.
+
+    Args:
+        folder: of the datasets.
+        trials: of the run.
+        made: the environment of each setting, as it is now.
+
+    Raises:
+        ExperimentError: if a workload, a design space, the metrics or a simulator changed.
+    """
+    from archgym.data import Dataset, Sidecar
+
+    for dataset_name in dict.fromkeys(trial.dataset for trial in trials):
+        if not (folder / dataset_name).is_dir():
+            continue
+        dataset = Dataset(folder / dataset_name)
+        table = dataset.trials().select(["trial_id", "workload_sha256"]).to_pylist()
+        hashes = {row["trial_id"]: row["workload_sha256"] for row in table}
+        for trial in trials:
+            if trial.dataset != dataset_name:
+                continue
+            environment = made[trial.setting]
+            difference = Sidecar.of(environment).difference(dataset.sidecar)
+            now = environment.workload_sha256
+            if hashes.get(trial.trial_id, now) != now:
+                difference = f"workload {environment.workload_name!r} has changed"
+            if difference:
+                raise ExperimentError(
+                    f"the run in {folder.parent} cannot go on with {trial.setting}: {difference}"
+                )
+
+
+def _check_hyperparameters(experiment: Experiment, trials: Sequence[Trial]) -> None:
+    entries = {agent.name: number for number, agent in reversed(list(enumerate(experiment.agents)))}
+    for trial in _first_of_each(trials, "agent_label"):
+        with located(f"agents[{entries[trial.agent]}].hyperparameters"):
+            agent_class(trial.agent).check_hyperparameters(trial.hyperparameters)
+
+
+def _check_agent(trial: Trial, environment: Environment) -> None:
+    with located(f"agent {trial.agent!r} on {trial.setting}"):
+        try:
+            environment.design_space.designs(trial.initial_designs)
+            make_agent(
+                trial.agent,
+                environment.design_space,
+                goal_directions(environment),
+                seed=trial.seed,
+                **trial.hyperparameters,
+            )
+        except ArchgymError:
+            raise
+        except Exception as error:
+            raise ExperimentError(f"cannot be made: {type(error).__name__}: {error}") from error
+
+
+def goal_directions(environment: Environment) -> list[str]:
+    """What an agent is told of the goals: their values are always minimised."""
+    return ["minimize"] * len(environment.objective.goals)
+
+
+def _first_of_each(trials: Sequence[Trial], *fields: str) -> Iterable[Trial]:
+    seen: dict[tuple[str, ...], Trial] = {}
+    for trial in trials:
+        seen.setdefault(tuple(getattr(trial, field) for field in fields), trial)
+    return seen.values()
+
+
+def _position(experiment: Experiment, trial: Trial) -> int:
+    """Which entry of the file a trial's environment comes from."""
+    return next(
+        number
+        for number, entry in enumerate(experiment.environments)
+        for workload in entry.workloads
+        if entry.id == trial.environment
+        and entry.constructor_arguments(workload) == trial.arguments
+    )

@@ -1,0 +1,283 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import archgym
+from archgym.cli import main
+from archgym.data import Dataset
+from archgym.experiment import RunOptions, read_experiment, run_experiment
+
+HEAVY = {"matplotlib", "numba", "pandas", "pyarrow", "ray", "scipy", "skopt", "sklearn", "torch"}
+
+
+class Called:
+    """What a command came to."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+    @property
+    def json(self) -> Any:
+        assert self.code == 0, self.err
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """The command line, in this process."""
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def run(*arguments: str | Path) -> Called:
+        monkeypatch.setattr(sys, "argv", ["archgym", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            main()
+        captured = capsys.readouterr()
+        code = left.value.code
+        return Called(code if isinstance(code, int) else 0, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    data = {
+        "name": "two",
+        "budget": 30,
+        "seeds": 2,
+        "environments": [
+            {"id": "Conformance-v0", "objective": {"minimize": ["access_ns", "energy_pj"]}},
+            {"id": "Conformance-v0", "space": "finite", "fixed": {"ways": 4}},
+        ],
+        "agents": [{"name": "random"}, {"name": "sa"}],
+    }
+    folder = tmp_path_factory.mktemp("cli") / "run"
+    run_experiment(read_experiment(data), folder, RunOptions(local=True, quiet=True))
+    return folder
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; sys.argv = ['archgym', '--help']\n"
+        "from archgym.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: print(sorted({m.split('.')[0] for m in sys.modules}))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "Usage" in done.stdout
+    loaded = set(json.loads(done.stdout.splitlines()[-1].replace("'", '"')))
+    assert not loaded & HEAVY
+
+
+def test_there_are_no_stubs(call: Any) -> None:
+    shown = call("--help").out
+    for name in ("list", "show", "run", "evaluate", "best", "check", "schema", "dataset", "new"):
+        assert name in shown
+    for name in ("report", "enumerate", "proxy", "validate", "merge"):
+        assert call(name).code == 2
+        assert call("dataset", name).code == 2
+
+
+def test_version(call: Any) -> None:
+    assert call("--version").out == f"archgym {archgym.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["lst"], "Did you mean 'list'?"),
+        (["run", "quickstart", "--locl"], "--local"),
+        (["list", "agent"], "agents"),
+        (["show", "Conformanse-v0"], "Did you mean 'Conformance-v0'?"),
+        (["show", "sqlite3:Connection"], "neither a subclass of"),
+        (["show", "gb"], "Did you mean 'ga'?"),
+        (["evaluate", "Conformance-v0", "wys=3"], "Did you mean 'ways'?"),
+        (["evaluate", "Conformance-v0", "ways=33"], "allowed is an integer from 1 to 16"),
+        (["evaluate", "Conformance-v0", "replacement=lur"], "Did you mean 'lru'?"),
+        (["evaluate", "Conformance-v0", "ways"], "'ways' is not of the form key=value"),
+        (["evaluate", "Conformance-v0", "--arg", "memory=1"], "unknown argument of Conformance-v0"),
+        (["evaluate", "Conformance-v0", "--workload", "x"], "has no workloads"),
+        (["evaluate", "Conformance-v0", "--space", "finit"], "Did you mean 'finite'?"),
+        (["evaluate", "Conformance-v0", "--objective", "minimize x"], "unknown metric 'x'"),
+        (["evaluate", "Conformance-v0", "prefetch=true"], "lacks parameter 'distance'"),
+        (["evaluate", "DRAM-v0", "--workload", "sqlit"], "Did you mean 'sqlite'?"),
+        (["check", "Conformance-v1"], "Did you mean 'Conformance-v0'?"),
+        (["best", "/nowhere"], "/nowhere is not there"),
+        (["best", "/proc"], "holds neither a run nor a dataset"),
+        (["dataset", "info", "/nowhere"], "/nowhere is not there"),
+        (["new", "env", "my cache"], "NAME cannot be 'my cache'"),
+        (["new", "env", "class"], "NAME cannot be 'class'"),
+        (["run", "quickstrat"], "Did you mean 'quickstart'?"),
+        (["run", "quickstart", "--local", "--cpus", "2"], "--cpus do not go with it"),
+        (["trace", "record", "--cache", "l3=1", "--", "true"], "unknown cache setting 'l3'"),
+    ],
+)
+def test_wrong_arguments_are_one_clear_message(
+    call: Any, arguments: list[str], message: str
+) -> None:
+    called = call(*arguments)
+    assert called.code == 2, called.out
+    assert message in called.err
+    assert "Traceback" not in called.err
+
+
+def test_list(call: Any) -> None:
+    found = call("list", "--json").json
+    assert list(found) == ["envs", "agents", "simulators", "workloads"]
+    assert {"Conformance-v0", "DRAM-v0"} <= {row["name"] for row in found["envs"]}
+    assert {"random", "ga", "aco", "sa", "bayesian"} <= {row["name"] for row in found["agents"]}
+    assert {"sqlite", "zipf"} <= {row["name"] for row in found["workloads"]}
+    assert all(row["description"] for rows in found.values() for row in rows)
+    shown = call("list", "agents").out
+    assert "ga" in shown
+    assert "DRAM" not in shown
+
+
+def test_show_an_environment(call: Any) -> None:
+    data = call("show", "Conformance-v0", "--json").json
+    assert data["spaces"]["finite"]["raw_cardinality"] == 5376
+    assert data["spaces"]["finite"]["canonical_cardinality"] == 2484
+    assert data["spaces"]["default"]["raw_cardinality"] is None  # infinite
+    assert [m["name"] for m in data["metrics"]][0] == "access_ns"
+    shown = call("show", "Conformance-v0").out
+    for words in ("2,484", "infinitely many", "prefetch == True", "way_holds_a_line", "Baseline"):
+        assert words in shown
+
+
+def test_show_says_what_is_not_modelled(call: Any) -> None:
+    shown = call("show", "DRAM-v0").out
+    assert "Not modelled" in shown
+    assert "636,480" in shown
+    assert "memory=" in shown
+
+
+def test_show_an_agent(call: Any) -> None:
+    data = call("show", "bayesian", "--json").json
+    fields = {field["name"]: field for field in data["hyperparameters"]}
+    assert fields["surrogate"]["allowed"] == "gp, forest, extra_trees"
+    assert "`" not in data["description"]
+    assert "population_size" in call("show", "ga").out
+
+
+def test_evaluate(call: Any, tmp_path: Path) -> None:
+    arguments = ["evaluate", "Conformance-v0", "ways=3", "--space", "finite"]
+    data = call(*arguments, "--record", tmp_path / "d", "--json").json
+    assert data["design"] == {"replacement": "lru", "size_kb": 8, "ways": 3, "prefetch": False}
+    assert set(data["metrics"]) == set(data["baseline_metrics"])
+    assert data["status"] == "ok"
+    assert Dataset(tmp_path / "d").evaluations().num_rows == 1
+    shown = call(*arguments, "--objective", "minimize: access_ns\nlimits: [area_mm2 <= 0.01]").out
+    assert "access_ns" in shown
+    assert "not feasible (limit area_mm2 <= 0.01 exceeded" in shown
+    illegal = call("evaluate", "Conformance-v0", "ways=16", "size_kb=1", "--json").json
+    assert illegal["status"] == "illegal"
+    assert "way_holds_a_line" in illegal["reason"]
+
+
+def test_best(call: Any, run_folder: Path) -> None:
+    several, single = sorted(
+        call("best", run_folder, "--json").json, key=lambda p: len(p["objective"]["minimize"])
+    )[::-1]
+    assert single["fixed"] == {"ways": 4}
+    assert single["best"]["design"]["ways"] == 4
+    assert single["trials"] == 4
+    values = [tuple(point["objectives"].values()) for point in several["front"]]
+    assert values == sorted(values)
+    assert [v[1] for v in values] == sorted((v[1] for v in values), reverse=True)
+    shown = call("best", run_folder).out
+    assert "Pareto set" in shown
+    assert "baseline 13.691 ns" in shown
+    one = run_folder / "datasets" / single["best"]["trial_id"].partition(".")[0]
+    assert call("best", one, "--json").json == [single]
+
+
+def test_dataset_info_and_export(call: Any, run_folder: Path, tmp_path: Path) -> None:
+    found = call("dataset", "info", run_folder, "--json").json
+    assert [data["evaluations"] for data in found] == [120, 120]
+    assert "120" in call("dataset", "info", run_folder).out
+    refused = call("dataset", "export", run_folder, tmp_path / "x.csv")
+    assert refused.code == 2
+    assert "several datasets" in refused.err
+    one = found[0]["directory"]
+    done = call("dataset", "export", one, tmp_path / "x.csv")
+    assert done.code == 0, done.err
+    assert len((tmp_path / "x.csv").read_text().splitlines()) == 121
+    assert call("dataset", "export", one, tmp_path / "x.csv").code == 2
+    assert call("dataset", "export", one, tmp_path / "y", "--format", "parquet").code == 0
+    wrong = call("dataset", "export", one, tmp_path / "z.cvs")
+    assert "Did you mean 'csv'?" in wrong.err
+
+
+def test_check(call: Any) -> None:
+    results = call("check", "Conformance-v0", "--json").json
+    assert results
+    assert all(result["passed"] for result in results)
+    shown = call("check", "Conformance-v0")
+    assert shown.code == 0
+    assert f"{len(results)} of {len(results)} checks passed" in shown.out
+    assert call("check", "tests.cli.lazy:Lazy").code == 1
+
+
+def test_new_env_passes_its_own_checks(call: Any, tmp_path: Path) -> None:
+    done = call("new", "env", "MyCache", "--out", tmp_path / "own")
+    assert done.code == 0, done.err
+    files = sorted(path.name for path in (tmp_path / "own").iterdir())
+    assert files == ["my_cache.py", "test_my_cache.py"]
+    lines = (tmp_path / "own" / "my_cache.py").read_text().splitlines()
+    assert len(lines) <= 50
+    for command in (
+        ["-m", "archgym", "check", "my_cache:MyCache"],
+        ["-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        ["-m", "ruff", "check", "--isolated", "."],
+    ):
+        ran = subprocess.run(
+            [sys.executable, *command], cwd=tmp_path / "own", capture_output=True, text=True
+        )
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+    again = call("new", "env", "my_cache", "--out", tmp_path / "own")
+    assert again.code == 2
+    assert "exists already" in again.err
+
+
+def test_schema(call: Any) -> None:
+    schema = call("schema").json
+    assert schema["additionalProperties"] is False
+    assert set(schema["required"]) == {"name", "budget", "environments", "agents"}
+    fields = [schema["properties"], *(model["properties"] for model in schema["$defs"].values())]
+    undocumented = {
+        name
+        for properties in fields
+        for name, field in properties.items()
+        if not field.get("description")
+    }
+    assert undocumented <= {"environments", "agents", "resources"}
+
+
+def test_trace_record(
+    call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from archgym.envs.dram import record as recording
+    from archgym.envs.dram.workload import load_workload
+
+    asked: dict[str, Any] = {}
+
+    def record(command: list[str], **settings: Any) -> Any:
+        asked.update(settings, command=command)
+        trace = load_workload({"generator": "stream", "requests": 100})
+        return trace, {"requests": 100, "write_share": 0.0, "span_ns": 1_000_000}
+
+    monkeypatch.setattr(recording, "record", record)
+    done = call(
+        *("trace", "record", "--out", tmp_path / "ls.npz", "--clock-ghz", "3"),
+        *("--cache", "llc_bytes=4194304", "--", "ls", "-l", "--all"),
+    )
+    assert done.code == 0, done.err
+    assert asked["command"] == ["ls", "-l", "--all"]
+    assert asked["clock_ghz"] == 3
+    assert asked["cache"].llc_bytes == 4194304
+    assert len(load_workload(str(tmp_path / "ls.npz"))) == 100

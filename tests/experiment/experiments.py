@@ -1,0 +1,91 @@
+"""What the runner's tests share: small experiments, the command line, and comparing two runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from archgym.data import Dataset, equal_trajectories
+from archgym.experiment import Experiment, read_experiment
+
+HELPERS = "tests.experiment.runner_helpers"
+TIMING = ("seconds", "wall_s", "runner", "versions")
+
+
+def mapping(**changes: Any) -> dict[str, Any]:
+    """An experiment of four trials that takes well under a second."""
+    return {
+        "name": "small",
+        "budget": 12,
+        "seeds": 2,
+        "environments": [{"id": "Conformance-v0", "space": "finite"}],
+        "agents": [{"name": "random"}, {"name": "ga", "hyperparameters": {"population_size": 4}}],
+        **changes,
+    }
+
+
+def small(**changes: Any) -> Experiment:
+    return read_experiment(mapping(**changes))
+
+
+def written(folder: Path, **changes: Any) -> Path:
+    """The experiment as a file."""
+    path = folder / "experiment.yaml"
+    path.write_text(yaml.safe_dump(mapping(**changes)))
+    return path
+
+
+def slow(folder: Path, **changes: Any) -> Path:
+    """An experiment of four trials that takes some seconds, for killing."""
+    settings = {
+        "budget": 80,
+        "seeds": 2,
+        "environments": [{"id": f"{HELPERS}:Slow", "arguments": {"seconds": 0.005}}],
+        "agents": [{"name": f"{HELPERS}:Diary"}, {"name": "ga"}],
+    }
+    return written(folder, **{**settings, **changes})
+
+
+def start(*arguments: str | Path, **variables: str) -> subprocess.Popen[str]:
+    """The archgym command in a process of its own."""
+    command = [sys.executable, "-m", "archgym", *map(str, arguments)]
+    return subprocess.Popen(
+        command,
+        env={**os.environ, **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def archgym(*arguments: str | Path) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of the archgym command."""
+    process = start(*arguments)
+    out, err = process.communicate(timeout=300)
+    return process.returncode, out, err
+
+
+def results(run: Path) -> Any:
+    """results.json without what may differ between equal runs."""
+    return _without_timing(json.loads((run / "results.json").read_text()))
+
+
+def assert_equal_runs(left: Path, right: Path) -> None:
+    assert results(left) == results(right)
+    names = sorted(path.name for path in (left / "datasets").iterdir())
+    assert names == sorted(path.name for path in (right / "datasets").iterdir())
+    for name in names:
+        mine, theirs = (Dataset(run / "datasets" / name).evaluations() for run in (left, right))
+        assert equal_trajectories(mine, theirs)
+
+
+def _without_timing(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _without_timing(v) for key, v in data.items() if key not in TIMING}
+    return [_without_timing(v) for v in data] if isinstance(data, list) else data

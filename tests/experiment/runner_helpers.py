@@ -1,0 +1,78 @@
+"""An environment that takes its time, and agents that fail or keep a diary, for the runner's tests.
+
+Found as ``runner_helpers:NAME`` by processes with this folder on their path.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, ClassVar
+
+import numpy as np
+
+from archgym.agent import Sampler
+from archgym.environment import Environment
+from archgym.metrics import Metric
+from archgym.outcome import Outcomes
+from archgym.space import Designs, DesignSpace, Integer, Ordinal, Rule, param
+
+
+class Slow(Environment):
+    """A closed form that takes ``seconds`` a design; one design in ten is illegal."""
+
+    design_space: ClassVar = DesignSpace(
+        [Integer("x", 0, 63), Integer("y", 0, 63), Ordinal("z", [1, 2, 4, 8])],
+        [Rule("not_both", param("x") + param("y") <= 100, "too large together")],
+    )
+    metrics: ClassVar = (
+        Metric("time_ns", "ns", "minimize"),
+        Metric("area_um2", "um2", "minimize"),
+    )
+    default_objective: ClassVar = "minimize time_ns"
+    baseline: ClassVar = {"x": 0, "y": 0, "z": 1}
+
+    def __init__(self, *, seconds: float = 0.004, **arguments: Any) -> None:
+        self.seconds = seconds
+        super().__init__(**arguments)
+
+    def simulate(self, design: dict[str, Any]) -> dict[str, float]:
+        time.sleep(self.seconds)
+        x, y, z = design["x"], design["y"], design["z"]
+        return {
+            "time_ns": 1.0 + (x - 40) ** 2 + (y - 17) ** 2 + 100.0 / z,
+            "area_um2": 1.0 + x + 2.0 * y + z,
+        }
+
+
+class Diary(Sampler):
+    """Random designs, some of them twice; with ARCHGYM_DIARY set, writes down what it is told."""
+
+    name = "diary"
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        super().__init__(*args, **keywords)
+        self._rng = np.random.default_rng(self.seed)
+        self._told = 0
+
+    def ask(self, n: int) -> Designs:
+        return self.space.sample(n, self._rng)
+
+    def tell(self, designs: Designs, outcomes: Outcomes) -> None:
+        self._told += len(designs)
+        folder = os.environ.get("ARCHGYM_DIARY")
+        if folder:
+            path = os.path.join(folder, f"{os.getpid()}-{self.seed}")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(f"{self._told}\n")
+
+
+class Failing(Diary):
+    """Fails after ten designs, if its seed is odd."""
+
+    name = "failing"
+
+    def tell(self, designs: Designs, outcomes: Outcomes) -> None:
+        super().tell(designs, outcomes)
+        if self.seed % 2 and self._told >= 10:
+            raise RuntimeError("odd seeds fail")

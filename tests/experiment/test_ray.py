@@ -1,0 +1,114 @@
+"""Through Ray: the same trials, the same result, and a quiet terminal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from archgym.data import Dataset
+from archgym.errors import ExperimentError
+from archgym.experiment import RunOptions, run_experiment
+from archgym.experiment.folder import RunFolder
+from tests.experiment.experiments import (
+    HELPERS,
+    archgym,
+    assert_equal_runs,
+    results,
+    small,
+    written,
+)
+
+CHANGES = {
+    "budget": 40,
+    "seeds": 3,
+    "environments": [
+        {"id": "Conformance-v0", "space": "finite"},
+        {
+            "id": f"{HELPERS}:Slow",
+            "arguments": {"seconds": 0.01},
+            "objective": {"minimize": ["time_ns", "area_um2"]},
+        },
+    ],
+    "agents": [
+        {"name": "random"},
+        {"name": "ga", "hyperparameters": {"population_size": {"integer": [2, 12]}}, "samples": 2},
+        {"name": f"{HELPERS}:Failing"},
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def through_ray(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, str, str]:
+    folder = tmp_path_factory.mktemp("ray")
+    experiment = written(folder, **CHANGES)
+    code, out, err = archgym("run", experiment, "--out", folder / "run", "--cpus", "2")
+    return folder / "run", code, out, err
+
+
+def test_gives_the_trajectories_of_a_local_run(
+    through_ray: tuple[Path, int, str, str], tmp_path: Path
+) -> None:
+    run, _, _, err = through_ray
+    run_experiment(small(**CHANGES), tmp_path / "local", RunOptions(local=True, quiet=True))
+    assert (run / "results.json").exists(), err
+    assert_equal_runs(tmp_path / "local", run)
+
+
+def test_a_failing_trial_does_not_stop_the_rest(through_ray: tuple[Path, int, str, str]) -> None:
+    run, code, out, _ = through_ray
+    assert code == 1
+    failed = [trial for trial in results(run)["trials"] if trial["state"] == "failed"]
+    assert [trial["error"] for trial in failed] == ["RuntimeError: odd seeds fail"] * 2
+    assert out.count("RuntimeError: odd seeds fail") == 2
+    assert len(list((run / "errors").iterdir())) == 2
+    states = [trial["state"] for trial in results(run)["trials"]]
+    assert states.count("finished") == len(states) - 2 == 22
+
+
+def test_leaves_the_terminal_quiet(through_ray: tuple[Path, int, str, str]) -> None:
+    run, _, out, err = through_ray
+    assert out.startswith("archgym ")
+    assert all(" trials done, " in line for line in err.splitlines()), err
+    assert "Warning" not in out + err
+    assert json.loads((run / "results.json").read_text())["runner"] == "ray"
+
+
+def test_leaves_a_sealed_dataset(through_ray: tuple[Path, int, str, str]) -> None:
+    run = through_ray[0]
+    for name in ("Conformance-v0", "Slow"):
+        dataset = Dataset(run / "datasets" / name)
+        assert not list((dataset.directory / "journal").iterdir())
+        assert not [s for s in dataset.trials()["state"].to_pylist() if s == "running"]
+
+
+def test_says_that_ray_cannot_be_used(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentError, match="Ray Client"):
+        run_experiment(
+            small(), tmp_path / "a", RunOptions(address="ray://host:10001", quiet=True)
+        )
+    with pytest.raises(ExperimentError, match=r"cannot join the Ray cluster at '127.0.0.1:1'"):
+        run_experiment(small(), tmp_path / "b", RunOptions(address="127.0.0.1:1", quiet=True))
+    assert not list(RunFolder(tmp_path / "b").datasets.glob("*"))
+
+
+@pytest.mark.full
+def test_a_cluster(tmp_path: Path) -> None:
+    """A second Ray node on this machine stands for a cluster."""
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    try:
+        cluster.add_node(num_cpus=1)
+        options = ("--address", cluster.address, "--quiet")
+        code, _, err = archgym("run", written(tmp_path), "--out", tmp_path / "run", *options)
+        assert code == 0, err
+        needy = ("--set", "resources.cpus_per_trial=7", "--out", tmp_path / "needy")
+        code, _, err = archgym("run", written(tmp_path), *needy, *options)
+        assert code == 2
+        assert "cpus_per_trial cannot be 7: the largest node that Ray has offers 1 CPUs" in err
+    finally:
+        cluster.shutdown()
+    run_experiment(small(), tmp_path / "local", RunOptions(local=True, quiet=True))
+    assert_equal_runs(tmp_path / "local", tmp_path / "run")

@@ -1,0 +1,291 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import time
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+import archgym as core
+from archgym.data import Dataset
+from archgym.errors import ArchgymError, ExperimentError
+from archgym.experiment import RunOptions, RunResult, run_experiment
+from archgym.experiment.folder import RunFolder
+from tests.experiment.experiments import (
+    HELPERS,
+    archgym,
+    assert_equal_runs,
+    results,
+    slow,
+    small,
+    start,
+    written,
+)
+
+LOCAL = RunOptions(local=True, quiet=True)
+RESUME = RunOptions(local=True, quiet=True, resume=True)
+
+
+def run(out: Path, options: RunOptions = LOCAL, **changes: Any) -> RunResult:
+    return run_experiment(small(**changes), out, options)
+
+
+def test_leaves_datasets_results_and_a_picture(tmp_path: Path) -> None:
+    result = run(tmp_path / "run")
+    held = {path.name for path in (tmp_path / "run").iterdir() if not path.name.startswith(".")}
+    assert held == {
+        "experiment.yaml",
+        "trials.json",
+        "datasets",
+        "results.json",
+        "best_so_far.png",
+    }
+    assert (tmp_path / "run" / "best_so_far.png").stat().st_size > 10_000
+    dataset = Dataset(tmp_path / "run" / "datasets" / "Conformance-v0")
+    assert dataset.trials()["state"].to_pylist() == ["finished"] * 4
+    assert list((dataset.directory / "journal").iterdir()) == []
+    data = json.loads((tmp_path / "run" / "results.json").read_text())
+    assert data["runner"] == "local"
+    assert data["versions"]["archgym"] == core.__version__
+    assert [trial["trial_id"] for trial in data["trials"]] == [t.trial_id for t in result.trials]
+    assert all(trial["simulations"] == 12 for trial in data["trials"])
+
+
+def test_summaries_agree_with_the_searches_themselves(tmp_path: Path) -> None:
+    objective = {"minimize": ["access_ns", "energy_pj"], "limits": ["area_mm2 <= 0.5"]}
+    environments = [{"id": "Conformance-v0", "objective": objective}]
+    result = run(tmp_path / "run", environments=environments, budget=60)
+    for trial in result.trials:
+        env = core.make(trial.environment, **trial.arguments)
+        agent = core.make_agent(
+            trial.agent,
+            env.design_space,
+            ["minimize"] * 2,
+            seed=trial.seed,
+            **trial.hyperparameters,
+        )
+        search = agent.search(env, trial.budget)
+        summary = result.summaries[trial.trial_id]
+        assert search.best is not None
+        assert summary.best is not None
+        assert summary.best.design == search.best.design
+        assert summary.best.metrics == search.best.metrics
+        assert summary.best.objectives == search.best.objectives
+        assert summary.best_at == search.best_at
+        assert [o.design for o in summary.front] == [o.design for o in search.front]
+        counts = ("simulations", "proposals", "duplicates", "illegal")
+        for name in counts:
+            assert getattr(summary, name) == getattr(search, name), name
+        assert len(summary.curve) == 60
+        assert summary.hypervolume is not None
+        assert summary.hypervolume > 0
+
+
+def test_a_failing_trial_does_not_stop_the_rest(tmp_path: Path) -> None:
+    agents = [{"name": f"{HELPERS}:Failing"}, {"name": "random"}]
+    result = run(tmp_path / "run", agents=agents, seeds=3)
+    assert list(result.failures.values()) == ["RuntimeError: odd seeds fail"]
+    ((failed, _),) = result.failures.items()
+    assert failed.endswith("Failing.s1")
+    assert "runner_helpers.py" in (tmp_path / "run" / "errors" / f"{failed}.txt").read_text()
+    states = {t["trial_id"]: (t["state"], t["error"]) for t in results(tmp_path / "run")["trials"]}
+    assert states.pop(failed) == ("failed", "RuntimeError: odd seeds fail")
+    assert set(states.values()) == {("finished", None)}
+    # A resumed run tries it again, from what it had, and leaves no row twice.
+    again = run(tmp_path / "run", RESUME, agents=agents, seeds=3)
+    assert again.failures == result.failures
+    assert Dataset(tmp_path / "run" / "datasets" / "Conformance-v0").logged_trial(failed)
+
+
+def test_several_environments_make_several_datasets(tmp_path: Path) -> None:
+    environments = [{"id": "Conformance-v0"}, {"id": f"{HELPERS}:Slow", "arguments": {"seconds": 0}}]
+    run(tmp_path / "run", environments=environments, seeds=1)
+    names = sorted(path.name for path in (tmp_path / "run" / "datasets").iterdir())
+    assert names == ["Conformance-v0", "Slow"]
+
+
+def test_initial_designs_come_first(tmp_path: Path) -> None:
+    first = {"replacement": "fifo", "size_kb": 4, "ways": 3, "prefetch": False}
+    agents = [{"name": "ga", "initial_designs": [first]}]
+    run(tmp_path / "run", agents=agents, seeds=1)
+    table = Dataset(tmp_path / "run" / "datasets" / "Conformance-v0").evaluations()
+    row = table.slice(0, 1).to_pylist()[0]
+    assert {name: row[f"param.{name}"] for name in first} == first
+
+
+def test_existing_folders(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    run(empty)
+    before = results(empty)
+    with pytest.raises(ExperimentError, match="exists already: go on with its run by --resume"):
+        run(empty)
+    run(empty, RESUME)
+    assert results(empty) == before
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.txt").touch()
+    with pytest.raises(ExperimentError, match="holds no run to resume"):
+        run(tmp_path / "other", RESUME)
+    assert [path.name for path in (tmp_path / "other").iterdir()] == ["thesis.txt"]
+
+
+def test_resume_starts_afresh_where_there_is_nothing(tmp_path: Path) -> None:
+    run(tmp_path / "deep" / "down", RESUME)
+    run(tmp_path / "plain")
+    assert_equal_runs(tmp_path / "deep" / "down", tmp_path / "plain")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"budget": 13}, "budget was 12 there and is 13 now"),
+        ({"seeds": [0, 2]}, "seeds was 2 there and is [0, 2] now"),
+        ({"agents": [{"name": "sa"}]}, "agents was"),
+        (
+            {"environments": [{"id": "Conformance-v0"}]},
+            "environments[0].space was 'finite' there and is None now",
+        ),
+    ],
+)
+def test_resume_refuses_another_experiment(
+    tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    run(tmp_path / "run", seeds=2)
+    with pytest.raises(ExperimentError) as caught:
+        run(tmp_path / "run", RESUME, **changes)
+    assert message in str(caught.value)
+
+
+def test_resume_does_not_mind_resources_and_descriptions(tmp_path: Path) -> None:
+    run(tmp_path / "run")
+    run(tmp_path / "run", RESUME, description="twice", resources={"max_concurrent": 1})
+
+
+def test_resume_refuses_a_changed_simulator(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path / "run")
+    cls = type(core.make("Conformance-v0"))
+    monkeypatch.setattr(cls, "version", "2")
+    with pytest.raises(ExperimentError, match="the simulators differ"):
+        run(tmp_path / "run", RESUME)
+
+
+@pytest.mark.parametrize("place", ["/proc/archgym", "/dev/null/x", "file/below"])
+def test_says_that_a_folder_cannot_be_written(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ExperimentError, match="cannot write to the output folder|is a file"):
+        run(tmp_path / place)
+
+
+def test_nothing_is_written_when_anything_is_wrong(tmp_path: Path) -> None:
+    wrong: list[dict[str, Any]] = [
+        {"agents": [{"name": "rnadom"}]},
+        {"agents": [{"name": "ga", "hyperparameters": {"population_size": [4, 1]}}]},
+        {"agents": [{"name": "ga", "hyperparameters": {"popsize": 4}}]},
+        {"agents": [{"name": "ga", "initial_designs": [{"ways": 99}]}]},
+        {"environments": [{"id": "Conformance-v1"}]},
+        {"environments": [{"id": "Conformance-v0", "workload": "x"}]},
+        {"environments": [{"id": "Conformance-v0", "space": "finit"}]},
+        {"environments": [{"id": "Conformance-v0", "fixed": {"ways": 77}}]},
+        {"environments": [{"id": "Conformance-v0", "fixed": {"wys": 7}}]},
+        {"environments": [{"id": "Conformance-v0", "objective": "minimize acces_ns"}]},
+        {"environments": [{"id": "Conformance-v0", "objective": {"limits": ["hit_rate"]}}]},
+        {"environments": [{"id": "Conformance-v0", "simulator": "gem5"}]},
+        {"environments": [{"id": "Conformance-v0", "arguments": {"memory": 3}}]},
+        {"environments": [{"id": "nowhere:Class"}]},
+        {"environments": [{"id": f"{HELPERS}:Slow", "arguments": {"seconds": "long"}}]},
+    ]
+    for changes in wrong:
+        with pytest.raises(ArchgymError) as caught:
+            run(tmp_path / "run", **changes)
+        assert re.match(r"(agents|environments)\[0\]|agent 'ga' on", str(caught.value)), changes
+        assert not (tmp_path / "run").exists()
+
+
+def test_two_runs_do_not_write_at_once(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    with folder.locked():
+        with pytest.raises(ExperimentError, match="another run is writing"):
+            run(tmp_path / "run", RESUME)
+    run(tmp_path / "run", RESUME)
+
+
+def test_a_worker_of_an_earlier_run_is_waited_for_and_kept_out(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    with folder.locked() as run_id:
+        with folder.working(run_id), pytest.raises(ExperimentError, match="worker processes"):
+            folder.wait_for_workers(seconds=0.2)
+        folder.wait_for_workers(seconds=0.2)
+    with folder.locked():
+        with pytest.raises(ExperimentError, match="is over"), folder.working(run_id):
+            pass
+
+
+def test_progress_in_a_log_is_plain_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("archgym.experiment.progress._LINE_EVERY_S", 0.05)
+    environments = [{"id": f"{HELPERS}:Slow"}]
+    text = StringIO()
+    run_experiment(
+        small(environments=environments, budget=40),
+        tmp_path / "run",
+        RunOptions(local=True),
+        Console(file=text, width=60),
+    )
+    lines = text.getvalue().splitlines()
+    assert lines
+    assert "\x1b" not in text.getvalue()
+    pattern = r"\d of 4 trials done, \d running, [\d,]+ evaluations/s, 0:0\d elapsed"
+    assert all(re.match(pattern, line) for line in lines), lines
+    assert any(re.search(r"best Slow: [\d.]+ ns", line) for line in lines), lines
+
+
+def test_progress_on_a_terminal_is_live(tmp_path: Path) -> None:
+    text = StringIO()
+    console = Console(file=text, force_terminal=True, width=90, height=30)
+    environments = [{"id": f"{HELPERS}:Slow"}]
+    experiment = small(environments=environments, budget=60)
+    run_experiment(experiment, tmp_path / "run", RunOptions(local=True), console)
+    shown = text.getvalue()
+    assert "\x1b[" in shown
+    for words in ("trials done", "evaluations/s", "best so far", "left"):
+        assert words in shown
+
+
+def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(tmp_path: Path) -> None:
+    experiment = slow(tmp_path, budget=400)
+    out = tmp_path / "run"
+    process = start("run", experiment, "--local", "--out", out, "--quiet")
+    for _ in range(600):
+        if list(out.glob("datasets/*/journal/*")):
+            break
+        time.sleep(0.05)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert f"archgym run {experiment} --local --out {out} --quiet --resume" in err
+    assert "Traceback" not in err
+    dataset = Dataset(out / "datasets" / "Slow")
+    assert list((dataset.directory / "journal").iterdir()) == []  # sealed
+    assert dataset.evaluations().num_rows > 0
+
+
+def test_the_command_line_runs_and_reports(tmp_path: Path) -> None:
+    code, out, err = archgym("run", written(tmp_path), "--local", "--out", tmp_path / "run")
+    assert code == 0, err
+    assert out.startswith(f"archgym {core.__version__}: small, 4 trials of 12 simulations, seeds 0, 1")
+    for words in ("Conformance-v0", "median / best", "Best design", "best_so_far.png", "datasets/"):
+        assert words in out
+    failing = written(tmp_path, agents=[{"name": f"{HELPERS}:Failing"}])
+    code, out, err = archgym("run", failing, "--local", "--out", tmp_path / "failing", "--quiet")
+    assert code == 1
+    assert "RuntimeError: odd seeds fail" in out
+    assert os.listdir(tmp_path / "failing" / "errors") == ["Conformance-v0.Failing.s1.txt"]
+    assert "Traceback" not in out + err
