@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from archgym.errors import SpaceTooLargeError
+from archgym.known import KeyIndex
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["Unseen"]
@@ -30,7 +31,7 @@ class Unseen:
     def __init__(self, space: DesignSpace, rng: np.random.Generator) -> None:
         self.space = space
         self._rng = rng
-        self._seen: set[int] = set()
+        self._seen = KeyIndex(space.largest_key)
         self._rest: Designs | None = None  # once enumerated: what is left, shuffled
         try:
             self.size: float = space.canonical_cardinality
@@ -52,7 +53,7 @@ class Unseen:
     def add(self, designs: Designs) -> None:
         """Marks designs as seen; illegal ones, which are never proposed, are passed over."""
         if len(designs):
-            self._seen.update(designs[self.space.legal(designs)].keys())
+            self._mark(designs[self.space.legal(designs)])
 
     def sift(self, designs: Designs) -> Designs:
         """Those designs that are legal, unseen and not repeated, in order."""
@@ -89,9 +90,13 @@ class Unseen:
             fruitless = 0 if len(self._seen) > before else fruitless + 1
         return taken
 
+    def _mark(self, designs: Designs) -> None:
+        for key in self.space.keys(designs.codes):
+            self._seen.add(key)
+
     def _take_from(self, drawn: Designs, taken: Designs, n: int) -> Designs:
         new = self.sift(drawn)[: n - len(taken)]
-        self._seen.update(new.keys())
+        self._mark(new)
         return taken.concatenate(new) if len(taken) else new
 
     def _random(self, n: int, fruitless: int) -> Designs:

@@ -211,8 +211,8 @@ class Sampler(Agent):
             if len(designs):
                 outcomes = env.evaluate_batch(designs)
                 self.tell(outcomes.designs, outcomes)
-                if len(outcomes) < len(designs):
-                    return
+            if env.evaluator.exhausted:
+                return
             designs = self.ask(self.batch_size)
             if not len(designs):
                 return

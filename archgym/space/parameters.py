@@ -167,8 +167,11 @@ class _Listed(Parameter):
         if self.size > MAX_LEVELS:
             raise InvalidValueError(f"parameter {name!r}: at most {MAX_LEVELS} values are allowed")
         self._codes = {(type(v) is bool, v): code for code, v in enumerate(self.levels)}
-        if len(self._codes) != self.size:
-            raise InvalidValueError(f"parameter {name!r} lists a value twice: {list(self.levels)}")
+        if len({str(value) for value in self.levels}) != self.size:
+            raise InvalidValueError(
+                f"parameter {name!r} lists a value twice, or two that read alike: "
+                f"{list(self.levels)}"
+            )
         numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in self.levels)
         self._array = np.array(self.levels, dtype=None if numeric else object)
 
