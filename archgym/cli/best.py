@@ -84,7 +84,7 @@ def _draw(summaries: list[TrialSummary]) -> None:
 
     out = console()
     some, found = summaries[0], best_of(summaries)
-    settings = " ".join(f"{k}={v}" for k, v in {**some.settings, **some.fixed}.items())
+    settings = " ".join(f"{k}={v}" for k, v in {**some.settings, **some.fixed}.items() if v)
     name = " ".join(part for part in (some.environment, some.workload, settings) if part)
     out.print(title(name, summaries))
     count = f"{len(summaries)} trials, {sum(s.simulations for s in summaries):,} simulations"

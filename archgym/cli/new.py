@@ -32,7 +32,7 @@ class $class_name(archgym.Environment):
             Ordinal("size_kb", [4, 8, 16, 32, 64], unit="kB", doc="capacity"),
             Integer("ways", 1, 16, doc="associativity"),
             Boolean("prefetch", doc="whether the next lines are fetched ahead"),
-            Integer("distance", 1, 8, doc="lines ahead", when=param("prefetch") == True),
+            Integer("distance", 1, 8, doc="lines ahead", when=param("prefetch").isin([True])),
         ],
         [Rule("way_holds_a_kb", param("size_kb") >= param("ways"), "a way has at least 1 kB")],
     )

@@ -98,8 +98,9 @@ def _report(result: RunResult) -> None:
     out.print()
     out.print(run_tables(result))
     for trial_id, reason in result.failures.items():
-        where = result.folder.error_file(trial_id)
-        text = f"failed: {trial_id}: {reason} ({where})"
+        file = result.folder.error_file(trial_id)
+        where = f" ({_relative(file)})" if file.exists() else ""
+        text = f"failed: {trial_id}: {reason}{where}"
         out.print(text, style="red", soft_wrap=True, markup=False)
     folder = result.folder
     datasets = sorted({trial.dataset for trial in result.trials})

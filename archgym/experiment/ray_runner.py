@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import shutil
+import socket
 import threading
 import uuid
 import warnings
@@ -21,6 +22,7 @@ from typing import Any
 # Ray reads these when it is imported or started.
 os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"  # the dataset is the log
 os.environ["TUNE_DISABLE_SIGINT_HANDLER"] = "1"  # Ctrl-C is ours
+os.environ["TUNE_PRINT_ALL_TRIAL_ERRORS"] = "0"  # our own report names them
 os.environ["RAY_AIR_NEW_OUTPUT"] = "0"  # the new one prints at verbosity 0 too
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else every start warns
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
@@ -39,6 +41,7 @@ from archgym.experiment.schema import Resources
 
 __all__ = ["run_with_ray"]
 
+_CONNECT_S = 10.0
 _STEP_S = 1.0  # how often a trial says how far it is
 _OBJECT_STORE_BYTES = 100 * 1024 * 1024  # trials exchange next to nothing
 
@@ -70,11 +73,7 @@ def run_with_ray(
         ExperimentError: if Ray cannot be started or joined, a trial needs more CPUs than there
             are, or a node does not see the output folder.
     """
-    if address.startswith("ray://"):
-        raise ExperimentError(
-            f"--address {address} is Ray Client, through which progress cannot be followed: start "
-            "archgym on a node of the cluster, with --address auto"
-        )
+    _check_address(address)
     progress.note("joining Ray" if address else "starting Ray")
     shutil.rmtree(folder.ray, ignore_errors=True)
     with _ray(address, cpus):
@@ -195,8 +194,9 @@ class _Follower(tune.Callback):
             self._ended(trial_id, TrialEnd(result["state"], result["error"]))
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        reason = str(trial.get_pickled_error() or "the worker process died").strip()
-        self._ended(_trial_id(trial), TrialEnd("failed", reason.splitlines()[-1]))
+        # What a trial raises is caught in the worker: here the worker itself is gone.
+        reason = "its worker process died (killed from outside, out of memory, or a crash)"
+        self._ended(_trial_id(trial), TrialEnd("failed", reason))
 
     def _ended(self, trial_id: str, end: TrialEnd) -> None:
         self.ends[trial_id] = end
@@ -234,6 +234,24 @@ def _ray(address: str, cpus: int | None) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+def _check_address(address: str) -> None:
+    """Refuses an address at which nobody answers; Ray itself would try for minutes."""
+    if address.startswith("ray://"):
+        raise ExperimentError(
+            f"--address {address} is Ray Client, through which progress cannot be followed: start "
+            "archgym on a node of the cluster, with --address auto"
+        )
+    host, _, port = address.rpartition(":")
+    if not address or address == "auto":
+        return
+    if not host or not port.isdigit():
+        raise ExperimentError(f"--address cannot be {address!r}: allowed is auto or HOST:PORT")
+    try:
+        socket.create_connection((host, int(port)), timeout=_CONNECT_S).close()
+    except (OSError, OverflowError) as error:
+        raise ExperimentError(f"cannot join the Ray cluster at {address!r}: {error}") from error
 
 
 def _check_cpus(resources: Resources) -> None:

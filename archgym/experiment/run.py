@@ -89,7 +89,8 @@ def run_experiment(
     folder = RunFolder(out)
     trials = expand(experiment)
     folder.check(experiment, trials, options.resume)
-    environments = check_experiment(experiment, trials)
+    with _busy(console, options.quiet):
+        environments = check_experiment(experiment, trials)
     if options.resume:
         check_workloads(folder.datasets, trials, environments)
     with folder.locked() as run_id:
@@ -109,6 +110,13 @@ def run_experiment(
         result = _result(folder, trials, ends, began)
         _write(result, experiment, options)
     return result
+
+
+def _busy(console: Console, quiet: bool) -> contextlib.AbstractContextManager[object]:
+    """Shows, on a terminal, that simulators are being compiled."""
+    if quiet or not console.is_terminal:
+        return contextlib.nullcontext()
+    return console.status("making and checking every environment and agent")
 
 
 def summarise_run(folder: RunFolder) -> dict[str, TrialSummary]:

@@ -25,16 +25,19 @@ class EnvironmentEntry(_Model):
 
     id: str = Field(description="a registered name, such as DRAM-v0, or module:Class")
     workload: Any = Field(
-        None, description="a workload, or a list of them; the environment's default if left out"
+        default=None,
+        description="a workload, or a list of them; the environment's default if left out",
     )
     objective: str | dict[str, Any] | None = Field(
-        None,
+        default=None,
         description="'minimize METRIC', or a mapping with minimize, maximize, product, target, "
         "limits, weights; the environment's default if left out",
     )
-    space: str | None = Field(None, description="name of a design space of the environment")
-    fixed: Design | None = Field(None, description="parameters held at a value")
-    simulator: str | None = Field(None, description="name of a simulator of the environment")
+    space: str | None = Field(default=None, description="name of a design space of the environment")
+    fixed: Design | None = Field(default=None, description="parameters held at a value")
+    simulator: str | None = Field(
+        default=None, description="name of a simulator of the environment"
+    )
     arguments: dict[str, Any] = Field(
         default_factory=dict, description="further constructor arguments of the environment"
     )
@@ -84,7 +87,10 @@ class AgentEntry(_Model):
         "[low, high]}, {integer: [low, high]} and {choice: [...]} are distributions",
     )
     samples: int | None = Field(
-        None, ge=1, strict=True, description="draws from the distributions, for each grid point"
+        default=None,
+        ge=1,
+        strict=True,
+        description="draws from the distributions, for each grid point",
     )
     initial_designs: list[Design] = Field(
         default_factory=list, description="designs that the search evaluates first"
@@ -109,12 +115,12 @@ class Experiment(_Model):
     """Environments x agents x hyperparameters x seeds, with one budget."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="names the folder")
-    description: str = Field("", description="what it is for")
+    description: str = Field(default="", description="what it is for")
     budget: int = Field(ge=1, strict=True, description="distinct legal designs a trial simulates")
     seeds: Annotated[int, Field(ge=1, strict=True)] | Annotated[list[Seed], Field(min_length=1)] = (
-        Field(1, description="seeds of the agents: a list, or n for 0, 1, ..., n-1")
+        Field(default=1, description="seeds of the agents: a list, or n for 0, 1, ..., n-1")
     )
-    seed: Seed = Field(0, description="seed of the draws from hyperparameter distributions")
+    seed: Seed = Field(default=0, description="seed of the draws from hyperparameter distributions")
     environments: list[EnvironmentEntry] = Field(min_length=1)
     agents: list[AgentEntry] = Field(min_length=1)
     resources: Resources = Field(default_factory=Resources)

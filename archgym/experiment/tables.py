@@ -122,7 +122,7 @@ def _setting_table(
     known = [s for t in trials if (s := result.summaries.get(t.trial_id)) is not None]
     goals = known[0].objective.goals if known else ()
     any_failed = any(trial.trial_id in result.failures for trial in trials)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("agent", min_width=12, overflow="fold")
     table.add_column("trials", justify="right")
     for goal in goals:

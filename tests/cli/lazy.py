@@ -13,7 +13,7 @@ from archgym.space import DesignSpace, Integer
 class Lazy(Environment):
     """Gives another answer each time."""
 
-    design_space: ClassVar = DesignSpace([Integer("x", 0, 9)])
+    design_space = DesignSpace([Integer("x", 0, 9)])
     metrics: ClassVar = (Metric("time_ns", "ns", "minimize"),)
     default_objective: ClassVar = "minimize time_ns"
     baseline: ClassVar = {"x": 0}

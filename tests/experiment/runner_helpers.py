@@ -21,7 +21,7 @@ from archgym.space import Designs, DesignSpace, Integer, Ordinal, Rule, param
 class Slow(Environment):
     """A closed form that takes ``seconds`` a design; one design in ten is illegal."""
 
-    design_space: ClassVar = DesignSpace(
+    design_space = DesignSpace(
         [Integer("x", 0, 63), Integer("y", 0, 63), Ordinal("z", [1, 2, 4, 8])],
         [Rule("not_both", param("x") + param("y") <= 100, "too large together")],
     )

@@ -70,7 +70,10 @@ def test_ids_are_unique_file_names_and_trials_survive_json(
     )
     ids = [trial.trial_id for trial in trials]
     assert len(set(ids)) == len(ids) == (len(workloads) + 1) * (1 + len(values)) * len(seeds)
-    assert all(set(i) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") for i in ids)
+    assert all(
+        set(i) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+        for i in ids
+    )
     again = [Trial.from_json(json.loads(json.dumps(trial.to_json()))) for trial in trials]
     assert again == trials
 

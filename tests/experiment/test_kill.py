@@ -18,9 +18,7 @@ def kill_after(seconds: float, experiment: Path, out: Path, *options: str) -> bo
     diary.mkdir(exist_ok=True)
     for page in diary.iterdir():
         page.unlink()
-    process = start(
-        "run", experiment, "--out", out, "--resume", *options, ARCHGYM_DIARY=str(diary)
-    )
+    process = start("run", experiment, "--out", out, "--resume", *options, ARCHGYM_DIARY=str(diary))
     while process.poll() is None and not list(diary.iterdir()):
         time.sleep(0.02)
     time.sleep(seconds)
@@ -46,7 +44,9 @@ def check_that_nothing_told_is_lost(out: Path, diary: Path) -> None:
 
 
 def undisturbed(tmp_path: Path, experiment: Path) -> Path:
-    code, _, err = archgym("run", experiment, "--local", "--out", tmp_path / "undisturbed", "--quiet")
+    code, _, err = archgym(
+        "run", experiment, "--local", "--out", tmp_path / "undisturbed", "--quiet"
+    )
     assert code == 0, err
     return tmp_path / "undisturbed"
 
@@ -82,7 +82,9 @@ def test_five_kills_through_ray(tmp_path: Path) -> None:
     experiment = slow(tmp_path, budget=600, seeds=4)
     out = tmp_path / "run"
     moments = random.Random(2)
-    kills = sum(kill_after(moments.uniform(0, 2.0), experiment, out, "--cpus", "2") for _ in range(5))
+    kills = sum(
+        kill_after(moments.uniform(0, 2.0), experiment, out, "--cpus", "2") for _ in range(5)
+    )
     assert kills >= 3
     finish(experiment, out, "--cpus", "2")
     assert_equal_runs(undisturbed(tmp_path, experiment), out)

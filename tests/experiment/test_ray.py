@@ -85,11 +85,11 @@ def test_leaves_a_sealed_dataset(through_ray: tuple[Path, int, str, str]) -> Non
 
 def test_says_that_ray_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(ExperimentError, match="Ray Client"):
-        run_experiment(
-            small(), tmp_path / "a", RunOptions(address="ray://host:10001", quiet=True)
-        )
+        run_experiment(small(), tmp_path / "a", RunOptions(address="ray://host:10001", quiet=True))
     with pytest.raises(ExperimentError, match=r"cannot join the Ray cluster at '127.0.0.1:1'"):
         run_experiment(small(), tmp_path / "b", RunOptions(address="127.0.0.1:1", quiet=True))
+    with pytest.raises(ExperimentError, match="allowed is auto or HOST:PORT"):
+        run_experiment(small(), tmp_path / "c", RunOptions(address="cluster", quiet=True))
     assert not list(RunFolder(tmp_path / "b").datasets.glob("*"))
 
 
@@ -109,6 +109,6 @@ def test_a_cluster(tmp_path: Path) -> None:
         assert code == 2
         assert "cpus_per_trial cannot be 7: the largest node that Ray has offers 1 CPUs" in err
     finally:
-        cluster.shutdown()
+        cluster.shutdown()  # type: ignore[no-untyped-call]
     run_experiment(small(), tmp_path / "local", RunOptions(local=True, quiet=True))
     assert_equal_runs(tmp_path / "local", tmp_path / "run")

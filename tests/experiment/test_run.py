@@ -104,7 +104,10 @@ def test_a_failing_trial_does_not_stop_the_rest(tmp_path: Path) -> None:
 
 
 def test_several_environments_make_several_datasets(tmp_path: Path) -> None:
-    environments = [{"id": "Conformance-v0"}, {"id": f"{HELPERS}:Slow", "arguments": {"seconds": 0}}]
+    environments = [
+        {"id": "Conformance-v0"},
+        {"id": f"{HELPERS}:Slow", "arguments": {"seconds": 0}},
+    ]
     run(tmp_path / "run", environments=environments, seeds=1)
     names = sorted(path.name for path in (tmp_path / "run" / "datasets").iterdir())
     assert names == ["Conformance-v0", "Slow"]
@@ -180,7 +183,7 @@ def test_resume_refuses_a_changed_simulator(
 @pytest.mark.parametrize("place", ["/proc/archgym", "/dev/null/x", "file/below"])
 def test_says_that_a_folder_cannot_be_written(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ExperimentError, match="cannot write to the output folder|is a file"):
+    with pytest.raises(ExperimentError, match=r"cannot write to the output folder|is a file"):
         run(tmp_path / place)
 
 
@@ -211,9 +214,8 @@ def test_nothing_is_written_when_anything_is_wrong(tmp_path: Path) -> None:
 
 def test_two_runs_do_not_write_at_once(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
-    with folder.locked():
-        with pytest.raises(ExperimentError, match="another run is writing"):
-            run(tmp_path / "run", RESUME)
+    with folder.locked(), pytest.raises(ExperimentError, match="another run is writing"):
+        run(tmp_path / "run", RESUME)
     run(tmp_path / "run", RESUME)
 
 
@@ -223,9 +225,12 @@ def test_a_worker_of_an_earlier_run_is_waited_for_and_kept_out(tmp_path: Path) -
         with folder.working(run_id), pytest.raises(ExperimentError, match="worker processes"):
             folder.wait_for_workers(seconds=0.2)
         folder.wait_for_workers(seconds=0.2)
-    with folder.locked():
-        with pytest.raises(ExperimentError, match="is over"), folder.working(run_id):
-            pass
+    with (
+        folder.locked(),
+        pytest.raises(ExperimentError, match="is over"),
+        folder.working(run_id),
+    ):
+        pass
 
 
 def test_progress_in_a_log_is_plain_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,7 +285,9 @@ def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(tmp_path: Path) -> Non
 def test_the_command_line_runs_and_reports(tmp_path: Path) -> None:
     code, out, err = archgym("run", written(tmp_path), "--local", "--out", tmp_path / "run")
     assert code == 0, err
-    assert out.startswith(f"archgym {core.__version__}: small, 4 trials of 12 simulations, seeds 0, 1")
+    assert out.startswith(
+        f"archgym {core.__version__}: small, 4 trials of 12 simulations, seeds 0, 1"
+    )
     for words in ("Conformance-v0", "median / best", "Best design", "best_so_far.png", "datasets/"):
         assert words in out
     failing = written(tmp_path, agents=[{"name": f"{HELPERS}:Failing"}])

@@ -97,7 +97,7 @@ def test_says_where_the_yaml_breaks(tmp_path: Path, text: str, message: str) -> 
 
 
 def test_names_what_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(ExperimentError, match="nowhere.yaml: No such file"):
+    with pytest.raises(ExperimentError, match=r"nowhere\.yaml: No such file"):
         load_experiment(tmp_path / "nowhere.yaml")
     with pytest.raises(UnknownNameError, match="Did you mean 'quickstart'"):
         load_experiment("quickstrat")
