@@ -193,6 +193,11 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
         """Names of the workloads that come with it, and a line on each."""
         return {}
 
+    @classmethod
+    def argument_docs(cls) -> dict[str, str]:
+        """What the constructor arguments of its own may be, a line each."""
+        return {}
+
     @property
     def name(self) -> str:
         """The registered name, or ``module:Class``."""

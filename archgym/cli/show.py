@@ -95,6 +95,7 @@ def _environment_json(name: str, cls: type[Environment]) -> dict[str, Any]:
         "default_workload": cls.default_workload,
         "simulators": ["embedded", *cls.simulators],
         "arguments": own,
+        "argument_docs": cls.argument_docs(),
         "not_modelled": list(cls.not_modelled),
     }
 
@@ -157,13 +158,15 @@ def _draw_environment(data: dict[str, Any]) -> None:
         "Baseline design": baseline,
         "Default objective": str(data["default_objective"]),
         "Simulators": f"{', '.join(data['simulators'])} (embedded: version {data['version']})",
-        "Own arguments": ", ".join(f"{k}={v}" for k, v in data["arguments"].items()),
         "Workloads": ", ".join(data["workloads"])
         + (f" (default {data['default_workload']})" if data["default_workload"] else ""),
     }
     for label, text in lines.items():
         if text:
             out.print(Text.assemble((f"{label}: ", "bold"), text))
+    for key, default in data["arguments"].items():
+        allowed = data["argument_docs"].get(key, "")
+        out.print(Text.assemble((f"Argument {key}: ", "bold"), f"{allowed} (default {default})"))
     if data["not_modelled"]:
         out.print(Text("Not modelled:", style="bold"))
         for sentence in data["not_modelled"]:

@@ -44,7 +44,7 @@ class DramEnvironment(Environment):
     True
 
     Args:
-        memory: name of a device (``archgym list`` knows them) or path of a device file.
+        memory: name of a device (``archgym show DRAM-v0`` lists them) or path of a device file.
         controller: settings of :class:`archgym.envs.dram.controller.ControllerConfig` that are not
             searched: delays of the front end, watermarks, ``timing_rules``.
         workload: name of a recorded program or a generator, path of a trace file, or a mapping;
@@ -139,9 +139,14 @@ class DramEnvironment(Environment):
         return workload_names()
 
     @classmethod
-    def memories(cls) -> tuple[str, ...]:
-        """Names of the memory devices."""
-        return tuple(device_names())
+    def argument_docs(cls) -> dict[str, str]:
+        """The memories and the settings of the controller."""
+        searched = design_space("default", load_device(DEFAULT_MEMORY)).names
+        settings = [f.name for f in fields(ControllerConfig) if f.name not in searched]
+        return {
+            "memory": f"{', '.join(device_names())}, or the path of a device file",
+            "controller": f"a mapping with any of {', '.join(settings)}",
+        }
 
     @property
     def workload_name(self) -> str:
