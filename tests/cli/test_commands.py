@@ -124,7 +124,7 @@ def test_show_says_what_is_not_modelled(call: Any) -> None:
     shown = call("show", "DRAM-v0").out
     assert "Not modelled" in shown
     assert "636,480" in shown
-    assert "memory=" in shown
+    assert "Argument memory: DDR3-1600, DDR4-2400" in " ".join(shown.split())
 
 
 def test_show_an_agent(call: Any) -> None:
