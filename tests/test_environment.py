@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -166,6 +167,20 @@ def test_stable_baselines3_vector_environments_record(tmp_path: Path, subprocess
         sorted(np.concatenate(rewards).tolist())
     )
     assert len(list((tmp_path / "journal").iterdir())) == (2 if subprocesses else 1)
+
+
+def test_a_fork_after_a_trial_leaves_other_open_files_alone(tmp_path: Path) -> None:
+    env = conformance(tmp_path)()
+    env.evaluate(env.baseline)
+    env.close()
+    read, write = os.pipe()  # takes the descriptors that the journal gave back
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(os.write(write, b"!") - 1 + os.read(read, 1).count(b"?"))
+        except OSError:
+            os._exit(9)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 @pytest.mark.parametrize("algorithm", ["ppo", "dqn"])

@@ -146,8 +146,9 @@ class Journal:
 
     def abandon(self) -> None:
         """Lets go of a journal that belongs to the parent of this process."""
-        self._over = True
-        os.close(self._file)
+        if not self._over:  # once closed, its descriptor may be somebody else's file
+            self._over = True
+            os.close(self._file)
 
     def _sync_regularly(self) -> None:
         while not self._wake.wait(SYNC_S):
