@@ -171,7 +171,7 @@ def test_stable_baselines3_vector_environments_record(tmp_path: Path, subprocess
 
 def test_a_fork_after_a_trial_leaves_other_open_files_alone(tmp_path: Path) -> None:
     env = conformance(tmp_path)()
-    env.evaluate(env.baseline)
+    env.evaluate(env.baseline_design)
     env.close()
     read, write = os.pipe()  # takes the descriptors that the journal gave back
     child = os.fork()
