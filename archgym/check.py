@@ -21,6 +21,7 @@ from archgym.environment import Environment
 from archgym.errors import InvalidValueError
 from archgym.outcome import STATUSES, Outcome
 from archgym.registry import environment_class, make
+from archgym.simulator import read_result
 from archgym.space import (
     BoxEncoding,
     Designs,
@@ -38,7 +39,6 @@ __all__ = ["CheckFailed", "CheckResult", "check_environment"]
 SAMPLES = 12
 """Designs that a check simulates."""
 INFO_KEYS = ("design", "metrics", "status", "feasible", "reason", "cached", "simulation_s")
-_MOST_FLAT = 10**9
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def check_encodings(make_env: Maker) -> str:
     kinds += [FeatureEncoding, SkoptEncoding]
     if finite:
         kinds.append(MultiDiscreteEncoding)
-    if finite and space.raw_cardinality <= _MOST_FLAT:
+    if finite and space.raw_cardinality <= FlatEncoding.MOST:
         kinds.append(FlatEncoding)
     samples = _sample(space, 256)
     for encoding in (kind(space) for kind in kinds):
@@ -178,10 +178,15 @@ def check_metrics(make_env: Maker) -> str:
     _expect(len(set(names)) == len(names), f"a metric is declared twice: {', '.join(names)}")
     stray = [name for name in env.simulator.metric_names if name not in names]
     _expect(not stray, f"the simulator gives {stray}, which are not declared")
+    given = [metric for metric in env.metrics if metric.name in env.simulator.metric_names]
     for result, _ in env.simulator.simulate(_sample(env.design_space, SAMPLES)):
         if isinstance(result, Mapping):
             stray = [name for name in result if name not in names]
             _expect(not stray, f"simulate returns {stray}, which are not declared in metrics")
+            _, _, wrong = read_result(result, env.metrics, given)
+            _expect(not wrong, f"{wrong}: raise SimulationError where a design can fail")
+        elif not isinstance(result, Exception):
+            raise CheckFailed(f"simulate returns {result!r}, not a mapping of metrics")
         elif result.__cause__ is not None:
             raise CheckFailed(f"simulate raises {result}: raise SimulationError where one can fail")
     return ", ".join(f"{m.name} [{m.unit}]" if m.unit else m.name for m in env.metrics)

@@ -122,7 +122,8 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
                 f"episode_length must be an integer of at least 1, not {episode_length!r}"
             )
         if render_mode not in (None, "ansi"):
-            raise UnknownNameError("render mode", render_mode, ["ansi"])
+            # A TypeError, because Stable-Baselines3 asks for rgb_array first and expects one.
+            raise TypeError(str(UnknownNameError("render mode", render_mode, ["ansi"])))
         self.render_mode = render_mode
         self.episode_length = episode_length
         self.design_space = self._choose_space(space)

@@ -6,6 +6,7 @@ All derive from :class:`ArchgymError`; the command line turns them into one mess
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable
 
 __all__ = [
@@ -33,14 +34,31 @@ def did_you_mean(name: str, allowed: Iterable[str]) -> str:
     >>> did_you_mean("rnadom", ["genetic", "random"])
     "Did you mean 'random'? Allowed: genetic, random."
     """
-    names = sorted(str(candidate) for candidate in allowed)
+    names = [str(candidate) for candidate in allowed]
+    if names and all(map(_is_number, names)):
+        names.sort(key=float)
+        if _is_number(name):
+            nearest = min(names, key=lambda allowed: abs(float(allowed) - float(name)))
+            return f"The nearest is {nearest}. Allowed: {_listing(names)}."
+    else:
+        names.sort()
     near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
     if not near:
         folded = {candidate.casefold(): candidate for candidate in names}
         near = [folded[str(name).casefold()]] if str(name).casefold() in folded else []
-    shown = ", ".join(names[:40]) + (", ..." if len(names) > 40 else "")
-    listing = f"Allowed: {shown or 'nothing'}."
+    listing = f"Allowed: {_listing(names) or 'nothing'}."
     return f"Did you mean {near[0]!r}? {listing}" if near else listing
+
+
+def _listing(names: list[str]) -> str:
+    return ", ".join(names[:40]) + (", ..." if len(names) > 40 else "")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 class ArchgymError(Exception):

@@ -139,12 +139,7 @@ class Objective:
         if isinstance(spec, Objective):
             return spec
         if isinstance(spec, str):
-            words = spec.replace(":", " ").split()
-            if len(words) != 2 or words[0] not in ("minimize", "maximize"):
-                raise InvalidValueError(
-                    f"objective {spec!r} is not of the form 'minimize METRIC' or 'maximize METRIC'"
-                )
-            spec = {words[0]: words[1]}
+            spec = _from_text(spec)
         if not isinstance(spec, Mapping):
             raise InvalidValueError(f"objective: {spec!r} is neither a text nor a mapping")
         allowed = ("minimize", "maximize", "product", "target", "limits", "weights")
@@ -367,6 +362,17 @@ def _texts(data: Any, where: str) -> list[str]:
     if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
         raise InvalidValueError(f"objective: {where} is a text or a list of texts, not {data!r}")
     return list(texts)
+
+
+def _from_text(text: str) -> dict[str, str]:
+    words = text.replace(":", " ").split()
+    if len(words) != 2:
+        raise InvalidValueError(
+            f"objective {text!r} is not of the form 'minimize METRIC' or 'maximize METRIC'"
+        )
+    if words[0] not in ("minimize", "maximize"):
+        raise UnknownNameError("verb", words[0], ("minimize", "maximize"), "objective")
+    return {words[0]: words[1]}
 
 
 def _terms(data: Any, where: str) -> tuple[tuple[str, float], ...]:

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from archgym.errors import ArchgymError, InvalidValueError, NotCoveredError, SimulationError
+from archgym.errors import ArchgymError, NotCoveredError, SimulationError
 from archgym.metrics import Metric
 from archgym.outcome import STATUSES
 from archgym.space import Designs
@@ -75,7 +75,7 @@ _OK, _ILLEGAL, _FAILED, _TIMEOUT = range(len(STATUSES))
 
 
 def read_result(
-    result: Simulation, metrics: Sequence[Metric], given: Sequence[Metric]
+    result: object, metrics: Sequence[Metric], given: Sequence[Metric]
 ) -> tuple[int, list[float], str]:
     """What a simulation came to.
 
@@ -87,9 +87,6 @@ def read_result(
     Returns:
         Index into ``STATUSES``, the value of each of ``metrics`` (NaN for one that is not
         given, and everywhere unless the status is ``ok``), and the reason of a failure.
-
-    Raises:
-        InvalidValueError: if the result is of the wrong type.
     """
     if isinstance(result, Mapping):
         reason = ""
@@ -124,7 +121,7 @@ def read_result(
         return _TIMEOUT, nothing, str(result) or "the simulator took too long"
     if isinstance(result, SimulationError):
         return _FAILED, nothing, str(result) or "the simulator failed"
-    raise InvalidValueError(f"a simulation gives a mapping of metrics or an error, not {result!r}")
+    return _FAILED, nothing, f"the simulator gave {result!r}, not a mapping of metrics"
 
 
 def _is_number(value: object) -> bool:

@@ -50,6 +50,24 @@ def test_failures_on_purpose_pass_and_accidents_do_not() -> None:
     assert "ZeroDivisionError" in failed(Grumpy)["metrics"] or "nan" in failed(Grumpy)["metrics"]
 
 
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (float("nan"), "total_ns is nan"),
+        (-1.0, "total_ns is -1"),
+        (None, "gave no total_ns"),
+        ("fast", "total_ns is 'fast'"),
+    ],
+)
+def test_metrics_that_are_no_metrics_are_found(value: Any, words: str) -> None:
+    class Wrong(Adder):
+        def simulate(self, design: dict[str, Any]) -> dict[str, float]:
+            good = super().simulate(design)
+            return good if design == self.baseline_design else {**good, "total_ns": value}
+
+    assert words in failed(Wrong)["metrics"]
+
+
 class Random(Adder):
     def simulate(self, design: dict[str, Any]) -> dict[str, float]:
         return {"total_ns": float(np.random.random()), "speed_rate": 0.5}  # noqa: NPY002

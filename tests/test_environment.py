@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -18,6 +18,7 @@ from archgym.data.dataset import TIMING_COLUMNS
 from archgym.errors import ArchgymError, InvalidValueError, UnknownNameError
 from archgym.outcome import Incidental
 from archgym.registry import environment_class, environment_names
+from archgym.space import DesignSpace, Integer
 
 from .helpers import Adder, Grumpy
 
@@ -74,7 +75,7 @@ def test_render_shows_the_last_design() -> None:
         ({"simulator": "embeded"}, UnknownNameError, "Did you mean 'embedded'"),
         ({"episode_length": 0}, InvalidValueError, "at least 1, not 0"),
         ({"action": "boxx"}, UnknownNameError, "Did you mean 'box'"),
-        ({"render_mode": "human"}, UnknownNameError, "ansi"),
+        ({"render_mode": "human"}, TypeError, "ansi"),
         (
             {"fixed": {"x": 4, "y": 4}},
             InvalidValueError,
@@ -167,6 +168,31 @@ def test_stable_baselines3_vector_environments_record(tmp_path: Path, subprocess
         sorted(np.concatenate(rewards).tolist())
     )
     assert len(list((tmp_path / "journal").iterdir())) == (2 if subprocesses else 1)
+
+
+def test_stable_baselines3_makes_environments_by_name() -> None:
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.env_util import make_vec_env
+
+    vector = make_vec_env("archgym/Conformance-v0", n_envs=2)
+    assert vector.reset().shape[0] == 2
+    PPO("MlpPolicy", "archgym/Conformance-v0", n_steps=8, batch_size=8, device="cpu").learn(8)
+
+
+def test_a_simulation_that_gives_nothing_is_a_failed_design() -> None:
+    class Silent(archgym.Environment):
+        design_space = DesignSpace([Integer("x", 0, 3)])
+        metrics = (archgym.Metric("delay_ns", "ns"),)
+        default_objective = "minimize delay_ns"
+        baseline: ClassVar = {"x": 0}
+
+        def simulate(self, design: dict[str, Any]) -> Any:
+            return {"delay_ns": 1.0} if design["x"] == 0 else None
+
+    env = Silent()
+    outcome = env.evaluate({"x": 2})
+    assert (outcome.status, outcome.reward) == ("failed", -1.0)
+    assert "None" in outcome.reason
 
 
 def test_a_fork_after_a_trial_leaves_other_open_files_alone(tmp_path: Path) -> None:

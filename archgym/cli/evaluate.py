@@ -81,11 +81,13 @@ def pairs(texts: list[str] | None, prefix: str) -> list[tuple[str, str]]:
     """
     from archgym.errors import InvalidValueError
 
-    found = []
+    found: list[tuple[str, str]] = []
     for text in texts or ():
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise InvalidValueError(f"{prefix}{text!r} is not of the form key=value")
+        if name in dict(found):
+            raise InvalidValueError(f"{prefix}{name} is given twice")
         found.append((name, value))
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -59,6 +60,7 @@ def record(
     from archgym.envs.dram.record import save_recording
 
     path = out if out is not None else Path(f"{Path(command[0]).name}.npz")
+    _check_target(path)
     trace, card = run_and_record(
         command,
         cache=_caches(cache),
@@ -94,3 +96,13 @@ def _caches(settings: list[str] | None) -> CacheHierarchy:
             raise InvalidValueError(f"--cache {name} cannot be {text!r}: it is a whole number")
         values[name] = int(text)
     return CacheHierarchy(**values)
+
+
+def _check_target(path: Path) -> None:
+    """Says before minutes of recording that its result could not be saved."""
+    from archgym.errors import InvalidValueError, TraceError
+
+    if path.suffix != ".npz":
+        raise InvalidValueError(f"--out {path}: a recording must have the ending '.npz'")
+    if not os.access(path.parent, os.W_OK):
+        raise TraceError(f"--out {path}: the folder {path.parent} cannot be written to")

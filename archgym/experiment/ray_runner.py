@@ -87,6 +87,7 @@ def run_with_ray(
                     "folder": str(folder.path),
                     "run_id": run_id,
                     "resume": trial.trial_id in begun,
+                    "working_directory": os.getcwd(),
                 }
             )
             for trial in trials
@@ -117,19 +118,26 @@ def run_with_ray(
 class _TuneTrial(tune.Trainable):
     """One of our trials as Tune sees it: each step waits a second and says how far it is.
 
-    The search runs in a thread of its own and never waits for Tune.
+    The search runs in a thread of its own and never waits for Tune. It begins with the first
+    step, not before: Tune may set up a trial in two processes and then use only one of them.
     """
 
     def setup(self, config: dict[str, Any]) -> None:
-        """Starts the search."""
-        task = json.loads(config["trial"])
+        """Takes the trial in."""
+        self._task: dict[str, Any] = json.loads(config["trial"])
         self._counters = Counters()
         self._end: TrialEnd | None = None
-        self._thread = threading.Thread(target=self._search, args=(task,), daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = None
 
     def step(self) -> dict[str, Any]:
         """How far the search is; at its end, how it ended."""
+        if self._thread is None:
+            # Tune has put this process into a folder of its own; paths in the experiment are
+            # from where the user is. A node without that folder still runs what needs no path.
+            with contextlib.suppress(OSError):
+                os.chdir(self._task["working_directory"])
+            self._thread = threading.Thread(target=self._search, daemon=True)
+            self._thread.start()
         self._thread.join(_STEP_S)
         over = not self._thread.is_alive()
         counters = self._counters
@@ -145,7 +153,7 @@ class _TuneTrial(tune.Trainable):
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Goes on with another trial in the same process."""
-        if self._thread.is_alive():
+        if self._thread is not None and self._thread.is_alive():
             return False
         self.setup(new_config)
         return True
@@ -156,14 +164,14 @@ class _TuneTrial(tune.Trainable):
     def load_checkpoint(self, checkpoint: Any) -> None:
         """Nothing to load."""
 
-    def _search(self, task: dict[str, Any]) -> None:
-        folder = RunFolder(task["folder"])
+    def _search(self) -> None:
+        folder = RunFolder(self._task["folder"])
         try:
-            with folder.working(task["run_id"]):
+            with folder.working(self._task["run_id"]):
                 self._end = run_trial(
-                    Trial.from_json(task["trial"]),
+                    Trial.from_json(self._task["trial"]),
                     folder,
-                    resume=task["resume"],
+                    resume=self._task["resume"],
                     report=partial(setattr, self, "_counters"),
                 )
         except Exception as error:  # a folder that went away, say: the driver must hear of it

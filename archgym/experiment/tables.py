@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,12 @@ _LEGEND = (
     "designs that beat the baseline. sims: designs simulated. dupl., illegal: share of proposals "
     "that were known already or broke a rule, and so were not simulated."
 )
+_LEGEND_OF_SEVERAL = (
+    " Pareto: designs that no other one of the trial beats in every goal, median over trials. "
+    "hypervolume: the volume that they dominate in log ratios to the baseline, up to twice the "
+    "baseline; the baseline alone has 1, and 0 is nothing within twice the baseline in every goal."
+)
+_HEADING_WIDTH = 24
 
 __all__ = [
     "agent_titles",
@@ -50,7 +57,7 @@ def agent_titles(trials: Sequence[Trial]) -> dict[str, str]:
             if len({json.dumps(given.get(name), sort_keys=True) for given in others}) > 1
         }
         name = agent.rpartition(":")[2]
-        titles[label] = " ".join([name, *(f"{key}={_plain(v)}" for key, v in differing.items())])
+        titles[label] = " ".join([name, *(f"{key}={_short(v)}" for key, v in differing.items())])
     repeated = [title for title in titles.values() if list(titles.values()).count(title) > 1]
     return {label: label if title in repeated else title for label, title in titles.items()}
 
@@ -65,7 +72,10 @@ def run_tables(result: RunResult) -> RenderableType:
         best = best_of([s for t in trials if (s := result.summaries.get(t.trial_id)) is not None])
         if best is not None:
             parts += [best_design(best), Text()]
-    parts.append(Text(_LEGEND, style="dim"))
+    several = any(len(s.objective.goals) > 1 for s in result.summaries.values())
+    parts.append(Text(_LEGEND + (_LEGEND_OF_SEVERAL if several else ""), style="dim"))
+    if several:
+        parts.append(Text(f"Pareto sets: archgym best {result.folder.path}", style="dim"))
     return Group(*parts)
 
 
@@ -120,31 +130,69 @@ def _setting_table(
     setting: str, trials: Sequence[Trial], titles: Mapping[str, str], result: RunResult
 ) -> RenderableType:
     known = [s for t in trials if (s := result.summaries.get(t.trial_id)) is not None]
-    goals = known[0].objective.goals if known else ()
-    any_failed = any(trial.trial_id in result.failures for trial in trials)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("agent", min_width=12, overflow="fold")
-    table.add_column("trials", justify="right")
-    for goal in goals:
-        unit = goal_unit(goal, known[0].metrics)
-        heading = goal.name.replace("*", "\n*") + (f"\n[{unit}]" if unit else "")
-        table.add_column(Text(f"{heading}\nmedian / best"), justify="right", no_wrap=True)
-    if len(goals) > 1:
-        table.add_column("hyper-\nvolume", justify="right", no_wrap=True)
-    for heading in ("better", "sims", "dupl.", "illegal"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    if any_failed:
-        table.add_column("failed", justify="right", style="red", no_wrap=True)
     labels = list(dict.fromkeys(trial.agent_label for trial in trials))
-    for label in labels[:_MOST_ROWS]:
-        ours = [trial for trial in trials if trial.agent_label == label]
-        cells = _agent_row(titles[label], ours, len(goals), result)
-        table.add_row(*cells[: len(table.columns)])
-    parts: list[RenderableType] = [title(setting, known), table]
+    agents = {
+        titles[label]: [trial for trial in trials if trial.agent_label == label]
+        for label in labels[:_MOST_ROWS]
+    }
+    goals = range(len(known[0].objective.goals) if known else 0)
+    parts: list[RenderableType] = [title(setting, known)]
+    if len(goals) > 1:
+        # One goal under the other: side by side they would not fit a terminal.
+        parts += [_table(agents, result, known, [number], counts=False) for number in goals]
+    parts.append(_table(agents, result, known, goals if len(goals) == 1 else (), counts=True))
     if len(labels) > _MOST_ROWS:
         more = f"... and {len(labels) - _MOST_ROWS} more in {result.folder.results.name}"
         parts.append(Text(more))
     return Group(*parts)
+
+
+def _table(
+    agents: Mapping[str, Sequence[Trial]],
+    result: RunResult,
+    known: Sequence[TrialSummary],
+    goals: Sequence[int],
+    *,
+    counts: bool,
+) -> Table:
+    """A row an agent: what it reached in some goals, and what it took."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    longest = max((len(word) for name in agents for word in name.split()), default=0)
+    table.add_column("agent", min_width=min(max(12, longest), 30), overflow="fold")
+    table.add_column("trials", justify="right", no_wrap=True)
+    for number in goals:
+        goal = known[0].objective.goals[number]
+        unit = goal_unit(goal, known[0].metrics)
+        heading = _folded(goal.name) + (f"\n[{unit}]" if unit else "")
+        table.add_column(Text(f"{heading}\nmedian / best"), justify="right", no_wrap=True)
+    several = counts and bool(known) and len(known[0].objective.goals) > 1
+    headings = [*(("Pareto", "hypervolume") if several else ())]
+    headings += ["better", "sims", "dupl.", "illegal"] if counts else []
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    any_failed = any(t.trial_id in result.failures for ours in agents.values() for t in ours)
+    if counts and any_failed:
+        table.add_column("failed", justify="right", style="red", no_wrap=True)
+    for name, trials in agents.items():
+        summaries = [s for t in trials if (s := result.summaries.get(t.trial_id)) is not None]
+        cells: list[RenderableType] = [Text(name), str(len(trials))]
+        cells += [_median_and_best(summaries, number) for number in goals]
+        cells += _pareto_cells(summaries) if several else []
+        cells += _count_cells(summaries) if counts else []
+        if counts and any_failed:
+            cells.append(str(sum(trial.trial_id in result.failures for trial in trials)))
+        table.add_row(*cells)
+    return table
+
+
+def _folded(name: str) -> str:
+    """A goal's name in lines that leave room for the other columns."""
+    lines = [""]
+    for part in re.findall(r"[^_*]*[_*]?", name):
+        if len(lines[-1]) + len(part) > _HEADING_WIDTH:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
 
 
 def title(setting: str, known: Sequence[TrialSummary]) -> Text:
@@ -163,24 +211,23 @@ def title(setting: str, known: Sequence[TrialSummary]) -> Text:
     return text
 
 
-def _agent_row(
-    name: str, trials: Sequence[Trial], goals: int, result: RunResult
-) -> list[RenderableType]:
-    summaries = [s for t in trials if (s := result.summaries.get(t.trial_id)) is not None]
-    cells: list[RenderableType] = [Text(name), str(len(trials))]
-    cells += [_median_and_best(summaries, number) for number in range(goals)]
-    if goals > 1:
-        volumes = [s.hypervolume for s in summaries if s.hypervolume is not None]
-        cells.append(f"{statistics.median(volumes):.3f}" if volumes else "-")
+def _pareto_cells(summaries: Sequence[TrialSummary]) -> list[RenderableType]:
+    volumes = [s.hypervolume for s in summaries if s.hypervolume is not None]
+    sizes = [len(s.front) for s in summaries]
+    return [
+        f"{statistics.median(sizes):g}" if sizes else "-",
+        f"{statistics.median(volumes):.3f}" if volumes else "-",
+    ]
+
+
+def _count_cells(summaries: Sequence[TrialSummary]) -> list[RenderableType]:
     simulations = sum(s.simulations for s in summaries)
     proposals = sum(s.proposals for s in summaries)
     return [
-        *cells,
         _share(sum(s.better for s in summaries), simulations),
         f"{simulations:,}",
         _share(sum(s.duplicates for s in summaries), proposals),
         _share(sum(s.illegal for s in summaries), proposals),
-        str(sum(trial.trial_id in result.failures for trial in trials)),
     ]
 
 
@@ -203,3 +250,7 @@ def _plain(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else _plain(value)

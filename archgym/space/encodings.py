@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -275,16 +275,20 @@ class FlatEncoding(Encoding):
         levels: as for :class:`MultiDiscreteEncoding`.
 
     Raises:
-        InvalidValueError: with more than 10**9 combinations.
+        InvalidValueError: with more than :attr:`MOST` combinations.
     """
+
+    MOST: ClassVar[int] = 1 << 22
+    """Most combinations: an agent's network has an output for each."""
 
     def __init__(self, design_space: DesignSpace, levels: int | None = None) -> None:
         super().__init__(design_space)
         self._levels = MultiDiscreteEncoding(design_space, levels)
         self.size = int(np.prod(self._levels.nvec.astype(object)))
-        if self.size > 10**9:
+        if self.size > self.MOST:
             raise InvalidValueError(
-                f"{self.size} combinations are too many for one Discrete action"
+                f"{self.size:,} combinations are too many for one Discrete action (at most "
+                f"{self.MOST:,}): hold some parameters by fixed=, or use action='multi_discrete'"
             )
         self.space = gymnasium.spaces.Discrete(self.size)
 

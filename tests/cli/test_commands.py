@@ -71,6 +71,16 @@ def test_version(call: Any) -> None:
         (["evaluate", "Conformance-v0", "ways=33"], "allowed is an integer from 1 to 16"),
         (["evaluate", "Conformance-v0", "replacement=lur"], "Did you mean 'lru'?"),
         (["evaluate", "Conformance-v0", "ways"], "'ways' is not of the form key=value"),
+        (["evaluate", "Conformance-v0", "ways=2", "ways=3"], "ways is given twice"),
+        (
+            ["evaluate", "Conformance-v0", "size_kb=60"],
+            "The nearest is 64. Allowed: 1, 2, 4",
+        ),
+        (
+            ["evaluate", "Conformance-v0", "--objective", "minimise energy_pj"],
+            "unknown verb 'minimise'. Did you mean 'minimize'?",
+        ),
+        (["trace", "record", "--out", "trace.stl", "--", "true"], "must have the ending '.npz'"),
         (["evaluate", "Conformance-v0", "--arg", "memory=1"], "unknown argument of Conformance-v0"),
         (["evaluate", "Conformance-v0", "--workload", "x"], "has no workloads"),
         (["evaluate", "Conformance-v0", "--space", "finit"], "Did you mean 'finite'?"),

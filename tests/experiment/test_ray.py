@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from archgym.data import Dataset
 from archgym.errors import ExperimentError
-from archgym.experiment import RunOptions, run_experiment
+from archgym.experiment import RunOptions, expand, ray_runner, run_experiment
 from archgym.experiment.folder import RunFolder
 from tests.experiment.experiments import (
     HELPERS,
@@ -91,6 +92,43 @@ def test_says_that_ray_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(ExperimentError, match="allowed is auto or HOST:PORT"):
         run_experiment(small(), tmp_path / "c", RunOptions(address="cluster", quiet=True))
     assert not list(RunFolder(tmp_path / "b").datasets.glob("*"))
+
+
+def test_a_trial_begins_with_its_first_step(tmp_path: Path) -> None:
+    """Tune sets a trial up in two processes now and then, and uses one: it must not run twice."""
+    trial = expand(small(budget=5))[0]
+    folder = RunFolder(tmp_path / "run")
+    with folder.locked() as run_id:
+        task = {
+            "trial": trial.to_json(),
+            "folder": str(folder.path),
+            "run_id": run_id,
+            "resume": False,
+            "working_directory": os.getcwd(),
+        }
+        idle, used = (ray_runner._TuneTrial.__new__(ray_runner._TuneTrial) for _ in range(2))
+        for actor in (idle, used):
+            actor.setup({"trial": json.dumps(task)})
+        report = used.step()
+        while not report["done"]:
+            report = used.step()
+        assert idle.reset_config({"trial": json.dumps(task)})
+    assert report["state"] == "finished"
+    assert report["simulations"] == 5
+    assert Dataset(folder.datasets / trial.dataset).evaluations().num_rows == 5
+
+
+def test_a_relative_path_is_from_where_the_user_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.trace").write_text("".join(f"{9 * i} R 0x{64 * i:x}\n" for i in range(100)))
+    monkeypatch.chdir(tmp_path)
+    dram = {"id": "DRAM-v0", "workload": "./mine.trace"}
+    changes = {"budget": 5, "seeds": 1, "environments": [dram], "agents": [{"name": "random"}]}
+    run_experiment(small(**changes), tmp_path / "local", RunOptions(local=True, quiet=True))
+    code, _, err = archgym("run", written(tmp_path, **changes), "--out", "through_ray", "-q")
+    assert code == 0, err
+    assert_equal_runs(tmp_path / "local", tmp_path / "through_ray")
 
 
 @pytest.mark.full
