@@ -346,7 +346,11 @@ def _next_response(now: int, m: Machine) -> int:
     soonest = NEVER
     if m.c[C_RESPONSE] == IN_ORDER_OF_DATA:
         for i in range(min(N_RECENT, m.s[S_COLUMNS])):
-            sent = m.done[m.s[S_RECENT + i]] - m.c[C_ARB_BW]
+            recent = m.s[S_RECENT + i]
+            if m.c[C_ARBITER] == ARB_REORDER:
+                sent = m.at_arbiter[recent]  # it may still wait for its turn there
+            else:
+                sent = m.done[recent] - m.c[C_ARB_BW]
             if sent <= now and m.c[C_ARBITER] == ARB_SIMPLE:
                 sent += m.c[C_ARB_BW] + m.c[C_END_RESPONSE]
             if sent > now:

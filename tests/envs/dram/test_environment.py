@@ -85,6 +85,16 @@ def test_equal_inputs_give_equal_metrics() -> None:
     np.testing.assert_array_equal(metrics(), metrics())
 
 
+def test_metrics_do_not_depend_on_what_was_simulated_before() -> None:
+    env = archgym.make("DRAM-v0", workload={"generator": "cloud_2", "requests": 4000})
+    space = env.design_space.fix({"arbiter": "reorder", "resp_queue": "fifo"})
+    designs = [*space.sample(60, np.random.default_rng(8))]
+    there = [env.evaluate(design).metrics for design in designs]
+    env.start_trial()  # forget them
+    back = [env.evaluate(design).metrics for design in reversed(designs)]
+    assert there == back[::-1]
+
+
 def test_there_is_a_real_trade_off() -> None:
     """No design is best in latency, energy and storage at once."""
     env = archgym.make("DRAM-v0", workload=SMALL)
