@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from archgym.agents.moves import Moves
 from archgym.agents.scores import BROKEN_LIMIT_COST, costs
 from archgym.agents.unseen import Unseen
 from archgym.outcome import Outcomes
-from archgym.space import Designs, DesignSpace
+from archgym.space import Designs
 
 __all__ = ["SimulatedAnnealing"]
 
@@ -91,18 +90,11 @@ class SimulatedAnnealing(agent.Sampler):
         chains: int = Field(1, ge=1, le=1024, description="chains that run side by side")
         batch_size: int = Field(1, ge=1, le=4096, description="designs proposed at once")
 
-    def __init__(
-        self,
-        space: DesignSpace,
-        directions: Sequence[str] = ("minimize",),
-        seed: int = 0,
-        **hyperparameters: Any,
-    ) -> None:
-        super().__init__(space, directions, seed, **hyperparameters)
-        self._rng = np.random.default_rng(self.seed)
-        self._moves = Moves(space, self._rng)
-        self._unseen = Unseen(space, self._rng)
-        nowhere = space.designs(()).codes
+    def setup(self) -> None:
+        """Starts with nothing known."""
+        self._moves = Moves(self.space, self.rng)
+        self._unseen = Unseen(self.space, self.rng)
+        nowhere = self.space.designs(()).codes
         self._chains = [_Chain(nowhere) for _ in range(self.hyperparameters.chains)]
         self._best = _Chain(nowhere)
         self._turns = 0
@@ -164,7 +156,7 @@ class SimulatedAnnealing(agent.Sampler):
         if chain.steps >= self.hyperparameters.cycle:
             return self._jump(chain)
         for _ in range(_WALK):
-            extra = self._rng.geometric(1 - self.hyperparameters.extra_move_rate, _MOVES_AT_ONCE)
+            extra = self.rng.geometric(1 - self.hyperparameters.extra_move_rate, _MOVES_AT_ONCE)
             moves = self._moves.mutate(np.repeat(chain.codes, _MOVES_AT_ONCE, axis=0), extra)
             moves = moves[self.space.legal(moves)]
             for row, key in enumerate(moves.keys()):
@@ -195,4 +187,4 @@ class SimulatedAnnealing(agent.Sampler):
         cooled = min(1.0, chain.steps / settings.cycle)
         hot, cold = settings.initial_temperature, settings.final_temperature
         temperature = self._spread * hot * (cold / hot) ** cooled
-        return temperature > 0 and self._rng.random() < math.exp((chain.cost - cost) / temperature)
+        return temperature > 0 and self.rng.random() < math.exp((chain.cost - cost) / temperature)

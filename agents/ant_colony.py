@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,7 @@ from archgym.agents.moves import Moves
 from archgym.agents.scores import costs
 from archgym.agents.unseen import Unseen
 from archgym.outcome import Outcomes
-from archgym.space import Designs, DesignSpace
+from archgym.space import Designs
 
 __all__ = ["AntColony"]
 
@@ -74,18 +73,11 @@ class AntColony(agent.Sampler):
             description="colonies without a better design until trails are wiped",
         )
 
-    def __init__(
-        self,
-        space: DesignSpace,
-        directions: Sequence[str] = ("minimize",),
-        seed: int = 0,
-        **hyperparameters: Any,
-    ) -> None:
-        super().__init__(space, directions, seed, **hyperparameters)
-        self._rng = np.random.default_rng(self.seed)
-        self._moves = Moves(space, self._rng)
-        self._unseen = Unseen(space, self._rng)
-        self._codes = space.designs(()).codes  # the elite, best first
+    def setup(self) -> None:
+        """Starts with nothing known."""
+        self._moves = Moves(self.space, self.rng)
+        self._unseen = Unseen(self.space, self.rng)
+        self._codes = self.space.designs(()).codes  # the elite, best first
         self._costs = np.empty(0)
         self._returned = 0  # ants since the last evaporation
         self._idle = 0  # colonies without a better design
@@ -171,13 +163,13 @@ class AntColony(agent.Sampler):
     def _follow(self, trail: NDArray[np.float64], n: int) -> NDArray[np.int64]:
         least = self.hyperparameters.least_trail
         bounds = np.cumsum((1 - least) * trail + least / len(trail))
-        level = bounds.searchsorted(self._rng.random(n) * bounds[-1], side="right")
-        greedy = self._rng.random(n) < self.hyperparameters.greediness
+        level = bounds.searchsorted(self.rng.random(n) * bounds[-1], side="right")
+        greedy = self.rng.random(n) < self.hyperparameters.greediness
         return np.where(greedy, trail.argmax(), np.minimum(level, len(trail) - 1))
 
     def _near(self, position: int, n: int) -> NDArray[np.int64]:
         """Levels from a Gaussian kernel around elite designs that have the parameter active."""
-        parameter, rng = self.space.parameters[position], self._rng
+        parameter, rng = self.space.parameters[position], self.rng
         levels, weights = self._codes[:, position], self._weights()
         active = levels >= 0
         if not active.any():

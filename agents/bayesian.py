@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -14,7 +13,7 @@ from archgym.agents.moves import Moves
 from archgym.agents.scores import BROKEN_LIMIT_COST, FAILED_COST, costs
 from archgym.agents.unseen import Unseen
 from archgym.outcome import Outcomes
-from archgym.space import Designs, DesignSpace
+from archgym.space import Designs
 
 __all__ = ["Bayesian"]
 
@@ -92,23 +91,16 @@ class Bayesian(agent.Sampler):
         )
         batch_size: int = Field(1, ge=1, le=4096, description="designs proposed at once")
 
-    def __init__(
-        self,
-        space: DesignSpace,
-        directions: Sequence[str] = ("minimize",),
-        seed: int = 0,
-        **hyperparameters: Any,
-    ) -> None:
-        super().__init__(space, directions, seed, **hyperparameters)
+    def setup(self) -> None:
+        """Starts with nothing known."""
         from archgym.agents import surrogates  # takes seconds, and only needed here
 
         self._tools = surrogates
-        self._rng = np.random.default_rng(self.seed)
-        self._moves = Moves(space, self._rng)
-        self._unseen = Unseen(space, self._rng)
-        self._features = surrogates.features(space)
+        self._moves = Moves(self.space, self.rng)
+        self._unseen = Unseen(self.space, self.rng)
+        self._features = surrogates.features(self.space)
         self._process = surrogates.GaussianProcess()
-        self._codes = space.designs(()).codes
+        self._codes = self.space.designs(()).codes
         self._costs = np.empty(0)
         self._known: set[int] = set()
         self._pending: dict[int, NDArray[np.int64]] = {}  # asked for, without outcome
@@ -152,9 +144,9 @@ class Bayesian(agent.Sampler):
 
     def _initial(self, n: int, failures: int) -> Designs:
         if self.hyperparameters.initial_design == "random":
-            return self.space.sample(n, self._rng)
+            return self.space.sample(n, self.rng)
         if self._start is None:
-            seed = int(self._rng.integers(1 << 31))
+            seed = int(self.rng.integers(1 << 31))
             self._start = self._tools.sobol(self.space, self.hyperparameters.n_initial, seed)
         return self._start
 
@@ -164,7 +156,7 @@ class Bayesian(agent.Sampler):
         if not len(candidates):
             return self._unseen.take(1)
         model = self._surrogate(len(y))
-        model.fit(x, y, int(self._rng.integers(1 << 31)))
+        model.fit(x, y, int(self.rng.integers(1 << 31)))
         seen = self._features.encode(candidates)
         mean, deviation = model.predict(seen)
         best = int(self._choose(model, seen, mean, deviation))
@@ -190,10 +182,10 @@ class Bayesian(agent.Sampler):
         quarter = self.hyperparameters.candidates // 4 + 1
         elite = self._codes[self._costs.argsort(kind="stable")[:_ELITE]]
         near = np.repeat(elite, 3 * quarter // len(elite) + 1, axis=0)
-        changes = self._rng.integers(2, 5, size=len(near))
-        changes[self._rng.integers(3, size=len(near)) > 0] = 1
+        changes = self.rng.integers(2, 5, size=len(near))
+        changes[self.rng.integers(3, size=len(near)) > 0] = 1
         moved = self._moves.mutate(near, changes)
-        return self._unseen.sift(moved.concatenate(self.space.sample(quarter, self._rng)))
+        return self._unseen.sift(moved.concatenate(self.space.sample(quarter, self.rng)))
 
     def _surrogate(self, n: int) -> Any:
         settings = self.hyperparameters
@@ -222,5 +214,5 @@ class Bayesian(agent.Sampler):
         rows = [favourite(name) for name in _PORTFOLIO]
         self._nominees = seen[rows]
         shares = np.exp(self._gains - self._gains.max())
-        lot = self._rng.random() * shares.sum()
+        lot = self.rng.random() * shares.sum()
         return rows[min(int(shares.cumsum().searchsorted(lot, side="right")), len(rows) - 1)]

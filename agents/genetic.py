@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,7 @@ from archgym.agents.moves import Moves
 from archgym.agents.scores import costs
 from archgym.agents.unseen import Unseen
 from archgym.outcome import Outcomes
-from archgym.space import Designs, DesignSpace
+from archgym.space import Designs
 
 __all__ = ["Genetic"]
 
@@ -68,19 +67,12 @@ class Genetic(agent.Sampler):
             "a child of one parent always has at least one moved",
         )
 
-    def __init__(
-        self,
-        space: DesignSpace,
-        directions: Sequence[str] = ("minimize",),
-        seed: int = 0,
-        **hyperparameters: Any,
-    ) -> None:
-        super().__init__(space, directions, seed, **hyperparameters)
-        self._rng = np.random.default_rng(self.seed)
-        self._moves = Moves(space, self._rng)
-        self._unseen = Unseen(space, self._rng)
+    def setup(self) -> None:
+        """Starts with nothing known."""
+        self._moves = Moves(self.space, self.rng)
+        self._unseen = Unseen(self.space, self.rng)
         self._started = 0
-        self._codes = space.designs(()).codes
+        self._codes = self.space.designs(()).codes
         self._costs = np.empty(0)
 
     @property
@@ -114,11 +106,11 @@ class Genetic(agent.Sampler):
 
     def _breed(self, n: int, failures: int) -> Designs:
         if not len(self._codes):
-            return self.space.sample(n, self._rng)
+            return self.space.sample(n, self.rng)
         settings, free = self.hyperparameters, len(self._moves.free)
         first = self._select(n)
-        changes = self._rng.binomial(free, settings.mutation_rate, n)
-        crossed = self._rng.random(n) < settings.crossover_rate
+        changes = self.rng.binomial(free, settings.mutation_rate, n)
+        crossed = self.rng.random(n) < settings.crossover_rate
         child = np.where(
             crossed[:, None], self._moves.crossover(first, self._select(n)).codes, first
         )
@@ -127,7 +119,7 @@ class Genetic(agent.Sampler):
 
     def _select(self, n: int) -> NDArray[np.int64]:
         """Codes of the winners of ``n`` tournaments: the population is sorted, best first."""
-        entrants = self._rng.integers(
+        entrants = self.rng.integers(
             len(self._codes), size=(n, self.hyperparameters.tournament_size)
         )
         return np.asarray(self._codes[entrants.min(axis=1)])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from pydantic import Field
 from archgym import agent
 from archgym.agents.unseen import Unseen
 from archgym.outcome import Outcomes
-from archgym.space import Designs, DesignSpace
+from archgym.space import Designs
 
 __all__ = ["RandomSearch"]
 
@@ -48,21 +47,15 @@ class RandomSearch(agent.Sampler):
             64, ge=1, le=65_536, description="designs proposed at once; has no effect on which"
         )
 
-    def __init__(
-        self,
-        space: DesignSpace,
-        directions: Sequence[str] = ("minimize",),
-        seed: int = 0,
-        **hyperparameters: Any,
-    ) -> None:
-        super().__init__(space, directions, seed, **hyperparameters)
-        self._rng = np.random.default_rng(self.seed)
-        self._unseen = Unseen(space, self._rng)
+    def setup(self) -> None:
+        """Starts with nothing known."""
+        self._unseen = Unseen(self.space, self.rng)
         self._sizes = np.array(
-            [len(space.allowed_codes(i)) for i in range(len(space.names))], dtype=np.float64
+            [len(self.space.allowed_codes(i)) for i in range(len(self.space.names))],
+            dtype=np.float64,
         )
-        self._draws = space.raw_cardinality / self._unseen.size  # NaN where both are infinite
-        self._ready = space.designs(())
+        self._draws = self.space.raw_cardinality / self._unseen.size  # NaN where both are infinite
+        self._ready = self.space.designs(())
 
     @property
     def batch_size(self) -> int:
@@ -94,7 +87,7 @@ class RandomSearch(agent.Sampler):
         A sampled one stands for all raw combinations of its inactive parameters, so it is kept
         with one over their number as probability.
         """
-        designs = self.space.sample(16 + int(n * self._draws), self._rng)
+        designs = self.space.sample(16 + int(n * self._draws), self.rng)
         stands_for = np.where(designs.codes < 0, self._sizes, 1.0).prod(axis=1)
-        kept: NDArray[np.bool_] = self._rng.random(len(designs)) * stands_for < 1.0
+        kept: NDArray[np.bool_] = self.rng.random(len(designs)) * stands_for < 1.0
         return designs[kept]

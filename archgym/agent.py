@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import pydantic
 
 from archgym.best import Best
@@ -53,7 +54,8 @@ class Agent(ABC):
     """A search algorithm over designs.
 
     A subclass sets :attr:`name` and :attr:`Hyperparameters` and writes :meth:`run`; most derive
-    from :class:`Sampler` and write ``ask`` and ``tell`` instead.
+    from :class:`Sampler` and write ``ask`` and ``tell`` instead. What it keeps is set up in
+    :meth:`setup`.
 
     Args:
         space: the design space to search.
@@ -64,6 +66,7 @@ class Agent(ABC):
 
     Attributes:
         hyperparameters: the validated hyperparameters.
+        rng: seeded with ``seed``; the agent's only source of randomness.
 
     Raises:
         UnknownNameError: for a hyperparameter that does not exist.
@@ -87,6 +90,15 @@ class Agent(ABC):
         self.directions = tuple(directions)
         self.seed = seed
         self.hyperparameters = self.check_hyperparameters(hyperparameters)
+        self.rng = np.random.default_rng(seed)
+        self.setup()
+
+    def setup(self) -> None:  # noqa: B027 - optional to override
+        """Prepares the agent, at the end of its construction; nothing, unless overridden.
+
+        Raises:
+            AgentUnsuitableError: if the agent cannot work on this space or these goals.
+        """
 
     @classmethod
     def check_hyperparameters(cls, values: Mapping[str, Any]) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from archgym.agent import Sampler
 from archgym.outcome import Outcomes
 from archgym.space import Designs
@@ -14,8 +12,7 @@ class Sweep(Sampler):
 
     name = "sweep"
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def setup(self) -> None:
         self._chunks = self.space.enumerate(16)
 
     def ask(self, n: int) -> Designs:
