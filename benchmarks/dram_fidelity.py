@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import spearmanr
 
-from archgym.envs.dram.controller import ControllerConfig, Result, simulate
+from archgym.envs.dram.config import ControllerConfig
+from archgym.envs.dram.controller import Result, simulate
 from archgym.envs.dram.device import Device, load_device
 from archgym.envs.dram.trace import Trace
 

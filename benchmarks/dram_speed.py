@@ -11,7 +11,8 @@ import time
 
 import numpy as np
 
-from archgym.envs.dram.controller import ControllerConfig, prepare, simulate
+from archgym.envs.dram.config import ControllerConfig
+from archgym.envs.dram.controller import prepare, simulate
 from archgym.envs.dram.device import load_device
 from archgym.envs.dram.trace import Trace
 

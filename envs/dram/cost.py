@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from archgym.envs.dram.controller import ControllerConfig
+from archgym.envs.dram.config import ControllerConfig
 from archgym.envs.dram.device import Device
 
 __all__ = ["buffer_bits"]

@@ -9,7 +9,8 @@ from dataclasses import fields
 from typing import Any, ClassVar
 
 from archgym.environment import Environment
-from archgym.envs.dram.controller import ControllerConfig, simulate
+from archgym.envs.dram.config import ControllerConfig
+from archgym.envs.dram.controller import simulate
 from archgym.envs.dram.cost import buffer_bits
 from archgym.envs.dram.device import Device, device_names, load_device
 from archgym.envs.dram.space import BASELINE, SPACES, design_space
@@ -45,7 +46,7 @@ class DramEnvironment(Environment):
 
     Args:
         memory: name of a device (``archgym show DRAM-v0`` lists them) or path of a device file.
-        controller: settings of :class:`archgym.envs.dram.controller.ControllerConfig` that are not
+        controller: settings of :class:`archgym.envs.dram.config.ControllerConfig` that are not
             searched: delays of the front end, watermarks, ``timing_rules``.
         workload: name of a recorded program or a generator, path of a trace file, or a mapping;
             see :func:`archgym.envs.dram.workload.load_workload`.

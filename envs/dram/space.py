@@ -1,12 +1,12 @@
 """The design spaces of the DRAM environment.
 
 The knobs and their meanings are those of DRAMSys 5 (its ``mcconfig`` files), in our spelling;
-see :class:`archgym.envs.dram.controller.ControllerConfig` for what each value does.
+see :class:`archgym.envs.dram.config.ControllerConfig` for what each value does.
 """
 
 from __future__ import annotations
 
-from archgym.envs.dram.controller import (
+from archgym.envs.dram.config import (
     ARBITERS,
     CMD_MUXES,
     PAGE_POLICIES,

@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archgym.envs.dram import controller as module
+from archgym.envs.dram import config as choices
+from archgym.envs.dram.config import ControllerConfig
 from archgym.envs.dram.controller import (
     COMMANDS,
-    ControllerConfig,
     Result,
     prepare,
     simulate,
@@ -38,15 +38,15 @@ DDR4 = load_device("DDR4-2400")
 DEVICES = (DDR3, DDR4)
 PLAIN = ControllerConfig(refresh_policy="none")
 CHOICES: dict[str, tuple[Any, ...]] = {
-    "page_policy": module.PAGE_POLICIES,
-    "scheduler": module.SCHEDULERS,
-    "scheduler_buffer": module.SCHEDULER_BUFFERS,
+    "page_policy": choices.PAGE_POLICIES,
+    "scheduler": choices.SCHEDULERS,
+    "scheduler_buffer": choices.SCHEDULER_BUFFERS,
     "request_buffer_size": (1, 2, 3, 8, 24),
-    "resp_queue": module.RESP_QUEUES,
-    "refresh_policy": module.REFRESH_POLICIES,
+    "resp_queue": choices.RESP_QUEUES,
+    "refresh_policy": choices.REFRESH_POLICIES,
     "refresh_max_postponed": (0, 1, 8),
     "refresh_max_pulledin": (0, 1, 8),
-    "arbiter": module.ARBITERS,
+    "arbiter": choices.ARBITERS,
     "max_active_transactions": (1, 2, 5, 64),
     "think_delay_fw_cycles": (0, 1, 3),
 }
@@ -83,7 +83,7 @@ def random_config(seed: int, mappings: tuple[str, ...]) -> ControllerConfig:
     values = {name: allowed[rng.integers(len(allowed))] for name, allowed in CHOICES.items()}
     values["address_mapping"] = mappings[rng.integers(len(mappings))]
     if values["scheduler"] == "fifo":
-        values["cmd_mux"] = module.CMD_MUXES[rng.integers(2)]
+        values["cmd_mux"] = choices.CMD_MUXES[rng.integers(2)]
     return ControllerConfig(**values)
 
 
@@ -378,7 +378,7 @@ def test_the_cache_of_decoded_traces_keeps_no_trace_alive() -> None:
     assert alive() is None
 
 
-@pytest.mark.parametrize("buffer", module.SCHEDULER_BUFFERS)
+@pytest.mark.parametrize("buffer", choices.SCHEDULER_BUFFERS)
 def test_a_larger_buffer_does_not_slow_a_stream_over_the_banks(buffer: str) -> None:
     # Reads that go round the banks and rows: nothing to reorder, only more banks at work at once.
     trace = make_trace(*((0, "R", bank_row(i % 8, i // 8)) for i in range(200)))
@@ -456,7 +456,7 @@ class TestBadInput:
         with pytest.raises(InvalidValueError, match="DDR3-1600 has 8"):
             prepare(make_trace((0, "R", 0)), DDR3, address_mapping("rbc", DDR4))
 
-    @pytest.mark.parametrize("name", sorted(module._CHOICES))
+    @pytest.mark.parametrize("name", sorted(choices.CHOICES))
     def test_unknown_values(self, name: str) -> None:
         with pytest.raises(UnknownNameError, match=name):
             replaced(name, "nonsense")

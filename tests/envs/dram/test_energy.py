@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archgym.envs.dram.controller import ControllerConfig, simulate
+from archgym.envs.dram.config import ControllerConfig
+from archgym.envs.dram.controller import simulate
 from archgym.envs.dram.device import load_device
 from archgym.envs.dram.energy import Activity, Energy, rank_energy
 from archgym.envs.dram.trace import Trace

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import archgym
-from archgym.envs.dram.controller import ControllerConfig
+from archgym.envs.dram.config import ControllerConfig
 from archgym.envs.dram.cost import buffer_bits
 from archgym.envs.dram.device import load_device
 from archgym.envs.dram.environment import DramEnvironment
