@@ -39,6 +39,9 @@ class SearchResult:
         proposals: designs proposed.
         duplicates: proposals that were known already.
         illegal: proposals that broke a rule or were not covered by the simulator.
+        regret: by which share the best outcome is worse than the exact optimum (0 is the optimum,
+            ``inf`` is nothing feasible); ``None`` if the optimum is not known, as it is with
+            ``simulator="tabular:PATH"`` and one goal.
     """
 
     best: Outcome | None
@@ -48,6 +51,7 @@ class SearchResult:
     proposals: int
     duplicates: int
     illegal: int
+    regret: float | None = None
 
 
 class Agent(ABC):
@@ -178,6 +182,7 @@ class Agent(ABC):
             proposals=counts.proposals,
             duplicates=counts.duplicates,
             illegal=counts.illegal,
+            regret=env.regret(best.outcome),
         )
 
     @abstractmethod

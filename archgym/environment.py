@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -28,6 +30,8 @@ from archgym.trial import TrialInfo
 
 if TYPE_CHECKING:
     from archgym.data.recorder import TrialRecorder
+    from archgym.reference import Reference
+    from archgym.tabular import Optimum, Table
 
 __all__ = ["Environment"]
 
@@ -62,9 +66,12 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
     Args:
         workload: what the hardware runs; the environment says what it accepts.
         objective: see :meth:`archgym.objective.Objective.parse`; default :attr:`default_objective`.
-        space: name of one of :attr:`design_spaces`, or a design space of one's own.
+        space: name of one of :attr:`design_spaces`, or a design space of one's own; by default
+            the one called ``default``.
         fixed: parameters held at a value; the rest is searched.
-        simulator: ``"embedded"``, a name from :attr:`simulators`, or a simulator.
+        simulator: ``"embedded"``, a name from :attr:`simulators`, ``"tabular:PATH"`` (a table
+            that ``archgym enumerate`` made, or the name of one that ships; workload and space
+            are then the table's unless they are given), or a simulator.
         record: folder of the dataset that takes every evaluation; ``None`` for none.
         episode_length: steps, that is designs, an episode.
         action: ``multi_discrete``, ``box``, ``discrete`` (one number a design), or ``auto``:
@@ -76,6 +83,7 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
         evaluator: the evaluation core of the current trial, with its counters.
         baseline_design: the baseline, canonical, in the design space as it is searched.
         baseline_metrics: its metrics, simulated once at construction, shape (n_metrics,).
+        workload_sha256: hash of the workload's content; equal hashes mean equal workloads.
         on_evaluated: called with the outcomes of each evaluation; ``None`` for nobody.
 
     Raises:
@@ -104,7 +112,7 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
         *,
         workload: Any = None,
         objective: Objective | str | Mapping[str, Any] | None = None,
-        space: str | DesignSpace = "default",
+        space: str | DesignSpace | None = None,
         fixed: Mapping[str, Any] | None = None,
         simulator: str | Simulator = "embedded",
         record: str | Path | None = None,
@@ -126,15 +134,23 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
             raise TypeError(str(UnknownNameError("render mode", render_mode, ["ansi"])))
         self.render_mode = render_mode
         self.episode_length = episode_length
+        table = _table_of(simulator)
+        if space is None:
+            space = "default" if table is None else table.header.space
         self.design_space = self._choose_space(space)
         if fixed:
             self.design_space = self.design_space.fix(fixed)
         self.objective = Objective.parse(self.default_objective if objective is None else objective)
         for name in self.objective.metric_names():
             metric_named(name, self.metrics, "objective")
-        self.workload = self.default_workload if workload is None else workload
-        self.load_workload(self.workload)
-        self.simulator = self._choose_simulator(simulator)
+        if table is None or workload is not None:
+            self.workload = self.default_workload if workload is None else workload
+            self.load_workload(self.workload)
+            self.workload_sha256 = self.hash_workload()
+        else:  # there is no need to load what will not be run
+            self.workload = table.header.workload
+            self.workload_sha256 = table.header.workload_sha256
+        self.simulator = self._choose_simulator(simulator, table)
         for name in self.objective.metric_names():
             if name not in self.simulator.metric_names:
                 raise InvalidValueError(
@@ -199,6 +215,31 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
         """What the constructor arguments of its own may be, a line each."""
         return {}
 
+    @classmethod
+    def references(
+        cls,
+        table: Path | None = None,
+        *,
+        workloads: Path | None = None,
+        hardware: str | None = None,
+    ) -> list[Reference]:
+        """Figures of other simulators that :meth:`simulate` should agree with.
+
+        ``archgym validate`` evaluates the designs in them and compares. Override it where there
+        are such figures.
+
+        Args:
+            table: a table in a form that the environment documents; ``None`` for those that
+                ship with it.
+            workloads: folder of the workloads that the rows name, where they do not ship.
+            hardware: name or file of what the rows ran on (a memory, a cell library), where
+                the rows alone do not say.
+
+        Raises:
+            InvalidValueError: if there are none, or the table cannot be read.
+        """
+        raise InvalidValueError(f"{cls.__name__} has no reference figures")
+
     @property
     def name(self) -> str:
         """The registered name, or ``module:Class``."""
@@ -221,9 +262,11 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
         """What tables and datasets call the workload."""
         return "" if self.workload is None else str(self.workload)
 
-    @property
-    def workload_sha256(self) -> str:
-        """Hash of the workload's content; equal hashes mean equal workloads."""
+    def hash_workload(self) -> str:
+        """Hash of the workload's content; equal hashes mean equal workloads.
+
+        Called once, after :meth:`load_workload`.
+        """
         return ""
 
     # -- Gymnasium -------------------------------------------------------------------------------
@@ -321,6 +364,32 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
         if self._recording is not None:
             recording, self._recording = self._recording, None
             recording.close(state)
+
+    @cached_property
+    def optimum(self) -> Optimum | None:
+        """The exact best design, if the simulator knows it, as a table does.
+
+        ``None`` with several goals, or if no design is feasible.
+        """
+        find = getattr(self.simulator, "optimum", None)
+        if find is None:
+            return None
+        found: Optimum | None = find(
+            self.design_space, self.objective, self.metrics, self.baseline_metrics.tobytes()
+        )
+        return found
+
+    def regret(self, outcome: Outcome | None) -> float | None:
+        """By which share an outcome is worse than the optimum; see ``Scorer.regret``.
+
+        ``None`` if the optimum is not known, ``inf`` if the outcome is not feasible or there is
+        none.
+        """
+        if self.optimum is None:
+            return None
+        if outcome is None or not outcome.feasible:
+            return math.inf
+        return self._scorer.regret(outcome.metrics, self.optimum.metrics)
 
     def observe(self, outcomes: Outcomes) -> NDArray[np.float32]:
         """Observations of evaluated designs, float32 in [-1, 1], shape (n, width).
@@ -437,13 +506,18 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
             raise UnknownNameError("space", space, offered)
         return offered[space]
 
-    def _choose_simulator(self, simulator: str | Simulator) -> Simulator:
+    def _choose_simulator(self, simulator: str | Simulator, table: Table | None) -> Simulator:
         if not isinstance(simulator, str):
             return simulator
+        if table is not None:
+            from archgym.tabular import TabularSimulator
+
+            return TabularSimulator(table, self, simulator)
         if simulator == "embedded":
             return _Embedded(self)
         if simulator not in self.simulators:
-            raise UnknownNameError("simulator", simulator, ["embedded", *self.simulators])
+            allowed = ["embedded", *self.simulators, "tabular:PATH"]
+            raise UnknownNameError("simulator", simulator, allowed)
         return self.simulators[simulator](self)
 
     def _choose_encoding(self, action: str, levels: int | None) -> Encoding:
@@ -460,6 +534,15 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
             if action == "multi_discrete"
             else FlatEncoding(space, levels)
         )
+
+
+def _table_of(simulator: object) -> Table | None:
+    """The table behind ``tabular:PATH``; ``None`` for another simulator."""
+    if not (isinstance(simulator, str) and simulator.startswith("tabular:")):
+        return None
+    from archgym.tabular import table_named  # only where it is needed
+
+    return table_named(simulator)
 
 
 class _Embedded:

@@ -238,6 +238,30 @@ class Scorer:
             self._reward(costs, excess),
         )
 
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """Names of the columns to score."""
+        return tuple(self._columns)
+
+    def regret(
+        self, found: Mapping[str, float | None], optimum: Mapping[str, float | None]
+    ) -> float:
+        """How much worse a design is than the best one, as a share: 0.1 is a tenth.
+
+        It is ``exp(cost found - cost of the optimum) - 1``: for a minimised metric or a product
+        ``found / optimum - 1``, for a maximised metric ``optimum / found - 1``. Only for
+        objectives with one goal.
+
+        Args:
+            found: metrics of the design.
+            optimum: metrics of the best design.
+        """
+        costs = [
+            self.score([math.nan if (v := m.get(n)) is None else v for n in self._columns])[1][0]
+            for m in (found, optimum)
+        ]
+        return max(0.0, math.expm1(costs[0] - costs[1]))
+
     def values(self, metrics: Array) -> Array:
         """Value of each goal, minimised, shape (n, n_goals), from metrics (n, n_metrics)."""
         return _stack([self._value(goal, metrics.T) for goal in self.objective.goals], metrics)

@@ -50,12 +50,17 @@ def make(name: str, **kwargs: Any) -> Environment:
 
     Args:
         name: a registered name, such as ``DRAM-v0``, or ``module:Class``.
-        **kwargs: arguments of the environment, see :class:`archgym.Environment`.
+        **kwargs: arguments of the environment, see :class:`archgym.Environment`. With
+            ``simulator="tabular:PATH"`` those that are not given are the table's.
 
     Raises:
         UnknownNameError: if there is no such environment.
     """
-    environment = environment_class(name)(**kwargs)
+    cls = environment_class(name)
+    simulator = kwargs.get("simulator")
+    if isinstance(simulator, str) and simulator.startswith("tabular:"):
+        kwargs = {**_table_arguments(simulator, cls), **kwargs}
+    environment = cls(**kwargs)
     spec = gymnasium.registry.get(f"{_GYMNASIUM_NAMESPACE}/{name.removeprefix('archgym/')}")
     if spec is not None:
         environment.spec = dataclasses.replace(spec, kwargs=dict(kwargs))
@@ -142,6 +147,23 @@ def register_with_gymnasium() -> None:
     """Makes every environment known to ``gymnasium.make`` as ``archgym/NAME``."""
     for name in environment_names():
         _register_one(name)
+
+
+def _table_arguments(simulator: str, cls: type[Environment]) -> dict[str, Any]:
+    """The environment's own arguments under which a table was made."""
+    from archgym.tabular import table_named  # only where it is needed
+
+    header = table_named(simulator).header
+    try:
+        fits = environment_class(header.environment) is cls
+    except ArchgymError:
+        fits = False
+    if not fits:
+        raise InvalidValueError(
+            f"simulator {simulator!r} does not fit: the table is of environment "
+            f"{header.environment}, not of {cls.__module__}:{cls.__qualname__}"
+        )
+    return dict(header.arguments)
 
 
 def _register_one(name: str) -> None:

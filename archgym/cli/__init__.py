@@ -60,6 +60,7 @@ from archgym.cli import (  # noqa: E402  (they add their commands to app)
     best,
     check,
     dataset,
+    enumeration,
     evaluate,
     listing,
     new,
@@ -67,7 +68,21 @@ from archgym.cli import (  # noqa: E402  (they add their commands to app)
     schema,
     show,
     trace,
+    validate,
 )
 
-for _module in (listing, show, run, evaluate, best, dataset, check, new, schema, trace):
+for _module in (
+    listing,
+    show,
+    run,
+    evaluate,
+    enumeration,
+    best,
+    dataset,
+    check,
+    validate,
+    new,
+    schema,
+    trace,
+):
     _module.add_to(app)

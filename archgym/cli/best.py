@@ -56,6 +56,7 @@ def _json(summaries: list[TrialSummary]) -> dict[str, Any]:
     if found is not None and found.best is not None:
         origin = {"trial_id": found.trial_id, "agent": found.agent, "seed": found.seed}
         data["best"] = {**origin, "at": found.best_at, **found.outcome_json(found.best)}
+        data["best"]["regret"] = found.regret
     if len(some.objective.goals) > 1:
         data["front"] = [
             {"trial_id": summary.trial_id, **summary.outcome_json(outcome)}

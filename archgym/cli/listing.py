@@ -81,7 +81,24 @@ def _simulators(name: str) -> dict[str, str]:
     if cls is None:
         return {}
     found = {"embedded": f"comes with the environment, version {cls.version}"}
-    return found | {n: first_line(maker.__doc__) for n, maker in cls.simulators.items()}
+    found |= {n: first_line(maker.__doc__) for n, maker in cls.simulators.items()}
+    return found | _tables(name)
+
+
+def _tables(environment: str) -> dict[str, str]:
+    """The shipped tables of an environment."""
+    from archgym.tabular import PREFIX, read_header, shipped_tables
+
+    found = {}
+    for name, path in shipped_tables().items():
+        header = read_header(path)
+        if header.environment == environment:
+            settings = [f"{key} {value}" for key, value in header.settings.items() if value]
+            fixed = [f"{key}={value}" for key, value in header.space.fixed.items()]
+            on = f"workload {header.workload_name}" if header.workload_name else ""
+            size = f"table of {int(header.space.canonical_cardinality):,} designs"
+            found[PREFIX + name] = ", ".join(filter(None, [size, on, *settings, *fixed]))
+    return found
 
 
 def _workloads(name: str) -> dict[str, str]:

@@ -167,6 +167,7 @@ class TrialRecorder:
             "workload": env.workload_name,
             "workload_sha256": env.workload_sha256,
             "baseline": json.dumps({k: v if v == v else None for k, v in baseline.items()}),
+            "optimum": None if env.optimum is None else json.dumps(env.optimum.metrics),
             "versions": json.dumps(_versions()),
             "commit": _commit(),
             "started": time.time(),

@@ -41,14 +41,16 @@ TRIAL_FIELDS: dict[str, pa.DataType] = {
     "workload": pa.string(),
     "workload_sha256": pa.string(),
     "baseline": pa.string(),
+    "optimum": pa.string(),
     "versions": pa.string(),
     "commit": pa.string(),
     "started": pa.timestamp("us", "UTC"),
     "state": pa.string(),
     "ended": pa.timestamp("us", "UTC"),
 }
-"""Columns of the table of trials; settings, hyperparameters, objective, fixed, baseline and
-versions are JSON texts."""
+"""Columns of the table of trials; settings, hyperparameters, objective, fixed, baseline, optimum
+and versions are JSON texts. ``optimum`` holds the metrics of the exact best design, and is null
+where that is not known."""
 
 
 @dataclass(frozen=True)

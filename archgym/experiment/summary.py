@@ -57,6 +57,8 @@ class TrialSummary:
         better: simulations that were feasible and better than the baseline design.
         best: the best outcome, ``None`` if nothing could be simulated.
         best_at: number of simulations after which it was found.
+        regret: by which share the best outcome is worse than the exact optimum, ``inf`` if it is
+            not feasible; ``None`` if the optimum is not known.
         front: non-dominated feasible outcomes.
         hypervolume: with several goals, the volume that the front dominates in the space of log
             ratios to the baseline, up to twice the baseline; the baseline alone has 1.
@@ -93,6 +95,7 @@ class TrialSummary:
     baseline: NDArray[np.float64]
     curve: NDArray[np.float64] = field(repr=False)
     seconds: float = 0.0
+    regret: float | None = None
 
     @property
     def problem(self) -> tuple[str, ...]:
@@ -128,6 +131,7 @@ class TrialSummary:
             "objective": self.objective.to_json(),
             "best": None if self.best is None else self.outcome_json(self.best),
             "best_at": self.best_at,
+            "regret": None if self.regret is None else _number(self.regret),
             "front": [self.outcome_json(outcome) for outcome in self.front],
             "hypervolume": self.hypervolume,
             "seconds": round(self.seconds, 3),
@@ -224,6 +228,7 @@ def _summarise(
     outcomes = _outcomes(table, designs, values, scorer, tuple(m.name for m in metrics))
     best = Best()
     best.update(outcomes)
+    optimum = json.loads(row["optimum"] or "null")
     counted = ~outcomes.cached & (outcomes.status != _ILLEGAL)
     feasible = np.where(outcomes.feasible[:, None], outcomes.objectives, np.inf)[counted]
     return TrialSummary(
@@ -253,6 +258,7 @@ def _summarise(
         baseline=scorer.values(baseline[None])[0],
         curve=np.minimum.accumulate(feasible, axis=0),
         seconds=float(np.sum(table["simulation_s"].to_numpy() + table["agent_s"].to_numpy())),
+        regret=None if optimum is None else _regret(scorer, best.outcome, optimum),
     )
 
 
@@ -287,6 +293,12 @@ def _outcomes(
         cached=_booleans(table["cached"]),
         simulation_s=table["simulation_s"].to_numpy(),
     )
+
+
+def _regret(scorer: Scorer, best: Outcome | None, optimum: dict[str, float]) -> float:
+    if best is None or not best.feasible:
+        return math.inf
+    return scorer.regret(best.metrics, optimum)
 
 
 def _hypervolume(outcomes: Outcomes) -> float:

@@ -32,6 +32,7 @@ _LEGEND_OF_SEVERAL = (
     "hypervolume: the volume that they dominate in log ratios to the baseline, up to twice the "
     "baseline; the baseline alone has 1, and 0 is nothing within twice the baseline in every goal."
 )
+_LEGEND_OF_REGRET = " regret: by how much the best found is worse than the exact optimum."
 _HEADING_WIDTH = 24
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "best_design",
     "best_of",
     "design_text",
+    "regret_text",
     "run_tables",
     "title",
     "value_text",
@@ -73,7 +75,10 @@ def run_tables(result: RunResult) -> RenderableType:
         if best is not None:
             parts += [best_design(best), Text()]
     several = any(len(s.objective.goals) > 1 for s in result.summaries.values())
-    parts.append(Text(_LEGEND + (_LEGEND_OF_SEVERAL if several else ""), style="dim"))
+    legend = _LEGEND + (_LEGEND_OF_SEVERAL if several else "")
+    if any(s.regret is not None for s in result.summaries.values()):
+        legend += _LEGEND_OF_REGRET
+    parts.append(Text(legend, style="dim"))
     if several:
         parts.append(Text(f"Pareto sets: archgym best {result.folder.path}", style="dim"))
     return Group(*parts)
@@ -97,6 +102,8 @@ def best_design(summary: TrialSummary) -> RenderableType:
     assert summary.best is not None
     origin = f"{summary.agent}, seed {summary.seed}, simulation {summary.best_at}"
     feasible = "" if summary.best.feasible else f"not feasible: {summary.best.reason}; "
+    if summary.regret is not None and summary.best.feasible:
+        origin += f", regret {regret_text(summary.regret)}"
     return Group(
         Text(f"Best design ({feasible}{origin}):", style="bold"),
         Text("  " + design_text(summary.best.design)),
@@ -166,6 +173,9 @@ def _table(
         heading = _folded(goal.name) + (f"\n[{unit}]" if unit else "")
         table.add_column(Text(f"{heading}\nmedian / best"), justify="right", no_wrap=True)
     several = counts and bool(known) and len(known[0].objective.goals) > 1
+    tabulated = counts and any(s.regret is not None for s in known)
+    if tabulated:
+        table.add_column("regret\nmedian / best", justify="right", no_wrap=True)
     headings = [*(("Pareto", "hypervolume") if several else ())]
     headings += ["better", "sims", "dupl.", "illegal"] if counts else []
     for heading in headings:
@@ -177,6 +187,7 @@ def _table(
         summaries = [s for t in trials if (s := result.summaries.get(t.trial_id)) is not None]
         cells: list[RenderableType] = [Text(name), str(len(trials))]
         cells += [_median_and_best(summaries, number) for number in goals]
+        cells += [_regrets(summaries)] if tabulated else []
         cells += _pareto_cells(summaries) if several else []
         cells += _count_cells(summaries) if counts else []
         if counts and any_failed:
@@ -240,6 +251,19 @@ def _median_and_best(summaries: Sequence[TrialSummary], number: int) -> str:
     median = statistics.median(ends)
     shown = f"{natural(goal, median):.5g}" if median < math.inf else "-"
     return f"{shown} / {natural(goal, min(ends)):.5g}"
+
+
+def _regrets(summaries: Sequence[TrialSummary]) -> str:
+    """Median and least regret of the trials."""
+    ends = [s.regret for s in summaries if s.regret is not None]
+    if not ends:
+        return "- / -"
+    return f"{regret_text(statistics.median(ends))} / {regret_text(min(ends))}"
+
+
+def regret_text(regret: float) -> str:
+    """A regret in per cent."""
+    return f"{regret:.2%}" if regret < math.inf else "-"
 
 
 def _share(part: int, whole: int) -> str:

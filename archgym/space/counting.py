@@ -1,20 +1,21 @@
-"""Walking through a design space: exact counts and chunked enumeration."""
+"""Walking through a design space: exact counts, chunked enumeration, and positions in it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.errors import SpaceTooLargeError
+from archgym.errors import InvalidValueError, SpaceTooLargeError
 
 if TYPE_CHECKING:
     from archgym.space.design_space import DesignSpace
 
-__all__ = ["count_canonical", "enumerate_codes"]
+__all__ = ["Ranking", "count_canonical", "enumerate_codes"]
 
 MAX_STATES = 20_000_000
 """Most partial designs that an exact count may hold at once."""
@@ -71,6 +72,126 @@ def enumerate_codes(space: DesignSpace, chunk: int) -> Iterator[NDArray[np.int64
             buffer, held = [joined[chunk:]], held - chunk
     if held:
         yield np.asfortranarray(np.concatenate(buffer))
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """What one parameter adds to a position, for each state before it and each slot.
+
+    A state is what conditions and rules from here on still look at; slot 0 stands for an
+    inactive parameter, slot k for its k-th allowed level.
+
+    Attributes:
+        first: code of the first allowed level.
+        before: designs with a lower slot, shape (states, slots).
+        target: the state that follows, the last one if no legal design does, as ``before``.
+    """
+
+    first: int
+    before: NDArray[np.int64]
+    target: NDArray[np.int64]
+
+
+class Ranking:
+    """Positions of designs in the order of :func:`enumerate_codes`, both ways, by table look-up.
+
+    Raises:
+        SpaceTooLargeError: if too many parameters depend on each other for such tables.
+    """
+
+    def __init__(self, space: DesignSpace) -> None:
+        if count_canonical(space) >= 1 << 62:
+            raise SpaceTooLargeError(f"{space!r} has too many designs to number them")
+        targets = _targets(space)
+        after = np.array([1, 0])  # the state in which all designs end, and the dead one
+        layers: list[_Layer] = []
+        for position in reversed(range(len(targets))):
+            ways = after[targets[position]]
+            total = np.cumsum(ways, axis=1)
+            first = int(space.allowed_codes(position)[0])
+            layers.append(_Layer(first, total - ways, targets[position]))
+            after = total[:, -1]
+        self._layers = layers[::-1]
+        self._fixed = {space.index(name) for name in space.fixed}
+        self.count = int(after[0])
+
+    def rank(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Position of each row of codes, -1 for one that is no canonical legal design."""
+        ranks = np.zeros(len(codes), dtype=np.int64)
+        state = np.zeros(len(codes), dtype=np.int64)
+        for position, layer in enumerate(self._layers):
+            column, slots = codes[:, position], layer.before.shape[1]
+            if position in self._fixed:
+                state[(column >= 0) & (column != layer.first)] = len(layer.before) - 1
+                column = np.minimum(column, 0)
+            cell = state * slots
+            cell += column
+            cell += 1
+            ranks += layer.before.ravel().take(cell)
+            state = layer.target.ravel().take(cell)
+        ranks[state != 0] = -1
+        return ranks
+
+    def unrank(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Codes of the designs at positions, shape (n, n_parameters).
+
+        Raises:
+            InvalidValueError: if there is no such position.
+        """
+        if len(positions) and not 0 <= positions.min() <= positions.max() < self.count:
+            raise InvalidValueError(
+                f"positions go from 0 to {self.count - 1}, "
+                f"got {positions.min()} to {positions.max()}"
+            )
+        codes = np.empty((len(positions), len(self._layers)), dtype=np.int64, order="F")
+        left = np.array(positions, dtype=np.int64)
+        state = np.zeros(len(positions), dtype=np.int64)
+        for position, layer in enumerate(self._layers):
+            slot = np.empty(len(left), dtype=np.int64)
+            rows = max(1, MAX_STATES // 10 // layer.before.shape[1])
+            for start in range(0, len(left), rows):
+                part = slice(start, start + rows)
+                # Slots without designs never are the last one whose count is not above.
+                reached = layer.before[state[part]] <= left[part, None]
+                slot[part] = reached.sum(axis=1) - 1
+            codes[:, position] = np.where(slot > 0, slot - 1 + layer.first, -1)
+            left -= layer.before[state, slot]
+            state = layer.target[state, slot]
+        return codes
+
+
+def _targets(space: DesignSpace) -> list[NDArray[np.int64]]:
+    """For each parameter, the state that follows each state and slot; the last one is dead."""
+    states = np.zeros((1, 0), dtype=np.int64)
+    kept: list[int] = []
+    targets: list[NDArray[np.int64]] = []
+    for position in range(len(space.parameters)):
+        allowed = space.allowed_codes(position)
+        if (len(states) + 1) * (len(allowed) + 1) > MAX_STATES:
+            raise SpaceTooLargeError(f"more than {MAX_STATES} partial designs at once")
+        active = _activity(space, position, kept, states)
+        grown, rows = _expand(states, active, allowed)
+        slots = np.where(grown[:, -1] >= 0, grown[:, -1] - allowed[0] + 1, 0)
+        kept = [*kept, position]
+        legal = np.ones(len(grown), dtype=bool)
+        for rule in space.rules_completed_by(position):
+            legal &= space.rule_holds(rule, _spread(space, grown, kept))
+        keep = [i for i, p in enumerate(kept) if space.is_referenced_after(p, position)]
+        kept = [kept[i] for i in keep]
+        count, rows, slots = len(states), rows[legal], slots[legal]
+        states, follows = _unique_rows(grown[legal][:, keep])
+        target = np.full((count + 1, len(allowed) + 1), len(states), dtype=np.int64)
+        target[rows, slots] = follows
+        targets.append(target)
+    return targets
+
+
+def _unique_rows(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Distinct rows, at least one, and which of them each row is."""
+    if rows.shape[1] == 0 or not len(rows):
+        return np.zeros((1, rows.shape[1]), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
+    unique, inverse = np.unique(rows, axis=0, return_inverse=True)
+    return unique, inverse.ravel()
 
 
 def _descend(

@@ -14,7 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.errors import DesignError, InvalidValueError, UnknownNameError
-from archgym.space.counting import count_canonical, enumerate_codes, raw_cardinality
+from archgym.space.counting import (
+    Ranking,
+    count_canonical,
+    enumerate_codes,
+    raw_cardinality,
+)
 from archgym.space.designs import Designs
 from archgym.space.expression import Expression
 from archgym.space.parameters import Parameter, parameter_from_json
@@ -372,13 +377,47 @@ class DesignSpace:
         Raises:
             InvalidValueError: if a free parameter is real.
         """
+        self._check_finite()
+        for codes in enumerate_codes(self, chunk):
+            yield Designs(self, codes)
+
+    def rank(self, designs: Designs) -> NDArray[np.int64]:
+        """Position of each design in :meth:`enumerate`, -1 if it is not there, shape (n,).
+
+        The designs may be of another space with the same parameters, as one with other fixed
+        values.
+
+        >>> from archgym.space import DesignSpace, Integer
+        >>> space = DesignSpace([Integer("ways", 1, 4), Integer("sets", 1, 8)])
+        >>> space.rank(space.designs([{"ways": 1, "sets": 3}, {"ways": 4, "sets": 8}])).tolist()
+        [2, 31]
+
+        Raises:
+            InvalidValueError: if a free parameter is real.
+            SpaceTooLargeError: if too many parameters depend on each other.
+        """
+        return self._ranking.rank(designs.codes)
+
+    def unrank(self, positions: NDArray[np.int64]) -> Designs:
+        """The designs at positions in :meth:`enumerate`; the inverse of :meth:`rank`.
+
+        Raises:
+            InvalidValueError: if there is no such position, or a free parameter is real.
+            SpaceTooLargeError: if too many parameters depend on each other.
+        """
+        return Designs(self, self._ranking.unrank(np.asarray(positions, dtype=np.int64)))
+
+    @cached_property
+    def _ranking(self) -> Ranking:
+        self._check_finite()
+        return Ranking(self)
+
+    def _check_finite(self) -> None:
         for position in self.free:
             if self.parameters[position].continuous:
                 raise InvalidValueError(
                     f"parameter {self.names[position]!r} is real: fix it, or make it an Ordinal"
                 )
-        for codes in enumerate_codes(self, chunk):
-            yield Designs(self, codes)
 
     # -- JSON ----------------------------------------------------------------------------------
 

@@ -49,7 +49,7 @@ def test_there_are_no_stubs(call: Any) -> None:
     shown = call("--help").out
     for name in ("list", "show", "run", "evaluate", "best", "check", "schema", "dataset", "new"):
         assert name in shown
-    for name in ("report", "enumerate", "proxy", "validate", "merge"):
+    for name in ("report", "proxy", "validate", "merge"):
         assert call(name).code == 2
         assert call("dataset", name).code == 2
 

@@ -15,6 +15,7 @@ from archgym.errors import DesignError, InvalidValueError, UnknownNameError
 from archgym.space import (
     Boolean,
     Categorical,
+    Designs,
     DesignSpace,
     Expression,
     Integer,
@@ -331,3 +332,37 @@ def test_parse_reads_what_a_command_line_gives() -> None:
     ):
         with pytest.raises(DesignError, match=repr(parameter.name)):
             parameter.parse(text)
+
+
+@FEW
+@given(spaces())
+def test_rank_is_the_position_in_the_enumeration(space: DesignSpace) -> None:
+    designs = [part for part in space.enumerate(1000) if len(part)]
+    total = int(space.canonical_cardinality)
+    for start, part in zip(range(0, total, 1000), designs, strict=True):
+        places = np.arange(start, start + len(part))
+        assert (space.rank(part) == places).all()
+        assert (space.unrank(places).codes == part.codes).all()
+    for place in (-1, total):
+        with pytest.raises(InvalidValueError, match="position"):
+            space.unrank(np.array([place]))
+
+
+@FEW
+@given(spaces(), st.integers(0, 1000))
+def test_what_is_not_in_the_enumeration_has_no_rank(space: DesignSpace, seed: int) -> None:
+    free = DesignSpace(space.parameters, space.rules)
+    rows = rows_of(free, seed, 40)
+    canonical_ones = free.canonicalise(rows)
+    ranks = space.rank(canonical_ones)
+    assert ((ranks >= 0) == space.legal(canonical_ones)).all()
+    raw = space.rank(Designs(space, rows))  # what is not canonical is no design either
+    assert (raw == np.where((rows == canonical_ones.codes).all(axis=1), ranks, -1)).all()
+
+
+def test_a_real_parameter_has_no_rank() -> None:
+    space = DesignSpace([Real("voltage", 0.6, 1.1), Integer("ways", 1, 4)])
+    with pytest.raises(InvalidValueError, match="'voltage' is real"):
+        space.rank(space.designs([{"voltage": 0.7, "ways": 2}]))
+    fixed = space.fix({"voltage": 0.7})
+    assert fixed.rank(fixed.designs([{"ways": 3}])).tolist() == [2]

@@ -1,0 +1,123 @@
+"""Outcomes of many designs, kept small: what is equal is kept once.
+
+Most designs of a space share their outcome with others. A :class:`Block` holds the distinct rows
+of some metrics, and which row each design has. A metric that follows from the design alone, such
+as the size of a buffer, would multiply the distinct rows of all others, so :func:`make_blocks`
+gives it a block of its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Block", "distinct", "make_blocks"]
+
+Ids = NDArray[np.int32]
+_LEAST_GAIN = 0.01
+"""Share of its bytes that splitting off a metric must save."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Metrics that are stored together.
+
+    Attributes:
+        names: the metrics.
+        index: row of ``values`` that each design has, int32, shape (n_designs,).
+        values: distinct rows, in the order in which designs first have them, shape
+            (n_rows, n_names).
+    """
+
+    names: tuple[str, ...]
+    index: Ids
+    values: NDArray[np.float64]
+
+
+def make_blocks(names: Sequence[str], values: NDArray[np.float64]) -> list[Block]:
+    """Blocks that together hold the values, bit by bit, in few bytes.
+
+    Starts with all metrics in one block, splits off the metric that saves most, as measured by
+    compressing it all, and goes on while that saves anything.
+
+    Args:
+        names: the metrics.
+        values: of each design, shape (n_designs, n_names).
+    """
+    columns = [distinct(np.ascontiguousarray(column).view(np.int64)) for column in values.T]
+    costs = [_index_bytes(ids) + _value_bytes(ids, values[:, c]) for c, ids in enumerate(columns)]
+    together = list(range(len(names)))
+    ids = _combine([columns[c] for c in together])
+    cost = _block_bytes(ids, together, values)
+    apart: list[int] = []
+    while len(together) > 1:
+        tried = [
+            (_block_bytes(rest, [d for d in together if d != c], values) + costs[c], c, rest)
+            for c, rest in zip(together, _without_each([columns[c] for c in together]), strict=True)
+        ]
+        least, chosen, rest = min(tried, key=lambda one: one[:2])
+        if least > cost * (1 - _LEAST_GAIN):
+            break
+        together.remove(chosen)
+        apart.append(chosen)
+        ids, cost = rest, least - costs[chosen]
+    groups = [(together, ids), *(([c], columns[c]) for c in sorted(apart))]
+    return [
+        Block(tuple(names[c] for c in group), own, values[_first(own)][:, group])
+        for group, own in groups
+    ]
+
+
+def distinct(keys: NDArray[np.int64]) -> Ids:
+    """Which of the distinct keys each one is, numbered in the order of first appearance."""
+    import pyarrow as pa
+
+    return np.asarray(pa.array(keys).dictionary_encode().indices.to_numpy(), dtype=np.int32)
+
+
+def _combine(columns: Sequence[Ids]) -> Ids:
+    """As :func:`distinct`, of rows of several columns."""
+    return list(itertools.accumulate(columns, _pair))[-1]
+
+
+def _pair(left: Ids, right: Ids) -> Ids:
+    span = int(right.max(initial=0)) + 1
+    return distinct(left.astype(np.int64) * span + right)
+
+
+def _without_each(columns: Sequence[Ids]) -> list[Ids]:
+    """The columns combined, each one left out in turn."""
+    before = list(itertools.accumulate(columns[:-1], _pair))
+    after = list(itertools.accumulate(columns[:0:-1], _pair))[::-1]
+    inner = [_pair(a, b) for a, b in zip(before, after[1:], strict=False)]
+    return [after[0], *inner, before[-1]]
+
+
+def _first(ids: Ids) -> NDArray[np.int64]:
+    """Where each number first appears."""
+    highest = np.maximum.accumulate(ids)
+    return np.flatnonzero(np.diff(highest, prepend=-1))
+
+
+def _block_bytes(ids: Ids, group: Sequence[int], values: NDArray[np.float64]) -> int:
+    return _index_bytes(ids) + sum(_value_bytes(ids, values[:, c]) for c in group)
+
+
+def _index_bytes(ids: Ids) -> int:
+    return _compressed(ids)
+
+
+def _value_bytes(ids: Ids, column: NDArray[np.float64]) -> int:
+    return _compressed(column[_first(ids)])
+
+
+def _compressed(array: NDArray[np.generic]) -> int:
+    """Bytes that an array takes when bytes of the same weight stand together."""
+    import pyarrow as pa
+
+    planes = np.ascontiguousarray(array).view(np.uint8).reshape(len(array), -1).T
+    return len(pa.Codec("zstd", compression_level=3).compress(planes.tobytes(), asbytes=True))
