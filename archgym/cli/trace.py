@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +16,7 @@ from archgym.cli.output import console
 
 if TYPE_CHECKING:
     from archgym.envs.dram.cache import CacheHierarchy
+    from archgym.envs.dram.trace import Trace
 
 __all__ = ["add_to"]
 
@@ -40,6 +45,13 @@ def record(
     instructions_per_clock: Annotated[
         float, typer.Option(help="Instructions that complete in a clock without misses.")
     ] = 2.0,
+    requests_under_way: Annotated[
+        int | None,
+        typer.Option(help="The core waits while so many are under way; 12 for vector code."),
+    ] = None,
+    request_ns: Annotated[
+        float, typer.Option(help="How long a request is under way for that count, ns.")
+    ] = 60.0,
     skip_instructions: Annotated[
         int, typer.Option(help="Instructions before recording; they warm the caches.")
     ] = 0,
@@ -55,22 +67,122 @@ def record(
         typer.Option(metavar="KEY=VALUE", help="A size of the caches, as in llc_bytes=4194304."),
     ] = None,
 ) -> None:
-    """Record a program's DRAM requests under valgrind, through a model of the caches."""
+    """Record a program's DRAM requests under valgrind, through a model of the caches.
+
+    Its output is thrown away. What it starts is not recorded: give the program itself, not a
+    wrapper such as env or a shell script. About one million instructions take a second.
+    """
     from archgym.envs.dram.record import record as run_and_record
-    from archgym.envs.dram.record import save_recording
 
     path = out if out is not None else Path(f"{Path(command[0]).name}.npz")
     _check_target(path)
-    trace, card = run_and_record(
-        command,
-        cache=_caches(cache),
-        clock_ghz=clock_ghz,
-        instructions_per_clock=instructions_per_clock,
-        skip_instructions=skip_instructions,
-        max_requests=max_requests,
-        timeout_s=timeout_s,
-        stdin=stdin,
+    hierarchy = _caches(cache)
+    with _shown_progress() as progress:
+        trace, card = run_and_record(
+            command,
+            cache=hierarchy,
+            clock_ghz=clock_ghz,
+            instructions_per_clock=instructions_per_clock,
+            requests_under_way=requests_under_way,
+            request_ns=request_ns,
+            skip_instructions=skip_instructions,
+            max_requests=max_requests,
+            timeout_s=timeout_s,
+            stdin=stdin,
+            progress=progress,
+        )
+    _save(trace, card, path)
+
+
+@commands.command("recipe")
+def recipe(
+    name: Annotated[str, typer.Argument(help="A recorded workload of DRAM-v0.")],
+    out: Annotated[
+        Path | None, typer.Option(help="The .npz file to write; NAME.npz if left out.")
+    ] = None,
+    timeout_s: Annotated[float, typer.Option(help="Limit on the wall time, s.")] = 3600.0,
+) -> None:
+    """Record one of the shipped programs again: its input, command and settings."""
+    from archgym.envs.dram.recipes import make
+
+    path = out if out is not None else Path(f"{name}.npz")
+    _check_target(path)
+    with _shown_progress() as progress:
+        trace, card = make(name, timeout_s=timeout_s, progress=progress)
+    _save(trace, card, path)
+
+
+@commands.command("commands")
+def commands_of_a_run(
+    workload: Annotated[str, typer.Argument(help="A name, a path, or a YAML mapping.")],
+    out: Annotated[Path, typer.Option(help="The CSV file to write.")],
+    memory: Annotated[
+        str, typer.Option(help="Name or file of a device, or a YAML mapping with ranks, channels.")
+    ] = "DDR4-2400",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A setting of the controller, as in page_policy=closed; repeatable.",
+        ),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Check every timing rule; exit 1 if one is broken.")
+    ] = False,
+) -> None:
+    """Write the commands that the controller sends to the memory as a CSV file."""
+    from archgym.cli.evaluate import pairs
+    from archgym.cli.output import fail
+    from archgym.envs.dram.command_trace import command_trace
+    from archgym.experiment.load import parse_value
+
+    values = {name: parse_value(text, f"--set {name}") for name, text in pairs(settings, "--set ")}
+    trace = command_trace(
+        parse_value(workload, "WORKLOAD"), parse_value(memory, "--memory"), values
     )
+    number = trace.write_csv(out)
+    console().print(
+        f"{number:,} commands of {trace.memory.name}, {trace.cycles:,} cycles, written to {out}",
+        soft_wrap=True,
+        markup=False,
+    )
+    if check:
+        wrong = trace.violations()
+        if wrong:
+            shown = wrong[:20] + ([f"and {len(wrong) - 20:,} more"] if len(wrong) > 20 else [])
+            fail(f"{len(wrong):,} timing violations:\n" + "\n".join(shown))
+            raise typer.Exit(1)
+        console().print("No timing rule is broken.")
+
+
+@contextmanager
+def _shown_progress() -> Iterator[Callable[[int, int], None]]:
+    """Shows on a terminal how far a recording is, and ends it in good order when asked to end."""
+    from rich.console import Console
+
+    status = Console(stderr=True).status("starting the program")
+
+    def update(instructions: int, requests: int) -> None:
+        status.update(
+            f"{instructions / 1e6:,.0f} million instructions executed, "
+            f"{requests:,} requests recorded"
+        )
+
+    # A program without output would outlive us; valgrind runs in a process group of its own.
+    ends = (signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(end, lambda number, _: sys.exit(128 + number)) for end in ends]
+    try:
+        with status:
+            yield update
+    finally:
+        for end, handler in zip(ends, before, strict=True):
+            signal.signal(end, handler)
+
+
+def _save(trace: Trace, card: dict[str, Any], path: Path) -> None:
+    from archgym.envs.dram.record import save_recording
+
     saved = save_recording(trace, card, path)
     console().print(
         f"{card['requests']:,} requests, {card['write_share']:.0%} of them writes, over "
@@ -104,5 +216,9 @@ def _check_target(path: Path) -> None:
 
     if path.suffix != ".npz":
         raise InvalidValueError(f"--out {path}: a recording must have the ending '.npz'")
+    if not path.parent.is_dir():
+        raise TraceError(f"--out {path}: the folder {path.parent} does not exist")
+    if path.is_dir():
+        raise InvalidValueError(f"--out {path} is a folder: it must be a file")
     if not os.access(path.parent, os.W_OK):
         raise TraceError(f"--out {path}: the folder {path.parent} cannot be written to")

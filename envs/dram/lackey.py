@@ -28,15 +28,21 @@ from archgym.errors import MissingDependencyError, TraceError
 __all__ = ["Accesses", "find_valgrind", "run_under_lackey", "valgrind_version"]
 
 _READ_BYTES = 1 << 20
-_KEPT_MESSAGES = 20
+_KEPT_MESSAGES = 5
+_LATEST_LINES = 64  # a chunk; what lackey counts at the end takes 30
 _F_SETPIPE_SZ = 1031  # Linux fcntl
 _OPTIONS = (
     "--command-line-only=yes",  # no .valgrindrc, no VALGRIND_OPTS
     "--child-silent-after-fork=yes",
+    "--vgdb=no",  # no pipes for a debugger, which would stay in /tmp if valgrind is killed
     "--tool=lackey",
     "--trace-mem=yes",
 )
-_TROUBLE = re.compile(r"^valgrind:|FATAL|terminating|unhandled", re.IGNORECASE)
+_TROUBLE = re.compile(
+    r"^valgrind:|FATAL|terminating|unhandled|unrecognised|not within mapped|cannot execute",
+    re.IGNORECASE,
+)
+_PROCESS = re.compile(r"^==\d+== *")
 
 
 @dataclass(frozen=True)
@@ -121,10 +127,14 @@ def run_under_lackey(
         except OSError as error:
             os.close(read_end)
             raise TraceError(f"cannot start {command[0]!r}: {error}") from error
+        except BaseException:  # an interruption
+            os.close(read_end)
+            raise
         finally:
             os.close(write_end)
         messages: list[str] = []
         try:
+            _refuse_core_dumps(process)
             deadline = time.monotonic() + timeout_s
             yield from _chunks(read_end, deadline, messages)
             status = process.wait(max(0.0, deadline - time.monotonic()))
@@ -174,20 +184,21 @@ def _widen(pipe: int) -> None:
 
 
 def _chunks(pipe: int, deadline: float, messages: list[str]) -> Iterator[Accesses]:
-    """Parse the pipe until it ends; lines that are no accesses go to ``messages``."""
+    """Parse the pipe until it ends; lines that tell of trouble go to ``messages``."""
     rest = b""
     most = _READ_BYTES // 4  # an access takes at least 6 bytes of text
     kind = np.empty(most, np.uint8)
     address = np.empty(most, np.int64)
     size = np.empty(most, np.int32)
-    other = np.empty((_KEPT_MESSAGES, 2), np.int64)
+    other = np.empty((_LATEST_LINES, 2), np.int64)
     while True:
         data = _read(pipe, deadline, _READ_BYTES - len(rest))
         text = rest + data if data else rest + b"\n"
         used, count, others = _parse(np.frombuffer(text, np.uint8), kind, address, size, other)
-        for begin, end in other[: min(others, _KEPT_MESSAGES)]:
-            messages.append(text[begin:end].decode("utf-8", "replace"))
-        del messages[:-_KEPT_MESSAGES]
+        for begin, end in other[: min(others, _LATEST_LINES)]:
+            line = text[begin:end].decode("utf-8", "replace")
+            if _TROUBLE.search(line) and len(messages) < _KEPT_MESSAGES:
+                messages.append(_PROCESS.sub("", line))
         rest = text[used:]
         if len(rest) >= _READ_BYTES:
             raise TraceError("valgrind wrote a line that does not end; is it lackey that runs?")
@@ -199,10 +210,22 @@ def _chunks(pipe: int, deadline: float, messages: list[str]) -> Iterator[Accesse
 
 def _read(pipe: int, deadline: float, at_most: int) -> bytes:
     """What the pipe holds, at least one byte; empty at its end."""
-    ready, _, _ = select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))
-    if not ready:
+    left = deadline - time.monotonic()
+    # A program that always has something to say must not escape the limit.
+    if left <= 0 or not select.select([pipe], [], [], left)[0]:
         raise TimeoutError
     return os.read(pipe, at_most)
+
+
+def _refuse_core_dumps(process: subprocess.Popen[Any]) -> None:
+    """A program that crashes leaves no ``vgcore`` file behind, on Linux."""
+    try:
+        import resource
+
+        hard = resource.prlimit(process.pid, resource.RLIMIT_CORE)[1]
+        resource.prlimit(process.pid, resource.RLIMIT_CORE, (0, hard))
+    except (ImportError, AttributeError, OSError):
+        return
 
 
 def _end(process: subprocess.Popen[Any]) -> None:
@@ -222,7 +245,7 @@ def _tail(errors: IO[bytes], messages: list[str]) -> str:
     errors.seek(0)
     words = errors.read().decode("utf-8", "replace").strip()
     if not words:
-        words = "\n".join(line for line in messages if _TROUBLE.search(line))
+        words = "; ".join(messages)
     return words[-600:] or "it said nothing"
 
 

@@ -1,29 +1,26 @@
-"""How the shipped recorded workloads were made; ``python -m archgym.envs.dram.recipes sqlite``.
+"""How the shipped recorded workloads were made; ``archgym trace recipe sqlite`` makes one again.
 
-Each recipe generates its input from a seed in a temporary folder, runs a Debian program on it
-under :func:`archgym.envs.dram.record.record`, and writes ``NAME.npz`` with its card ``NAME.json``.
-The inputs are synthetic, so nobody else's rights rest on them.
+Each recipe generates its input from a seed in a temporary folder (see
+:mod:`archgym.envs.dram.recipe_inputs`), runs a Debian program on it under
+:func:`archgym.envs.dram.record.record`, and writes ``NAME.npz`` with its card ``NAME.json``.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import random
 import shutil
-import sqlite3
 import subprocess
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from archgym.envs.dram.record import record, save_recording
+from archgym.envs.dram import recipe_inputs as inputs
+from archgym.envs.dram.record import record
 from archgym.envs.dram.trace import Trace
 from archgym.errors import TraceError, UnknownNameError
 
-__all__ = ["RECIPES", "Recipe", "main", "make"]
+__all__ = ["RECIPES", "Recipe", "make"]
 
 _ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
@@ -46,6 +43,9 @@ class Recipe:
         input: what the input is, for the card.
         skip_instructions: the start of the program that only warms the caches.
         max_requests: length of the recording.
+        requests_under_way: of :func:`archgym.envs.dram.record.record`, for vector code.
+        environment: variables beyond those that every recipe sets.
+        needs: more packages whose version shapes the trace.
     """
 
     title: str
@@ -55,14 +55,23 @@ class Recipe:
     input: str
     skip_instructions: int
     max_requests: int = 100_000
+    requests_under_way: int | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
 
 
-def make(name: str, *, timeout_s: float = 3600.0) -> tuple[Trace, dict[str, Any]]:
+def make(
+    name: str,
+    *,
+    timeout_s: float = 3600.0,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[Trace, dict[str, Any]]:
     """Generate the input of a recipe and record its program.
 
     Args:
         name: a key of :data:`RECIPES`.
         timeout_s: limit on the wall time of the recording, s.
+        progress: as in :func:`archgym.envs.dram.record.record`.
 
     Returns:
         The trace and its card.
@@ -79,39 +88,36 @@ def make(name: str, *, timeout_s: float = 3600.0) -> tuple[Trace, dict[str, Any]
             f"recipe {name!r} needs the program {recipe.command[0]!r}: "
             f"apt-get install {recipe.package}"
         )
+    environment = {**_ENVIRONMENT, **recipe.environment}
     with tempfile.TemporaryDirectory(prefix="archgym-recipe-") as folder:
         recipe.make_input(Path(folder))
         trace, card = record(
             recipe.command,
+            requests_under_way=recipe.requests_under_way,
             skip_instructions=recipe.skip_instructions,
             max_requests=recipe.max_requests,
             timeout_s=timeout_s,
             name=name,
             folder=folder,
-            environment=_ENVIRONMENT,
+            environment=environment,
+            progress=progress,
         )
     about = {
         "title": recipe.title,
-        "program": f"{Path(recipe.command[0]).name}, Debian package {_version(recipe.package)}",
+        "program": f"{Path(recipe.command[0]).name}, {_versions(recipe)}",
         "input": recipe.input,
-        "environment": _ENVIRONMENT,
-        "recipe": f"python -m archgym.envs.dram.recipes {name}",
+        "environment": environment,
+        "recipe": f"archgym trace recipe {name}",
         "licence": _LICENCE,
     }
     return trace, about | card
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Record the named recipes into a folder."""
-    parser = argparse.ArgumentParser(prog="archgym.envs.dram.recipes", description=__doc__)
-    parser.add_argument("names", nargs="+", help=f"of {', '.join(RECIPES)}")
-    parser.add_argument("--out", type=Path, default=Path("."), help="folder for the files")
-    parser.add_argument("--timeout", type=float, default=3600.0, help="s of wall time for each")
-    chosen = parser.parse_args(arguments)
-    chosen.out.mkdir(parents=True, exist_ok=True)
-    for name in chosen.names:
-        trace, card = make(name, timeout_s=chosen.timeout)
-        save_recording(trace, card, chosen.out / f"{name}.npz")
+def _versions(recipe: Recipe) -> str:
+    """``"Debian package sqlite3 3.40.1-2"``, or several."""
+    packages = (recipe.package, *recipe.needs)
+    word = "package" if len(packages) == 1 else "packages"
+    return f"Debian {word} {', '.join(_version(package) for package in packages)}"
 
 
 def _version(package: str) -> str:
@@ -124,53 +130,8 @@ def _version(package: str) -> str:
     return shown.stdout.strip()
 
 
-def _text(path: Path, words: int, seed: int) -> None:
-    """Running text: words of a vocabulary of 30,000 with Zipf's frequencies, lines of 12 words."""
-    draw = random.Random(seed)
-    letters = "etaoinshrdlucmfwypvbgkjqxz"
-    vocabulary = [
-        "".join(draw.choices(letters, range(26, 0, -1), k=draw.randint(2, 10)))
-        for _ in range(30_000)
-    ]
-    weights = [1_000_000 // (rank + 1) for rank in range(len(vocabulary))]
-    chosen = draw.choices(vocabulary, weights, k=words)
-    lines = (" ".join(chosen[i : i + 12]) for i in range(0, words, 12))
-    path.write_text("\n".join(lines) + "\n", encoding="ascii")
-
-
-def _sqlite_input(folder: Path) -> None:
-    """A shop: 150,000 customers, 20,000 products, 300,000 purchases."""
-    draw = random.Random(1)
-    with sqlite3.connect(folder / "shop.db") as shop:
-        shop.executescript(
-            "CREATE TABLE customer(id INTEGER PRIMARY KEY, region INTEGER, name TEXT);"
-            "CREATE TABLE product(id INTEGER PRIMARY KEY, category INTEGER, price INTEGER);"
-            "CREATE TABLE purchase(id INTEGER PRIMARY KEY, customer INTEGER, product INTEGER,"
-            " amount INTEGER, note TEXT);"
-        )
-        shop.executemany(
-            "INSERT INTO customer VALUES (?, ?, ?)",
-            ((i, draw.randrange(50), f"customer {draw.getrandbits(64):x}") for i in range(150_000)),
-        )
-        shop.executemany(
-            "INSERT INTO product VALUES (?, ?, ?)",
-            ((i, draw.randrange(40), draw.randint(1, 999)) for i in range(20_000)),
-        )
-        shop.executemany(
-            "INSERT INTO purchase VALUES (?, ?, ?, ?, ?)",
-            (
-                (
-                    i,
-                    draw.randrange(150_000),
-                    draw.randrange(20_000),
-                    draw.randint(1, 20),
-                    f"{draw.getrandbits(128):x}",
-                )
-                for i in range(300_000)
-            ),
-        )
-    shop.close()
-
+_PYTHON = ("/usr/bin/python3", "-P", "-s", "-B", "-c")
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OPENBLAS_CORETYPE": "Haswell"}
 
 _QUERY = (
     "PRAGMA mmap_size=268435456; PRAGMA temp_store=MEMORY; "
@@ -194,19 +155,26 @@ with open("ranking.json", "w") as file:
 """
 
 
-def _json_input(folder: Path) -> None:
-    """80,000 records."""
-    draw = random.Random(2)
-    records = [
-        {
-            "name": f"{draw.getrandbits(48):x}",
-            "city": draw.randrange(500),
-            "score": draw.randrange(1_000_000),
-            "tags": [draw.randrange(100) for _ in range(4)],
-        }
-        for _ in range(80_000)
-    ]
-    (folder / "records.json").write_text(json.dumps(records), encoding="ascii")
+_MATMUL_PROGRAM = """\
+import numpy
+a, b = numpy.load("a.npy"), numpy.load("b.npy")
+c = a @ b
+"""
+
+_DIJKSTRA_PROGRAM = """\
+import numpy
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import dijkstra
+weight, target, start = (numpy.load(f"{n}.npy") for n in ("weight", "target", "start"))
+graph = csr_matrix((weight, target, start))
+distance = dijkstra(graph, indices=[0])
+"""
+
+_FFT_PROGRAM = """\
+import numpy
+from scipy.fft import fft2
+spectrum = fft2(numpy.load("signal.npy"), overwrite_x=True)
+"""
 
 
 RECIPES: dict[str, Recipe] = {
@@ -214,7 +182,7 @@ RECIPES: dict[str, Recipe] = {
         "SQLite: join, group by and order by over 300,000 rows",
         "sqlite3",
         ("sqlite3", "-batch", "-init", "/dev/null", "shop.db", _QUERY),
-        _sqlite_input,
+        inputs.shop,
         "a database of 150,000 customers, 20,000 products and 300,000 purchases, Python's "
         "random.Random(1)",
         skip_instructions=20_000_000,
@@ -223,7 +191,7 @@ RECIPES: dict[str, Recipe] = {
         "xz: LZMA compression of 12 MB of text",
         "xz-utils",
         ("xz", "--keep", "--stdout", "--threads=1", "-6", "text"),
-        lambda folder: _text(folder / "text", 2_000_000, 3),
+        lambda folder: inputs.text(folder / "text", 2_000_000, 3),
         "2,000,000 words of running text with Zipf's frequencies, Python's random.Random(3)",
         skip_instructions=50_000_000,
     ),
@@ -231,7 +199,7 @@ RECIPES: dict[str, Recipe] = {
         "zstd: fast compression of 25 MB of text",
         "zstd",
         ("zstd", "--single-thread", "--no-asyncio", "-q", "-3", "-c", "text"),
-        lambda folder: _text(folder / "text", 4_000_000, 4),
+        lambda folder: inputs.text(folder / "text", 4_000_000, 4),
         "4,000,000 words of running text with Zipf's frequencies, Python's random.Random(4)",
         skip_instructions=20_000_000,
     ),
@@ -239,7 +207,7 @@ RECIPES: dict[str, Recipe] = {
         "GNU sort: 166,667 lines of text",
         "coreutils",
         ("sort", "--parallel=1", "-S", "64M", "-o", "sorted", "text"),
-        lambda folder: _text(folder / "text", 2_000_000, 5),
+        lambda folder: inputs.text(folder / "text", 2_000_000, 5),
         "2,000,000 words of running text with Zipf's frequencies, Python's random.Random(5)",
         skip_instructions=200_000_000,
     ),
@@ -247,12 +215,67 @@ RECIPES: dict[str, Recipe] = {
         "Python: parse, group and sort 80,000 JSON records",
         "python3.11-minimal",
         ("/usr/bin/python3", "-P", "-s", "-S", "-B", "-c", _JSON_PROGRAM),
-        _json_input,
+        inputs.records,
         "80,000 records of 4 fields, Python's random.Random(2)",
         skip_instructions=60_000_000,
     ),
+    "matmul": Recipe(
+        "NumPy and OpenBLAS: product of two matrices of 1500 x 1500",
+        "python3-numpy",
+        (*_PYTHON, _MATMUL_PROGRAM),
+        lambda folder: inputs.matrices(folder, 1500, 6),
+        "two matrices of 64-bit numbers, 18 MB each, NumPy's RandomState(6)",
+        skip_instructions=330_000_000,
+        max_requests=300_000,
+        requests_under_way=12,
+        environment=_ONE_THREAD,
+        needs=("libopenblas0-pthread",),
+    ),
+    "dijkstra": Recipe(
+        "SciPy: shortest paths in a graph of 200,000 vertices and 1,600,000 arcs",
+        "python3-scipy",
+        (*_PYTHON, _DIJKSTRA_PROGRAM),
+        lambda folder: inputs.graph(folder, 200_000, 8, 8),
+        "a directed graph in compressed rows, few vertices the end of many arcs, NumPy's "
+        "RandomState(8)",
+        skip_instructions=480_000_000,
+        max_requests=300_000,
+        environment=_ONE_THREAD,
+    ),
+    "jpeg": Recipe(
+        "libjpeg-turbo: decoding of a progressive picture of 3 megapixels",
+        "libjpeg-turbo-progs",
+        ("djpeg", "-outfile", "photo.ppm", "photo.jpg"),
+        lambda folder: inputs.photograph(folder, 2048, 1536, 7),
+        "a picture of 2048 x 1536 with detail at every scale and grain, NumPy's RandomState(7), "
+        "encoded by cjpeg -quality 85 -progressive",
+        skip_instructions=130_000_000,
+        max_requests=300_000,
+        needs=("libjpeg62-turbo",),
+    ),
+    "tkrzw": Recipe(
+        "Tkrzw: random writes to a key-value store in memory",
+        "tkrzw-utils",
+        (
+            *("tkrzw_dbm_perf", "sequence", "--dbm", "tiny", "--threads", "1", "--set_only"),
+            *("--random_key", "--random_seed", "0", "--iter", "500000", "--size", "64"),
+        ),
+        lambda folder: None,
+        "none: the program draws 500,000 keys from as many, with its seed 0; values of 64 bytes, "
+        "1,048,583 buckets",
+        skip_instructions=100_000_000,
+        max_requests=300_000,
+    ),
+    "fft": Recipe(
+        "SciPy: Fourier transform of 1024 x 1024 complex numbers",
+        "python3-scipy",
+        (*_PYTHON, _FFT_PROGRAM),
+        lambda folder: inputs.signal(folder, 1024, 9),
+        "a square of 1024 x 1024 complex numbers, 17 MB, NumPy's RandomState(9)",
+        skip_instructions=480_000_000,
+        max_requests=300_000,
+        requests_under_way=12,
+        environment=_ONE_THREAD,
+    ),
 }
 """Every recipe by name."""
-
-if __name__ == "__main__":
-    main()

@@ -2,7 +2,9 @@
 
 The time of a request is the number of instructions executed until then, divided by the clock and
 by the instructions per clock, both of which are given, not measured: the trace is open loop and
-says how fast the program would ask if memory never made it wait.
+says how fast the program would ask if memory never made it wait. Vector code that copies memory
+would then ask for 100 GB/s, which no core does; ``requests_under_way`` bounds it as a core's fill
+buffers do.
 
 Virtual addresses become physical ones page by page: a 4 KiB page gets the next free page frame
 when it is first touched, from address 0 up. That is what an operating system with free memory
@@ -17,7 +19,8 @@ from __future__ import annotations
 import datetime
 import json
 import os
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
@@ -33,13 +36,23 @@ from archgym.envs.dram.textformats import scaled
 from archgym.envs.dram.trace import Trace
 from archgym.errors import TraceError
 
-__all__ = ["PAGE_BYTES", "PAGE_MAPPING", "PageMap", "record", "save_recording"]
+__all__ = ["PAGE_BYTES", "PAGE_MAPPING", "PageMap", "record", "save_recording", "with_stalls"]
 
 PAGE_BYTES = 4096
 PAGE_MAPPING = (
     "virtual 4 KiB pages to consecutive page frames from address 0 up, in the order in which "
     "the program first touches them"
 )
+
+_LIMITS = {
+    "clock_ghz": (0.001, 100),
+    "instructions_per_clock": (0.001, 64),
+    "requests_under_way": (1, 10**6),
+    "request_ns": (0.001, 10**6),
+    "skip_instructions": (0, 10**15),
+    "max_requests": (1, 10**9),
+    "timeout_s": (0.001, 10**7),
+}
 
 
 def record(
@@ -48,6 +61,8 @@ def record(
     cache: CacheHierarchy | None = None,
     clock_ghz: float = 4.0,
     instructions_per_clock: float = 2.0,
+    requests_under_way: int | None = None,
+    request_ns: float = 60.0,
     skip_instructions: int = 0,
     max_requests: int | None = None,
     timeout_s: float = 600.0,
@@ -55,6 +70,7 @@ def record(
     folder: str | os.PathLike[str] | None = None,
     stdin: str | os.PathLike[str] | None = None,
     environment: Mapping[str, str] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Trace, dict[str, Any]]:
     """Run a program and return the requests that it makes to DRAM.
 
@@ -64,6 +80,9 @@ def record(
         clock_ghz: clock of the core, GHz.
         instructions_per_clock: instructions that the core completes in a clock while memory does
             not make it wait, on average.
+        requests_under_way: the core stands still while so many requests are under way; any number
+            may be if None. A core of Intel's Skylake has 12 fill buffers.
+        request_ns: how long a request is under way for that count, ns.
         skip_instructions: what the program does before is not recorded; it warms the caches.
         max_requests: end the program after so many recorded requests; all of them if None.
         timeout_s: limit on the wall time, s. Valgrind runs a program about 100 times slower.
@@ -71,6 +90,8 @@ def record(
         folder: working folder of the program.
         stdin: file that the program reads as its standard input.
         environment: all its environment variables; those of this process if None.
+        progress: called many times a second with the instructions executed and the requests
+            recorded so far.
 
     Returns:
         The trace, and its card: a mapping for JSON with everything that made it.
@@ -80,7 +101,15 @@ def record(
         TraceError: if the program does not exist, fails, takes too long or makes no request, or
             for a setting out of range.
     """
-    _check(clock_ghz, instructions_per_clock, skip_instructions, max_requests, timeout_s)
+    _check(
+        clock_ghz=clock_ghz,
+        instructions_per_clock=instructions_per_clock,
+        requests_under_way=requests_under_way,
+        request_ns=request_ns,
+        skip_instructions=skip_instructions,
+        max_requests=max_requests,
+        timeout_s=timeout_s,
+    )
     hierarchy = cache or CacheHierarchy()
     stream = run_under_lackey(
         command,
@@ -98,6 +127,8 @@ def record(
             after = int(np.searchsorted(requests.instruction, skip_instructions, side="right"))
             kept.append(_part(requests, slice(after, None)))
             count += len(kept[-1])
+            if progress is not None:
+                progress(model.instructions, count)
             if max_requests is not None and count >= max_requests:
                 break
     if count == 0:
@@ -108,9 +139,12 @@ def record(
     stopped = max_requests is not None and count >= max_requests
     all_requests = _part(_joined(kept), slice(max_requests))
     ps_per_instruction = _ps_per_instruction(clock_ghz, instructions_per_clock)
+    arrival = scaled(all_requests.instruction - skip_instructions, ps_per_instruction)
+    if requests_under_way is not None:
+        arrival = with_stalls(arrival, requests_under_way, round(1000 * request_ns))
     trace = Trace(
         name or Path(command[0]).name,
-        scaled(all_requests.instruction - skip_instructions, ps_per_instruction),
+        arrival,
         all_requests.address,
         all_requests.is_write,
     )
@@ -122,12 +156,38 @@ def record(
         "cache": hierarchy.as_dict(),
         "clock_ghz": clock_ghz,
         "instructions_per_clock": instructions_per_clock,
+        "requests_under_way": requests_under_way,
+        "request_ns": None if requests_under_way is None else request_ns,
         "page_mapping": PAGE_MAPPING,
         "instructions_skipped": skip_instructions,
         "instructions_recorded": last - skip_instructions,
         "ended_by": "max_requests" if stopped else "exit",
     }
     return trace, card | _statistics(trace, hierarchy.line_bytes)
+
+
+def with_stalls(
+    arrival_ps: NDArray[np.int64], under_way: int, request_ps: int
+) -> NDArray[np.int64]:
+    """Times of requests of a core that stands still while too many of them are under way.
+
+    Args:
+        arrival_ps: when the core would ask if it never stood still, ps, ascending, shape (n,).
+        under_way: how many requests may be under way at once.
+        request_ps: how long each is, ps.
+
+    Returns:
+        When it asks, ps, shape (n,). Every stall makes all that follows later.
+    """
+    times: list[int] = []
+    stalled = 0
+    for number, wanted in enumerate(arrival_ps.tolist()):
+        time = wanted + stalled
+        if number >= under_way:
+            time = max(time, times[number - under_way] + request_ps)
+        stalled = time - wanted
+        times.append(time)
+    return np.array(times, np.int64)
 
 
 def save_recording(trace: Trace, card: dict[str, Any], path: str | os.PathLike[str]) -> Path:
@@ -144,9 +204,13 @@ def save_recording(trace: Trace, card: dict[str, Any], path: str | os.PathLike[s
     path = Path(path)
     if not path.parent.is_dir():
         raise TraceError(f"{path}: the folder {str(path.parent)!r} does not exist")
-    write_npz(trace, path)
     text = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
-    path.with_suffix(".json").write_text(text, encoding="utf-8")
+    # Written aside and renamed: an interruption leaves no half a file.
+    with tempfile.TemporaryDirectory(prefix=f".{path.stem}-", dir=path.parent) as aside:
+        new = write_npz(trace, Path(aside) / path.name)
+        new.with_suffix(".json").write_text(text, encoding="utf-8")
+        for file in (new.with_suffix(".json"), new):
+            os.replace(file, path.parent / file.name)
     return path
 
 
@@ -206,19 +270,8 @@ def _ps_per_instruction(clock_ghz: float, instructions_per_clock: float) -> Frac
     return Fraction(10**9, round(clock_ghz * 1000) * round(instructions_per_clock * 1000))
 
 
-def _check(
-    clock_ghz: float,
-    instructions_per_clock: float,
-    skip_instructions: int,
-    max_requests: int | None,
-    timeout_s: float,
-) -> None:
-    for name, value, low, high in (
-        ("clock_ghz", clock_ghz, 0.001, 100),
-        ("instructions_per_clock", instructions_per_clock, 0.001, 64),
-        ("skip_instructions", skip_instructions, 0, 10**15),
-        ("max_requests", max_requests, 1, 10**9),
-        ("timeout_s", timeout_s, 0.001, 10**7),
-    ):
+def _check(**settings: float | None) -> None:
+    for name, (low, high) in _LIMITS.items():
+        value = settings[name]
         if value is not None and not low <= value <= high:
             raise TraceError(f"record: {name}={value!r} must be from {low} to {high}")

@@ -37,7 +37,7 @@ mapping with one of the keys ``generator``, ``recorded``, ``file`` and the setti
 
 _KINDS = ("generator", "recorded", "file")
 _RECORDED_KEYS = ("recorded", "requests")
-_FILE_KEYS = ("file", "format", "clock_mhz", "interval_ns", "requests")
+_FILE_KEYS = ("file", "format", "clock_mhz", "interval_ns", "requests", "fold_bytes")
 
 
 def load_workload(spec: WorkloadSpec) -> Trace:
@@ -47,7 +47,9 @@ def load_workload(spec: WorkloadSpec) -> Trace:
         spec: a name (``"sqlite"``, ``"zipf"``), a path (``"run.stl.gz"``) or a mapping:
             ``{"generator": "zipf", "seed": 3}`` with the generator's parameters,
             ``{"recorded": "sqlite", "requests": 20000}`` (the first ones only), or
-            ``{"file": "run.stl", "format": "stl", "clock_mhz": 800, "requests": 20000}``.
+            ``{"file": "run.stl", "format": "stl", "clock_mhz": 800, "requests": 20000}``; with
+            ``fold_bytes`` its addresses are taken modulo that number, which brings a trace of
+            virtual addresses into the memory, as DRAMSys does.
 
     Raises:
         UnknownNameError: for an unknown workload or key, with suggestions.
@@ -203,7 +205,7 @@ def _canonical_file(spec: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(value, (int, float)) or isinstance(value, bool):
             raise InvalidValueError(f"workload: {key}={value!r} must be a number")
         chosen[key] = float(value)
-    return chosen | _requests(spec)
+    return chosen | _whole(spec, "fold_bytes") | _requests(spec)
 
 
 def _check_keys(spec: Mapping[str, Any], known: tuple[str, ...]) -> None:
@@ -214,12 +216,16 @@ def _check_keys(spec: Mapping[str, Any], known: tuple[str, ...]) -> None:
 
 def _requests(spec: Mapping[str, Any]) -> dict[str, int]:
     """The setting ``requests`` of a trace that is cut to its first ones, if given."""
-    value = spec.get("requests")
+    return _whole(spec, "requests")
+
+
+def _whole(spec: Mapping[str, Any], key: str) -> dict[str, int]:
+    value = spec.get(key)
     if value is None:
         return {}
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise InvalidValueError(f"workload: requests={value!r} must be an integer of at least 1")
-    return {"requests": value}
+        raise InvalidValueError(f"workload: {key}={value!r} must be an integer of at least 1")
+    return {key: value}
 
 
 @lru_cache(maxsize=16)
@@ -232,12 +238,16 @@ def _load(canonical: str, stamp: tuple[int, int] | None) -> Trace:
         name = chosen.pop("generator")
         return _frozen(GENERATORS[name](**chosen))
     requests = chosen.pop("requests", None)
+    fold_bytes = chosen.pop("fold_bytes", None)
     if "recorded" in chosen:
         with _shipped(f"{chosen['recorded']}.npz") as path:
             trace = read_trace(path)
     else:
         file = chosen.pop("file")
         trace = read_trace(file, **chosen)
+    if fold_bytes is not None:
+        folded = trace.address % fold_bytes
+        trace = Trace(trace.name, trace.arrival_ps, folded, trace.is_write)
     return _frozen(_first(trace, requests, label))
 
 

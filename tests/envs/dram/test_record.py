@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,13 +15,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archgym.envs.dram import lackey
+from archgym.envs.dram import lackey, recipe_inputs
 from archgym.envs.dram import record as record_module
 from archgym.envs.dram.cache import LOAD, STORE, CacheHierarchy, DramRequests
 from archgym.envs.dram.formats import read_trace
 from archgym.envs.dram.lackey import Accesses, run_under_lackey
 from archgym.envs.dram.recipes import RECIPES, make
-from archgym.envs.dram.record import PageMap, record, save_recording
+from archgym.envs.dram.record import PageMap, record, save_recording, with_stalls
 from archgym.envs.dram.workload import load_workload, recorded_names
 from archgym.errors import MissingDependencyError, TraceError, UnknownNameError
 
@@ -49,6 +52,8 @@ def test_missing_valgrind_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
     [
         ({"clock_ghz": 0}, "clock_ghz=0 must be from 0.001 to 100"),
         ({"instructions_per_clock": 100}, "instructions_per_clock=100 must be from"),
+        ({"requests_under_way": 0}, "requests_under_way=0 must be from 1"),
+        ({"request_ns": 0}, "request_ns=0 must be from 0.001"),
         ({"skip_instructions": -1}, "skip_instructions=-1 must be from 0"),
         ({"max_requests": 0}, "max_requests=0 must be from 1"),
         ({"timeout_s": 0}, "timeout_s=0 must be from"),
@@ -143,6 +148,24 @@ def test_times_follow_from_clock_and_instructions(monkeypatch: pytest.MonkeyPatc
     assert card["cache"] == CacheHierarchy().as_dict()
 
 
+def test_a_core_stands_still_while_too_many_requests_are_under_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Four requests at once, two may be under way for 10 each; what comes later is later by 10.
+    wanted = np.array([0, 0, 0, 0, 5, 100], np.int64)
+    assert with_stalls(wanted, 2, 10).tolist() == [0, 0, 10, 10, 20, 115]
+    assert with_stalls(wanted, 9, 10).tolist() == wanted.tolist()
+    fake_program(monkeypatch, [fetch_and_load([0, 64, 128])])
+    settings: dict[str, Any] = {"clock_ghz": 1.0, "instructions_per_clock": 1.0}
+    free, card = record(["x"], **settings)
+    assert free.arrival_ps.tolist() == [1000, 1000, 2000, 3000]
+    assert card["requests_under_way"] is None
+    bound, card = record(["x"], **settings, requests_under_way=1, request_ns=2.5)
+    assert bound.arrival_ps.tolist() == [1000, 3500, 6000, 8500]
+    assert (card["requests_under_way"], card["request_ns"]) == (1, 2.5)
+    assert bound.address.tolist() == free.address.tolist()
+
+
 def test_skip_and_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     chunks = [fetch_and_load([0, 64]), fetch_and_load([64, 128, 192, 256])]
     fake_program(monkeypatch, chunks)
@@ -177,6 +200,31 @@ def test_saved_recording_loads_as_a_workload(
     assert json.loads((tmp_path / "mine.json").read_text("utf-8"))["title"] == "é"
     with pytest.raises(TraceError, match="nowhere' does not exist"):
         save_recording(trace, card, tmp_path / "nowhere" / "mine.npz")
+
+
+def test_a_recording_is_saved_whole_or_not_at_all(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fake_program(monkeypatch, [fetch_and_load(list(range(0, 1 << 14, 64)))])
+    trace, card = record(["x"])
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            save_recording(trace, card, tmp_path / "mine.npz")
+    assert list(tmp_path.iterdir()) == []
+    save_recording(trace, card, tmp_path / "mine.npz")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.json", "mine.npz"]
+
+
+def test_progress_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_program(monkeypatch, [fetch_and_load([0, 64]), fetch_and_load([64, 128, 192])])
+    told: list[tuple[int, int]] = []
+    record(["x"], skip_instructions=1, progress=lambda *state: told.append(state))
+    assert told == [(2, 1), (5, 3)]
 
 
 @needs_valgrind
@@ -244,6 +292,7 @@ def test_children_are_not_recorded() -> None:
         ),
         (["/bin/false"], "'/bin/false' failed under valgrind with exit status 1: it said nothing"),
         (["/bin/sh", "-c", "kill -9 $$"], "'/bin/sh' failed under valgrind by signal 9"),
+        (["/bin/sh", "-c", "kill -11 $$"], "by signal 11: Process terminating with default action"),
     ],
 )
 def test_what_goes_wrong_is_said(command: Any, message: str) -> None:
@@ -255,6 +304,35 @@ def test_what_goes_wrong_is_said(command: Any, message: str) -> None:
 def test_time_limit() -> None:
     with pytest.raises(TraceError, match=r"'/bin/sleep' did not end within timeout_s=1\.5 s"):
         record(["/bin/sleep", "60"], timeout_s=1.5)
+
+
+def test_a_program_that_never_pauses_does_not_escape_the_time_limit() -> None:
+    read_end, write_end = os.pipe()
+    try:
+        os.write(write_end, b"I  0401ab70,3\n")
+        assert lackey._read(read_end, time.monotonic() + 60, 1) == b"I"
+        with pytest.raises(TimeoutError):
+            lackey._read(read_end, time.monotonic(), 1)
+    finally:
+        os.close(read_end)
+        os.close(write_end)
+
+
+@needs_valgrind
+def test_what_fails_or_is_stopped_leaves_no_files(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    if hard == 0:
+        pytest.skip("core dumps are forbidden here")
+    environment = {"PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path)}
+    resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+    try:
+        with pytest.raises(TraceError, match="signal 11"):
+            record(["/bin/sh", "-c", "kill -11 $$"], folder=tmp_path, environment=environment)
+    finally:
+        resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
+    with pytest.raises(TraceError, match="did not end within"):
+        record(["/bin/sleep", "60"], timeout_s=1.5, folder=tmp_path, environment=environment)
+    assert list(tmp_path.iterdir()) == []
 
 
 @needs_valgrind
@@ -279,8 +357,41 @@ def test_recipe_without_its_program(monkeypatch: pytest.MonkeyPatch) -> None:
         make("xz")
 
 
-def test_recipe_inputs_are_the_same_every_time(tmp_path: Path) -> None:
+INPUTS: dict[str, Any] = {
+    "records": RECIPES["python_json"].make_input,
+    "text": lambda folder: recipe_inputs.text(folder / "text", 1000, 3),
+    "matrices": lambda folder: recipe_inputs.matrices(folder, 5, 6),
+    "graph": lambda folder: recipe_inputs.graph(folder, 50, 4, 8),
+    "signal": lambda folder: recipe_inputs.signal(folder, 8, 9),
+}
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_recipe_inputs_are_the_same_every_time(name: str, tmp_path: Path) -> None:
+    contents = []
     for folder in (tmp_path / "a", tmp_path / "b"):
         folder.mkdir()
-        RECIPES["python_json"].make_input(folder)
-    assert (tmp_path / "a/records.json").read_bytes() == (tmp_path / "b/records.json").read_bytes()
+        INPUTS[name](folder)
+        contents.append({path.name: path.read_bytes() for path in folder.iterdir()})
+    assert contents[0] == contents[1] != {}
+
+
+def test_graph_is_well_formed_and_has_popular_vertices(tmp_path: Path) -> None:
+    recipe_inputs.graph(tmp_path, 1000, 8, 8)
+    start, target, weight = (np.load(tmp_path / f"{n}.npy") for n in ("start", "target", "weight"))
+    assert start[0] == 0
+    assert start[-1] == len(target) == len(weight) == 8000
+    assert (np.diff(start) >= 0).all()
+    assert 0 <= target.min() <= target.max() < 1000
+    assert weight.min() >= 1
+    popular = np.sort(np.bincount(target, minlength=1000))[-125:].sum()
+    assert popular / 8000 == pytest.approx(0.5, abs=0.03)  # the cube root of 125 of 1000
+
+
+@pytest.mark.skipif(shutil.which("cjpeg") is None, reason="cjpeg is not installed")
+def test_photograph_is_a_progressive_jpeg(tmp_path: Path) -> None:
+    recipe_inputs.photograph(tmp_path, 64, 48, 7)
+    picture = (tmp_path / "photo.jpg").read_bytes()
+    assert picture.startswith(b"\xff\xd8")
+    frame = picture.index(b"\xff\xc2")  # start of a progressive frame: length, bits, height, width
+    assert picture[frame + 5 : frame + 9] == b"\x00\x30\x00\x40"

@@ -22,6 +22,7 @@ from archgym.envs.dram.workload import (
 )
 from archgym.errors import InvalidValueError, TraceError, UnknownNameError
 
+FOLDER = Path(__file__).parents[3] / "envs" / "dram" / "workloads"
 CARD_KEYS = {
     "title",
     "program",
@@ -68,13 +69,55 @@ def test_recorded_programs_match_their_cards(name: str) -> None:
     assert 64 * len(np.unique(trace.address)) == card["footprint_bytes"]
     assert (trace.address % 64 == 0).all()
     rate = card["clock_ghz"] * card["instructions_per_clock"]
-    assert card["span_ns"] == pytest.approx(card["instructions_recorded"] / rate, rel=1e-3)
+    running_ns = card["instructions_recorded"] / rate
+    if card.get("requests_under_way") is None:
+        assert card["span_ns"] == pytest.approx(running_ns, rel=1e-3)
+    else:
+        assert running_ns < card["span_ns"] < 1.5 * running_ns
+        under_way = card["requests_under_way"]
+        least = trace.arrival_ps[under_way:] - trace.arrival_ps[:-under_way]
+        assert least.min() >= 1000 * card["request_ns"]
+
+
+def test_shipped_files_are_small() -> None:
+    sizes = {path.name: path.stat().st_size for path in FOLDER.iterdir()}
+    assert {f"{name}.npz" for name in recorded_names()} <= set(sizes)
+    assert max(sizes.values()) < 2_000_000
+    assert sum(sizes.values()) < 10_000_000
 
 
 @pytest.mark.parametrize("name", recorded_names())
-def test_shipped_files_are_small(name: str) -> None:
-    folder = Path(__file__).parents[3] / "envs" / "dram" / "workloads"
-    assert (folder / f"{name}.npz").stat().st_size < 600_000
+def test_characteristics_are_those_of_the_table(name: str) -> None:
+    """A row of workloads/README.md says what follows from the file."""
+    trace = load_workload(name)
+    gap_ns = trace.arrival_ps[-1] / len(trace) / 1000
+    # DDR4-2400, mapping rbc: bank and bank group are bits 13 to 16, the row the bits above.
+    bank, row = (trace.address >> 13) & 15, trace.address >> 17
+    order = np.argsort(bank, kind="stable")
+    same = (np.diff(bank[order]) == 0) & (np.diff(row[order]) == 0)
+    cells = [
+        f"`{name}`",
+        f"{len(trace):,}",
+        f"{1 - trace.is_write.mean():.0%}",
+        f"{64 * len(np.unique(trace.address)) / 1e6:.1f}",
+        f"{gap_ns:.1f}",
+        f"{1000 / gap_ns:.1f}",
+        f"{64 / gap_ns:.2f}",
+        f"{same.sum() / len(trace):.0%}",
+    ]
+    assert "| " + " | ".join(cells) + " |" in (FOLDER / "README.md").read_text("utf-8").splitlines()
+
+
+def test_the_recordings_cover_the_range() -> None:
+    """Neither one kind of program only, nor arrivals that no memory could follow."""
+    gaps = {}
+    for name in recorded_names():
+        trace = load_workload(name)
+        gaps[name] = trace.arrival_ps[-1] / len(trace) / 1000
+    # 64 bytes at the 19.2 GB/s of a DDR4-2400 channel take 3.3 ns.
+    assert min(gaps.values()) > 3.4
+    assert min(gaps.values()) < 10
+    assert max(gaps.values()) > 100
 
 
 @pytest.mark.parametrize("name", GENERATORS)
