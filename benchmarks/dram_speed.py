@@ -12,8 +12,9 @@ import time
 import numpy as np
 
 from archgym.envs.dram.config import ControllerConfig
-from archgym.envs.dram.controller import prepare, simulate
-from archgym.envs.dram.device import load_device
+from archgym.envs.dram.controller import simulate
+from archgym.envs.dram.memory import load_memory
+from archgym.envs.dram.prepared import prepare
 from archgym.envs.dram.trace import Trace
 
 LINE = 64
@@ -54,10 +55,10 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--device", default="DDR4-2400")
     args = parser.parse_args()
-    device = load_device(args.device)
+    memory = load_memory(args.device)
     config = ControllerConfig()
     start = time.perf_counter()
-    simulate(stream(10), device, config)
+    simulate(prepare(stream(10), memory), config)
     print(f"first call (compile, or load from the cache): {time.perf_counter() - start:.1f} s")
     print("| trace | decode, ms | simulate, ms | million requests/s | with decoding |")
     print("|---|---|---|---|---|")
@@ -66,10 +67,10 @@ def main() -> None:
         for _ in range(args.repeats):
             trace = make(args.requests)
             start = time.perf_counter()
-            prepared = prepare(trace, device, config.address_mapping)
+            prepared = prepare(trace, memory, config.address_mapping)
             decode.append(time.perf_counter() - start)
             start = time.perf_counter()
-            simulate(prepared, device, config)
+            simulate(prepared, config)
             run.append(time.perf_counter() - start)
         once, each = min(decode), min(run)
         print(

@@ -7,18 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.envs.dram import controller_kernel as kernel
+from archgym.envs.dram.kernel import layout as kernel
+from archgym.envs.dram.mapping import INTERLEAVES
 from archgym.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["CHOICES", "ControllerConfig"]
 
-PAGE_POLICIES = ("open", "open_adaptive", "closed", "closed_adaptive")
+PAGE_POLICIES = ("open", "open_adaptive", "closed", "closed_adaptive", "timeout")
 SCHEDULERS = ("fifo", "fr_fcfs", "fr_fcfs_grp", "grp_fr_fcfs", "grp_fr_fcfs_wm")
 SCHEDULER_BUFFERS = ("bankwise", "read_write", "shared")
 RESP_QUEUES = ("fifo", "reorder")
-REFRESH_POLICIES = ("none", "all_bank")
+REFRESH_POLICIES = ("none", "all_bank", "per_bank", "same_bank")
 ARBITERS = ("simple", "fifo", "reorder")
 CMD_MUXES = ("oldest", "strict")
+POWER_DOWN_POLICIES = ("none", "staggered")
+WRITE_POLICIES = ("completed", "posted")
 TIMING_RULES = ("jedec", "dramsys51")
 
 CHOICES = {
@@ -29,6 +32,9 @@ CHOICES = {
     "refresh_policy": REFRESH_POLICIES,
     "arbiter": ARBITERS,
     "cmd_mux": CMD_MUXES,
+    "channel_interleave": INTERLEAVES,
+    "power_down_policy": POWER_DOWN_POLICIES,
+    "write_policy": WRITE_POLICIES,
     "timing_rules": TIMING_RULES,
 }
 """Allowed values of each field of :class:`ControllerConfig` that is a choice."""
@@ -37,6 +43,7 @@ _LEAST = {
     "refresh_max_postponed": 0,
     "refresh_max_pulledin": 0,
     "max_active_transactions": 1,
+    "page_timeout_cycles": 1,
     "high_watermark": 1,
     "low_watermark": 1,
     "think_delay_fw_cycles": 0,
@@ -56,7 +63,8 @@ class ControllerConfig:
     Attributes:
         page_policy: ``open`` never closes a row of its own accord, ``closed`` after each access;
             ``open_adaptive`` closes it when other requests wait for the bank and none of them
-            hits, ``closed_adaptive`` unless another queued request hits.
+            hits, ``closed_adaptive`` unless another queued request hits; ``timeout`` when the
+            bank had no request for ``page_timeout_cycles``.
         scheduler: which queued request a bank serves next. ``fifo`` the oldest; ``fr_fcfs`` the
             oldest row hit; ``fr_fcfs_grp`` a row hit in the direction of the last column command;
             ``grp_fr_fcfs`` that direction first, then row hits; ``grp_fr_fcfs_wm`` reads until
@@ -68,9 +76,11 @@ class ControllerConfig:
         request_buffer_size: entries of the request buffer.
         resp_queue: whether the controller returns data in the order of the bursts (``fifo``) or
             of the requests (``reorder``).
-        refresh_policy: ``all_bank`` or ``none``.
-        refresh_max_postponed: refreshes that may be owed while requests wait.
-        refresh_max_pulledin: refreshes that may be done ahead while the rank is idle.
+        refresh_policy: ``none``; ``all_bank``; on devices that have it ``per_bank`` (one bank at
+            a time, idle ones first) or ``same_bank`` (the same bank of every group).
+        refresh_max_postponed: refreshes that may be owed while requests wait; of one bank each,
+            times the banks (or banks of a group), with ``per_bank`` and ``same_bank``.
+        refresh_max_pulledin: refreshes that may be done ahead while the rank is idle, likewise.
         arbiter: front end. ``simple`` hands over one request at a time; ``fifo`` and ``reorder``
             take requests while fewer than ``max_active_transactions`` are under way, and return
             data as they come or in the order of the requests.
@@ -78,6 +88,13 @@ class ControllerConfig:
         address_mapping: see :func:`archgym.envs.dram.mapping.mapping_names`.
         cmd_mux: ``oldest`` issues the command of the oldest request that has one ready;
             ``strict`` (only with ``fifo``) keeps column commands in the order of the requests.
+        channel_interleave: what consecutive channels take turns in; see
+            :data:`archgym.envs.dram.mapping.INTERLEAVES`.
+        page_timeout_cycles: see ``page_policy``; counts from the bank's last access.
+        power_down_policy: ``none``; ``staggered`` enters power-down as soon as a rank has no
+            request, and self-refresh if it still has none at the second refresh from there.
+        write_policy: ``completed`` answers a write after its burst; ``posted`` when it is
+            buffered, answers reads of buffered lines from the buffer and merges writes to them.
         high_watermark: queued writes above which ``grp_fr_fcfs_wm`` serves writes.
         low_watermark: queued writes at which it returns to reads.
         think_delay_fw_cycles: request from front end to controller.
@@ -88,10 +105,11 @@ class ControllerConfig:
         arbitration_delay_bw_cycles: response through the arbiter.
         end_response_delay_cycles: for how long the initiator is busy with a response; until then
             the transaction counts as active.
-        timing_rules: ``jedec``, or ``dramsys51`` to repeat two slips of DRAMSys 5.1's checkers
+        timing_rules: ``jedec``, or ``dramsys51`` to repeat the slips of DRAMSys 5.1's checkers
             when comparing with it: on DDR4 a read with auto-precharge may be followed by an
-            activate tRTP + tRP later although tRC has not passed, and on DDR3 a precharge of all
-            banks does not wait for the write recovery.
+            activate tRTP + tRP later although tRC has not passed, on DDR3 a precharge of all
+            banks does not wait for the write recovery, and on LPDDR4 a precharge follows a read
+            after tRRD + 2 clocks instead of tRTP, and a write to another rank a read too early.
 
     Raises:
         UnknownNameError: for a name that does not exist.
@@ -114,6 +132,10 @@ class ControllerConfig:
     max_active_transactions: int = 64
     address_mapping: str = "rbc"
     cmd_mux: str = "oldest"
+    channel_interleave: str = "request"
+    page_timeout_cycles: int = 64
+    power_down_policy: str = "none"
+    write_policy: str = "completed"
     high_watermark: int = 12
     low_watermark: int = 4
     think_delay_fw_cycles: int = 1
@@ -140,6 +162,8 @@ class ControllerConfig:
             raise InvalidValueError(
                 f"cmd_mux 'strict' needs scheduler 'fifo', not {self.scheduler!r}"
             )
+        if self.cmd_mux == "strict" and self.write_policy == "posted":
+            raise InvalidValueError("cmd_mux 'strict' needs write_policy 'completed'")
         if self.low_watermark >= self.high_watermark:
             raise InvalidValueError(
                 f"low_watermark ({self.low_watermark}) must be below high_watermark "
@@ -160,6 +184,9 @@ class ControllerConfig:
         c[kernel.C_ARBITER] = ARBITERS.index(self.arbiter)
         c[kernel.C_MAX_ACTIVE] = self.max_active_transactions
         c[kernel.C_STRICT] = self.cmd_mux == "strict"
+        c[kernel.C_TIMEOUT] = self.page_timeout_cycles
+        c[kernel.C_POWER_DOWN] = POWER_DOWN_POLICIES.index(self.power_down_policy)
+        c[kernel.C_POSTED] = WRITE_POLICIES.index(self.write_policy)
         c[kernel.C_HIGH] = self.high_watermark
         c[kernel.C_LOW] = self.low_watermark
         c[kernel.C_THINK_FW] = self.think_delay_fw_cycles

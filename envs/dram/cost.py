@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 
 from archgym.envs.dram.config import ControllerConfig
-from archgym.envs.dram.device import Device
+from archgym.envs.dram.memory import Memory
 
 __all__ = ["buffer_bits"]
 
 
-def buffer_bits(config: ControllerConfig, device: Device) -> int:
-    """Bits of storage in the controller's request buffers, response queue and arbiter.
+def buffer_bits(config: ControllerConfig, memory: Memory) -> int:
+    """Bits of storage in the controllers' request buffers, response queues and arbiters.
 
-    A count of what has to be held, in any technology:
+    A count of what has to be held, in any technology, by each channel's controller:
 
     - a request entry holds the line address, one bit for read or write, a tag to answer it, and
       a line of data if it can be a write;
@@ -23,16 +23,17 @@ def buffer_bits(config: ControllerConfig, device: Device) -> int:
       line of data and a tag until its turn comes; an arbiter that counts transactions holds
       their tags.
 
-    >>> from archgym.envs.dram.device import load_device
-    >>> device = load_device("DDR3-1600")
+    >>> from archgym.envs.dram.memory import load_memory
+    >>> memory = load_memory("DDR3-1600")
     >>> one = ControllerConfig(scheduler_buffer="shared", request_buffer_size=1)
-    >>> buffer_bits(one, device)  # 24 address + 1 + 0 tag + 512 data
+    >>> buffer_bits(one, memory)  # 24 address + 1 + 0 tag + 512 data
     537
     """
+    device = memory.device
     line = 8 * device.bytes_per_request
     size = config.request_buffer_size
     readers, writers = {
-        "bankwise": (0, size * device.banks),
+        "bankwise": (0, size * device.banks * memory.ranks),
         "read_write": (size, size),
         "shared": (0, size),
     }[config.scheduler_buffer]
@@ -40,7 +41,8 @@ def buffer_bits(config: ControllerConfig, device: Device) -> int:
     counted = config.arbiter != "simple"
     under_way = config.max_active_transactions if counted else entries
     tag = math.ceil(math.log2(under_way)) if under_way > 1 else 0
-    address = device.address_bits - int(math.log2(device.bytes_per_request))
+    in_channel = memory.address_bits - int(math.log2(memory.channels))
+    address = in_channel - int(math.log2(device.bytes_per_request))
     bits = entries * (address + 1 + tag) + writers * line
     if config.resp_queue == "reorder":
         bits += min(entries, under_way) * (line + tag)
@@ -48,4 +50,4 @@ def buffer_bits(config: ControllerConfig, device: Device) -> int:
         bits += under_way * tag
     if config.arbiter == "reorder":
         bits += under_way * line
-    return bits
+    return bits * memory.channels

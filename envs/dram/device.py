@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from archgym.envs.dram.standards import STANDARDS, Standard
 from archgym.errors import InvalidValueError, UnknownNameError
 
-__all__ = ["Device", "device_names", "load_device"]
+__all__ = ["Device", "Supply", "device_names", "load_device"]
 
 _FOLDER = Path(__file__).parent / "devices"
-_STANDARDS = ("DDR3", "DDR4")
 _POWERS_OF_TWO = (
     "devices_per_rank",
     "device_width_bits",
@@ -25,18 +25,56 @@ _POWERS_OF_TWO = (
     "rows",
     "columns",
 )
-_MAY_BE_ZERO = ("vpp_v", "ipp0_ma", "t_wpre_cycles")
+MOST_BANKS = 64
+"""Banks of one rank that the simulator's tables hold."""
+
+
+@dataclass(frozen=True)
+class Supply:
+    """Currents that a chip draws from one of its supplies, mA, and the voltage, V.
+
+    A current that a data sheet does not give for a supply, such as the standby current of DDR4's
+    activation supply, is 0.
+
+    Attributes:
+        name: ``VDD``, ``VPP``, ``VDD2`` ...
+        voltage_v: the voltage.
+        idd0_ma: one bank activated and precharged each tRC.
+        idd2n_ma: all banks precharged, standby.
+        idd3n_ma: a bank open, standby.
+        idd4r_ma: read bursts back to back.
+        idd4w_ma: write bursts back to back.
+        idd5_ma: all-bank refresh back to back.
+        idd5pb_ma: per-bank or same-bank refresh back to back, 0 where it is not known.
+        idd2p_ma: power-down, all banks precharged.
+        idd3p_ma: power-down, a bank open.
+        idd6_ma: self-refresh.
+    """
+
+    name: str
+    voltage_v: float
+    idd0_ma: float = 0.0
+    idd2n_ma: float = 0.0
+    idd3n_ma: float = 0.0
+    idd4r_ma: float = 0.0
+    idd4w_ma: float = 0.0
+    idd5_ma: float = 0.0
+    idd5pb_ma: float = 0.0
+    idd2p_ma: float = 0.0
+    idd3p_ma: float = 0.0
+    idd6_ma: float = 0.0
 
 
 @dataclass(frozen=True)
 class Device:
     """One rank of identical DRAM chips on one channel.
 
-    Timings are in cycles of the memory clock, currents in mA per chip, voltages in V.
+    Timings are in cycles of the command clock and count between the edges that the standard
+    counts between. Those with a default are not of every standard; 0 means that there is none.
 
     Attributes:
         name: what the device is called in designs and tables.
-        standard: ``"DDR3"`` or ``"DDR4"``; decides the read-to-write turnaround.
+        standard: a name of :data:`archgym.envs.dram.standards.STANDARDS`.
         part: the part that the figures belong to.
         devices_per_rank: chips that work in lockstep.
         device_width_bits: data pins of one chip.
@@ -50,7 +88,7 @@ class Device:
         rl_cycles: read command to first data.
         wl_cycles: write command to first data.
         t_rcd_cycles: activate to read or write.
-        t_rp_cycles: precharge to activate.
+        t_rp_cycles: precharge of a bank to activate.
         t_ras_cycles: activate to precharge.
         t_rc_cycles: activate to activate, same bank.
         t_ccd_s_cycles: column command to column command, other bank group.
@@ -62,18 +100,40 @@ class Device:
         t_wtr_l_cycles: end of write data to read command, same bank group.
         t_rtp_cycles: read to precharge.
         t_wr_cycles: end of write data to precharge.
-        t_wpre_cycles: write preamble (DDR4; part of its read-to-write turnaround).
-        t_refi_cycles: average interval of refresh commands.
-        t_rfc_cycles: refresh to activate.
-        vdd_v: core supply.
-        idd0_ma: one bank activated and precharged each tRC.
-        idd2n_ma: all banks precharged, standby.
-        idd3n_ma: a bank open, standby.
-        idd4r_ma: read bursts back to back.
-        idd4w_ma: write bursts back to back.
-        idd5_ma: refresh back to back.
-        vpp_v: activation supply (DDR4), 0 where there is none.
-        ipp0_ma: its current while one bank is activated and precharged each tRC.
+        t_refi_cycles: average interval of all-bank refresh commands.
+        t_rfc_cycles: all-bank refresh to activate.
+        supplies: currents by supply; empty where there is no power model.
+        validation: what the figures and the model of this device were checked against;
+            ``"unvalidated"`` where nothing independent has confirmed them.
+        t_rcd_wr_cycles: activate to write where it differs from a read (HBM2).
+        t_rp_ab_cycles: precharge of all banks to activate where it differs (LPDDR4, LPDDR5).
+        t_ppd_cycles: precharge to precharge, any banks (DDR5, LPDDR4, LPDDR5).
+        t_ccd_l_wr_cycles: write to write, same bank group, where it differs (DDR5).
+        t_dqsck_cycles: clock to data strobe on reads (LPDDR4).
+        t_dqss_cycles: clock to data strobe on writes (LPDDR4); delays the data only.
+        t_dqs2dq_cycles: strobe to data on writes (LPDDR4); delays the data only.
+        t_rpre_cycles: read preamble; part of the turnaround between ranks.
+        t_wpre_cycles: write preamble; part of the read-to-write turnaround.
+        t_rpst_cycles: read postamble; part of the read-to-write turnaround.
+        t_rtw_cycles: read to write where a data sheet gives it as such (HBM2).
+        t_rtrs_cycles: gap on the data bus when the rank changes.
+        t_refi_pb_cycles: interval of per-bank refreshes; 0 where there are none.
+        t_rfc_pb_cycles: per-bank refresh to activate of that bank.
+        t_refi_sb_cycles: interval of same-bank refreshes (DDR5), which take the same bank of
+            every group; 0 where there are none.
+        t_rfc_sb_cycles: same-bank refresh to activate of those banks.
+        t_ref_ref_cycles: per-bank (same-bank) refresh to the next, other bank; 0 if as long as
+            the refresh itself.
+        t_ref_act_cycles: per-bank (same-bank) refresh to activate of another bank; 0 if as
+            between two activates.
+        t_xp_cycles: power-down exit to any command; 0 where power-down is not described.
+        t_cke_cycles: shortest power-down, and shortest time between two.
+        t_ckesr_cycles: shortest self-refresh.
+        t_xs_cycles: self-refresh exit to activate.
+        t_xsdll_cycles: self-refresh exit to column commands.
+        t_actpden_cycles: activate to power-down entry.
+        t_prpden_cycles: precharge to power-down entry.
+        t_refpden_cycles: refresh to power-down entry.
 
     Example:
         >>> ddr4 = load_device("DDR4-2400")
@@ -107,64 +167,109 @@ class Device:
     t_wtr_l_cycles: int
     t_rtp_cycles: int
     t_wr_cycles: int
-    t_wpre_cycles: int
     t_refi_cycles: int
     t_rfc_cycles: int
-    vdd_v: float
-    idd0_ma: float
-    idd2n_ma: float
-    idd3n_ma: float
-    idd4r_ma: float
-    idd4w_ma: float
-    idd5_ma: float
-    vpp_v: float = 0.0
-    ipp0_ma: float = 0.0
+    supplies: tuple[Supply, ...] = ()
+    validation: str = "unvalidated"
+    t_rcd_wr_cycles: int = 0
+    t_rp_ab_cycles: int = 0
+    t_ppd_cycles: int = 0
+    t_ccd_l_wr_cycles: int = 0
+    t_dqsck_cycles: int = 0
+    t_dqss_cycles: int = 0
+    t_dqs2dq_cycles: int = 0
+    t_rpre_cycles: int = 0
+    t_wpre_cycles: int = 0
+    t_rpst_cycles: int = 0
+    t_rtw_cycles: int = 0
+    t_rtrs_cycles: int = 1
+    t_refi_pb_cycles: int = 0
+    t_rfc_pb_cycles: int = 0
+    t_refi_sb_cycles: int = 0
+    t_rfc_sb_cycles: int = 0
+    t_ref_ref_cycles: int = 0
+    t_ref_act_cycles: int = 0
+    t_xp_cycles: int = 0
+    t_cke_cycles: int = 1
+    t_ckesr_cycles: int = 1
+    t_xs_cycles: int = 0
+    t_xsdll_cycles: int = 0
+    t_actpden_cycles: int = 1
+    t_prpden_cycles: int = 1
+    t_refpden_cycles: int = 1
 
     def __post_init__(self) -> None:
-        if self.standard not in _STANDARDS:
-            raise UnknownNameError("DRAM standard", self.standard, _STANDARDS, f"{self.name}")
-        for field in fields(self)[3:]:
-            self._check(field.name, whole=str(field.type) == "int")
+        if self.standard not in STANDARDS:
+            raise UnknownNameError("DRAM standard", self.standard, STANDARDS, f"{self.name}")
+        for field in fields(self):
+            if str(field.type) == "int":
+                self._check(field.name, getattr(self, field.name), field.default is MISSING)
+        for supply in self.supplies:
+            for entry in fields(Supply)[1:]:
+                value = getattr(supply, entry.name)
+                self._check_number(f"{supply.name} {entry.name}", value)
+        self._check_consistency()
+
+    def _check_consistency(self) -> None:
         if self.banks % self.bank_groups:
             raise InvalidValueError(
                 f"device {self.name!r}: banks is {self.banks}, which {self.bank_groups} bank "
                 "groups do not divide"
+            )
+        if self.banks > MOST_BANKS:
+            raise InvalidValueError(
+                f"device {self.name!r}: banks is {self.banks}, at most {MOST_BANKS} are possible"
             )
         if self.t_ccd_s_cycles < self.burst_cycles:
             raise InvalidValueError(
                 f"device {self.name!r}: t_ccd_s_cycles is {self.t_ccd_s_cycles}, but a burst "
                 f"holds the data bus for {self.burst_cycles} cycles"
             )
-        if self.t_refi_cycles <= self.t_rfc_cycles + self.t_rc_cycles:
-            raise InvalidValueError(
-                f"device {self.name!r}: t_refi_cycles is {self.t_refi_cycles}; it must exceed "
-                f"t_rfc_cycles + t_rc_cycles = {self.t_rfc_cycles + self.t_rc_cycles}"
-            )
+        for kind, interval, refresh in (
+            ("", self.t_refi_cycles, self.t_rfc_cycles),
+            ("_pb", self.t_refi_pb_cycles, self.t_rfc_pb_cycles),
+            ("_sb", self.t_refi_sb_cycles, self.t_rfc_sb_cycles),
+        ):
+            busy = refresh + self.t_rc_cycles
+            if (interval > 0) != (refresh > 0) or 0 < interval <= busy:
+                raise InvalidValueError(
+                    f"device {self.name!r}: t_refi{kind}_cycles is {interval}; it must exceed "
+                    f"t_rfc{kind}_cycles + t_rc_cycles = {busy}"
+                )
         for short, long in (("t_ccd_s", "t_ccd_l"), ("t_rrd_s", "t_rrd_l"), ("t_wtr_s", "t_wtr_l")):
             if getattr(self, f"{short}_cycles") > getattr(self, f"{long}_cycles"):
                 raise InvalidValueError(
                     f"device {self.name!r}: {short}_cycles must not exceed {long}_cycles"
                 )
 
-    def _check(self, name: str, whole: bool) -> None:
-        value = getattr(self, name)
-        kind = "a whole number" if whole else "a number"
-        good = isinstance(value, int) if whole else isinstance(value, int | float)
-        least_open = name not in _MAY_BE_ZERO
-        if isinstance(value, bool) or not good or not (value > 0 if least_open else value >= 0):
-            bound = "above 0" if least_open else "of at least 0"
+    def _check(self, name: str, value: object, positive: bool) -> None:
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not whole or value < (1 if positive else 0):  # type: ignore[operator]
+            bound = "above 0" if positive else "of at least 0"
             raise InvalidValueError(
-                f"device {self.name!r}: {name} is {value!r}, it must be {kind} {bound}"
+                f"device {self.name!r}: {name} is {value!r}, it must be a whole number {bound}"
             )
-        if name in _POWERS_OF_TWO and value & (value - 1):
+        if name in _POWERS_OF_TWO and int(value) & (int(value) - 1):  # type: ignore[call-overload]
             raise InvalidValueError(
                 f"device {self.name!r}: {name} is {value}, it must be a power of two"
             )
 
+    def _check_number(self, name: str, value: object) -> None:
+        good = isinstance(value, int | float) and not isinstance(value, bool)
+        if not good or not value >= 0:  # type: ignore[operator]
+            raise InvalidValueError(
+                f"device {self.name!r}: {name} is {value!r}, it must be a number of at least 0"
+            )
+
+    @property
+    def traits(self) -> Standard:
+        """What the device's standard says."""
+        return STANDARDS[self.standard]
+
     @property
     def burst_cycles(self) -> int:
-        """Clock cycles for which one burst holds the data bus (two beats a cycle)."""
-        return self.burst_length // 2
+        """Clock cycles for which one burst holds the data bus."""
+        return max(1, self.burst_length // self.traits.beats_per_cycle)
 
     @property
     def bus_bytes(self) -> int:
@@ -192,15 +297,9 @@ class Device:
         return self.banks // self.bank_groups
 
     @property
-    def read_to_write_cycles(self) -> int:
-        """Read command to write command, any banks: the turnaround of the data bus."""
-        turn = 2 if self.standard == "DDR3" else 1 + self.t_wpre_cycles
-        return self.rl_cycles + self.burst_cycles + turn - self.wl_cycles
-
-    @property
     def peak_bandwidth_gb_per_s(self) -> float:
         """Bandwidth of the data bus, GB/s (10^9 bytes)."""
-        return 2e3 * self.bus_bytes / self.t_ck_ps
+        return 1e3 * self.traits.beats_per_cycle * self.bus_bytes / self.t_ck_ps
 
 
 def device_names() -> tuple[str, ...]:
@@ -212,7 +311,8 @@ def load_device(name_or_path: str | os.PathLike[str]) -> Device:
     """Read a device by name, or from a JSON file of one's own.
 
     The file has the form of the shipped ones (``organisation``, ``timing`` and ``power``, each
-    figure a number or ``{"value": ..., "source": ...}``).
+    figure a number or ``{"value": ..., "source": ...}``), or is a DRAMSys memspec; see
+    :mod:`archgym.envs.dram.memspec`.
 
     Args:
         name_or_path: a name from :func:`device_names`, or the path of a ``.json`` file.
@@ -243,33 +343,65 @@ def _shipped(name: str) -> Device:
 
 
 def _read(path: Path) -> Device:
+    from archgym.envs.dram.memspec import figures_of_memspec, find_memspec
+
+    where = f"device file {path}"
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InvalidValueError(f"device file {path}: cannot be read as JSON ({error})") from error
+        raise InvalidValueError(f"{where}: cannot be read as JSON ({error})") from error
     if not isinstance(document, dict):
-        raise InvalidValueError(f"device file {path}: must hold a JSON object")
-    values: dict[str, Any] = {
-        key: document[key] for key in ("name", "standard", "part") if key in document
-    }
-    for section in ("organisation", "timing", "power"):
-        values.update(_figures(path, section, document.get(section)))
+        raise InvalidValueError(f"{where}: must hold a JSON object")
+    memspec = find_memspec(document, where)
+    values = figures_of_memspec(memspec, where) if memspec else _figures(document, where)
     known = {field.name: field for field in fields(Device)}
     for key in values:
         if key not in known:
-            raise UnknownNameError("figure", key, known, where=f"device file {path}")
-    missing = [k for k in known if k not in values and k not in ("vpp_v", "ipp0_ma")]
+            raise UnknownNameError("figure", key, known, where=where)
+    missing = [k for k, field in known.items() if k not in values and field.default is MISSING]
     if missing:
-        raise InvalidValueError(f"device file {path}: {', '.join(missing)} missing")
-    for key in ("name", "standard", "part"):
-        if not isinstance(values[key], str):
-            raise InvalidValueError(f"device file {path}: {key} must be a string")
-    return Device(**values)
+        raise InvalidValueError(f"{where}: {', '.join(missing)} missing")
+    for key in ("name", "standard", "part", "validation"):
+        if not isinstance(values.get(key, ""), str):
+            raise InvalidValueError(f"{where}: {key} must be a string")
+    try:
+        return Device(**values)
+    except (InvalidValueError, UnknownNameError) as error:
+        error.args = (f"{where}: {error}",)
+        raise
 
 
-def _figures(path: Path, section: str, entries: Any) -> dict[str, Any]:
+def _figures(document: Mapping[str, Any], where: str) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        key: document[key] for key in ("name", "standard", "part", "validation") if key in document
+    }
+    for section in ("organisation", "timing"):
+        values.update(_section(document.get(section), section, where))
+    power = document.get("power")
+    if not isinstance(power, Mapping):
+        raise InvalidValueError(
+            f"{where}: power must be an object of supplies (empty where there is no power model)"
+        )
+    values["supplies"] = tuple(
+        _supply(name, _section(entries, f"power.{name}", where), where)
+        for name, entries in power.items()
+    )
+    return values
+
+
+def _supply(name: str, figures: Mapping[str, Any], where: str) -> Supply:
+    known = [field.name for field in fields(Supply)[1:]]
+    for key in figures:
+        if key not in known:
+            raise UnknownNameError("current", key, known, where=f"{where}, supply {name}")
+    if "voltage_v" not in figures:
+        raise InvalidValueError(f"{where}: voltage_v of supply {name} missing")
+    return Supply(name, **figures)
+
+
+def _section(entries: Any, section: str, where: str) -> dict[str, Any]:
     if not isinstance(entries, Mapping):
-        raise InvalidValueError(f"device file {path}: {section} must be an object of figures")
+        raise InvalidValueError(f"{where}: {section} must be an object of figures")
     return {
         key: entry.get("value") if isinstance(entry, Mapping) else entry
         for key, entry in entries.items()

@@ -6,13 +6,18 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, ClassVar
 
 from archgym.environment import Environment
+from archgym.envs.dram.batch import simulate_configs
 from archgym.envs.dram.config import ControllerConfig
-from archgym.envs.dram.controller import simulate
 from archgym.envs.dram.cost import buffer_bits
-from archgym.envs.dram.device import Device, device_names, load_device
+from archgym.envs.dram.device import device_names, load_device
+from archgym.envs.dram.mapping import AddressMapping, address_mapping, read_mapping
+from archgym.envs.dram.memory import Memory, MemorySpec, load_memory
+from archgym.envs.dram.prepared import PreparedTrace, check_capacity, prepare
+from archgym.envs.dram.result import Result
 from archgym.envs.dram.space import BASELINE, SPACES, design_space
 from archgym.envs.dram.trace import Trace
 from archgym.envs.dram.workload import (
@@ -21,9 +26,11 @@ from archgym.envs.dram.workload import (
     workload_label,
     workload_names,
 )
-from archgym.errors import UnknownNameError
+from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.metrics import Metric
-from archgym.space import DesignSpace
+from archgym.reference import Reference
+from archgym.simulator import Simulation, Simulator
+from archgym.space import Designs, DesignSpace
 
 __all__ = ["DramEnvironment"]
 
@@ -31,8 +38,25 @@ DEFAULT_MEMORY = "DDR4-2400"
 _READ_METRICS = (
     "read_latency_mean_ns",
     "read_latency_p99_ns",
+    "read_latency_max_ns",
     "read_latency_accepted_mean_ns",
 )
+_WRITE_METRICS = ("write_latency_mean_ns", "write_latency_p99_ns")
+_ENERGY_METRICS = ("energy_pj", "energy_per_bit_pj", "power_mw")
+
+
+def _dramsys(environment: DramEnvironment) -> Simulator:
+    """DRAMSys 5.1, a program of one's own: every knob, DDR3, DDR4 and LPDDR4."""
+    from archgym.envs.dram.dramsys import DramSysSimulator
+
+    return DramSysSimulator.of(environment)
+
+
+def _dramsim3(environment: DramEnvironment) -> Simulator:
+    """DRAMsim3, a program of one's own: a part of the knobs and metrics, DDR3 and DDR4."""
+    from archgym.envs.dram.dramsim3 import DramSim3Simulator
+
+    return DramSim3Simulator.of(environment)
 
 
 class DramEnvironment(Environment):
@@ -45,16 +69,24 @@ class DramEnvironment(Environment):
     True
 
     Args:
-        memory: name of a device (``archgym show DRAM-v0`` lists them) or path of a device file.
+        memory: name of a device (``archgym show DRAM-v0`` lists them), path of a device file, or
+            ``{"device": ..., "channels": 2, "ranks": 2}``.
         controller: settings of :class:`archgym.envs.dram.config.ControllerConfig` that are not
-            searched: delays of the front end, watermarks, ``timing_rules``.
+            searched: delays of the front end, ``timing_rules``.
+        address_mappings: address mappings of one's own, which the ``default`` space offers beside
+            the named ones: by name, the bits of each field, or the path of a JSON file with them
+            (see :func:`archgym.envs.dram.mapping.mapping_from_bits`).
         workload: name of a recorded program or a generator, path of a trace file, or a mapping;
             see :func:`archgym.envs.dram.workload.load_workload`.
+        simulator_options: with ``simulator="dramsys"`` or ``"dramsim3"``, arguments of
+            :class:`~archgym.envs.dram.dramsys.DramSysSimulator` or
+            :class:`~archgym.envs.dram.dramsim3.DramSim3Simulator`: ``time_limit_s``,
+            ``threads``, ``program``, and of DRAMSys ``latencies``, ``energy``.
         **arguments: of :class:`archgym.Environment`; ``space="archgym"`` gives exactly the ten
             knobs of ArchGym (with ``memory="DDR3-1600"``, its memory too).
 
     Attributes:
-        device: the memory.
+        memory: the memory.
         trace: the workload's requests.
 
     Raises:
@@ -68,14 +100,19 @@ class DramEnvironment(Environment):
         Metric(
             "read_latency_p99_ns", "ns", "minimize", "99th percentile over reads, arrival to data"
         ),
+        Metric("read_latency_max_ns", "ns", "minimize", "longest of the reads, arrival to data"),
         Metric(
             "read_latency_accepted_mean_ns",
             "ns",
             "minimize",
             "mean over reads, from being offered to the controller to data",
         ),
+        Metric("write_latency_mean_ns", "ns", "minimize", "mean over writes, arrival to answer"),
+        Metric(
+            "write_latency_p99_ns", "ns", "minimize", "99th percentile over writes, to the answer"
+        ),
         Metric("bandwidth_gb_per_s", "GB/s", "maximize", "bytes moved by the total time"),
-        Metric("energy_pj", "pJ", "minimize", "energy of all chips of the rank"),
+        Metric("energy_pj", "pJ", "minimize", "energy of all chips of the memory"),
         Metric("energy_per_bit_pj", "pJ", "minimize", "energy by the bits moved"),
         Metric("power_mw", "mW", "minimize", "energy by the total time"),
         Metric("row_hit_rate", "", "maximize", "share of column commands that find their row open"),
@@ -85,16 +122,23 @@ class DramEnvironment(Environment):
         "product": {"read_latency_mean_ns": 1, "energy_per_bit_pj": 1},
         "limits": ["buffer_bits <= 131072"],
     }
+    objective_without_energy: ClassVar = {
+        "minimize": "read_latency_mean_ns",
+        "limits": ["buffer_bits <= 131072"],
+    }
+    """The default objective for a memory without a power model."""
     baseline: ClassVar = BASELINE
     default_workload: ClassVar = "sqlite"
-    version: ClassVar = "1"
+    version: ClassVar = "2"
+    simulators: ClassVar = {"dramsys": _dramsys, "dramsim3": _dramsim3}
     not_modelled: ClassVar = (
-        "more than one channel or one rank",
-        "refresh per bank or per bank group (DDR3 and DDR4 have none)",
-        "power-down and self-refresh",
-        "forwarding from and merging of queued writes; a write is answered after its burst",
-        "requests longer than one burst (64 bytes), masked writes, error correction",
+        "requests longer than one burst (a request moves one burst), masked writes, error "
+        "correction",
+        "sharing of one initiator by channels: each has a front end of its own",
+        "the write clock of LPDDR5 (always on) and the command bus that pseudo channels share",
         "additive latency",
+        "retention: postponed and pulled-in refreshes together may lie further apart than nine "
+        "intervals, as in DRAMSys",
         "energy of input/output, termination and the controller; the energy is the DRAM core's",
         "temperature, refresh management, row-hammer defences and errors",
         "traces of more than 16.7 million requests or 1.4e11 clock cycles",
@@ -103,36 +147,79 @@ class DramEnvironment(Environment):
     def __init__(
         self,
         *,
-        memory: str | os.PathLike[str] = DEFAULT_MEMORY,
+        memory: MemorySpec = DEFAULT_MEMORY,
         controller: Mapping[str, Any] | None = None,
+        address_mappings: Mapping[str, Mapping[str, Any] | str | os.PathLike[str]] | None = None,
+        simulator_options: Mapping[str, Any] | None = None,
         **arguments: Any,
     ) -> None:
-        self.device: Device = load_device(memory)
+        self.memory: Memory = load_memory(memory)
+        self.address_mappings: dict[str, AddressMapping] = {
+            name: read_mapping(name, bits, self.memory)
+            for name, bits in (address_mappings or {}).items()
+        }
         self.controller: dict[str, Any] = dict(controller or {})
+        self.simulator_options: dict[str, Any] = dict(simulator_options or {})
+        if self.simulator_options and arguments.get("simulator") not in self.simulators:
+            raise InvalidValueError(
+                "simulator_options are for simulator='dramsys' or 'dramsim3', not "
+                f"{arguments.get('simulator', 'embedded')!r}"
+            )
         self.trace: Trace
-        searched = design_space("default", self.device).names
+        searched = design_space("default", self.memory, tuple(self.address_mappings)).names
         settings = {f.name for f in fields(ControllerConfig)} - set(searched)
         for name in self.controller:
             if name not in settings:
                 raise UnknownNameError("controller setting", name, settings, "controller")
+        if self.memory.channels > 1:
+            self.baseline = {**BASELINE, "channel_interleave": "request"}  # type: ignore[misc]
+        if not self.memory.device.supplies and arguments.get("objective") is None:
+            arguments["objective"] = self.objective_without_energy
         ControllerConfig(**self.controller)  # refuses bad values before anything runs
         super().__init__(**arguments)
 
-    def simulate(self, design: Mapping[str, Any]) -> dict[str, float]:
-        """Runs the trace through the controller that the design describes."""
-        config = ControllerConfig(**{**self.controller, **design})
-        result = simulate(self.trace, self.device, config)
+    def simulate_batch(self, designs: Designs) -> list[tuple[Simulation, float]]:
+        """Runs the trace through the controllers that the designs describe, on all cores."""
+        configs = [self.config(design) for design in designs]
+        return simulate_configs(configs, self.prepare, self._metrics_of)
+
+    def config(self, design: Mapping[str, Any]) -> ControllerConfig:
+        """The controller that a design describes, with what is not searched."""
+        return ControllerConfig(**{**self.controller, **design})
+
+    def prepare(self, config: ControllerConfig) -> PreparedTrace:
+        """The trace, decoded as a controller maps addresses."""
+        key = (config.address_mapping, config.channel_interleave)
+        found = self._prepared.get(key)
+        if found is None:
+            own = self.address_mappings.get(config.address_mapping)
+            mapping = own or address_mapping(key[0], self.memory, key[1])
+            found = self._prepared[key] = prepare(self.trace, self.memory, mapping)
+        return found
+
+    def _metrics_of(self, result: Result, config: ControllerConfig) -> dict[str, float]:
         values = {
-            metric.name: float(getattr(result, metric.name))
-            for metric in self.metrics
-            if metric.name != "buffer_bits"
+            "time_ns": result.time_ns,
+            "read_latency_mean_ns": result.read_latency.mean_ns,
+            "read_latency_p99_ns": result.read_latency.p99_ns,
+            "read_latency_max_ns": result.read_latency.max_ns,
+            "read_latency_accepted_mean_ns": result.read_latency_accepted.mean_ns,
+            "write_latency_mean_ns": result.write_latency.mean_ns,
+            "write_latency_p99_ns": result.write_latency.p99_ns,
+            "bandwidth_gb_per_s": result.bandwidth_gb_per_s,
+            "energy_pj": result.energy_pj,
+            "energy_per_bit_pj": result.energy_per_bit_pj,
+            "power_mw": result.power_mw,
+            "row_hit_rate": result.row_hit_rate,
+            "buffer_bits": float(buffer_bits(config, self.memory)),
         }
-        values = {name: value for name, value in values.items() if not math.isnan(value)}
-        return {**values, "buffer_bits": float(buffer_bits(config, self.device))}
+        return {name: value for name, value in values.items() if not math.isnan(value)}
 
     def load_workload(self, spec: WorkloadSpec) -> None:
         """Loads the trace."""
         self.trace = load_workload(spec)
+        check_capacity(self.trace, self.memory)
+        self._prepared: dict[tuple[str, str], PreparedTrace] = {}
 
     @classmethod
     def workloads(cls) -> dict[str, str]:
@@ -142,43 +229,87 @@ class DramEnvironment(Environment):
     @classmethod
     def argument_docs(cls) -> dict[str, str]:
         """The memories and the settings of the controller."""
-        searched = design_space("default", load_device(DEFAULT_MEMORY)).names
+        searched = design_space("default", load_memory(DEFAULT_MEMORY)).names
         settings = [f.name for f in fields(ControllerConfig) if f.name not in searched]
         return {
-            "memory": f"{', '.join(device_names())}, or the path of a device file",
+            "memory": f"{', '.join(map(_described, device_names()))}, the path of a device file, "
+            "or a mapping with device, channels, ranks",
             "controller": f"a mapping with any of {', '.join(settings)}",
+            "address_mappings": "mappings of one's own: a mapping from names to bits or JSON files",
+            "simulator_options": "for 'dramsys' and 'dramsim3': a mapping with any of "
+            "time_limit_s, threads, program; for 'dramsys' also latencies, energy",
         }
+
+    @classmethod
+    def references(
+        cls,
+        table: Path | None = None,
+        *,
+        workloads: Path | None = None,
+        hardware: str | None = None,
+    ) -> list[Reference]:
+        """Figures of DRAMSys, Ramulator and DRAMsim3 on known designs.
+
+        :mod:`archgym.envs.dram.reference` says which tables can be read.
+        """
+        from archgym.envs.dram.reference import read_reference, shipped_references
+
+        names = [metric.name for metric in cls.metrics]
+        if table is None:
+            return shipped_references(names)
+        return read_reference(table, names, traces=workloads, memory=hardware)
 
     @property
     def workload_name(self) -> str:
         """Short label of the trace."""
         return workload_label(self.workload)
 
-    @property
-    def workload_sha256(self) -> str:
+    def hash_workload(self) -> str:
         """Hash of the trace's requests."""
         return self.trace.sha256
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The memory and what is set of the controller."""
-        return {"memory": self.device.name, "controller": self.controller}
+        """The memory, what is set of the controller, and options that metrics depend on."""
+        where = ("program", "threads")
+        options = {k: v for k, v in self.simulator_options.items() if k not in where}
+        return {
+            "memory": self.memory.name,
+            "memory_sha256": self.memory.sha256,
+            "address_mappings": {
+                name: mapping.bits() for name, mapping in self.address_mappings.items()
+            },
+            "controller": self.controller,
+            **({"simulator_options": options} if options else {}),
+        }
 
     @property
     def metrics_given(self) -> tuple[str, ...]:
-        """All, but read latencies only if the trace reads."""
-        reads = bool((self.trace.is_write == 0).any())
-        return tuple(m.name for m in self.metrics if reads or m.name not in _READ_METRICS)
+        """All, but latencies only of what the trace does, energy only with a power model."""
+        missing: tuple[str, ...] = ()
+        if not bool((self.trace.is_write == 0).any()):
+            missing += _READ_METRICS
+        if not bool((self.trace.is_write != 0).any()):
+            missing += _WRITE_METRICS
+        if not self.memory.device.supplies:
+            missing += _ENERGY_METRICS
+        return tuple(m.name for m in self.metrics if m.name not in missing)
 
     @classmethod
     def spaces(cls) -> dict[str, DesignSpace]:
         """The design spaces, for the default memory."""
-        device = load_device(DEFAULT_MEMORY)
-        return {name: design_space(name, device) for name in SPACES}
+        memory = load_memory(DEFAULT_MEMORY)
+        return {name: design_space(name, memory) for name in SPACES}
 
     def _choose_space(self, space: str | DesignSpace) -> DesignSpace:
         if isinstance(space, DesignSpace):
             return space
         if space not in SPACES:
             raise UnknownNameError("space", space, SPACES)
-        return design_space(space, self.device)
+        return design_space(space, self.memory, tuple(self.address_mappings))
+
+
+def _described(name: str) -> str:
+    """A device's name, marked if nothing independent has confirmed its figures."""
+    unvalidated = load_device(name).validation == "unvalidated"
+    return f"{name} (unvalidated)" if unvalidated else name

@@ -10,14 +10,16 @@ from archgym.envs.dram.config import (
     ARBITERS,
     CMD_MUXES,
     PAGE_POLICIES,
-    REFRESH_POLICIES,
+    POWER_DOWN_POLICIES,
     RESP_QUEUES,
     SCHEDULER_BUFFERS,
     SCHEDULERS,
+    WRITE_POLICIES,
 )
-from archgym.envs.dram.device import Device
-from archgym.envs.dram.mapping import mapping_names
-from archgym.space import Categorical, DesignSpace, Integer, Ordinal, Parameter, param
+from archgym.envs.dram.constraints import refresh_policies
+from archgym.envs.dram.mapping import INTERLEAVES, mapping_names
+from archgym.envs.dram.memory import Memory
+from archgym.space import Categorical, DesignSpace, Integer, Ordinal, Parameter, Rule, param
 
 __all__ = ["BASELINE", "SPACES", "design_space"]
 
@@ -37,58 +39,128 @@ BASELINE = {
     "refresh_max_pulledin": 1,
     "arbiter": "simple",
     "address_mapping": "rbc",
+    "write_policy": "completed",
+    "power_down_policy": "none",
 }
 """The base point of the published comparisons: what DRAMSys's example configurations use."""
 
 MAX_POSTPONED = 8
 """Refreshes that may be postponed or pulled in on DDR3 and DDR4 (JESD79-3F 4.13, JESD79-4 4.26)."""
 
+_BUFFER_SIZE = "requests that a buffer holds before the input has to wait"
+_WATERMARKS = param("scheduler") == "grp_fr_fcfs_wm"
+_RULES = [
+    Rule(
+        "watermarks_in_order",
+        param("low_watermark") < param("high_watermark"),
+        doc="writes are served from the high watermark down to the low one",
+    ),
+]
 
-def design_space(name: str, device: Device) -> DesignSpace:
-    """One of :data:`SPACES` for a device; the address mappings depend on its geometry."""
-    return DesignSpace(_archgym() if name == "archgym" else _default(device))
+
+def design_space(name: str, memory: Memory, own_mappings: tuple[str, ...] = ()) -> DesignSpace:
+    """One of :data:`SPACES` for a memory, whose geometry and refresh decide what there is.
+
+    Args:
+        name: which.
+        memory: the memory.
+        own_mappings: names of address mappings beside those that the memory has anyway.
+    """
+    if name == "archgym":
+        return DesignSpace(_archgym())
+    return DesignSpace(_default(memory, own_mappings), rules=_RULES)
 
 
-def _default(device: Device) -> list[Parameter]:
+def _default(memory: Memory, own_mappings: tuple[str, ...]) -> list[Parameter]:
     sizes = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]
-    return [
+    device = memory.device
+    parameters = [
         *_front(
+            PAGE_POLICIES,
             SCHEDULERS,
             Ordinal(
                 "request_buffer_size", sizes, doc=_BUFFER_SIZE, unit="requests", group="buffers"
             ),
         ),
-        *_refresh(0),
+        *_refresh(refresh_policies(device), 0),
         *_back(),
         Categorical(
             "address_mapping",
-            mapping_names(device),
+            (*mapping_names(memory), *own_mappings),
             doc="which address bits choose row, bank and column",
             group="mapping",
+        ),
+        Categorical(
+            "write_policy",
+            WRITE_POLICIES,
+            doc="writes are answered after their burst, or when they are buffered",
+            group="buffers",
         ),
         Categorical(
             "cmd_mux",
             CMD_MUXES,
             doc="'strict' keeps column commands in the order of the requests",
-            when=param("scheduler") == "fifo",
+            when=(param("scheduler") == "fifo") & (param("write_policy") == "completed"),
+            group="scheduling",
+        ),
+        Ordinal(
+            "page_timeout_cycles",
+            [16, 32, 64, 128, 256, 512, 1024],
+            doc="idle time after which a row is closed",
+            unit="cycles",
+            when=param("page_policy") == "timeout",
+            group="page",
+        ),
+        Ordinal(
+            "high_watermark",
+            [2, 4, 8, 12, 16, 24, 32, 48],
+            doc="queued writes above which writes are served",
+            unit="requests",
+            when=_WATERMARKS,
+            group="scheduling",
+        ),
+        Ordinal(
+            "low_watermark",
+            [1, 2, 4, 8, 16, 32],
+            doc="queued writes at which reads are served again",
+            unit="requests",
+            when=_WATERMARKS,
             group="scheduling",
         ),
     ]
+    if device.t_xp_cycles:
+        parameters.append(
+            Categorical(
+                "power_down_policy",
+                POWER_DOWN_POLICIES,
+                doc="whether idle ranks go into power-down and self-refresh",
+                group="refresh",
+            )
+        )
+    if memory.channels > 1:
+        parameters.append(
+            Categorical(
+                "channel_interleave",
+                INTERLEAVES,
+                doc="what consecutive channels take turns in",
+                group="mapping",
+            )
+        )
+    return parameters
 
 
 def _archgym() -> list[Parameter]:
     """ArchGym's action space, spelled out in its ant-colony settings: 1,769,472 combinations."""
+    pages = ("open", "open_adaptive", "closed", "closed_adaptive")
     schedulers = ("fifo", "fr_fcfs_grp", "fr_fcfs")
     size = Integer("request_buffer_size", 1, 8, doc=_BUFFER_SIZE, unit="requests", group="buffers")
-    return [*_front(schedulers, size), *_refresh(1), *_back()]
+    refresh = _refresh(("none", "all_bank"), 1)
+    return [*_front(pages, schedulers, size), *refresh, *_back()]
 
 
-_BUFFER_SIZE = "requests that a buffer holds before the input has to wait"
-
-
-def _front(schedulers: tuple[str, ...], size: Parameter) -> list[Parameter]:
+def _front(pages: tuple[str, ...], schedulers: tuple[str, ...], size: Parameter) -> list[Parameter]:
     return [
-        Categorical("page_policy", PAGE_POLICIES, doc="when an open row is closed", group="page"),
+        Categorical("page_policy", pages, doc="when an open row is closed", group="page"),
         Categorical(
             "scheduler", schedulers, doc="which request a bank serves next", group="scheduling"
         ),
@@ -108,12 +180,10 @@ def _front(schedulers: tuple[str, ...], size: Parameter) -> list[Parameter]:
     ]
 
 
-def _refresh(least: int) -> list[Parameter]:
-    refreshed = param("refresh_policy") == "all_bank"
+def _refresh(policies: tuple[str, ...], least: int) -> list[Parameter]:
+    refreshed = param("refresh_policy") != "none"
     return [
-        Categorical(
-            "refresh_policy", REFRESH_POLICIES, doc="how rows are refreshed", group="refresh"
-        ),
+        Categorical("refresh_policy", policies, doc="how rows are refreshed", group="refresh"),
         Integer(
             "refresh_max_postponed",
             least,

@@ -1,0 +1,158 @@
+"""What the compiled modules share: codes, places in the tables, and the tables of a run."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+Array = Any
+
+# Page policies, schedulers, scheduler buffers, response queues, arbiters, refresh and power-down
+# policies: codes of the settings.
+OPEN, OPEN_ADAPTIVE, CLOSED, CLOSED_ADAPTIVE, TIMEOUT = range(5)
+FIFO, FR_FCFS, FR_FCFS_GRP, GRP_FR_FCFS, GRP_FR_FCFS_WM = range(5)
+BANKWISE, READ_WRITE, SHARED = range(3)
+IN_ORDER_OF_DATA, IN_ORDER_OF_ARRIVAL = range(2)
+ARB_SIMPLE, ARB_FIFO, ARB_REORDER = range(3)
+NO_REFRESH, ALL_BANK, PER_BANK, SAME_BANK = range(4)
+# Commands, as they stand in the command log.
+NOP, ACT, PRE, RD, RDA, WR, WRA, PREAB, REFAB, PRESB, REFPB, REFSB, PDE, PDX, SRE, SRX = range(16)
+N_COMMANDS = 16
+
+# Entries of the settings vector `c`.
+C_PAGE, C_SCHEDULER, C_BUFFER, C_BUFFER_SIZE, C_RESPONSE, C_REFRESH, C_POSTPONED = range(7)
+C_PULLED_IN, C_ARBITER, C_MAX_ACTIVE, C_STRICT, C_HIGH, C_LOW, C_THINK_FW = range(7, 14)
+C_RETURN, C_ARB_FW, C_ARB_BW, C_END_RESPONSE, C_DRAMSYS_RULES = range(14, 19)
+C_TIMEOUT, C_POWER_DOWN, C_POSTED = range(19, 22)
+N_SETTINGS = 22
+# Entries of the timing vector `t`: geometry, then distances of `constraints.Constraints`.
+T_RANKS, T_BANKS, T_GROUPS, T_ALL_GROUPS, T_LINE, T_SEPARATE, T_UNIFORM, T_RP = range(8)
+N_GEOMETRY = 8
+DISTANCES = (
+    "act_length", "column_length", "pre_length", "ref_length", "act_rd", "act_wr", "act_pre",
+    "act_act", "act_act_l", "act_act_s", "act_window", "act_ref", "act_ref_other", "rd_rd_l",
+    "rd_rd_s", "rd_rd_r", "rd_wr_l", "rd_wr_s", "rd_wr_r", "wr_wr_l", "wr_wr_s", "wr_wr_r",
+    "wr_rd_l", "wr_rd_s", "wr_rd_r", "rd_pre", "rd_auto_pre", "wr_pre", "wr_preab", "rd_data",
+    "wr_data", "pre_act", "pre_ref", "pre_pre", "preab_act", "preab_ref", "refab_act", "refab_ref",
+    "ref_act", "ref_act_other", "ref_ref", "ref_refab", "ref_interval", "act_pde", "rd_pde",
+    "wr_pde", "wra_pde", "pre_pde", "ref_pde", "pde_pdx", "pdx_pde", "pdx_any", "sre_srx",
+    "srx_act", "srx_ref", "srx_column",
+)  # fmt: skip
+(
+    T_ACT_LENGTH, T_COLUMN_LENGTH, T_PRE_LENGTH, T_REF_LENGTH, T_ACT_RD, T_ACT_WR, T_ACT_PRE,
+    T_ACT_ACT, T_ACT_ACT_L, T_ACT_ACT_S, T_ACT_WINDOW, T_ACT_REF, T_ACT_REF_OTHER, T_RD_RD_L,
+    T_RD_RD_S, T_RD_RD_R, T_RD_WR_L, T_RD_WR_S, T_RD_WR_R, T_WR_WR_L, T_WR_WR_S, T_WR_WR_R,
+    T_WR_RD_L, T_WR_RD_S, T_WR_RD_R, T_RD_PRE, T_RD_AUTO_PRE, T_WR_PRE, T_WR_PREAB, T_RD_DATA,
+    T_WR_DATA, T_PRE_ACT, T_PRE_REF, T_PRE_PRE, T_PREAB_ACT, T_PREAB_REF, T_REFAB_ACT, T_REFAB_REF,
+    T_REF_ACT, T_REF_ACT_OTHER, T_REF_REF, T_REF_REFAB, T_REF_INTERVAL, T_ACT_PDE, T_RD_PDE,
+    T_WR_PDE, T_WRA_PDE, T_PRE_PDE, T_REF_PDE, T_PDE_PDX, T_PDX_PDE, T_PDX_ANY, T_SRE_SRX,
+    T_SRX_ACT, T_SRX_REF, T_SRX_COLUMN,
+) = range(N_GEOMETRY, N_GEOMETRY + len(DISTANCES))  # fmt: skip
+N_TIMINGS = N_GEOMETRY + len(DISTANCES)
+# Columns of the bank table.
+IS_OPEN, OPEN_ROW, KEEP, CURRENT, NEXT_ACT, NEXT_PRE, NEXT_RDA, ACT_AT, PRE_AT = range(9)
+GROUP, RANK, HELD, USED_AT, REF_AT = range(9, 14)
+BANK_COLUMNS = 14
+# Bits of `HELD`: by a refresh that must come first, by power-down.
+BLOCKED, SLEEPING = 1, 2
+# Rows of the proposal table.
+PROPOSED, READY, LIMIT_AT, FOR_REQUEST, LENGTH = range(5)
+PROPOSAL_ROWS = 5
+# Columns of the queue and the link table.
+HEAD, TAIL, COUNT, HITS, FIRST_HIT = range(5)
+QUEUE_COLUMNS = 5
+AFTER, BEFORE = range(2)
+# Entries of the state vector `s`.
+S_READS, S_WRITES, S_LAST_BANK, S_DIRECTION, S_ALL_DIRTY, S_ROW_BUS, S_COLUMN_BUS = range(7)
+S_DOOR, S_DOOR_AT, S_ARBITER_AT, S_COLUMNS, S_SERVED, S_NEXT_DUE, S_PENDING = range(7, 14)
+S_LAST_C, S_LAST_END, S_ENDED, S_NEXT_C, S_NEXT_I, S_FINISH, S_HITS = range(14, 21)
+S_LOGGED, S_OVERDUE, S_WAKE, S_CONFLICTS, S_FORWARDED, S_MERGED, S_MOST_QUEUED = range(21, 28)
+S_MOST_ACTIVE, S_ENDED_BY = range(28, 30)
+# The last requests with a column command, in a ring.
+S_RECENT = 30
+N_RECENT = 8
+N_STATE = S_RECENT + N_RECENT
+# Columns of the rank table.
+R_BUSY, R_OPEN_BANKS, R_PREAB, R_REFAB, R_REF, R_DUE, R_PULLING, R_OWED = range(8)
+R_REFRESH, R_TARGET, R_CHOSEN, R_REMAINING, R_ACT0, R_ACT1, R_ACT2, R_ACT3 = range(8, 16)
+R_ACTIVE_FROM, R_CLOSED_AT, R_ACTIVE, R_PRECHARGED, R_PRECHARGES = range(16, 21)
+R_MOST_OWED, R_LEAST_OWED, R_WAITING = range(21, 24)
+R_POWER, R_POWER_COMMAND, R_ENTER, R_LEAVE, R_SELF_REFRESH, R_PDE, R_SINCE = range(24, 31)
+R_DOWN_ACTIVE, R_DOWN_PRECHARGED, R_SELF_REFRESHED = range(31, 34)
+RANK_COLUMNS = 34
+# Power states of a rank.
+AWAKE, DOWN_ACTIVE, DOWN_PRECHARGED, SELF_REFRESH, LEAVING_SELF_REFRESH = range(5)
+# Entries of the output vector; the first ones count the commands by their code.
+O_PRECHARGES, O_HITS, O_CONFLICTS, O_ACTIVE, O_PRECHARGED, O_DOWN_ACTIVE = range(
+    N_COMMANDS, N_COMMANDS + 6
+)
+O_DOWN_PRECHARGED, O_SELF_REFRESHED, O_END, O_LOGGED, O_STATUS, O_FORWARDED, O_MERGED = range(
+    N_COMMANDS + 6, N_COMMANDS + 13
+)
+O_MOST_QUEUED, O_MOST_ACTIVE, O_MOST_OWED, O_LEAST_OWED = range(N_COMMANDS + 13, N_COMMANDS + 17)
+N_OUTPUTS = N_COMMANDS + 17
+FINISHED, STUCK = range(2)
+LOG_COLUMNS = 5
+
+# Proposals are compared as (cycle in which the command is through, request number) in one integer.
+ID_BITS = 24
+# A bank that closes its row by a time-out does so for the request FIRST_TIMEOUT + bank.
+FIRST_TIMEOUT = (1 << ID_BITS) - 1024
+MAX_REQUESTS = FIRST_TIMEOUT
+ID_MASK = (1 << ID_BITS) - 1
+NEVER = 1 << 38
+NO_PROPOSAL = NEVER << ID_BITS
+
+
+class Machine(NamedTuple):
+    """All that a run reads and writes.
+
+    Attributes:
+        arrival: cycle in which each request is offered, shape (n,).
+        bank_of: bank of each request, shape (n,).
+        rows: row of each request, shape (n,).
+        is_write: 1 for a write, shape (n,).
+        address: byte address, shape (n,).
+        t: timing vector, shape (N_TIMINGS,).
+        c: settings vector, shape (N_SETTINGS,).
+        done: filled: cycle in which the initiator has each response, shape (n,).
+        free_at: filled: cycle from which the initiator could offer each request, when the one
+            before had left it, shape (n,).
+        out: filled: command counts and totals, shape (N_OUTPUTS,).
+        log: filled as far as it reaches: cycle, command, rank, bank within the rank and row of
+            each command, shape (capacity, LOG_COLUMNS); bank and row are -1 where they do not
+            apply; the bank of PRESB and REFSB is that of the first group.
+        s: state vector, shape (N_STATE,).
+        limits: earliest cycle by command kind (PRE, ACT, read, write) and bank group, over all
+            ranks, shape (4 * ranks * groups,).
+        banks: bank table over all ranks, shape (ranks * banks, BANK_COLUMNS).
+        ranks: rank table, shape (ranks, RANK_COLUMNS).
+        proposals: next command of each bank, its earliest cycle, place in ``limits`` and request,
+            shape (PROPOSAL_ROWS, banks).
+        queues: queue table, lists 2 b and 2 b + 1 of bank b, shape (2 * banks, QUEUE_COLUMNS).
+        links: neighbours of each request in its list, shape (n, 2).
+        ends: cycles in which the arbiter's active transactions ended, in order, shape (n,).
+        held: data that wait in a reordering response queue, shape (n,).
+        at_arbiter: responses that wait in a reordering arbiter, shape (n,).
+    """
+
+    arrival: Array
+    bank_of: Array
+    rows: Array
+    is_write: Array
+    address: Array
+    t: Array
+    c: Array
+    done: Array
+    free_at: Array
+    out: Array
+    log: Array
+    s: Array
+    limits: Array
+    banks: Array
+    ranks: Array
+    proposals: Array
+    queues: Array
+    links: Array
+    ends: Array
+    held: Array
+    at_arbiter: Array
