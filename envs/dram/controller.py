@@ -76,10 +76,10 @@ def simulate(
 
 @lru_cache(maxsize=256)
 def _timings(memory: Memory, refresh_policy: str, timing_rules: str) -> NDArray[np.int64]:
-    """Timing vector of the kernel."""
+    """The kernel's vector of entries with the timings filled in."""
     device = memory.device
     distances = constraints(device, refresh_policy=refresh_policy, timing_rules=timing_rules)
-    t = np.zeros(kernel.N_TIMINGS, np.int64)
+    t = np.zeros(kernel.N_ENTRIES, np.int64)
     t[kernel.T_RANKS] = memory.ranks
     t[kernel.T_BANKS] = device.banks
     t[kernel.T_GROUPS] = device.bank_groups
@@ -88,7 +88,9 @@ def _timings(memory: Memory, refresh_policy: str, timing_rules: str) -> NDArray[
     t[kernel.T_LINE] = device.bytes_per_request.bit_length() - 1
     t[kernel.T_SEPARATE] = device.traits.separate_buses
     t[kernel.T_RP] = device.t_rp_cycles
-    t[kernel.N_GEOMETRY :] = [getattr(distances, name) for name in kernel.DISTANCES]
+    t[kernel.FIRST_DISTANCE : kernel.FIRST_STATE] = [
+        getattr(distances, name) for name in kernel.DISTANCES
+    ]
     return t
 
 
@@ -108,28 +110,25 @@ def _run(
     n = len(channel.arrival)
     device = memory.device
     banks = memory.ranks * device.banks
+    entries = timings.copy()
+    entries[: kernel.N_SETTINGS] = config.settings()
+    simple = config.arbiter == "simple" and config.resp_queue == "fifo"
     machine = kernel.Machine(
         arrival=channel.arrival,
         bank_of=channel.bank,
         rows=channel.row,
         is_write=channel.is_write,
         address=channel.address,
-        t=timings,
-        c=config.settings(),
-        done=np.zeros(n, np.int64),
-        free_at=np.zeros(n, np.int64),
+        times=np.zeros((kernel.SIMPLE_TIMES if simple else kernel.ALL_TIMES, n), np.int64),
         out=np.zeros(kernel.N_OUTPUTS, np.int64),
         log=np.empty((log_rows, kernel.LOG_COLUMNS), np.int64),
-        s=np.zeros(kernel.N_STATE, np.int64),
+        s=entries,
         limits=np.zeros(4 * memory.ranks * device.bank_groups, np.int64),
         banks=np.zeros((banks, kernel.BANK_COLUMNS), np.int64),
         ranks=np.zeros((memory.ranks, kernel.RANK_COLUMNS), np.int64),
         proposals=np.zeros((kernel.PROPOSAL_ROWS, banks), np.int64),
         queues=np.zeros((2 * banks, kernel.QUEUE_COLUMNS), np.int64),
         links=np.zeros((n, 2), np.int32),
-        ends=np.zeros(1 if config.arbiter == "simple" else n, np.int64),
-        held=np.empty(n if config.resp_queue == "reorder" else 1, np.int64),
-        at_arbiter=np.empty(n if config.arbiter == "reorder" else 1, np.int64),
     )
     simulate_kernel(machine)
     return machine

@@ -274,7 +274,7 @@ class DramEnvironment(Environment):
         where = ("program", "threads")
         options = {k: v for k, v in self.simulator_options.items() if k not in where}
         return {
-            "memory": self.memory.name,
+            "memory": self.memory.spec,
             "memory_sha256": self.memory.sha256,
             "address_mappings": {
                 name: mapping.bits() for name, mapping in self.address_mappings.items()

@@ -58,6 +58,13 @@ class Memory:
         return self.device.capacity_bytes * self.ranks * self.channels
 
     @property
+    def spec(self) -> str | dict[str, str | int]:
+        """What :func:`load_memory` takes for it, if its device ships with the package."""
+        if self.channels == self.ranks == 1:
+            return self.device.name
+        return {"device": self.device.name, "channels": self.channels, "ranks": self.ranks}
+
+    @property
     def sha256(self) -> str:
         """Hash of every figure: equal hashes mean equal memories, whatever their files."""
         return hashlib.sha256(repr(self).encode()).hexdigest()

@@ -173,7 +173,7 @@ def result_of(
     )
     cycle_ns = device.t_ck_ps * 1e-3
     time_ns = cycles * cycle_ns
-    n = sum(len(machine.done) for machine in machines)
+    n = sum(len(machine.arrival) for machine in machines)
     latencies, reads = _latencies(trace, machines)
     moved = n * device.bytes_per_request
     total_pj = parts.total_pj if device.supplies else math.nan
@@ -232,7 +232,7 @@ def _by_request(
 ) -> NDArray[np.float64]:
     return np.concatenate(
         [
-            machine.done * cycle_ns - channel.arrival_ps * 1e-3
+            machine.times[kernel.DONE] * cycle_ns - channel.arrival_ps * 1e-3
             for machine, channel in zip(machines, trace.channels, strict=True)
         ]
     )
@@ -245,8 +245,8 @@ def _latencies(
     tables = np.zeros((len(machines), 4, 3), np.int64)
     values: list[list[NDArray[np.int64]]] = [[], [], [], []]
     for machine, channel, table in zip(machines, trace.channels, tables, strict=True):
-        latency = np.empty(len(machine.done), np.int64)
-        offered = np.empty(len(machine.done), np.int64)
+        latency = np.empty(len(machine.arrival), np.int64)
+        offered = np.empty(len(machine.arrival), np.int64)
         lat.collect_latencies(
             machine, channel.arrival_ps, trace.memory.device.t_ck_ps, latency, offered, table
         )

@@ -13,11 +13,11 @@ def has_space(m: k.Machine) -> bool:
 
     The bankwise buffer looks at the bank of the request that came last.
     """
-    size = m.c[k.C_BUFFER_SIZE]
-    if m.c[k.C_BUFFER] == k.BANKWISE:
+    size = m.s[k.C_BUFFER_SIZE]
+    if m.s[k.C_BUFFER] == k.BANKWISE:
         q = 2 * m.s[k.S_LAST_BANK]
         return bool(m.queues[q, k.COUNT] + m.queues[q + 1, k.COUNT] < size)
-    if m.c[k.C_BUFFER] == k.SHARED:
+    if m.s[k.C_BUFFER] == k.SHARED:
         return bool(m.s[k.S_READS] + m.s[k.S_WRITES] < size)
     return bool(m.s[k.S_READS] < size and m.s[k.S_WRITES] < size)
 
@@ -26,10 +26,10 @@ def has_space(m: k.Machine) -> bool:
 def update_write_mode(m: k.Machine) -> None:
     """Watermark scheduler: switch between serving reads and serving writes."""
     if m.s[k.S_DIRECTION] == 1:
-        if m.s[k.S_WRITES] <= m.c[k.C_LOW] and m.s[k.S_READS] != 0:
+        if m.s[k.S_WRITES] <= m.s[k.C_LOW] and m.s[k.S_READS] != 0:
             m.s[k.S_DIRECTION] = 0
             m.s[k.S_ALL_DIRTY] = 1
-    elif m.s[k.S_WRITES] > m.c[k.C_HIGH] or m.s[k.S_READS] == 0:
+    elif m.s[k.S_WRITES] > m.s[k.C_HIGH] or m.s[k.S_READS] == 0:
         m.s[k.S_DIRECTION] = 1
         m.s[k.S_ALL_DIRTY] = 1
 
@@ -41,12 +41,12 @@ def _offer_next(now: int, end: int, m: k.Machine) -> None:
     m.s[k.S_DOOR] = door
     if door == m.arrival.shape[0]:
         m.s[k.S_DOOR_AT] = k.NEVER
-    elif m.c[k.C_ARBITER] == k.ARB_SIMPLE:
+    elif m.s[k.C_ARBITER] == k.ARB_SIMPLE:
         offered = max(m.arrival[door], end)
-        m.free_at[door] = end
-        m.s[k.S_DOOR_AT] = max(offered + m.c[k.C_ARB_FW] + m.c[k.C_THINK_FW], now + 1)
+        m.times[k.FREE_AT, door] = end
+        m.s[k.S_DOOR_AT] = max(offered + m.s[k.C_ARB_FW] + m.s[k.C_THINK_FW], now + 1)
     else:
-        m.free_at[door] = m.s[k.S_ARBITER_AT]
+        m.times[k.FREE_AT, door] = m.s[k.S_ARBITER_AT]
         m.s[k.S_DOOR_AT] = k.NEVER
         m.s[k.S_ARBITER_AT] = end
         _pass_arbiter(m)
@@ -59,14 +59,14 @@ def _pass_arbiter(m: k.Machine) -> None:
     Until then ``S_DOOR_AT`` is NEVER and ``S_ARBITER_AT`` holds when the door was left.
     """
     door = m.s[k.S_DOOR]
-    waits_for = door - m.c[k.C_MAX_ACTIVE]
+    waits_for = door - m.s[k.C_MAX_ACTIVE]
     if waits_for < m.s[k.S_ENDED]:
-        taken = max(m.arrival[door], m.free_at[door])
+        taken = max(m.arrival[door], m.times[k.FREE_AT, door])
         if waits_for >= 0:
-            taken = max(taken, m.ends[waits_for])
-        m.s[k.S_DOOR_AT] = max(taken + m.c[k.C_ARB_FW], m.s[k.S_ARBITER_AT] + 1) + m.c[k.C_THINK_FW]
+            taken = max(taken, m.times[k.ENDS, waits_for])
+        m.s[k.S_DOOR_AT] = max(taken + m.s[k.C_ARB_FW], m.s[k.S_ARBITER_AT] + 1) + m.s[k.C_THINK_FW]
         m.s[k.S_ARBITER_AT] = taken
-        while m.s[k.S_ENDED_BY] < m.s[k.S_ENDED] and m.ends[m.s[k.S_ENDED_BY]] <= taken:
+        while m.s[k.S_ENDED_BY] < m.s[k.S_ENDED] and m.times[k.ENDS, m.s[k.S_ENDED_BY]] <= taken:
             m.s[k.S_ENDED_BY] += 1
         m.s[k.S_MOST_ACTIVE] = max(m.s[k.S_MOST_ACTIVE], door + 1 - m.s[k.S_ENDED_BY])
 
@@ -74,10 +74,10 @@ def _pass_arbiter(m: k.Machine) -> None:
 @compiled
 def _in_write_buffer(q: int, request: int, m: k.Machine) -> bool:
     """Whether a write to the request's line waits in a list."""
-    line = m.address[request] >> m.t[k.T_LINE]
+    line = m.address[request] >> m.s[k.T_LINE]
     queued = m.queues[q, k.HEAD]
     while queued >= 0:
-        if m.is_write[queued] and m.address[queued] >> m.t[k.T_LINE] == line:
+        if m.is_write[queued] and m.address[queued] >> m.s[k.T_LINE] == line:
             return True
         queued = int(m.links[queued, k.AFTER])
     return False
@@ -89,14 +89,14 @@ def take_request(now: int, end: int, m: k.Machine) -> int:
     request = m.s[k.S_DOOR]
     b = int(m.bank_of[request])
     write = int(m.is_write[request])
-    scheduler = m.c[k.C_SCHEDULER]
+    scheduler = m.s[k.C_SCHEDULER]
     m.s[k.S_LAST_BANK] = b
-    if m.c[k.C_POSTED] and _in_write_buffer(2 * b + (scheduler >= k.GRP_FR_FCFS), request, m):
+    if m.s[k.C_POSTED] and _in_write_buffer(2 * b + (scheduler >= k.GRP_FR_FCFS), request, m):
         # The buffered line answers a read, and takes in the data of a write.
         m.s[k.S_MERGED] += write
         m.s[k.S_FORWARDED] += 1 - write
         m.s[k.S_SERVED] += 1
-        respond(request, now + 1 + m.c[k.C_RETURN], m)
+        respond(request, now + 1 + m.s[k.C_RETURN], m)
         _offer_next(now, end, m)
         return b
     q = 2 * b + (write if scheduler >= k.GRP_FR_FCFS else 0)
@@ -104,21 +104,21 @@ def take_request(now: int, end: int, m: k.Machine) -> int:
     enqueue(q, request, hit, m)
     m.s[k.S_READS] += 1 - write
     m.s[k.S_WRITES] += write
-    if m.c[k.C_BUFFER] == k.BANKWISE:
+    if m.s[k.C_BUFFER] == k.BANKWISE:
         queued = m.queues[2 * b, k.COUNT] + m.queues[2 * b + 1, k.COUNT]
-    elif m.c[k.C_BUFFER] == k.SHARED:
+    elif m.s[k.C_BUFFER] == k.SHARED:
         queued = m.s[k.S_READS] + m.s[k.S_WRITES]
     else:
         queued = max(m.s[k.S_READS], m.s[k.S_WRITES])
     m.s[k.S_MOST_QUEUED] = max(m.s[k.S_MOST_QUEUED], queued)
     if scheduler == k.GRP_FR_FCFS_WM:
         update_write_mode(m)
-    if m.c[k.C_POWER_DOWN]:
+    if m.s[k.C_POWER_DOWN]:
         r = m.banks[b, k.RANK]
         m.ranks[r, k.R_WAITING] += 1
         _wake(r, m)
-    if m.c[k.C_POSTED] and write:
-        respond(request, now + 1 + m.c[k.C_RETURN], m)
+    if m.s[k.C_POSTED] and write:
+        respond(request, now + 1 + m.s[k.C_RETURN], m)
     _offer_next(now, end, m)
     return b
 
@@ -126,29 +126,29 @@ def take_request(now: int, end: int, m: k.Machine) -> int:
 @inlined
 def _deliver(r: int, at: int, m: k.Machine) -> None:
     """Hand a response from the arbiter to the initiator, which takes one a clock."""
-    if m.c[k.C_ARBITER] == k.ARB_SIMPLE:
-        m.done[r] = at + m.c[k.C_ARB_BW]
-        m.s[k.S_LAST_END] = m.done[r] + m.c[k.C_END_RESPONSE]
+    if m.s[k.C_ARBITER] == k.ARB_SIMPLE:
+        m.times[k.DONE, r] = at + m.s[k.C_ARB_BW]
+        m.s[k.S_LAST_END] = m.times[k.DONE, r] + m.s[k.C_END_RESPONSE]
     else:
-        m.done[r] = max(at + m.c[k.C_ARB_BW], m.s[k.S_LAST_END] + 1)
-        m.s[k.S_LAST_END] = m.done[r] + m.c[k.C_END_RESPONSE]
-        m.ends[m.s[k.S_ENDED]] = m.s[k.S_LAST_END]
+        m.times[k.DONE, r] = max(at + m.s[k.C_ARB_BW], m.s[k.S_LAST_END] + 1)
+        m.s[k.S_LAST_END] = m.times[k.DONE, r] + m.s[k.C_END_RESPONSE]
+        m.times[k.ENDS, m.s[k.S_ENDED]] = m.s[k.S_LAST_END]
         m.s[k.S_ENDED] += 1
-    m.s[k.S_FINISH] = max(m.s[k.S_FINISH], m.done[r])
+    m.s[k.S_FINISH] = max(m.s[k.S_FINISH], m.times[k.DONE, r])
 
 
 @inlined
 def _leave_controller(r: int, data_end: int, m: k.Machine) -> None:
     """Send a response from the response queue to the arbiter."""
-    if m.c[k.C_ARBITER] == k.ARB_SIMPLE:
+    if m.s[k.C_ARBITER] == k.ARB_SIMPLE:
         at = max(data_end, m.s[k.S_LAST_END])
     else:
         at = max(data_end, m.s[k.S_LAST_C])
         m.s[k.S_LAST_C] = at
-    if m.c[k.C_ARBITER] == k.ARB_REORDER:
-        m.at_arbiter[r] = at
-        while m.s[k.S_NEXT_I] < m.at_arbiter.shape[0] and m.at_arbiter[m.s[k.S_NEXT_I]] >= 0:
-            _deliver(m.s[k.S_NEXT_I], m.at_arbiter[m.s[k.S_NEXT_I]], m)
+    if m.s[k.C_ARBITER] == k.ARB_REORDER:
+        m.times[k.AT_ARBITER, r] = at
+        while m.s[k.S_NEXT_I] < m.arrival.shape[0] and m.times[k.AT_ARBITER, m.s[k.S_NEXT_I]] >= 0:
+            _deliver(m.s[k.S_NEXT_I], m.times[k.AT_ARBITER, m.s[k.S_NEXT_I]], m)
             m.s[k.S_NEXT_I] += 1
     else:
         _deliver(r, at, m)
@@ -157,17 +157,17 @@ def _leave_controller(r: int, data_end: int, m: k.Machine) -> None:
 @inlined
 def respond(r: int, data_end: int, m: k.Machine) -> None:
     """Queue the response of a request whose data are through at ``data_end``."""
-    if m.c[k.C_RESPONSE] == k.IN_ORDER_OF_DATA:
+    if m.s[k.C_RESPONSE] == k.IN_ORDER_OF_DATA:
         _leave_controller(r, data_end, m)
     else:
-        m.held[r] = data_end
-        while m.s[k.S_NEXT_C] < m.held.shape[0] and m.held[m.s[k.S_NEXT_C]] >= 0:
-            _leave_controller(m.s[k.S_NEXT_C], m.held[m.s[k.S_NEXT_C]], m)
+        m.times[k.HELD_DATA, r] = data_end
+        while m.s[k.S_NEXT_C] < m.arrival.shape[0] and m.times[k.HELD_DATA, m.s[k.S_NEXT_C]] >= 0:
+            _leave_controller(m.s[k.S_NEXT_C], m.times[k.HELD_DATA, m.s[k.S_NEXT_C]], m)
             m.s[k.S_NEXT_C] += 1
     if (
-        m.c[k.C_ARBITER] != k.ARB_SIMPLE
+        m.s[k.C_ARBITER] != k.ARB_SIMPLE
         and m.s[k.S_DOOR_AT] == k.NEVER
-        and m.s[k.S_DOOR] < m.done.shape[0]
+        and m.s[k.S_DOOR] < m.arrival.shape[0]
     ):
         _pass_arbiter(m)
 
@@ -176,15 +176,15 @@ def respond(r: int, data_end: int, m: k.Machine) -> None:
 def next_response(now: int, m: k.Machine) -> int:
     """Next cycle after ``now`` in which the controller handles a response (in data order)."""
     soonest = k.NEVER
-    if m.c[k.C_RESPONSE] == k.IN_ORDER_OF_DATA:
+    if m.s[k.C_RESPONSE] == k.IN_ORDER_OF_DATA:
         for i in range(min(k.N_RECENT, m.s[k.S_COLUMNS])):
             recent = m.s[k.S_RECENT + i]
-            if m.c[k.C_ARBITER] == k.ARB_REORDER:
-                sent = m.at_arbiter[recent]  # it may still wait for its turn there
+            if m.s[k.C_ARBITER] == k.ARB_REORDER:
+                sent = m.times[k.AT_ARBITER, recent]  # it may still wait for its turn there
             else:
-                sent = m.done[recent] - m.c[k.C_ARB_BW]
-            if sent <= now and m.c[k.C_ARBITER] == k.ARB_SIMPLE:
-                sent += m.c[k.C_ARB_BW] + m.c[k.C_END_RESPONSE]
+                sent = m.times[k.DONE, recent] - m.s[k.C_ARB_BW]
+            if sent <= now and m.s[k.C_ARBITER] == k.ARB_SIMPLE:
+                sent += m.s[k.C_ARB_BW] + m.s[k.C_END_RESPONSE]
             if sent > now:
                 soonest = min(soonest, sent)
     return soonest

@@ -18,15 +18,17 @@ NO_REFRESH, ALL_BANK, PER_BANK, SAME_BANK = range(4)
 NOP, ACT, PRE, RD, RDA, WR, WRA, PREAB, REFAB, PRESB, REFPB, REFSB, PDE, PDX, SRE, SRX = range(16)
 N_COMMANDS = 16
 
-# Entries of the settings vector `c`.
+# Entries of the vector `s`: settings, timings, state. The settings:
 C_PAGE, C_SCHEDULER, C_BUFFER, C_BUFFER_SIZE, C_RESPONSE, C_REFRESH, C_POSTPONED = range(7)
 C_PULLED_IN, C_ARBITER, C_MAX_ACTIVE, C_STRICT, C_HIGH, C_LOW, C_THINK_FW = range(7, 14)
 C_RETURN, C_ARB_FW, C_ARB_BW, C_END_RESPONSE, C_DRAMSYS_RULES = range(14, 19)
 C_TIMEOUT, C_POWER_DOWN, C_POSTED = range(19, 22)
 N_SETTINGS = 22
-# Entries of the timing vector `t`: geometry, then distances of `constraints.Constraints`.
-T_RANKS, T_BANKS, T_GROUPS, T_ALL_GROUPS, T_LINE, T_SEPARATE, T_UNIFORM, T_RP = range(8)
-N_GEOMETRY = 8
+# The timings: geometry, then distances of `constraints.Constraints`.
+T_RANKS, T_BANKS, T_GROUPS, T_ALL_GROUPS, T_LINE, T_SEPARATE, T_UNIFORM, T_RP = range(
+    N_SETTINGS, N_SETTINGS + 8
+)
+FIRST_DISTANCE = N_SETTINGS + 8
 DISTANCES = (
     "act_length", "column_length", "pre_length", "ref_length", "act_rd", "act_wr", "act_pre",
     "act_act", "act_act_l", "act_act_s", "act_window", "act_ref", "act_ref_other", "rd_rd_l",
@@ -46,8 +48,19 @@ DISTANCES = (
     T_REF_ACT, T_REF_ACT_OTHER, T_REF_REF, T_REF_REFAB, T_REF_INTERVAL, T_ACT_PDE, T_RD_PDE,
     T_WR_PDE, T_WRA_PDE, T_PRE_PDE, T_REF_PDE, T_PDE_PDX, T_PDX_PDE, T_PDX_ANY, T_SRE_SRX,
     T_SRX_ACT, T_SRX_REF, T_SRX_COLUMN,
-) = range(N_GEOMETRY, N_GEOMETRY + len(DISTANCES))  # fmt: skip
-N_TIMINGS = N_GEOMETRY + len(DISTANCES)
+) = range(FIRST_DISTANCE, FIRST_DISTANCE + len(DISTANCES))  # fmt: skip
+FIRST_STATE = FIRST_DISTANCE + len(DISTANCES)
+# The state.
+(
+    S_READS, S_WRITES, S_LAST_BANK, S_DIRECTION, S_ALL_DIRTY, S_ROW_BUS, S_COLUMN_BUS, S_DOOR,
+    S_DOOR_AT, S_ARBITER_AT, S_COLUMNS, S_SERVED, S_NEXT_DUE, S_PENDING, S_LAST_C, S_LAST_END,
+    S_ENDED, S_NEXT_C, S_NEXT_I, S_FINISH, S_HITS, S_LOGGED, S_OVERDUE, S_WAKE, S_CONFLICTS,
+    S_FORWARDED, S_MERGED, S_MOST_QUEUED, S_MOST_ACTIVE, S_ENDED_BY,
+) = range(FIRST_STATE, FIRST_STATE + 30)  # fmt: skip
+# The last requests with a column command, in a ring.
+S_RECENT = FIRST_STATE + 30
+N_RECENT = 8
+N_ENTRIES = S_RECENT + N_RECENT
 # Columns of the bank table.
 IS_OPEN, OPEN_ROW, KEEP, CURRENT, NEXT_ACT, NEXT_PRE, NEXT_RDA, ACT_AT, PRE_AT = range(9)
 GROUP, RANK, HELD, USED_AT, REF_AT = range(9, 14)
@@ -57,20 +70,14 @@ BLOCKED, SLEEPING = 1, 2
 # Rows of the proposal table.
 PROPOSED, READY, LIMIT_AT, FOR_REQUEST, LENGTH = range(5)
 PROPOSAL_ROWS = 5
+# Rows of the table of times: what the initiator sees, then what only counting and reordering
+# front ends need.
+DONE, FREE_AT, ENDS, HELD_DATA, AT_ARBITER = range(5)
+SIMPLE_TIMES, ALL_TIMES = 2, 5
 # Columns of the queue and the link table.
 HEAD, TAIL, COUNT, HITS, FIRST_HIT = range(5)
 QUEUE_COLUMNS = 5
 AFTER, BEFORE = range(2)
-# Entries of the state vector `s`.
-S_READS, S_WRITES, S_LAST_BANK, S_DIRECTION, S_ALL_DIRTY, S_ROW_BUS, S_COLUMN_BUS = range(7)
-S_DOOR, S_DOOR_AT, S_ARBITER_AT, S_COLUMNS, S_SERVED, S_NEXT_DUE, S_PENDING = range(7, 14)
-S_LAST_C, S_LAST_END, S_ENDED, S_NEXT_C, S_NEXT_I, S_FINISH, S_HITS = range(14, 21)
-S_LOGGED, S_OVERDUE, S_WAKE, S_CONFLICTS, S_FORWARDED, S_MERGED, S_MOST_QUEUED = range(21, 28)
-S_MOST_ACTIVE, S_ENDED_BY = range(28, 30)
-# The last requests with a column command, in a ring.
-S_RECENT = 30
-N_RECENT = 8
-N_STATE = S_RECENT + N_RECENT
 # Columns of the rank table.
 R_BUSY, R_OPEN_BANKS, R_PREAB, R_REFAB, R_REF, R_DUE, R_PULLING, R_OWED = range(8)
 R_REFRESH, R_TARGET, R_CHOSEN, R_REMAINING, R_ACT0, R_ACT1, R_ACT2, R_ACT3 = range(8, 16)
@@ -112,16 +119,11 @@ class Machine(NamedTuple):
         rows: row of each request, shape (n,).
         is_write: 1 for a write, shape (n,).
         address: byte address, shape (n,).
-        t: timing vector, shape (N_TIMINGS,).
-        c: settings vector, shape (N_SETTINGS,).
-        done: filled: cycle in which the initiator has each response, shape (n,).
-        free_at: filled: cycle from which the initiator could offer each request, when the one
-            before had left it, shape (n,).
         out: filled: command counts and totals, shape (N_OUTPUTS,).
         log: filled as far as it reaches: cycle, command, rank, bank within the rank and row of
             each command, shape (capacity, LOG_COLUMNS); bank and row are -1 where they do not
             apply; the bank of PRESB and REFSB is that of the first group.
-        s: state vector, shape (N_STATE,).
+        s: settings, timings and state, shape (N_ENTRIES,).
         limits: earliest cycle by command kind (PRE, ACT, read, write) and bank group, over all
             ranks, shape (4 * ranks * groups,).
         banks: bank table over all ranks, shape (ranks * banks, BANK_COLUMNS).
@@ -130,9 +132,10 @@ class Machine(NamedTuple):
             shape (PROPOSAL_ROWS, banks).
         queues: queue table, lists 2 b and 2 b + 1 of bank b, shape (2 * banks, QUEUE_COLUMNS).
         links: neighbours of each request in its list, shape (n, 2).
-        ends: cycles in which the arbiter's active transactions ended, in order, shape (n,).
-        held: data that wait in a reordering response queue, shape (n,).
-        at_arbiter: responses that wait in a reordering arbiter, shape (n,).
+        times: filled: cycle in which the initiator has each response; cycle from which it could
+            offer each request, when the one before had left it; cycles in which the arbiter's
+            active transactions ended, in order; data that wait in a reordering response queue;
+            responses that wait in a reordering arbiter; shape (SIMPLE_TIMES or ALL_TIMES, n).
     """
 
     arrival: Array
@@ -140,10 +143,7 @@ class Machine(NamedTuple):
     rows: Array
     is_write: Array
     address: Array
-    t: Array
-    c: Array
-    done: Array
-    free_at: Array
+    times: Array
     out: Array
     log: Array
     s: Array
@@ -153,6 +153,3 @@ class Machine(NamedTuple):
     proposals: Array
     queues: Array
     links: Array
-    ends: Array
-    held: Array
-    at_arbiter: Array

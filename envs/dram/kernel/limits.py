@@ -22,8 +22,8 @@ def raise_limits(
         elsewhere: limit in the other ranks, not above the two.
         m: the machine.
     """
-    groups = m.t[k.T_GROUPS]
-    total = m.t[k.T_ALL_GROUPS]
+    groups = m.s[k.T_GROUPS]
+    total = m.s[k.T_ALL_GROUPS]
     if groups < total:
         for g in range(total):
             m.limits[start + g] = max(m.limits[start + g], elsewhere)
@@ -35,7 +35,7 @@ def raise_limits(
 @inlined
 def raise_rank(start: int, r: int, limit: int, m: k.Machine) -> None:
     """Raise the limits of one command kind in all bank groups of a rank."""
-    groups = m.t[k.T_GROUPS]
+    groups = m.s[k.T_GROUPS]
     first = start + r * groups
     for g in range(first, first + groups):
         m.limits[g] = max(m.limits[g], limit)
@@ -48,4 +48,4 @@ def note_activate(now: int, r: int, m: k.Machine) -> int:
     m.ranks[r, k.R_ACT1] = m.ranks[r, k.R_ACT2]
     m.ranks[r, k.R_ACT2] = m.ranks[r, k.R_ACT3]
     m.ranks[r, k.R_ACT3] = now
-    return int(m.ranks[r, k.R_ACT0] + m.t[k.T_ACT_WINDOW])
+    return int(m.ranks[r, k.R_ACT0] + m.s[k.T_ACT_WINDOW])

@@ -19,51 +19,10 @@ from archgym.envs.dram.kernel.proposals import next_ready, pick, propose, start_
 from archgym.envs.dram.kernel.refresh import set_step, skip_idle_refreshes
 
 
-@compiled
-def _run(m: k.Machine) -> None:
-    _reset(m)
-    n = m.arrival.shape[0]
-    best = k.NO_PROPOSAL
-    now = m.s[k.S_FINISH]
-    same_cycle = 0
-    status = k.FINISHED
-    # Whether the request at the door gets the slot that a command of this cycle has freed.
-    late = False
-    issued = -1
-    while True:
-        if not late:
-            ahead = _next_cycle(now, best, m)
-            if m.s[k.S_SERVED] == n and ahead >= m.s[k.S_FINISH]:
-                break
-            same_cycle = same_cycle + 1 if ahead <= now else 0
-            if ahead >= k.NEVER or ahead < now or same_cycle > 5:
-                status = k.STUCK
-                break
-            now = ahead
-        best = _begin_cycle(now, late, best, m)
-        if not late:
-            issued = -1
-            managed = now >= m.s[k.S_NEXT_DUE] or m.s[k.S_PENDING] or m.c[k.C_POWER_DOWN]
-            if managed and manage(now, m):
-                best = pick(now, m)
-            waits = m.s[k.S_PENDING] > 0 and issue_managed(now, best, m)
-            if not waits and start_of(best, m) <= now:
-                served = m.s[k.S_SERVED]
-                issued = issue(now, best, m)
-                if m.s[k.S_SERVED] > served and m.s[k.S_DOOR_AT] <= now and has_space(m):
-                    late = True
-                    continue
-        late = False
-        if issued >= 0 or m.s[k.S_ALL_DIRTY]:
-            _settle(now, best, issued, m)
-            best = pick(now, m)
-    _finish(status, m)
-
-
 @inlined
 def _store_waiting(now: int, late: bool, best: int, m: k.Machine) -> int:
     """Store the request at the door and let its bank choose; returns the best proposal then."""
-    b = take_request(now, now + m.c[k.C_THINK_FW] if late else now, m)
+    b = take_request(now, now + m.s[k.C_THINK_FW] if late else now, m)
     had = m.proposals[k.PROPOSED, b]
     had_for = m.proposals[k.FOR_REQUEST, b]
     propose(b, m)
@@ -102,7 +61,7 @@ def _settle(now: int, best: int, issued: int, m: k.Machine) -> None:
             propose(b, m)
     else:
         propose(issued, m)
-    if now >= m.s[k.S_NEXT_DUE] or m.s[k.S_PENDING] or m.c[k.C_POWER_DOWN]:
+    if now >= m.s[k.S_NEXT_DUE] or m.s[k.S_PENDING] or m.s[k.C_POWER_DOWN]:
         manage(now, m)
 
 
@@ -132,23 +91,24 @@ def _next_cycle(now: int, best: int, m: k.Machine) -> int:
 
 @compiled
 def _reset(m: k.Machine) -> None:
-    m.s[:] = 0
+    m.s[k.FIRST_STATE :] = 0
     m.limits[:] = 0
     m.banks[:] = 0
     m.ranks[:] = 0
     m.proposals[:] = 0
     m.queues[:] = 0
-    m.held[:] = -1
-    m.at_arbiter[:] = -1
-    nb = m.t[k.T_BANKS]
+    if m.times.shape[0] == k.ALL_TIMES:
+        m.times[k.HELD_DATA, :] = -1
+        m.times[k.AT_ARBITER, :] = -1
+    nb = m.s[k.T_BANKS]
     for b in range(m.banks.shape[0]):
         m.banks[b, k.CURRENT] = -1
         m.banks[b, k.OPEN_ROW] = -1
-        m.banks[b, k.ACT_AT] = -m.t[k.T_ACT_REF]
-        m.banks[b, k.PRE_AT] = -m.t[k.T_PRE_REF]
-        m.banks[b, k.REF_AT] = -m.t[k.T_REF_REFAB]
+        m.banks[b, k.ACT_AT] = -m.s[k.T_ACT_REF]
+        m.banks[b, k.PRE_AT] = -m.s[k.T_PRE_REF]
+        m.banks[b, k.REF_AT] = -m.s[k.T_REF_REFAB]
         m.banks[b, k.RANK] = b // nb
-        m.banks[b, k.GROUP] = b * m.t[k.T_GROUPS] // nb
+        m.banks[b, k.GROUP] = b * m.s[k.T_GROUPS] // nb
         m.proposals[k.READY, b] = k.NEVER
     for q in range(m.queues.shape[0]):
         m.queues[q, k.HEAD] = -1
@@ -158,22 +118,22 @@ def _reset(m: k.Machine) -> None:
     n_ranks = m.ranks.shape[0]
     for r in range(n_ranks):
         for i in range(k.R_ACT0, k.R_ACT3 + 1):
-            m.ranks[r, i] = -m.t[k.T_ACT_WINDOW]
+            m.ranks[r, i] = -m.s[k.T_ACT_WINDOW]
         m.ranks[r, k.R_REMAINING] = (1 << set_step(m)) - 1
         m.ranks[r, k.R_DUE] = k.NEVER
-        if m.c[k.C_REFRESH] != k.NO_REFRESH:
+        if m.s[k.C_REFRESH] != k.NO_REFRESH:
             # The ranks' refreshes are spread over the interval, in bit-reversed order.
             reverse, bits, step = 0, r, n_ranks // 2
             while bits > 0:
                 reverse += (bits & 1) * step
                 bits >>= 1
                 step //= 2
-            interval = m.t[k.T_REF_INTERVAL]
+            interval = m.s[k.T_REF_INTERVAL]
             m.ranks[r, k.R_DUE] = interval - reverse * interval // n_ranks
             m.s[k.S_NEXT_DUE] = min(m.s[k.S_NEXT_DUE], m.ranks[r, k.R_DUE])
-    m.free_at[0] = 0
+    m.times[k.FREE_AT, 0] = 0
     m.s[k.S_ARBITER_AT] = m.arrival[0]
-    m.s[k.S_DOOR_AT] = m.arrival[0] + m.c[k.C_ARB_FW] + m.c[k.C_THINK_FW]
+    m.s[k.S_DOOR_AT] = m.arrival[0] + m.s[k.C_ARB_FW] + m.s[k.C_THINK_FW]
 
 
 @compiled
@@ -217,10 +177,46 @@ def _finish(status: int, m: k.Machine) -> None:
 def _make_simulate(sources: int) -> Callable[[k.Machine], None]:
     def simulate_kernel(m: k.Machine) -> None:
         _ = sources
-        _run(m)
+        _reset(m)
+        n = m.arrival.shape[0]
+        best = k.NO_PROPOSAL
+        now = m.s[k.S_FINISH]
+        same_cycle = 0
+        status = k.FINISHED
+        # Whether the request at the door gets the slot that a command of this cycle has freed.
+        late = False
+        issued = -1
+        while True:
+            if not late:
+                ahead = _next_cycle(now, best, m)
+                if m.s[k.S_SERVED] == n and ahead >= m.s[k.S_FINISH]:
+                    break
+                same_cycle = same_cycle + 1 if ahead <= now else 0
+                if ahead >= k.NEVER or ahead < now or same_cycle > 5:
+                    status = k.STUCK
+                    break
+                now = ahead
+            best = _begin_cycle(now, late, best, m)
+            if not late:
+                issued = -1
+                managed = now >= m.s[k.S_NEXT_DUE] or m.s[k.S_PENDING] or m.s[k.C_POWER_DOWN]
+                if managed and manage(now, m):
+                    best = pick(now, m)
+                waits = m.s[k.S_PENDING] > 0 and issue_managed(now, best, m)
+                if not waits and start_of(best, m) <= now:
+                    served = m.s[k.S_SERVED]
+                    issued = issue(now, best, m)
+                    if m.s[k.S_SERVED] > served and m.s[k.S_DOOR_AT] <= now and has_space(m):
+                        late = True
+                        continue
+            late = False
+            if issued >= 0 or m.s[k.S_ALL_DIRTY]:
+                _settle(now, best, issued, m)
+                best = pick(now, m)
+        _finish(status, m)
 
     return simulate_kernel
 
 
 simulate_kernel = entry(_make_simulate)
-"""Run a decoded trace; fills ``done``, ``free_at``, ``out`` and ``log`` of the machine."""
+"""Run a decoded trace; fills ``times``, ``out`` and ``log`` of the machine."""

@@ -24,20 +24,20 @@ def manage(now: int, m: k.Machine) -> bool:
     for r in range(m.ranks.shape[0]):
         m.ranks[r, k.R_REFRESH] = k.NOP
         if now >= m.ranks[r, k.R_DUE]:
-            if m.c[k.C_POWER_DOWN]:
+            if m.s[k.C_POWER_DOWN]:
                 m.ranks[r, k.R_ENTER] = 0
                 if is_asleep(r, m):
                     m.ranks[r, k.R_LEAVE] = 1
             if not is_asleep(r, m):
-                if now >= m.ranks[r, k.R_DUE] + m.t[k.T_REF_INTERVAL]:
-                    m.ranks[r, k.R_DUE] += m.t[k.T_REF_INTERVAL]
+                if now >= m.ranks[r, k.R_DUE] + m.s[k.T_REF_INTERVAL]:
+                    m.ranks[r, k.R_DUE] += m.s[k.T_REF_INTERVAL]
                     m.ranks[r, k.R_PULLING] = 0
-                if m.c[k.C_REFRESH] == k.ALL_BANK:
+                if m.s[k.C_REFRESH] == k.ALL_BANK:
                     blocked = refresh_all_banks(now, r, m) or blocked
                 else:
                     blocked = refresh_some_banks(r, m) or blocked
         pending += m.ranks[r, k.R_REFRESH] != k.NOP
-        if m.c[k.C_POWER_DOWN]:
+        if m.s[k.C_POWER_DOWN]:
             manage_power(r, m)
             pending += m.ranks[r, k.R_POWER_COMMAND] != k.NOP
         next_due = min(next_due, m.ranks[r, k.R_DUE])
@@ -60,7 +60,7 @@ def choose_managed(now: int, best: int, m: k.Machine) -> tuple[int, int, bool]:
     start = k.NEVER
     power = False
     for r in range(m.ranks.shape[0]):
-        if m.c[k.C_POWER_DOWN] and m.ranks[r, k.R_POWER_COMMAND] != k.NOP:
+        if m.s[k.C_POWER_DOWN] and m.ranks[r, k.R_POWER_COMMAND] != k.NOP:
             begin = max(power_start(r, m), bus)
             end = 3 * (begin + length_of(m.ranks[r, k.R_POWER_COMMAND], m)) + power_last
             if end < first:
@@ -79,7 +79,7 @@ def next_managed(now: int, m: k.Machine) -> int:
     soonest = k.NEVER
     for r in range(m.ranks.shape[0]):
         start = k.NEVER
-        if m.c[k.C_POWER_DOWN] and m.ranks[r, k.R_POWER_COMMAND] != k.NOP:
+        if m.s[k.C_POWER_DOWN] and m.ranks[r, k.R_POWER_COMMAND] != k.NOP:
             start = max(power_start(r, m), m.s[k.S_ROW_BUS])
         elif m.ranks[r, k.R_REFRESH] != k.NOP:
             start = max(refresh_start(r, m), m.s[k.S_ROW_BUS])

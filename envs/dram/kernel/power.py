@@ -43,7 +43,7 @@ def power_start(r: int, m: k.Machine) -> int:
         return int(max(m.ranks[r, k.R_PDE], m.ranks[r, k.R_REFAB]))
     if command == k.REFAB:
         return int(m.ranks[r, k.R_REFAB])
-    shortest = m.t[k.T_SRE_SRX] if command == k.SRX else m.t[k.T_PDE_PDX]
+    shortest = m.s[k.T_SRE_SRX] if command == k.SRX else m.s[k.T_PDE_PDX]
     return int(m.ranks[r, k.R_SINCE] + shortest)
 
 
@@ -51,7 +51,7 @@ def power_start(r: int, m: k.Machine) -> int:
 def issue_power(now: int, r: int, command: int, m: k.Machine) -> None:
     """Carry out a command of a power-down manager, with the standby times that it ends."""
     account(now, command, length_of(command, m), r, m)
-    first = r * m.t[k.T_BANKS]
+    first = r * m.s[k.T_BANKS]
     m.ranks[r, k.R_PDE] = max(m.ranks[r, k.R_PDE], now + 1)
     if command in (k.PDE, k.SRE):
         active = m.ranks[r, k.R_OPEN_BANKS] > 0
@@ -66,7 +66,7 @@ def issue_power(now: int, r: int, command: int, m: k.Machine) -> None:
             m.ranks[r, k.R_DUE] = k.NEVER
         else:
             m.ranks[r, k.R_POWER] = k.DOWN_ACTIVE if active else k.DOWN_PRECHARGED
-        for b in range(first, first + m.t[k.T_BANKS]):
+        for b in range(first, first + m.s[k.T_BANKS]):
             hold(b, k.SLEEPING, m)
         return
     if command == k.REFAB:
@@ -75,7 +75,7 @@ def issue_power(now: int, r: int, command: int, m: k.Machine) -> None:
         m.ranks[r, k.R_LEAVE] = 0
         refresh_rank(now, r, m)
         m.ranks[r, k.R_PULLING] = 0
-        m.ranks[r, k.R_DUE] = now + m.t[k.T_REF_INTERVAL]
+        m.ranks[r, k.R_DUE] = now + m.s[k.T_REF_INTERVAL]
         m.ranks[r, k.R_REMAINING] = (1 << set_step(m)) - 1
         m.ranks[r, k.R_CHOSEN] = 0
         return
@@ -85,11 +85,11 @@ def issue_power(now: int, r: int, command: int, m: k.Machine) -> None:
     if command == k.SRX:
         m.ranks[r, k.R_SELF_REFRESHED] += slept
         m.ranks[r, k.R_POWER] = k.LEAVING_SELF_REFRESH
-        m.ranks[r, k.R_REFAB] = max(m.ranks[r, k.R_REFAB], now + m.t[k.T_SRX_REF])
-        m.ranks[r, k.R_REF] = max(m.ranks[r, k.R_REF], now + m.t[k.T_SRX_REF])
-        raise_rank(1 * m.t[k.T_ALL_GROUPS], r, now + m.t[k.T_SRX_ACT], m)
-        raise_rank(2 * m.t[k.T_ALL_GROUPS], r, now + m.t[k.T_SRX_COLUMN], m)
-        raise_rank(3 * m.t[k.T_ALL_GROUPS], r, now + m.t[k.T_SRX_COLUMN], m)
+        m.ranks[r, k.R_REFAB] = max(m.ranks[r, k.R_REFAB], now + m.s[k.T_SRX_REF])
+        m.ranks[r, k.R_REF] = max(m.ranks[r, k.R_REF], now + m.s[k.T_SRX_REF])
+        raise_rank(1 * m.s[k.T_ALL_GROUPS], r, now + m.s[k.T_SRX_ACT], m)
+        raise_rank(2 * m.s[k.T_ALL_GROUPS], r, now + m.s[k.T_SRX_COLUMN], m)
+        raise_rank(3 * m.s[k.T_ALL_GROUPS], r, now + m.s[k.T_SRX_COLUMN], m)
         return
     if m.ranks[r, k.R_POWER] == k.DOWN_ACTIVE:
         m.ranks[r, k.R_DOWN_ACTIVE] += slept
@@ -98,12 +98,12 @@ def issue_power(now: int, r: int, command: int, m: k.Machine) -> None:
         m.ranks[r, k.R_SELF_REFRESH] = m.ranks[r, k.R_WAITING] == 0
     m.ranks[r, k.R_POWER] = k.AWAKE
     m.ranks[r, k.R_LEAVE] = 0
-    after = now + m.t[k.T_PDX_ANY]
+    after = now + m.s[k.T_PDX_ANY]
     for kind in range(4):
-        raise_rank(kind * m.t[k.T_ALL_GROUPS], r, after, m)
+        raise_rank(kind * m.s[k.T_ALL_GROUPS], r, after, m)
     m.ranks[r, k.R_PREAB] = max(m.ranks[r, k.R_PREAB], after)
     m.ranks[r, k.R_REFAB] = max(m.ranks[r, k.R_REFAB], after)
     m.ranks[r, k.R_REF] = max(m.ranks[r, k.R_REF], after)
-    m.ranks[r, k.R_PDE] = max(m.ranks[r, k.R_PDE], now + m.t[k.T_PDX_PDE])
-    for b in range(first, first + m.t[k.T_BANKS]):
+    m.ranks[r, k.R_PDE] = max(m.ranks[r, k.R_PDE], now + m.s[k.T_PDX_PDE])
+    for b in range(first, first + m.s[k.T_BANKS]):
         m.banks[b, k.HELD] &= ~k.SLEEPING

@@ -19,7 +19,7 @@ def _next_command(b: int, direction: int, m: k.Machine) -> int:
     Once a row was opened for a request, only a request for the same row replaces it.
     """
     request = next_request(b, direction, m)
-    page = m.c[k.C_PAGE]
+    page = m.s[k.C_PAGE]
     if request < 0:
         return k.PRE if page == k.TIMEOUT and m.banks[b, k.IS_OPEN] else k.NOP
     open_row = m.banks[b, k.OPEN_ROW]
@@ -36,9 +36,9 @@ def _next_command(b: int, direction: int, m: k.Machine) -> int:
         return k.PRE
     if page in (k.OPEN_ADAPTIVE, k.CLOSED_ADAPTIVE):
         q = 2 * b
-        if m.c[k.C_SCHEDULER] == k.GRP_FR_FCFS:
+        if m.s[k.C_SCHEDULER] == k.GRP_FR_FCFS:
             q += write
-        elif m.c[k.C_SCHEDULER] == k.GRP_FR_FCFS_WM:
+        elif m.s[k.C_SCHEDULER] == k.GRP_FR_FCFS_WM:
             q += direction
         if closes_row(q, open_row, m):
             return k.RDA + 2 * write
@@ -54,34 +54,34 @@ def propose(b: int, m: k.Machine) -> None:
         command = _next_command(b, m.s[k.S_DIRECTION], m)
         if was_idle and m.banks[b, k.CURRENT] >= 0:
             m.ranks[m.banks[b, k.RANK], k.R_BUSY] += 1
-    groups = m.t[k.T_ALL_GROUPS]
+    groups = m.s[k.T_ALL_GROUPS]
     g = m.banks[b, k.GROUP]
     request = m.banks[b, k.CURRENT]
     ready = k.NEVER
     at = 0
     length = 0
     if command >= k.RD:
-        length = m.t[k.T_COLUMN_LENGTH]
+        length = m.s[k.T_COLUMN_LENGTH]
         if command >= k.WR:
-            ready = m.banks[b, k.ACT_AT] + m.t[k.T_ACT_WR]
+            ready = m.banks[b, k.ACT_AT] + m.s[k.T_ACT_WR]
             at = g + 3 * groups
         else:
-            ready = m.banks[b, k.ACT_AT] + m.t[k.T_ACT_RD]
+            ready = m.banks[b, k.ACT_AT] + m.s[k.T_ACT_RD]
             at = g + 2 * groups
             if command == k.RDA:
                 ready = max(ready, m.banks[b, k.NEXT_RDA])
-        if m.c[k.C_STRICT] and request != m.s[k.S_COLUMNS]:
+        if m.s[k.C_STRICT] and request != m.s[k.S_COLUMNS]:
             ready = k.NEVER
     elif command == k.ACT:
-        length = m.t[k.T_ACT_LENGTH]
+        length = m.s[k.T_ACT_LENGTH]
         ready = m.banks[b, k.NEXT_ACT]
         at = g + groups
     elif command == k.PRE:
-        length = m.t[k.T_PRE_LENGTH]
+        length = m.s[k.T_PRE_LENGTH]
         ready = m.banks[b, k.NEXT_PRE]
         at = g
         if request < 0:
-            ready = max(ready, m.banks[b, k.USED_AT] + m.c[k.C_TIMEOUT])
+            ready = max(ready, m.banks[b, k.USED_AT] + m.s[k.C_TIMEOUT])
             request = k.FIRST_TIMEOUT + b
     m.proposals[k.PROPOSED, b] = command
     m.proposals[k.READY, b] = ready
@@ -104,7 +104,7 @@ def pick(now: int, m: k.Machine) -> int:
     """Best proposal from cycle ``now`` on: first through, then oldest."""
     best = k.NO_PROPOSAL
     row_bus = max(now, m.s[k.S_ROW_BUS])
-    if m.t[k.T_UNIFORM]:  # every command takes one clock of the one bus
+    if m.s[k.T_UNIFORM]:  # every command takes one clock of the one bus
         for b in range(m.banks.shape[0]):
             start = max(m.proposals[k.READY, b], m.limits[m.proposals[k.LIMIT_AT, b]], row_bus)
             best = min(best, (start << k.ID_BITS) | m.proposals[k.FOR_REQUEST, b])
@@ -126,7 +126,7 @@ def start_of(best: int, m: k.Machine) -> int:
     """First cycle of the chosen proposal, NEVER if there is none."""
     if best >= k.NO_PROPOSAL:
         return k.NEVER
-    if m.t[k.T_UNIFORM]:
+    if m.s[k.T_UNIFORM]:
         return (best >> k.ID_BITS) - 1
     return int((best >> k.ID_BITS) - m.proposals[k.LENGTH, bank_of(best & k.ID_MASK, m)])
 

@@ -91,7 +91,7 @@ def _same_direction_hit(first: int, direction: int, open_row: int, m: k.Machine)
 @inlined
 def next_request(b: int, direction: int, m: k.Machine) -> int:
     """Request that the scheduler offers to a bank, -1 if none."""
-    scheduler = m.c[k.C_SCHEDULER]
+    scheduler = m.s[k.C_SCHEDULER]
     is_open = m.banks[b, k.IS_OPEN]
     q = 2 * b
     if scheduler == k.FR_FCFS:
@@ -114,11 +114,11 @@ def next_request(b: int, direction: int, m: k.Machine) -> int:
 @inlined
 def closes_row(q: int, open_row: int, m: k.Machine) -> bool:
     """Whether an adaptive page policy closes the row with the next column command."""
-    if m.c[k.C_SCHEDULER] == k.FIFO:
+    if m.s[k.C_SCHEDULER] == k.FIFO:
         second = int(m.links[m.queues[q, k.HEAD], k.AFTER])
         more_hits = second >= 0 and m.rows[second] == open_row
     else:
         more_hits = m.queues[q, k.HITS] >= 2
-    if m.c[k.C_PAGE] == k.CLOSED_ADAPTIVE:
+    if m.s[k.C_PAGE] == k.CLOSED_ADAPTIVE:
         return not more_hits
     return m.queues[q, k.COUNT] >= 2 and not more_hits

@@ -24,19 +24,19 @@ def refresh_all_banks(now: int, r: int, m: k.Machine) -> bool:
             m.ranks[r, k.R_REFRESH] = k.REFAB
         else:
             m.ranks[r, k.R_PULLING] = 0
-            m.ranks[r, k.R_DUE] += m.t[k.T_REF_INTERVAL]
+            m.ranks[r, k.R_DUE] += m.s[k.T_REF_INTERVAL]
         return False
     m.ranks[r, k.R_MOST_OWED] = max(m.ranks[r, k.R_MOST_OWED], m.ranks[r, k.R_OWED])
     blocked = False
-    if m.ranks[r, k.R_OWED] == m.c[k.C_POSTPONED]:
-        first = r * m.t[k.T_BANKS]
+    if m.ranks[r, k.R_OWED] == m.s[k.C_POSTPONED]:
+        first = r * m.s[k.T_BANKS]
         if not m.banks[first, k.HELD] & k.BLOCKED:
             blocked = True
-            for b in range(first, first + m.t[k.T_BANKS]):
+            for b in range(first, first + m.s[k.T_BANKS]):
                 hold(b, k.BLOCKED, m)
     elif m.ranks[r, k.R_BUSY] > 0:
         m.ranks[r, k.R_OWED] += 1
-        m.ranks[r, k.R_DUE] += m.t[k.T_REF_INTERVAL]
+        m.ranks[r, k.R_DUE] += m.s[k.T_REF_INTERVAL]
         return False
     m.ranks[r, k.R_REFRESH] = k.PREAB if m.ranks[r, k.R_OPEN_BANKS] > 0 else k.REFAB
     return blocked
@@ -50,9 +50,9 @@ def refresh_some_banks(r: int, m: k.Machine) -> bool:
     refresh is postponed, up to the limit, when the first of them must.
     """
     step = set_step(m)
-    first = r * m.t[k.T_BANKS]
+    first = r * m.s[k.T_BANKS]
     pulling = m.ranks[r, k.R_PULLING]
-    forced = not pulling and m.ranks[r, k.R_OWED] == m.c[k.C_POSTPONED] * step
+    forced = not pulling and m.ranks[r, k.R_OWED] == m.s[k.C_POSTPONED] * step
     if not pulling:
         m.ranks[r, k.R_MOST_OWED] = max(m.ranks[r, k.R_MOST_OWED], m.ranks[r, k.R_OWED])
     if not m.ranks[r, k.R_CHOSEN]:
@@ -62,22 +62,22 @@ def refresh_some_banks(r: int, m: k.Machine) -> bool:
                 m.ranks[r, k.R_PULLING] = 0
             else:
                 m.ranks[r, k.R_OWED] += 1
-            m.ranks[r, k.R_DUE] += m.t[k.T_REF_INTERVAL]
+            m.ranks[r, k.R_DUE] += m.s[k.T_REF_INTERVAL]
             return False
         if which < 0:
             which = 0
             while not m.ranks[r, k.R_REMAINING] >> which & 1:
                 which += 1
         m.ranks[r, k.R_TARGET] = which
-    same = m.c[k.C_REFRESH] == k.SAME_BANK
-    for b in range(first + m.ranks[r, k.R_TARGET], first + m.t[k.T_BANKS], step):
+    same = m.s[k.C_REFRESH] == k.SAME_BANK
+    for b in range(first + m.ranks[r, k.R_TARGET], first + m.s[k.T_BANKS], step):
         if m.banks[b, k.IS_OPEN]:
             m.ranks[r, k.R_REFRESH] = k.PRESB if same else k.PRE
             return False
     m.ranks[r, k.R_REFRESH] = k.REFSB if same else k.REFPB
     if forced and not m.ranks[r, k.R_CHOSEN]:
         m.ranks[r, k.R_CHOSEN] = 1
-        for b in range(first + m.ranks[r, k.R_TARGET], first + m.t[k.T_BANKS], step):
+        for b in range(first + m.ranks[r, k.R_TARGET], first + m.s[k.T_BANKS], step):
             hold(b, k.BLOCKED, m)
         return True
     return False
@@ -87,11 +87,11 @@ def refresh_some_banks(r: int, m: k.Machine) -> bool:
 def _idle_set(r: int, m: k.Machine) -> int:
     """First of the sets of banks still to be refreshed whose banks are all idle, -1 if none."""
     step = set_step(m)
-    first = r * m.t[k.T_BANKS]
+    first = r * m.s[k.T_BANKS]
     for which in range(step):
         if m.ranks[r, k.R_REMAINING] >> which & 1:
             idle = True
-            for b in range(first + which, first + m.t[k.T_BANKS], step):
+            for b in range(first + which, first + m.s[k.T_BANKS], step):
                 idle = idle and m.banks[b, k.CURRENT] < 0
             if idle:
                 return which
@@ -101,9 +101,9 @@ def _idle_set(r: int, m: k.Machine) -> int:
 @inlined
 def set_step(m: k.Machine) -> int:
     """Banks that are refreshed together are this far apart (one alone: the whole rank)."""
-    if m.c[k.C_REFRESH] == k.SAME_BANK:
-        return int(m.t[k.T_BANKS] // m.t[k.T_GROUPS])
-    return int(m.t[k.T_BANKS])
+    if m.s[k.C_REFRESH] == k.SAME_BANK:
+        return int(m.s[k.T_BANKS] // m.s[k.T_GROUPS])
+    return int(m.s[k.T_BANKS])
 
 
 @inlined
@@ -115,12 +115,12 @@ def refresh_start(r: int, m: k.Machine) -> int:
     if command == k.REFAB:
         return int(m.ranks[r, k.R_REFAB])
     ready = m.ranks[r, k.R_REF] if command in (k.REFPB, k.REFSB) else 0
-    first = r * m.t[k.T_BANKS]
-    for b in range(first + m.ranks[r, k.R_TARGET], first + m.t[k.T_BANKS], set_step(m)):
+    first = r * m.s[k.T_BANKS]
+    for b in range(first + m.ranks[r, k.R_TARGET], first + m.s[k.T_BANKS], set_step(m)):
         if command in (k.REFPB, k.REFSB):
-            ready = max(ready, m.banks[b, k.ACT_AT] + m.t[k.T_ACT_REF])
-            ready = max(ready, m.banks[b, k.PRE_AT] + m.t[k.T_PRE_REF])
-            ready = max(ready, m.banks[b, k.REF_AT] + m.t[k.T_REF_REFAB])
+            ready = max(ready, m.banks[b, k.ACT_AT] + m.s[k.T_ACT_REF])
+            ready = max(ready, m.banks[b, k.PRE_AT] + m.s[k.T_PRE_REF])
+            ready = max(ready, m.banks[b, k.REF_AT] + m.s[k.T_REF_REFAB])
         elif m.banks[b, k.IS_OPEN]:
             ready = max(ready, m.banks[b, k.NEXT_PRE], m.limits[m.banks[b, k.GROUP]])
     return int(ready)
@@ -129,24 +129,24 @@ def refresh_start(r: int, m: k.Machine) -> int:
 @compiled
 def issue_refresh(now: int, r: int, command: int, m: k.Machine) -> None:
     """Carry out a command of a refresh manager."""
-    first = r * m.t[k.T_BANKS]
+    first = r * m.s[k.T_BANKS]
     place = account(now, command, length_of(command, m), r, m)
     if command not in (k.PREAB, k.REFAB):
         log_bank(place, m.ranks[r, k.R_TARGET], m)
     if command == k.PREAB:
-        for b in range(first, first + m.t[k.T_BANKS]):
+        for b in range(first, first + m.s[k.T_BANKS]):
             if m.banks[b, k.IS_OPEN]:
                 bank_closed(now, b, m)
-        raise_rank(1 * m.t[k.T_ALL_GROUPS], r, now + m.t[k.T_PREAB_ACT], m)
-        after = now + m.t[k.T_PREAB_REF]
+        raise_rank(1 * m.s[k.T_ALL_GROUPS], r, now + m.s[k.T_PREAB_ACT], m)
+        after = now + m.s[k.T_PREAB_REF]
         m.ranks[r, k.R_REFAB] = max(m.ranks[r, k.R_REFAB], after)
         m.ranks[r, k.R_REF] = max(m.ranks[r, k.R_REF], after)
-        m.ranks[r, k.R_PDE] = max(m.ranks[r, k.R_PDE], now + m.t[k.T_PRE_PDE])
+        m.ranks[r, k.R_PDE] = max(m.ranks[r, k.R_PDE], now + m.s[k.T_PRE_PDE])
     elif command == k.REFAB:
         refresh_rank(now, r, m)
-        _count_refresh(r, m.c[k.C_PULLED_IN], m)
+        _count_refresh(r, m.s[k.C_PULLED_IN], m)
     elif command in (k.PRE, k.PRESB):
-        for b in range(first + m.ranks[r, k.R_TARGET], first + m.t[k.T_BANKS], set_step(m)):
+        for b in range(first + m.ranks[r, k.R_TARGET], first + m.s[k.T_BANKS], set_step(m)):
             if m.banks[b, k.IS_OPEN]:
                 precharge(now, b, m)
     else:
@@ -157,16 +157,16 @@ def issue_refresh(now: int, r: int, command: int, m: k.Machine) -> None:
 def refresh_rank(now: int, r: int, m: k.Machine) -> None:
     """REFAB."""
     m.ranks[r, k.R_ACTIVE] += m.ranks[r, k.R_CLOSED_AT] - m.ranks[r, k.R_ACTIVE_FROM]
-    m.ranks[r, k.R_ACTIVE] += m.t[k.T_REFAB_REF] - m.t[k.T_RP]
+    m.ranks[r, k.R_ACTIVE] += m.s[k.T_REFAB_REF] - m.s[k.T_RP]
     m.ranks[r, k.R_PRECHARGED] += max(0, now - m.ranks[r, k.R_CLOSED_AT])
-    m.ranks[r, k.R_CLOSED_AT] = now + m.t[k.T_REFAB_REF] - m.t[k.T_RP]
+    m.ranks[r, k.R_CLOSED_AT] = now + m.s[k.T_REFAB_REF] - m.s[k.T_RP]
     m.ranks[r, k.R_ACTIVE_FROM] = m.ranks[r, k.R_CLOSED_AT]
-    raise_rank(1 * m.t[k.T_ALL_GROUPS], r, now + m.t[k.T_REFAB_ACT], m)
-    m.ranks[r, k.R_REFAB] = now + m.t[k.T_REFAB_REF]
-    m.ranks[r, k.R_REF] = max(m.ranks[r, k.R_REF], now + m.t[k.T_REFAB_REF])
-    m.ranks[r, k.R_PDE] = max(m.ranks[r, k.R_PDE], now + m.t[k.T_REF_PDE])
-    first = r * m.t[k.T_BANKS]
-    for b in range(first, first + m.t[k.T_BANKS]):
+    raise_rank(1 * m.s[k.T_ALL_GROUPS], r, now + m.s[k.T_REFAB_ACT], m)
+    m.ranks[r, k.R_REFAB] = now + m.s[k.T_REFAB_REF]
+    m.ranks[r, k.R_REF] = max(m.ranks[r, k.R_REF], now + m.s[k.T_REFAB_REF])
+    m.ranks[r, k.R_PDE] = max(m.ranks[r, k.R_PDE], now + m.s[k.T_REF_PDE])
+    first = r * m.s[k.T_BANKS]
+    for b in range(first, first + m.s[k.T_BANKS]):
         m.banks[b, k.HELD] = 0
 
 
@@ -174,25 +174,25 @@ def refresh_rank(now: int, r: int, m: k.Machine) -> None:
 def _refresh_set(now: int, r: int, m: k.Machine) -> None:
     """REFPB or REFSB."""
     step = set_step(m)
-    first = r * m.t[k.T_BANKS]
+    first = r * m.s[k.T_BANKS]
     bank_opened(now, r, m)
-    opened = now + m.t[k.T_REF_REFAB] - m.t[k.T_RP]
+    opened = now + m.s[k.T_REF_REFAB] - m.s[k.T_RP]
     m.ranks[r, k.R_CLOSED_AT] = max(m.ranks[r, k.R_CLOSED_AT], opened)
-    for b in range(first + m.ranks[r, k.R_TARGET], first + m.t[k.T_BANKS], step):
-        m.banks[b, k.NEXT_ACT] = max(m.banks[b, k.NEXT_ACT], now + m.t[k.T_REF_ACT])
+    for b in range(first + m.ranks[r, k.R_TARGET], first + m.s[k.T_BANKS], step):
+        m.banks[b, k.NEXT_ACT] = max(m.banks[b, k.NEXT_ACT], now + m.s[k.T_REF_ACT])
         m.banks[b, k.REF_AT] = now
         m.banks[b, k.HELD] = 0
-    window = note_activate(now, r, m) if m.c[k.C_REFRESH] == k.PER_BANK else 0
-    raise_rank(1 * m.t[k.T_ALL_GROUPS], r, max(now + m.t[k.T_REF_ACT_OTHER], window), m)
-    m.ranks[r, k.R_REF] = max(m.ranks[r, k.R_REF], now + m.t[k.T_REF_REF])
-    m.ranks[r, k.R_REFAB] = max(m.ranks[r, k.R_REFAB], now + m.t[k.T_REF_REFAB])
-    m.ranks[r, k.R_PREAB] = max(m.ranks[r, k.R_PREAB], now + m.t[k.T_REF_REFAB])
-    m.ranks[r, k.R_PDE] = max(m.ranks[r, k.R_PDE], now + m.t[k.T_REF_PDE])
+    window = note_activate(now, r, m) if m.s[k.C_REFRESH] == k.PER_BANK else 0
+    raise_rank(1 * m.s[k.T_ALL_GROUPS], r, max(now + m.s[k.T_REF_ACT_OTHER], window), m)
+    m.ranks[r, k.R_REF] = max(m.ranks[r, k.R_REF], now + m.s[k.T_REF_REF])
+    m.ranks[r, k.R_REFAB] = max(m.ranks[r, k.R_REFAB], now + m.s[k.T_REF_REFAB])
+    m.ranks[r, k.R_PREAB] = max(m.ranks[r, k.R_PREAB], now + m.s[k.T_REF_REFAB])
+    m.ranks[r, k.R_PDE] = max(m.ranks[r, k.R_PDE], now + m.s[k.T_REF_PDE])
     m.ranks[r, k.R_REMAINING] &= ~(1 << m.ranks[r, k.R_TARGET])
     if m.ranks[r, k.R_REMAINING] == 0:
         m.ranks[r, k.R_REMAINING] = (1 << step) - 1
     m.ranks[r, k.R_CHOSEN] = 0
-    _count_refresh(r, m.c[k.C_PULLED_IN] * step, m)
+    _count_refresh(r, m.s[k.C_PULLED_IN] * step, m)
 
 
 @compiled
@@ -205,8 +205,8 @@ def _count_refresh(r: int, limit: int, m: k.Machine) -> None:
     m.ranks[r, k.R_LEAST_OWED] = min(m.ranks[r, k.R_LEAST_OWED], m.ranks[r, k.R_OWED])
     if m.ranks[r, k.R_OWED] == -limit:
         m.ranks[r, k.R_PULLING] = 0
-        m.ranks[r, k.R_DUE] += m.t[k.T_REF_INTERVAL]
-    if m.c[k.C_POWER_DOWN] and m.ranks[r, k.R_WAITING] == 0:
+        m.ranks[r, k.R_DUE] += m.s[k.T_REF_INTERVAL]
+    if m.s[k.C_POWER_DOWN] and m.ranks[r, k.R_WAITING] == 0:
         m.ranks[r, k.R_ENTER] = 1
 
 
@@ -217,15 +217,15 @@ def skip_idle_refreshes(m: k.Machine) -> None:
     They are when no request waits, the refresh manager is where refreshes keep it, and the last
     refresh came exactly one interval before the next one is due.
     """
-    if m.c[k.C_REFRESH] != k.ALL_BANK or m.c[k.C_POWER_DOWN] or m.ranks.shape[0] > 1:
+    if m.s[k.C_REFRESH] != k.ALL_BANK or m.s[k.C_POWER_DOWN] or m.ranks.shape[0] > 1:
         return
-    if m.c[k.C_PAGE] == k.TIMEOUT and m.ranks[0, k.R_OPEN_BANKS] > 0:
+    if m.s[k.C_PAGE] == k.TIMEOUT and m.ranks[0, k.R_OPEN_BANKS] > 0:
         return
-    interval = m.t[k.T_REF_INTERVAL]
-    opened = m.t[k.T_REFAB_REF] - m.t[k.T_RP]
+    interval = m.s[k.T_REF_INTERVAL]
+    opened = m.s[k.T_REFAB_REF] - m.s[k.T_RP]
     closed_at = m.ranks[0, k.R_DUE] - interval + opened
     times = (m.s[k.S_DOOR_AT] - m.ranks[0, k.R_DUE]) // interval - 1
-    steady = m.ranks[0, k.R_OWED] == -m.c[k.C_PULLED_IN] and m.ranks[0, k.R_PULLING] == 0
+    steady = m.ranks[0, k.R_OWED] == -m.s[k.C_PULLED_IN] and m.ranks[0, k.R_PULLING] == 0
     steady = steady and m.ranks[0, k.R_OPEN_BANKS] == 0
     waiting = m.s[k.S_READS] + m.s[k.S_WRITES] > 0 or m.s[k.S_DOOR_AT] >= k.NEVER
     if times <= 0 or waiting or not steady or m.ranks[0, k.R_CLOSED_AT] != closed_at:
