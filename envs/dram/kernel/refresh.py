@@ -212,30 +212,71 @@ def _count_refresh(r: int, limit: int, m: k.Machine) -> None:
 
 @compiled
 def skip_idle_refreshes(m: k.Machine) -> None:
-    """Count at once the refreshes of a long idle time, all but the last, if each is like the other.
+    """Count at once the refreshes of a long idle time, if each round of them is like the other.
 
-    They are when no request waits, the refresh manager is where refreshes keep it, and the last
-    refresh came exactly one interval before the next one is due.
+    All but the last round are counted. They are alike when no request waits, the refresh manager of
+    every rank is where refreshes keep it, and the last round came when it had to.
     """
-    if m.s[k.C_REFRESH] != k.ALL_BANK or m.s[k.C_POWER_DOWN] or m.ranks.shape[0] > 1:
-        return
-    if m.s[k.C_PAGE] == k.TIMEOUT and m.ranks[0, k.R_OPEN_BANKS] > 0:
-        return
-    interval = m.s[k.T_REF_INTERVAL]
-    opened = m.s[k.T_REFAB_REF] - m.s[k.T_RP]
-    closed_at = m.ranks[0, k.R_DUE] - interval + opened
-    times = (m.s[k.S_DOOR_AT] - m.ranks[0, k.R_DUE]) // interval - 1
-    steady = m.ranks[0, k.R_OWED] == -m.s[k.C_PULLED_IN] and m.ranks[0, k.R_PULLING] == 0
-    steady = steady and m.ranks[0, k.R_OPEN_BANKS] == 0
     waiting = m.s[k.S_READS] + m.s[k.S_WRITES] > 0 or m.s[k.S_DOOR_AT] >= k.NEVER
-    if times <= 0 or waiting or not steady or m.ranks[0, k.R_CLOSED_AT] != closed_at:
+    if waiting or m.s[k.C_POWER_DOWN] or m.s[k.C_REFRESH] == k.NO_REFRESH:
         return
-    if m.ranks[0, k.R_ACTIVE_FROM] != closed_at:
+    command, in_round, lasts = k.REFAB, 1, m.s[k.T_REFAB_REF]
+    if m.s[k.C_REFRESH] != k.ALL_BANK:
+        command = k.REFPB if m.s[k.C_REFRESH] == k.PER_BANK else k.REFSB
+        in_round, lasts = set_step(m), m.s[k.T_REF_REFAB]
+    opened = lasts - m.s[k.T_RP]  # cycles of a refresh that count as active
+    for r in range(m.ranks.shape[0]):
+        if not _is_steady(r, command, in_round, opened, m):
+            return
+    next_due = k.NEVER
+    for r in range(m.ranks.shape[0]):
+        _skip_rounds(r, command, in_round, opened, m)
+        next_due = min(next_due, m.ranks[r, k.R_DUE])
+    m.s[k.S_NEXT_DUE] = next_due
+
+
+@compiled
+def _is_steady(r: int, command: int, in_round: int, opened: int, m: k.Machine) -> bool:
+    """Whether a rank's last round of refreshes came as all others will, were it idle for ever."""
+    interval = m.s[k.T_REF_INTERVAL]
+    due = m.ranks[r, k.R_DUE]
+    if m.ranks[r, k.R_PULLING] or m.ranks[r, k.R_OPEN_BANKS] > 0:
+        return False
+    if m.ranks[r, k.R_OWED] != -m.s[k.C_PULLED_IN] * in_round:
+        return False
+    closed_at = due - interval + opened
+    active_from = closed_at if command == k.REFAB else closed_at - opened
+    if m.ranks[r, k.R_CLOSED_AT] != closed_at or m.ranks[r, k.R_ACTIVE_FROM] != active_from:
+        return False
+    if command != k.REFAB:
+        if m.ranks[r, k.R_REMAINING] != (1 << in_round) - 1:
+            return False
+        first = r * m.s[k.T_BANKS]
+        for b in range(first, first + m.s[k.T_BANKS]):
+            place = (b - first) % in_round
+            if m.banks[b, k.REF_AT] != due + (place - in_round) * interval:
+                return False
+    return True
+
+
+@compiled
+def _skip_rounds(r: int, command: int, in_round: int, opened: int, m: k.Machine) -> None:
+    """Count the rounds of a rank that come before the next request, all but the last."""
+    interval = m.s[k.T_REF_INTERVAL]
+    rounds = (m.s[k.S_DOOR_AT] - m.ranks[r, k.R_DUE]) // (in_round * interval) - 1
+    if rounds <= 0:
         return
-    m.out[k.REFAB] += times
-    m.s[k.S_LOGGED] += times
-    m.ranks[0, k.R_ACTIVE] += times * opened
-    m.ranks[0, k.R_PRECHARGED] += times * (interval - opened)
-    m.s[k.S_NEXT_DUE] += times * interval
+    refreshes = rounds * in_round
+    m.out[command] += refreshes
+    m.s[k.S_LOGGED] += refreshes
+    m.ranks[r, k.R_ACTIVE] += refreshes * opened
+    m.ranks[r, k.R_PRECHARGED] += refreshes * (interval - opened)
     for i in (k.R_CLOSED_AT, k.R_ACTIVE_FROM, k.R_DUE, k.R_REFAB, k.R_PDE):
-        m.ranks[0, i] += times * interval
+        m.ranks[r, i] += refreshes * interval
+    if command != k.REFAB:
+        for i in (k.R_REF, k.R_PREAB, k.R_ACT0, k.R_ACT1, k.R_ACT2, k.R_ACT3):
+            m.ranks[r, i] += refreshes * interval
+        first = r * m.s[k.T_BANKS]
+        for b in range(first, first + m.s[k.T_BANKS]):
+            m.banks[b, k.NEXT_ACT] += refreshes * interval
+            m.banks[b, k.REF_AT] += refreshes * interval
