@@ -30,16 +30,24 @@ from numpy.typing import NDArray
 
 import archgym
 from archgym.environment import Environment
-from archgym.errors import ArchgymError, DatasetError, InvalidValueError, SimulationError
+from archgym.errors import (
+    ArchgymError,
+    DatasetError,
+    InvalidValueError,
+    SimulationError,
+    SpaceTooLargeError,
+)
 from archgym.registry import make
 from archgym.simulator import read_result
 from archgym.tabular.simulator import PREFIX, TABLE_FILE
 from archgym.tabular.table import Header, Table, write_and_rename
 
-__all__ = ["CHUNK", "enumerate_space"]
+__all__ = ["CHUNK", "MOST", "enumerate_space"]
 
 CHUNK = 20_000
 """Designs that are simulated at once, at most: many, as some simulators reuse work in a batch."""
+MOST = 10_000_000
+"""Designs above which a space is refused unless asked for: hours of a fast simulator."""
 _LEAST_CHUNK = 2_000
 _PLAN = "enumeration.json"
 _FORMAT = 1
@@ -56,6 +64,7 @@ def enumerate_space(
     *,
     workers: int | None = None,
     chunk: int | None = None,
+    most: int = MOST,
     progress: Progress | None = None,
 ) -> Table:
     """Evaluates every canonical design of an environment's space, or goes on with it.
@@ -68,13 +77,14 @@ def enumerate_space(
         out: folder of the enumeration; made if it is not there.
         workers: processes, each with an environment of its own; by default one for each CPU.
         chunk: designs that are simulated at once; by default up to :data:`CHUNK`.
+        most: refuse a space of more designs, before anything is simulated.
         progress: called with the designs done and the designs in all, at the start and after
             each chunk.
 
     Raises:
         InvalidValueError: if the space is not finite or empty, or the folder holds another
             enumeration or other things.
-        SpaceTooLargeError: if the designs cannot be counted.
+        SpaceTooLargeError: if there are more than ``most`` designs, or they cannot be counted.
         DatasetError: if the folder cannot be used.
         ArchgymError: if the environment cannot be made.
     """
@@ -85,6 +95,11 @@ def enumerate_space(
     made = _make(environment, arguments)
     header = _header(made, arguments)
     total = int(made.design_space.canonical_cardinality)
+    if total > most:
+        raise SpaceTooLargeError(
+            f"the space has {total:,} designs, more than most={most:,}: fix parameters, choose a "
+            "smaller space, or raise the limit"
+        )
     folder = Path(out)
     with _locked(folder):
         job = _begin(folder, header, total, chunk, workers)

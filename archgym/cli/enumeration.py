@@ -62,6 +62,7 @@ def enumerate_(
     chunk: Annotated[
         int | None, typer.Option(min=1, help="Designs that are simulated at once.")
     ] = None,
+    most: Annotated[int, typer.Option(min=1, help="Refuse a space of more designs.")] = 10_000_000,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
@@ -85,7 +86,13 @@ def enumerate_(
     try:
         with _progress(quiet) as progress:
             made = enumerate_space(
-                environment, given, out, workers=workers, chunk=chunk, progress=progress
+                environment,
+                given,
+                out,
+                workers=workers,
+                chunk=chunk,
+                most=most,
+                progress=progress,
             )
     except KeyboardInterrupt:
         typer.echo("Stopped. The same command goes on with what is done.", err=True)

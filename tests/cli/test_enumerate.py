@@ -62,6 +62,7 @@ def test_a_tabulated_problem_reports_regret(call: Any, tmp_path: Path) -> None:
         (["--arg", "fixed={ways: 99}"], "from 1 to 16"),
         (["--workload", "sqlite"], "has no workloads"),
         (["--chunk", "0"], "--chunk"),
+        (["--most", "10"], "more than most=10"),
     ],
 )
 def test_bad_input_writes_nothing(
