@@ -19,6 +19,7 @@ import math
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing import connection
@@ -307,6 +308,7 @@ def _work(
 ) -> None:
     """A worker process: simulates the chunks that it is told to, until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         try:
             made = make(environment, **arguments)
@@ -315,6 +317,14 @@ def _work(
                 pipe.send("")
         except ArchgymError as error:
             pipe.send(str(error))
+
+
+def _end_with_parent() -> None:
+    """Ends this process in the middle of a chunk if its parent is gone, however that ended."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
 
 
 def _send(pipe: connection.Connection, number: int) -> None:
