@@ -1,6 +1,6 @@
 """The embedded DRAM controller beside DRAMSys and DRAMsim3: speed and agreement, in one run.
 
-Run as ``python benchmarks/dram_external.py`` with the programs on PATH or in ``ARCHGYM_DRAMSYS``
+Run as ``python -m benchmarks.dram_external`` with the programs on PATH or in ``ARCHGYM_DRAMSYS``
 and ``ARCHGYM_DRAMSIM3``; one that is missing is left out.
 
 Speed: requests per CPU second of one thread, energy included. The embedded controller's time is
@@ -20,7 +20,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from dram_speed import random_mix, stream, zipf_rows
 from scipy.stats import spearmanr
 
 import archgym
@@ -32,6 +31,7 @@ from archgym.envs.dram.memory import Memory, load_memory
 from archgym.envs.dram.prepared import prepare
 from archgym.envs.dram.trace import Trace
 from archgym.errors import MissingDependencyError
+from benchmarks.dram_speed import random_mix, stream, zipf_rows
 
 METRICS = ("time_ns", "energy_pj")
 WORKLOADS: dict[str, dict[str, Any]] = {
@@ -173,7 +173,8 @@ def agreement(simulator: str, memory: str, designs: int, requests: int) -> None:
 
 def _tied(values: np.ndarray) -> np.ndarray:
     """Differences below 0.1 % count as ties."""
-    return np.round(np.log(np.maximum(values, 1e-12)) * 2000)
+    rounded: np.ndarray = np.round(np.log(np.maximum(values, 1e-12)) * 2000)
+    return rounded
 
 
 def main() -> None:
