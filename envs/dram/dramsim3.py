@@ -10,7 +10,6 @@ once. Its mean read latency counts from acceptance; it says nothing on latency f
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Mapping
 from functools import cached_property
@@ -23,32 +22,21 @@ from archgym.envs.dram.config import ControllerConfig
 from archgym.envs.dram.cost import buffer_bits
 from archgym.envs.dram.dramsim3_config import NEVER_CYCLES, check_covered, ini_file
 from archgym.envs.dram.dramsim3_output import Statistics, read_statistics
-from archgym.envs.dram.mapping import AddressMapping, address_mapping
+from archgym.envs.dram.mapping import AddressMapping
 from archgym.envs.dram.memory import Memory
+from archgym.envs.dram.program import DramProgram
 from archgym.envs.dram.trace import Trace
-from archgym.errors import InvalidValueError, SimulationError, UnknownNameError
+from archgym.errors import InvalidValueError, SimulationError
 from archgym.external import (
-    find_program,
     private_folder,
     run_program,
-    simulate_in_parallel,
 )
-from archgym.simulator import Simulation
-from archgym.space import Designs
 
 if TYPE_CHECKING:
-    from archgym.envs.dram.environment import DramEnvironment
+    pass
 
 __all__ = ["DramSim3Simulator"]
 
-OPTIONS = ("program", "time_limit_s", "threads")
-"""Arguments of :class:`DramSim3Simulator` that the environment's ``simulator_options`` hold."""
-PROGRAM = "dramsim3main"
-VARIABLE = "ARCHGYM_DRAMSIM3"
-INSTALL = (
-    "Build DRAMsim3 (https://github.com/umd-memsys/DRAMsim3, commit 2981759; needs CMake and a "
-    "C++11 compiler)."
-)
 _METRICS = (
     "time_ns",
     "read_latency_accepted_mean_ns",
@@ -66,7 +54,7 @@ _MOST_CYCLES = NEVER_CYCLES - 1
 _PATIENCE_CYCLES = 50_000
 
 
-class DramSim3Simulator:
+class DramSim3Simulator(DramProgram):
     """Runs each design in a process of its own, in an empty folder, with a time limit.
 
     DRAMsim3 simulates a given number of cycles and never says when the trace has been served, so
@@ -99,6 +87,12 @@ class DramSim3Simulator:
     """
 
     name = "dramsim3"
+    executable = "dramsim3main"
+    variable = "ARCHGYM_DRAMSIM3"
+    install = (
+        "Build DRAMsim3 (https://github.com/umd-memsys/DRAMsim3, commit 2981759; needs CMake and a "
+        "C++11 compiler)."
+    )
 
     def __init__(
         self,
@@ -117,50 +111,18 @@ class DramSim3Simulator:
                 f"memory {memory.name!r}: simulator 'dramsim3' takes {' and '.join(_STANDARDS)} "
                 f"with currents, not {memory.device.standard}"
             )
-        self.memory = memory
-        self.device = memory.device
-        self.trace = trace
-        self.controller = dict(controller or {})
-        self.mappings = dict(mappings or {})
-        self.program = Path(program) if program else find_program(PROGRAM, VARIABLE, INSTALL)
-        if isinstance(time_limit_s, bool) or not 0 < time_limit_s < 1e9:
-            raise InvalidValueError(f"time_limit_s is {time_limit_s!r}, must be above 0 s")
-        self.time_limit_s = time_limit_s
-        self.threads = threads
-        self.version = hashlib.sha256(self.program.read_bytes()).hexdigest()[:12]
+        super().__init__(
+            memory,
+            trace,
+            controller=controller,
+            mappings=mappings,
+            program=program,
+            time_limit_s=time_limit_s,
+            threads=threads,
+        )
         self.reads = int((trace.is_write == 0).sum())
         given = [name for name in _METRICS if self.reads or not name.startswith("read_")]
         self.metric_names = tuple(name for name in metric_names if name in given)
-
-    @classmethod
-    def of(cls, environment: DramEnvironment) -> DramSim3Simulator:
-        """The simulator of an environment, with its ``simulator_options``.
-
-        Raises:
-            UnknownNameError: for an option that does not exist.
-        """
-        for option in environment.simulator_options:
-            if option not in OPTIONS:
-                raise UnknownNameError("option", option, OPTIONS, "simulator_options")
-        return cls(
-            environment.memory,
-            environment.trace,
-            controller=environment.controller,
-            mappings=environment.address_mappings,
-            metric_names=tuple(metric.name for metric in environment.metrics),
-            **environment.simulator_options,
-        )
-
-    def simulate(self, designs: Designs) -> list[tuple[Simulation, float]]:
-        """Runs designs in parallel; see :class:`archgym.simulator.Simulator`."""
-        return simulate_in_parallel(self, designs, self.threads)
-
-    def mapping(self, config: ControllerConfig) -> AddressMapping:
-        """Address mapping of a controller."""
-        own = self.mappings.get(config.address_mapping)
-        return own or address_mapping(
-            config.address_mapping, self.memory, config.channel_interleave
-        )
 
     def simulate_one(self, design: Mapping[str, Any]) -> dict[str, float]:
         """Metrics of one design.
@@ -170,7 +132,7 @@ class DramSim3Simulator:
             SimulationError: if it fails, stops serving requests, or its output cannot be read.
             TimeoutError: if it takes too long.
         """
-        config = ControllerConfig(**{**self.controller, **design})
+        config = self.config(design)
         check_covered(config)
         n = len(self.trace)
         end = time.monotonic() + self.time_limit_s

@@ -7,7 +7,6 @@ with its command line tool and, for energy, with DRAMPower. The executable is fo
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from functools import cached_property
@@ -26,42 +25,30 @@ from archgym.envs.dram.dramsys_config import (
     stl_trace,
 )
 from archgym.envs.dram.dramsys_output import Printed, Recorded, read_database, read_printed
-from archgym.envs.dram.mapping import AddressMapping, address_mapping
+from archgym.envs.dram.mapping import AddressMapping
 from archgym.envs.dram.memory import Memory
+from archgym.envs.dram.program import DramProgram
 from archgym.envs.dram.trace import Trace
 from archgym.errors import (
     InvalidValueError,
     MissingDependencyError,
     SimulationError,
-    UnknownNameError,
 )
 from archgym.external import (
-    find_program,
     private_folder,
     run_program,
-    simulate_in_parallel,
 )
-from archgym.simulator import Simulation
-from archgym.space import Designs
 
 if TYPE_CHECKING:
-    from archgym.envs.dram.environment import DramEnvironment
+    pass
 
 __all__ = ["DramSysSimulator"]
 
-OPTIONS = ("program", "time_limit_s", "threads", "latencies", "energy")
-"""Arguments of :class:`DramSysSimulator` that the environment's ``simulator_options`` hold."""
-PROGRAM = "DRAMSys"
-VARIABLE = "ARCHGYM_DRAMSYS"
-INSTALL = (
-    "Build DRAMSys 5.1 (https://github.com/tukl-msd/DRAMSys, tag v5.1; needs CMake and a C++17 "
-    "compiler)."
-)
 _TIME = ("time_ns", "bandwidth_gb_per_s", "buffer_bits")
 _ENERGY = ("energy_pj", "energy_per_bit_pj", "power_mw")
 
 
-class DramSysSimulator:
+class DramSysSimulator(DramProgram):
     """Runs each design in a process of its own, in an empty folder, with a time limit.
 
     All timing rules are DRAMSys's own, whatever ``timing_rules`` says. What it cannot express is
@@ -95,6 +82,13 @@ class DramSysSimulator:
     """
 
     name = "dramsys"
+    executable = "DRAMSys"
+    variable = "ARCHGYM_DRAMSYS"
+    install = (
+        "Build DRAMSys 5.1 (https://github.com/tukl-msd/DRAMSys, tag v5.1; needs CMake and a C++17 "
+        "compiler)."
+    )
+    options = (*DramProgram.options, "latencies", "energy")
 
     def __init__(
         self,
@@ -111,14 +105,15 @@ class DramSysSimulator:
         energy: bool | None = None,
     ) -> None:
         memspec(memory)  # refuses a memory that cannot be described
-        self.memory = memory
-        self.device = memory.device
-        self.trace = trace
-        self.controller = dict(controller or {})
-        self.mappings = dict(mappings or {})
-        self.program = Path(program) if program else find_program(PROGRAM, VARIABLE, INSTALL)
-        self.time_limit_s = _seconds(time_limit_s)
-        self.threads = threads
+        super().__init__(
+            memory,
+            trace,
+            controller=controller,
+            mappings=mappings,
+            program=program,
+            time_limit_s=time_limit_s,
+            threads=threads,
+        )
         self.latencies = latencies
         self.energy = has_power(memory) if energy is None else energy
         if self.energy and not has_power(memory):
@@ -126,40 +121,9 @@ class DramSysSimulator:
                 f"simulator_options: energy is True, but DRAMSys has no power model for "
                 f"{memory.name!r} ({self.device.standard}, {memory.ranks} ranks)"
             )
-        self.version = hashlib.sha256(self.program.read_bytes()).hexdigest()[:12]
         reads = bool((trace.is_write == 0).any())
         writes = bool((trace.is_write != 0).any())
         self.metric_names = tuple(name for name in metric_names if self._gives(name, reads, writes))
-
-    @classmethod
-    def of(cls, environment: DramEnvironment) -> DramSysSimulator:
-        """The simulator of an environment, with its ``simulator_options``.
-
-        Raises:
-            UnknownNameError: for an option that does not exist.
-        """
-        for option in environment.simulator_options:
-            if option not in OPTIONS:
-                raise UnknownNameError("option", option, OPTIONS, "simulator_options")
-        return cls(
-            environment.memory,
-            environment.trace,
-            controller=environment.controller,
-            mappings=environment.address_mappings,
-            metric_names=tuple(metric.name for metric in environment.metrics),
-            **environment.simulator_options,
-        )
-
-    def simulate(self, designs: Designs) -> list[tuple[Simulation, float]]:
-        """Runs designs in parallel; see :class:`archgym.simulator.Simulator`."""
-        return simulate_in_parallel(self, designs, self.threads)
-
-    def mapping(self, config: ControllerConfig) -> AddressMapping:
-        """Address mapping of a controller."""
-        own = self.mappings.get(config.address_mapping)
-        return own or address_mapping(
-            config.address_mapping, self.memory, config.channel_interleave
-        )
 
     def simulate_one(self, design: Mapping[str, Any]) -> dict[str, float]:
         """Metrics of one design.
@@ -170,7 +134,7 @@ class DramSysSimulator:
             TimeoutError: if it takes too long.
             MissingDependencyError: if it cannot be started, or was built without DRAMPower.
         """
-        config = ControllerConfig(**{**self.controller, **design})
+        config = self.config(design)
         stl, player_mhz = self._stl
         document = configuration(
             self.memory,
@@ -279,10 +243,3 @@ def _latencies(prefix: str, latency_ps: np.ndarray[Any, np.dtype[np.int64]]) -> 
             for percent in (50, 95, 99)
         },
     }
-
-
-def _seconds(value: Any) -> float:
-    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e9
-    if not good:
-        raise InvalidValueError(f"simulator_options: time_limit_s is {value!r}, must be above 0 s")
-    return float(value)
