@@ -15,7 +15,35 @@ from archgym.agents.unseen import Unseen
 from archgym.outcome import Outcomes
 from archgym.space import Designs
 
-__all__ = ["Genetic"]
+__all__ = ["Breeding", "Genetic"]
+
+
+class Breeding(agent.Hyperparameters):
+    """Hyperparameters of the way in which children are made."""
+
+    population_size: int = Field(
+        16,
+        ge=2,
+        le=4096,
+        description="designs that may become parents; as many random ones start",
+    )
+    children: int = Field(4, ge=1, le=4096, description="designs proposed at once")
+    tournament_size: int = Field(
+        2,
+        ge=1,
+        le=64,
+        description="designs drawn for each parent, of which the best becomes it",
+    )
+    crossover_rate: float = Field(
+        0.7, ge=0, le=1, description="share of children with two parents; the others have one"
+    )
+    mutation_rate: float = Field(
+        0.1,
+        ge=0,
+        le=1,
+        description="chance of each parameter of a child of two parents to be moved; "
+        "a child of one parent always has at least one moved",
+    )
 
 
 class Genetic(agent.Sampler):
@@ -25,7 +53,8 @@ class Genetic(agent.Sampler):
     over plateaus). Children join it as soon as their outcomes are told, so that any number may
     be asked for at a time. A child that breaks a rule or is known already is drawn anew with
     more mutation each time, and in the end replaced by a random design: nothing is proposed
-    twice.
+    twice. After ``patience`` designs without a better one all but the best of the population
+    give way to random designs.
 
     With several goals it searches their weighted geometric mean
     (:func:`archgym.agents.scores.costs`).
@@ -40,31 +69,14 @@ class Genetic(agent.Sampler):
 
     name: ClassVar[str] = "ga"
 
-    class Hyperparameters(agent.Hyperparameters):
+    class Hyperparameters(Breeding):
         """Hyperparameters of the genetic algorithm."""
 
-        population_size: int = Field(
-            16,
-            ge=2,
-            le=4096,
-            description="designs that may become parents; as many random ones start",
-        )
-        children: int = Field(4, ge=1, le=4096, description="designs proposed at once")
-        tournament_size: int = Field(
-            2,
+        patience: int = Field(
+            250,
             ge=1,
-            le=64,
-            description="designs drawn for each parent, of which the best becomes it",
-        )
-        crossover_rate: float = Field(
-            0.7, ge=0, le=1, description="share of children with two parents; the others have one"
-        )
-        mutation_rate: float = Field(
-            0.1,
-            ge=0,
-            le=1,
-            description="chance of each parameter of a child of two parents to be moved; "
-            "a child of one parent always has at least one moved",
+            le=1_000_000,
+            description="designs without a better one until the population is drawn anew",
         )
 
     def setup(self) -> None:
@@ -74,6 +86,7 @@ class Genetic(agent.Sampler):
         self._started = 0
         self._codes = self.space.designs(()).codes
         self._costs = np.empty(0)
+        self._record, self._idle = np.inf, 0
 
     @property
     def batch_size(self) -> int:
@@ -96,13 +109,28 @@ class Genetic(agent.Sampler):
 
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:
         """Takes designs into the population and keeps the best."""
-        self._unseen.add(designs)
-        keys, known = designs.keys(), set(Designs(self.space, self._codes).keys())
-        new = [row for row, key in enumerate(keys) if key not in known]
-        codes = np.concatenate([designs.codes[new][::-1], self._codes])
-        values = np.concatenate([costs(outcomes)[new][::-1], self._costs])
+        new = self._admit(designs)
+        codes = np.concatenate([designs.codes[new], self._codes])
+        values = np.concatenate([costs(outcomes)[new], self._costs])
         best = values.argsort(kind="stable")[: self.hyperparameters.population_size]
         self._codes, self._costs = codes[best], values[best]
+        self._note(improved=bool(len(values)) and values[best[0]] < self._record, n=len(new))
+
+    def _note(self, *, improved: bool, n: int) -> None:
+        """Restarts from random designs and the best one after too long without progress."""
+        self._idle = 0 if improved else self._idle + n
+        if improved:
+            self._record = float(self._costs[0])
+        elif self._idle >= self.hyperparameters.patience:
+            self._codes, self._costs = self._codes[:1], self._costs[:1]
+            self._started, self._idle = 1, 0
+
+    def _admit(self, designs: Designs) -> list[int]:
+        """Rows of the designs that are not in the population yet, the newest first."""
+        self._unseen.add(designs)
+        known = set(self.population.keys())
+        rows = {key: row for row, key in enumerate(designs.keys()) if key not in known}
+        return list(rows.values())[::-1]
 
     def _breed(self, n: int, failures: int) -> Designs:
         if not len(self._codes):

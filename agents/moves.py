@@ -17,6 +17,8 @@ __all__ = ["Moves"]
 
 _REAL_SCALES = 10
 """A step of a real parameter is between the whole range and 2**-10 of it."""
+_MOST_NEIGHBOURS = 16
+"""Of parameters with more levels than this, only some are neighbours."""
 
 
 class Moves:
@@ -63,6 +65,29 @@ class Moves:
                 moved[rows, position] = self._step(position, moved[rows, position])
         return self.complete(moved)
 
+    def around(self, codes: NDArray[np.int64]) -> Designs:
+        """The designs that differ from one in a single move, parameters taking turns.
+
+        An unordered parameter takes every other level and an ordered one too, if it has few;
+        with many, or if it is real, it makes a step up and one down of each of the sizes that
+        :meth:`mutate` draws, or takes some random ones of unordered levels. Some may be the
+        design itself, where a step is rounded to none, or one another. The order is random,
+        except that a parameter comes again only after all others have come as often.
+
+        Args:
+            codes: of the design, shape (1, n_parameters).
+        """
+        rows = [np.empty((0, codes.shape[1]), dtype=np.int64)]
+        lots = [np.empty(0)]
+        for position in self.free[codes[0, self.free] >= 0].tolist():
+            levels = self._elsewhere(position, int(codes[0, position]))
+            moved = np.repeat(codes, len(levels), axis=0)
+            moved[:, position] = self._rng.permutation(levels)
+            rows.append(moved)
+            lots.append(np.arange(len(levels)) + self._rng.random(len(levels)))
+        order = np.concatenate(lots).argsort(kind="stable")
+        return self.complete(np.concatenate(rows)[order])
+
     def crossover(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> Designs:
         """A child of each pair: every level from either parent.
 
@@ -78,6 +103,22 @@ class Moves:
         lot = np.where(active, self._rng.random(active.shape), 2.0)
         rank = lot.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
         return np.asarray(active & (rank < changes[:, None]))
+
+    def _elsewhere(self, position: int, code: int) -> NDArray[np.int64]:
+        """Levels one move away from ``code``."""
+        parameter = self.space.parameters[position]
+        if parameter.size <= _MOST_NEIGHBOURS:
+            return np.delete(np.arange(parameter.size), code)
+        if not parameter.ordered:
+            return (code + self._rng.integers(1, parameter.size, _MOST_NEIGHBOURS)) % parameter.size
+        if parameter.continuous:
+            scale = np.ldexp(1.0 + self._rng.random(_REAL_SCALES), -1 - np.arange(_REAL_SCALES))
+            place = parameter.unit_interval(np.array([code])) + np.concatenate([scale, -scale])
+            return parameter.from_unit_interval(place[(place >= 0.0) & (place <= 1.0)])
+        least = np.left_shift(1, np.arange((parameter.size - 1).bit_length()))
+        size = least + self._rng.integers(least)
+        levels = code + np.concatenate([size, -size])
+        return np.asarray(levels[(levels >= 0) & (levels < parameter.size)])
 
     def _step(self, position: int, codes: NDArray[np.int64]) -> NDArray[np.int64]:
         parameter, rng, n = self.space.parameters[position], self._rng, len(codes)

@@ -18,9 +18,15 @@ import gymnasium
 import numpy as np
 
 from archgym.environment import Environment
-from archgym.errors import InvalidValueError
+from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.outcome import STATUSES, Outcome
-from archgym.registry import environment_class, make
+from archgym.registry import (
+    agent_class,
+    agent_names,
+    environment_class,
+    environment_names,
+    make,
+)
 from archgym.simulator import read_result
 from archgym.space import (
     BoxEncoding,
@@ -34,7 +40,7 @@ from archgym.space import (
     UnitCubeEncoding,
 )
 
-__all__ = ["CheckFailed", "CheckResult", "check_environment"]
+__all__ = ["CheckFailed", "CheckResult", "check", "check_environment"]
 
 SAMPLES = 12
 """Designs that a check simulates."""
@@ -58,6 +64,24 @@ class CheckResult:
 
 class CheckFailed(Exception):
     """A property that does not hold; the message says where."""
+
+
+def check(target: str, **arguments: Any) -> list[CheckResult]:
+    """Checks whatever a name stands for.
+
+    Args:
+        target: registered name, or ``module:Class``, of an environment or of an agent.
+        **arguments: of :func:`check_environment` or :func:`archgym.agent_check.check_agent`.
+
+    Raises:
+        UnknownNameError: if there is neither an environment nor an agent of that name.
+    """
+    if _is_agent(target):
+        from archgym.agent_check import check_agent  # it needs this module's results
+
+        return check_agent(target, **arguments)
+    environment_class(target)
+    return check_environment(target, **arguments)
 
 
 def check_environment(
@@ -320,6 +344,22 @@ _CHECKS: tuple[Callable[[Maker], str], ...] = (
     check_gymnasium_make,
     check_stable_baselines3,
 )
+
+
+def _is_agent(target: str) -> bool:
+    if target in environment_names():
+        return False
+    if ":" not in target:
+        if target not in agent_names() and target.removeprefix("archgym/") == target:
+            known = [*environment_names(), *agent_names()]
+            raise UnknownNameError("environment or agent", target, known)
+        return target in agent_names()
+    try:
+        environment_class(target)
+    except InvalidValueError:
+        agent_class(target)
+        return True
+    return False
 
 
 def _run(name: str, check: Callable[[], str]) -> CheckResult:

@@ -36,11 +36,22 @@ _ENVIRONMENTS: dict[str, str | type[Environment]] = {
     "DRAM-v0": "archgym.envs.dram.environment:DramEnvironment",
 }
 _AGENTS: dict[str, str | type[Agent]] = {
+    "a2c": "archgym.agents.on_policy:A2C",
     "aco": "archgym.agents.ant_colony:AntColony",
     "bayesian": "archgym.agents.bayesian:Bayesian",
+    "dqn": "archgym.agents.off_policy:DQN",
     "ga": "archgym.agents.genetic:Genetic",
+    "ippo": "archgym.agents.multi_agent:IndependentLearners",
+    "ippo_shared": "archgym.agents.multi_agent:SharedPolicy",
+    "local": "archgym.agents.local_search:LocalSearch",
+    "mappo": "archgym.agents.multi_agent:CentralisedCritic",
+    "maskable_ppo": "archgym.agents.on_policy:MaskablePPO",
+    "nsga2": "archgym.agents.nsga2:Nsga2",
+    "ppo": "archgym.agents.on_policy:PPO",
     "random": "archgym.agents.random_search:RandomSearch",
     "sa": "archgym.agents.annealing:SimulatedAnnealing",
+    "sac": "archgym.agents.off_policy:SAC",
+    "sobol": "archgym.agents.sobol:SobolSearch",
 }
 _GYMNASIUM_NAMESPACE = "archgym"
 

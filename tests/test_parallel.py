@@ -28,12 +28,8 @@ def conformance(grouped: bool, **kwargs: Any) -> Callable[[], ParallelView]:
     return make
 
 
-@pytest.mark.parametrize("grouped", [False, True])
-@pytest.mark.parametrize(
-    "kwargs", [{}, {"space": "finite"}, {"space": "finite", "episode_length": 5}], ids=str
-)
-def test_pettingzoo_is_content(grouped: bool, kwargs: dict[str, Any]) -> None:
-    make = conformance(grouped, **kwargs)
+def check(make: Callable[[], ParallelView]) -> None:
+    """All of PettingZoo's own tests, without a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         parallel_api_test(make(), num_cycles=50)
@@ -42,6 +38,32 @@ def test_pettingzoo_is_content(grouped: bool, kwargs: dict[str, Any]) -> None:
         warnings.filterwarnings("ignore", "We recommend agents to be named")
         warnings.filterwarnings("ignore", "Action space for each agent probably")
         api_test(parallel_to_aec(make()), num_cycles=20)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize(
+    "kwargs", [{}, {"space": "finite"}, {"space": "finite", "episode_length": 5}], ids=str
+)
+def test_pettingzoo_is_content(grouped: bool, kwargs: dict[str, Any]) -> None:
+    check(conformance(grouped, **kwargs))
+
+
+@pytest.mark.parametrize("groups", ["parameter", "suggested", "split"])
+def test_pettingzoo_is_content_with_conditions_and_rules(groups: str) -> None:
+    """Also where one agent decides whether another's parameter acts, and choices can be illegal."""
+
+    def make() -> ParallelView:
+        if groups == "split":
+            return ParallelView(Adder(), {"b": ["scale", "x"], "a": ["mode"], "c": ["y"]})
+        env = archgym.make("DRAM-v0", workload={"generator": "random", "requests": 50})
+        return ParallelView(env, env.design_space.groups if groups == "suggested" else None)
+
+    check(make)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_views_of_real_parameters_at_levels_and_of_fixed_ones(grouped: bool) -> None:
+    check(conformance(grouped, action="multi_discrete", levels=5, fixed={"prefetch": True}))
 
 
 def test_agents_are_parameters_or_groups() -> None:

@@ -17,8 +17,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def check(
-    environment: Annotated[
-        str, typer.Argument(metavar="ENV", help="A registered name, or module:Class.")
+    target: Annotated[
+        str,
+        typer.Argument(metavar="ENV|AGENT", help="A registered name, or module:Class."),
     ],
     arguments: Annotated[
         list[str] | None,
@@ -26,17 +27,19 @@ def check(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Hold an environment to the standard: Gymnasium's, Stable-Baselines3's and our own checks."""
+    """Hold an environment or an agent to the standard.
+
+    Environments: Gymnasium's, Stable-Baselines3's and our own checks. Agents: the table that every
+    agent of ours runs through, on every kind of environment.
+    """
     from rich.text import Text
 
-    from archgym.check import check_environment
+    from archgym import check as checks
     from archgym.cli.evaluate import pairs
     from archgym.experiment.load import parse_value
-    from archgym.registry import environment_class
 
-    environment_class(environment)  # an unknown name is a wrong argument, not a failed check
     given = {name: parse_value(text, f"--arg {name}") for name, text in pairs(arguments, "--arg ")}
-    results = check_environment(environment, **given)
+    results = checks.check(target, **given)
     failed = [result for result in results if not result.passed]
     if json:
         fields = ("name", "passed", "detail")

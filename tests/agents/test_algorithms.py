@@ -96,6 +96,22 @@ def test_chains_of_annealing_move_apart() -> None:
     assert len(set(agent.chain_costs)) > 1
 
 
+def test_genetic_population_is_drawn_anew_where_nothing_gets_better() -> None:
+    env, agent = Target(space=SPACE), Genetic(SPACE, seed=3, population_size=12, patience=60)
+    sizes, told, least = [], [], []
+    for _ in range(200):
+        asked = agent.ask(1)
+        outcomes = env.evaluate_batch(asked)
+        agent.tell(asked, outcomes)
+        told.append(outcomes.costs[0, 0])
+        sizes.append(len(agent.population))
+        least.append(env.evaluate_batch(agent.population).costs.min())
+    full = sizes.index(12)
+    assert set(np.diff(sizes[full:]).tolist()) == {0, 1, -11}
+    assert sizes[-1] > 1
+    assert least == np.minimum.accumulate(told).tolist()
+
+
 def test_genetic_population_is_what_was_best() -> None:
     env, agent = Target(space=SPACE), Genetic(SPACE, seed=3, population_size=12)
     told: list[float] = []

@@ -69,6 +69,33 @@ def test_one_move_reaches_every_level_of_a_parameter_and_small_steps_are_common(
         assert (shift > 0.4).any()
 
 
+def test_around_a_design_is_every_single_move_of_what_has_few_levels() -> None:
+    start = FLAT.designs([_middle()]).codes
+    near = moves(FLAT).around(start).codes
+    moved = near != start
+    assert moved.sum(axis=1).max() == 1
+    for position in (0, 1, 3):
+        levels = near[moved[:, position], position].tolist()
+        assert sorted([*levels, start[0, position]]) == list(range(FLAT.parameters[position].size))
+    steps = np.abs(near[moved[:, 2], 2] - start[0, 2])
+    assert steps.min() == 1
+    assert steps.max() >= 256
+    assert len(steps) < 20
+    for position in (4, 5):
+        assert 10 <= moved[:, position].sum() <= 20
+    first = {int(row.argmax()) for row in moved[:6]}
+    assert len(first) >= 5  # parameters take turns; a tiny step of a real may round to none
+
+
+def test_around_a_design_what_becomes_active_takes_a_level_and_the_rest_is_left_out() -> None:
+    off = NESTED.designs([{"cache": False, "other": False}]).codes
+    assert len(moves(NESTED).around(off)) == 2
+    on = NESTED.designs([{"cache": True, "policy": "lru", "history": 3, "other": False}]).codes
+    near = moves(NESTED).around(on)
+    assert len(near) == len(set(near.keys())) == 1 + 2 + 7 + 1
+    assert {"cache": False, "other": False} in list(near)
+
+
 @pytest.mark.parametrize("code", [0, 1, 7])
 def test_steps_from_the_ends_stay_inside_and_go_somewhere(code: int) -> None:
     space = DesignSpace([Integer("x", 0, 7), Boolean("y")])

@@ -1,0 +1,107 @@
+"""The environments on which agents are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from archgym.environment import Environment
+from archgym.registry import make
+from archgym.simulator import Simulation, Simulator
+from archgym.space import (
+    Boolean,
+    Categorical,
+    Designs,
+    DesignSpace,
+    Integer,
+    Ordinal,
+    Real,
+    Rule,
+    param,
+)
+
+__all__ = ["FAMILIES", "FEW_LEVELS", "SMALL", "Fault", "Family", "with_faults"]
+
+Fault = Callable[[Mapping[str, Any]], Exception | None]
+"""What is wrong with a design, if anything."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """An environment on which agents are checked.
+
+    Attributes:
+        name: short name, part of the checks' names.
+        environment: registered name.
+        arguments: of the environment.
+    """
+
+    name: str
+    environment: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def make(self, **more: Any) -> Environment:
+        """The environment, fresh."""
+        return make(self.environment, **{**self.arguments, **more})
+
+
+_SINGLE_VALUES = DesignSpace(
+    [
+        Categorical("replacement", ["lru"]),
+        Ordinal("size_kb", [8]),
+        Integer("ways", 4, 4),
+        Boolean("prefetch"),
+        Integer("distance", 1, 4, when=param("prefetch").isin([True])),
+        Categorical("hint", ["only"], when=param("distance") >= 3),
+        Real("voltage", 0.6, 1.1),
+    ],
+    [Rule("cool", param("voltage") * 10 + param("distance") <= 14, "hot when far ahead")],
+)
+_LIMITS = {"minimize": "access_ns", "limits": ["area_mm2 <= 0.2"]}
+_GOALS = {"minimize": ["access_ns", "energy_pj"]}
+FAMILIES: tuple[Family, ...] = (
+    Family("mixed", "Conformance-v0"),
+    Family("finite", "Conformance-v0", {"space": "finite"}),
+    Family("single values", "Conformance-v0", {"space": _SINGLE_VALUES}),
+    Family("limits", "Conformance-v0", {"objective": _LIMITS}),
+    Family("two goals", "Conformance-v0", {"space": "finite", "objective": _GOALS}),
+    Family("dram", "DRAM-v0", {"workload": {"generator": "zipf", "requests": 300}}),
+)
+"""One or more of each registered environment: mixed, conditional, with rules, limits, goals."""
+SMALL = Family(
+    "small",
+    "Conformance-v0",
+    # Prefetching 1 to 8 lines ahead or not at all, 1 to 4 ways: 36 designs, some of which fail.
+    {"space": "finite", "fixed": {"replacement": "random", "size_kb": 1}},
+)
+FEW_LEVELS = Family(
+    "few levels",
+    "Conformance-v0",
+    {"space": "default", "fixed": {"ways": 2, "distance": 3}},
+)
+
+
+class _Faulty:
+    """A simulator that fails on some designs, once it is told to."""
+
+    def __init__(self, simulator: Simulator, fault: Fault) -> None:
+        self.name, self.version = simulator.name, simulator.version
+        self.metric_names = simulator.metric_names
+        self.on = False
+        self._simulator, self._fault = simulator, fault
+
+    def simulate(self, designs: Designs) -> Sequence[tuple[Simulation, float]]:
+        results = self._simulator.simulate(designs)
+        if not self.on:
+            return results
+        faults: Iterable[Any] = map(self._fault, designs)
+        return [(fault or result, s) for fault, (result, s) in zip(faults, results, strict=True)]
+
+
+def with_faults(family: Family, fault: Fault) -> Environment:
+    """The environment with a simulator that fails on some designs, the baseline excepted."""
+    simulator = _Faulty(family.make().simulator, fault)
+    env = family.make(simulator=simulator)
+    simulator.on = True  # the baseline, simulated at construction, must not fail
+    return env

@@ -1,0 +1,160 @@
+"""The agent that is checked, and how it is watched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from archgym.agent import Agent, Sampler, SearchResult
+from archgym.agent_check.families import FAMILIES, Family
+from archgym.check import CheckFailed
+from archgym.environment import Environment
+from archgym.errors import AgentUnsuitableError, InvalidValueError
+from archgym.registry import agent_class
+
+__all__ = [
+    "BUDGET",
+    "NotApplicableError",
+    "Subject",
+    "designs_of",
+    "ended",
+    "expect",
+    "first_taken",
+    "refused",
+    "search",
+    "subject_of",
+    "trajectories",
+    "watch",
+]
+
+BUDGET = 24
+"""Designs that a check simulates, as a rule."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The agent that is checked.
+
+    Attributes:
+        cls: its class.
+        target: how another process finds it.
+        hyperparameters: with which it is checked.
+    """
+
+    cls: type[Agent]
+    target: str
+    hyperparameters: Mapping[str, Any]
+
+    def make(self, env: Environment, seed: int = 0) -> Agent:
+        """The agent, fresh.
+
+        Raises:
+            AgentUnsuitableError: if it refuses the environment.
+        """
+        directions = ["minimize"] * len(env.objective.goals)
+        return self.cls(env.design_space, directions, seed, **self.hyperparameters)
+
+    def sampler(self, env: Environment) -> Sampler:
+        """The agent, fresh, if it asks and tells.
+
+        Raises:
+            NotApplicableError: if it does not.
+        """
+        agent = self.make(env)
+        if not isinstance(agent, Sampler):
+            raise NotApplicableError("drives the environment itself: there is no ask and tell")
+        return agent
+
+    @property
+    def asks(self) -> bool:
+        """Whether it asks and tells."""
+        return issubclass(self.cls, Sampler)
+
+
+class NotApplicableError(Exception):
+    """A check that does not concern the agent; the message says why."""
+
+
+def subject_of(target: str | type[Agent], hyperparameters: Mapping[str, Any]) -> Subject:
+    """An agent by registered name, ``module:Class`` or class, to be checked."""
+    if isinstance(target, str):
+        return Subject(agent_class(target), target, hyperparameters)
+    if not (isinstance(target, type) and issubclass(target, Agent)):
+        raise InvalidValueError(f"{target!r} is not a subclass of archgym.agent.Agent")
+    return Subject(target, f"{target.__module__}:{target.__qualname__}", hyperparameters)
+
+
+def trajectories(
+    target: str | type[Agent], hyperparameters: Mapping[str, Any]
+) -> dict[str, list[dict[str, Any]] | str]:
+    """Designs of a short search on each family, or the sentence by which the agent refuses it."""
+    subject = subject_of(target, hyperparameters)
+    found: dict[str, list[dict[str, Any]] | str] = {}
+    for family in FAMILIES:
+        try:
+            found[family.name] = designs_of(subject, family, seed=5)
+        except AgentUnsuitableError as refusal:
+            found[family.name] = str(refusal)
+    return found
+
+
+def first_taken(subject: Subject) -> Family:
+    """The first environment that the agent does not refuse."""
+    for family in FAMILIES[:-1]:
+        try:
+            subject.make(family.make())
+        except AgentUnsuitableError as error:
+            refusal = error
+        else:
+            return family
+    raise refusal
+
+
+def watch(env: Environment) -> list[dict[str, Any]]:
+    """A list that takes every design that is evaluated."""
+    told: list[dict[str, Any]] = []
+    env.on_evaluated = lambda outcomes: told.extend(outcomes.designs)
+    return told
+
+
+def search(
+    subject: Subject, env: Environment, budget: int, seed: int = 0
+) -> tuple[list[dict[str, Any]], SearchResult]:
+    """The designs of a search in order, and what it came to."""
+    told = watch(env)
+    return told, subject.make(env, seed).search(env, budget)
+
+
+def designs_of(
+    subject: Subject, family: Family, *, seed: int, budget: int = BUDGET
+) -> list[dict[str, Any]]:
+    """The designs of a search on a fresh environment."""
+    told, _ = search(subject, family.make(), budget, seed)
+    return told
+
+
+def ended(env: Environment, result: SearchResult, budget: int) -> None:
+    """The search is over for one of the reasons for which it may be."""
+    spent = result.simulations
+    expect(spent <= budget, f"{spent} designs were simulated, the budget is {budget}")
+    expect(
+        spent == budget or env.evaluator.exhausted,
+        f"it gave up after {spent} of {budget} simulations and {result.proposals} proposals",
+    )
+
+
+def refused(error: type[Exception], word: str, call: Callable[[], Any]) -> None:
+    """Expects a call to raise an error that names ``word``."""
+    try:
+        call()
+    except error as refusal:
+        expect(word in str(refusal), f"{word!r} is not named in: {refusal}")
+    else:
+        raise CheckFailed(f"a bad value of {word!r} is not refused: {call}")
+
+
+def expect(holds: bool, problem: str) -> None:
+    """Raises :class:`~archgym.check.CheckFailed` where a property does not hold."""
+    if not holds:
+        raise CheckFailed(problem)

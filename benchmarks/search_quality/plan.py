@@ -1,0 +1,123 @@
+"""What is run: budgets and seeds, fixed before anything was measured.
+
+An optimiser is not told of its budget, so a run of 1,000 evaluations holds the ones of 100 and
+300. Slow ones (those on Gaussian processes) get 100 evaluations everywhere, and 300 with fewer
+seeds on two problems; the slowest, scikit-optimize's own functions, only run on those two. The
+tabulated and the full DRAM spaces get 300 evaluations, all others 1,000.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.search_quality.contestants import GRIDS, Contestant, contestant
+from benchmarks.search_quality.problems import problem
+
+__all__ = ["DEEP", "FULL", "SUBSET", "Size", "Task", "tasks"]
+
+DEEP = ("nk-9001", "table-dijkstra-product")
+"""Problems on which slow optimisers get more evaluations, and hyperparameters are varied."""
+
+
+SHORT = {"table": 300, "pareto-table": 300, "dram": 300}
+"""Evaluations on the families of problems that get fewer, the two deep ones excepted."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much to run.
+
+    Attributes:
+        seeds: runs of each contestant on each problem.
+        slow_seeds: runs of a slow one, on the problems with the full budget and on the others.
+        budget: most evaluations of a run.
+        slow_budget: most evaluations of a slow one's.
+        deep: evaluations and seeds of slow ones on the two deep problems.
+        grid_seeds: runs of each setting of hyperparameters.
+        problems: names; empty for all.
+    """
+
+    seeds: int = 20
+    slow_seeds: tuple[int, int] = (20, 10)
+    budget: int = 1000
+    slow_budget: int = 100
+    deep: tuple[int, int] = (300, 5)
+    grid_seeds: int = 10
+    problems: tuple[str, ...] = ()
+
+    def runs(self, player: Contestant, name: str, seed: int) -> int:
+        """Evaluations of one run; 0 if it is not part of it."""
+        budget = self.budget
+        if name not in DEEP:
+            budget = min(budget, SHORT.get(problem(name).family, budget))
+        if not player.slow:
+            return budget if seed < self.seeds else 0
+        if player.slowest and name not in DEEP:
+            return 0
+        if name in DEEP and seed < self.deep[1]:
+            return max(self.deep[0], self.slow_budget)
+        most = self.slow_seeds[budget < self.budget]
+        return min(budget, self.slow_budget) if seed < most else 0
+
+
+FULL = Size()
+SUBSET = Size(
+    seeds=5,
+    slow_seeds=(2, 1),
+    budget=300,
+    deep=(100, 0),
+    grid_seeds=2,
+    problems=("nk-9001", "large-9001", "table-dijkstra-product", "dram-sqlite", "pareto-nk-9001"),
+)
+_GRID_BUDGET = 300
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run.
+
+    Attributes:
+        problem: its name.
+        contestant: its name.
+        seed: of the contestant.
+        budget: evaluations.
+        settings: hyperparameters that are not the defaults.
+    """
+
+    problem: str
+    contestant: str
+    seed: int
+    budget: int
+    settings: dict[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def key(self) -> str:
+        """Tells tasks apart."""
+        settings = json.dumps(self.settings, sort_keys=True)
+        return f"{self.problem}|{self.contestant}|{settings}|{self.seed}|{self.budget}"
+
+
+def tasks(size: Size, problems: Sequence[str], contestants: Sequence[str]) -> Iterator[Task]:
+    """The runs, seed by seed, so that what is done at any time is even.
+
+    Args:
+        size: how much to run.
+        problems: names of those that can be run.
+        contestants: names of those that can be run.
+    """
+    wanted = [name for name in problems if not size.problems or name in size.problems]
+    players = [contestant(name) for name in contestants]
+    for seed in range(max(size.seeds, *size.slow_seeds)):
+        for name in wanted:
+            for player in players:
+                budget = size.runs(player, name, seed) if player.suits(problem(name)) else 0
+                if budget:
+                    yield Task(name, player.name, seed, budget)
+    for seed in range(size.grid_seeds):
+        for name in (name for name in wanted if name in DEEP):
+            for agent in (c for c in contestants if c in GRIDS):
+                for settings in GRIDS[agent]:
+                    yield Task(name, agent, seed, _GRID_BUDGET, settings)
