@@ -18,6 +18,7 @@ import json
 import math
 import multiprocessing
 import os
+import shutil
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -113,9 +114,8 @@ def enumerate_space(
             if progress is not None:
                 progress(done, total)
         table = _seal(job, header)
-        for number in range(job.chunks):
-            job.file(number).unlink()
-        job.file(0).parent.rmdir()
+        # With what a writer that was killed left of a file that it had not renamed yet.
+        shutil.rmtree(job.file(0).parent)
     return table
 
 

@@ -141,6 +141,7 @@ def test_a_killed_enumeration_loses_at_most_a_chunk(tmp_path: Path) -> None:
     assert not (tmp_path / "killed" / "table.parquet").exists()
     held = {path.name: path.stat().st_mtime_ns for path in chunks.glob("0*.parquet")}
     assert len(held) >= 3
+    (chunks / ".000009.parquet-half").write_bytes(b"half a file")  # a writer killed on its way
     for folder in ("killed", "whole"):
         subprocess.run([*command, folder], cwd=tmp_path, check=True, timeout=120)
     assert table_file(tmp_path / "killed") == table_file(tmp_path / "whole")
