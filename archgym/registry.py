@@ -34,6 +34,7 @@ __all__ = [
 _ENVIRONMENTS: dict[str, str | type[Environment]] = {
     "Conformance-v0": "archgym.envs.conformance:ConformanceEnvironment",
     "DRAM-v0": "archgym.envs.dram.environment:DramEnvironment",
+    "TPE-v0": "archgym.envs.tpe.environment:TensorEngine",
 }
 _AGENTS: dict[str, str | type[Agent]] = {
     "a2c": "archgym.agents.on_policy:A2C",

@@ -67,6 +67,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("limits", "Conformance-v0", {"objective": _LIMITS}),
     Family("two goals", "Conformance-v0", {"space": "finite", "objective": _GOALS}),
     Family("dram", "DRAM-v0", {"workload": {"generator": "zipf", "requests": 300}}),
+    Family("tpe", "TPE-v0", {"workload": {"gemm": [64, 256, 64]}}),
 )
 """One or more of each registered environment: mixed, conditional, with rules, limits, goals."""
 SMALL = Family(

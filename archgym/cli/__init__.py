@@ -67,6 +67,7 @@ from archgym.cli import (  # noqa: E402  (they add their commands to app)
     run,
     schema,
     show,
+    simulators,
     trace,
     validate,
 )
@@ -83,6 +84,7 @@ for _module in (
     validate,
     new,
     schema,
+    simulators,
     trace,
 ):
     _module.add_to(app)

@@ -1,0 +1,245 @@
+"""The tensor engine environment: the multiply-accumulate fabric as a design space."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from archgym.environment import Environment
+from archgym.envs.tpe.model import SCOPES, EngineModel
+from archgym.envs.tpe.named import BASELINES, fitted, named_array, named_designs
+from archgym.envs.tpe.space import OPERAND_WIDTHS, array_of, design_of, design_space
+from archgym.envs.tpe.technology import load_technology, technology_names
+from archgym.envs.tpe.workload import (
+    DEFAULT_WORKLOAD,
+    Workload,
+    WorkloadSpec,
+    load_workload,
+    workload_label,
+    workload_names,
+)
+from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.metrics import Metric
+from archgym.reference import Reference
+from archgym.simulator import Simulation
+from archgym.space import Designs, DesignSpace
+
+__all__ = ["TensorEngine"]
+
+DEFAULT_TECHNOLOGY = "nangate45"
+
+#: Parameters that a space variant holds at those of a classic array.
+_SIZES = ("array", "rows", "columns", "depth")
+
+
+class TensorEngine(Environment):
+    """Search the micro-architecture of a tensor engine's multiply-accumulate fabric.
+
+    >>> import archgym
+    >>> env = archgym.make("TPE-v0", workload={"gemm": [64, 256, 64]})
+    >>> outcome = env.evaluate(env.named_designs()["OPT4E"])
+    >>> outcome.metrics["tops_per_mm2"] > env.evaluate(env.baseline).metrics["tops_per_mm2"]
+    True
+
+    Args:
+        technology: name of a calibrated cell library (``archgym show TPE-v0`` lists them), or the
+            path of a file that ``archgym simulators calibrate`` wrote.
+        scope: ``array`` scores the whole array with its edge; ``pe`` one PE alone, as synthesis
+            of a PE does: area, period and power are then the PE's, and rates those of one PE.
+        workload: name or mapping; see :func:`archgym.envs.tpe.workload.load_workload`. Its
+            operand widths are the least that a design must have.
+        **arguments: of :class:`archgym.Environment`; ``space`` is ``default``, or the name of a
+            classic array whose kind and size are then held.
+
+    Attributes:
+        technology: the cell library.
+        layers: the workload.
+
+    Raises:
+        UnknownNameError, InvalidValueError: for an argument that is not possible.
+    """
+
+    metrics: ClassVar = (
+        Metric("area_um2", "um2", "minimize", "cells of PEs and edge, without wires"),
+        Metric("min_period_ns", "ns", "minimize", "shortest clock period of the slowest block"),
+        Metric("power_mw", "mW", "minimize", "mean power over the workload"),
+        Metric("energy_per_mac_pj", "pJ", "minimize", "energy by the multiplications done"),
+        Metric(
+            "macs_per_cycle_rate",
+            "",
+            "maximize",
+            "multiplications a cycle, all layers, idle PEs and waiting included",
+        ),
+        Metric("tops", "TOPS", "maximize", "two operations a multiplication, over the workload"),
+        Metric("tops_per_w", "TOPS/W", "maximize", "energy efficiency"),
+        Metric("tops_per_mm2", "TOPS/mm2", "maximize", "area efficiency"),
+        Metric("latency_ns", "ns", "minimize", "time of the whole workload"),
+    )
+    default_objective: ClassVar = {"product": {"tops_per_mm2": 1, "tops_per_w": 1}}
+    baseline: ClassVar = design_of(BASELINES["systolic_os"])
+    default_workload: ClassVar = DEFAULT_WORKLOAD
+    metadata: dict[str, Any] = {  # noqa: RUF012
+        "render_modes": ["ansi", "svg", "rgb_array"],
+        "render_fps": 1,
+    }
+    not_modelled: ClassVar = (
+        "wires, clock tree, placement: areas and periods are those of synthesised cells",
+        "operand memories and their energy; the port's bandwidth is a legality rule",
+        "glitches: signals switch at most once a cycle",
+        "what rounding operands to fewer bits costs the network",
+        "exchange of timing for area by the synthesiser: each block is made as fast as it gets",
+    )
+
+    def __init__(
+        self,
+        *,
+        technology: str | os.PathLike[str] = DEFAULT_TECHNOLOGY,
+        scope: str = "array",
+        **arguments: Any,
+    ) -> None:
+        if scope not in SCOPES:
+            raise UnknownNameError("scope", scope, SCOPES)
+        self.technology = load_technology(technology)
+        self.scope = scope
+        self.layers: Workload
+        # The space depends on the operands, and the baseline on the array that is held.
+        workload = arguments.get("workload")
+        self._least_widths = load_workload(
+            self.default_workload if workload is None else workload
+        ).widths
+        held = self._held(arguments.get("space"), arguments.get("fixed"))
+        array = named_array("OPT3") if held == "bit_serial_column" else BASELINES.get(held)
+        widths = _widths(self._least_widths, arguments.get("fixed"))
+        self.baseline = design_of(  # type: ignore[misc]
+            fitted(array or BASELINES["systolic_os"], widths)
+        )
+        super().__init__(**arguments)
+
+    def simulate_batch(self, designs: Designs) -> list[tuple[Simulation, float]]:
+        """Metrics of many designs at once, from counts, calibrated cells and digit statistics."""
+        start = time.perf_counter()
+        results = self._model.evaluate(designs)
+        spent = (time.perf_counter() - start) / max(1, len(results))
+        return [(result, spent) for result in results]
+
+    def load_workload(self, spec: WorkloadSpec) -> None:
+        """Loads the layers."""
+        self.layers = load_workload(spec)
+        self._model = EngineModel(self.technology, self.layers, self.scope)
+
+    @classmethod
+    def named_designs(cls) -> dict[str, dict[str, Any]]:
+        """The classic arrays and the published optimisations, by name."""
+        return named_designs()
+
+    @classmethod
+    def draw(cls, design: Mapping[str, Any], path: Path) -> None:
+        """Draws the PE and the array of a design into an SVG or PNG file.
+
+        Raises:
+            UnknownNameError: if the file ends in something else.
+        """
+        from archgym.envs.tpe.render import write
+
+        write(array_of(design), path)
+
+    def render(self) -> Any:
+        """The last design (at first the baseline): text, SVG text, or pixels (height, width, 3)."""
+        if self.render_mode not in ("svg", "rgb_array"):
+            return super().render()
+        from archgym.envs.tpe import render
+
+        last = self._last
+        array = array_of(
+            self.baseline_design if last is None else self.design_space.design(last.codes)
+        )
+        return render.svg(array) if self.render_mode == "svg" else render.pixels(array)
+
+    @classmethod
+    def workloads(cls) -> dict[str, str]:
+        """Networks, with a line on each."""
+        return workload_names()
+
+    @classmethod
+    def argument_docs(cls) -> dict[str, str]:
+        """The cell libraries and scopes."""
+        return {
+            "technology": f"{', '.join(technology_names())}, or the path of a calibrated file",
+            "scope": "array (PEs and edge), or pe (one PE alone)",
+        }
+
+    @classmethod
+    def references(
+        cls,
+        table: Path | None = None,
+        *,
+        workloads: Path | None = None,
+        hardware: str | None = None,
+    ) -> list[Reference]:
+        """Figures of synthesised PEs; :mod:`archgym.envs.tpe.reference` says which tables.
+
+        Raises:
+            InvalidValueError: if the table cannot be read, or ``workloads`` is given.
+        """
+        from archgym.envs.tpe.reference import read_reference, shipped_references
+
+        if workloads is not None:
+            raise InvalidValueError("references of TPE-v0 have no workloads")
+        return shipped_references() if table is None else read_reference(table, hardware)
+
+    @property
+    def workload_name(self) -> str:
+        """Short label of the workload."""
+        return workload_label(self.workload)
+
+    def hash_workload(self) -> str:
+        """Hash of shapes and operands."""
+        return self.layers.sha256
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The cell library and the scope."""
+        return {
+            "technology": self.technology.name,
+            "technology_sha256": self.technology.sha256,
+            "scope": self.scope,
+        }
+
+    @classmethod
+    def spaces(cls) -> dict[str, DesignSpace]:
+        """The design spaces, for operands of eight bits."""
+        return {name: _space(name, (8, 8)) for name in ("default", *BASELINES)}
+
+    def _choose_space(self, space: str | DesignSpace) -> DesignSpace:
+        if isinstance(space, DesignSpace):
+            return space
+        if space != "default" and space not in BASELINES:
+            raise UnknownNameError("space", space, ["default", *BASELINES])
+        return _space(space, self._least_widths)
+
+    @staticmethod
+    def _held(space: Any, fixed: Mapping[str, Any] | None) -> Any:
+        """The kind of array that is not searched, if one is held."""
+        if fixed and "array" in fixed:
+            return fixed["array"]
+        if isinstance(space, DesignSpace):
+            return space.fixed.get("array")
+        return space
+
+
+def _widths(least: tuple[int, int], fixed: Mapping[str, Any] | None) -> tuple[int, int]:
+    """The narrowest operands that the space has for those of the workload, or those held."""
+    narrowest = [min(w for w in OPERAND_WIDTHS if w >= bits) for bits in least]
+    held = fixed or {}
+    return held.get("width_a", narrowest[0]), held.get("width_b", narrowest[1])
+
+
+def _space(name: str, least_widths: tuple[int, int]) -> DesignSpace:
+    space = design_space(least_widths)
+    if name == "default":
+        return space
+    design = design_of(BASELINES[name])
+    return space.fix({size: design[size] for size in _SIZES if size in design})

