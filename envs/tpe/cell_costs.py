@@ -76,7 +76,7 @@ class PECostModel:
 
     def __init__(self, technology: Technology) -> None:
         self._technology = technology
-        self._area_of = [technology.area_um2(Counts({kind: 1})) for kind in _KINDS]
+        self._area_of = {kind: technology.area_um2(Counts({kind: 1})) for kind in _KINDS}
         self._trees = Trees()
         self._operands = Memo(each(_operand_cells), len(_KINDS))
         self._adders = Memo(each(_adder_cells), len(_KINDS))
@@ -107,7 +107,11 @@ class PECostModel:
         for kind, n in tree.cells.items():
             total[:, _KINDS.index(kind)] += n
         cells = {kind: total[:, i] for i, kind in enumerate(_KINDS)}
-        return PECosts(cells, total @ self._area_of, self._periods(table, tree.depth))
+        # Not a product of matrices, whose rounding depends on how many rows there are.
+        area = np.zeros(len(table))
+        for kind, of_one in self._area_of.items():
+            area += of_one * cells[kind]
+        return PECosts(cells, area, self._periods(table, tree.depth))
 
 
 def _operand_cells(array: Array) -> list[int]:
@@ -175,6 +179,7 @@ def _blocks(table: ArrayTable) -> tuple[tuple[type[EdgeBlock], IntArray, IntArra
         (table.radix_bits * table.hoisted, 2),
         (table.width_a + table.width_b, 6),
         (table.final_adder, 3),
+        (table.segment, 4),
     )
     longest = table.accumulation_length * table.digits // table.pairs
     barriers = packed((table.rows, 7), (bit_length(longest), 20))

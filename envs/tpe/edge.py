@@ -12,12 +12,28 @@ from dataclasses import dataclass
 
 from archgym.envs.tpe.pe import Array, Encoding, FinalAdder
 
-__all__ = ["Barrier", "EdgeBlock", "OperandEncoder", "ResultAdder", "edge_blocks", "result_width"]
+__all__ = [
+    "SEGMENT",
+    "SHORT_SEGMENT",
+    "Barrier",
+    "EdgeBlock",
+    "OperandEncoder",
+    "ResultAdder",
+    "edge_blocks",
+    "result_width",
+    "segment_bits",
+]
 
 #: Bits that a result has beyond the product's: 32-bit results of 8-bit operands, as tensor
 #: engines commonly have them (Jouppi and others, "In-Datacenter Performance Analysis of a Tensor
 #: Processing Unit", ISCA 2017, section 2).
 _GUARD_BITS = 16
+
+SEGMENT = 8
+"""Bits of a carry chain of a result adder between two registers."""
+
+SHORT_SEGMENT = 4
+"""Likewise around PEs that are faster than a chain of :data:`SEGMENT` bits."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +66,7 @@ class ResultAdder:
             weights were applied in the PE.
         result_width: Bits of the result and of the partial sum.
         final_adder: Form of its carry-propagate adder.
+        segment: Bits of a carry chain between two registers.
     """
 
     accumulators: int
@@ -58,6 +75,7 @@ class ResultAdder:
     shift_bits: int
     result_width: int
     final_adder: FinalAdder
+    segment: int = SEGMENT
 
     @property
     def operands(self) -> int:
@@ -86,6 +104,20 @@ def result_width(array: Array) -> int:
     pe = array.pe
     least = pe.width_a + pe.width_b + _GUARD_BITS
     return least if pe.shift_hoisted else max(least, pe.accumulator_width)
+
+
+def segment_bits(array: Array) -> int:
+    """Bits of the carry chains between two registers of the result adders.
+
+    What stands outside the accumulation loop can be cut anywhere, so that it does not set the
+    clock: chains are short where a PE keeps sum and carry and adds up few rows in a cycle. With
+    the selection of partial products in the same cycle these are four rows at most, two levels of
+    full adders; after a register six, three levels.
+    """
+    pe = array.pe
+    rows = pe.partial_products // pe.accumulators + pe.words
+    few = 6 if "select" in pe.cuts else 4
+    return SHORT_SEGMENT if pe.accumulator == "carry_save" and rows <= few else SEGMENT
 
 
 def edge_blocks(array: Array) -> tuple[tuple[EdgeBlock, int], ...]:
@@ -119,6 +151,7 @@ def edge_blocks(array: Array) -> tuple[tuple[EdgeBlock, int], ...]:
         pe.radix_bits if pe.shift_hoisted else 0,
         result_width(array),
         pe.final_adder,
+        segment_bits(array),
     )
     blocks.append((adder, adders))
     if sparse and array.rows > 1:

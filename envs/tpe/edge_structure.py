@@ -14,31 +14,28 @@ from functools import lru_cache
 
 from archgym.envs.tpe.adders import adder_cells
 from archgym.envs.tpe.datapath import Adder, Stage
-from archgym.envs.tpe.edge import Barrier, EdgeBlock, OperandEncoder, ResultAdder
+from archgym.envs.tpe.edge import SEGMENT, Barrier, EdgeBlock, OperandEncoder, ResultAdder
 from archgym.envs.tpe.encodings import digit_count, radix
 from archgym.envs.tpe.heap import Counted, Heap, Segment
 from archgym.envs.tpe.pe import FinalAdder
 
-__all__ = ["SEGMENT", "edge_cells", "result_heap", "segment_adders", "segments"]
-
-SEGMENT = 8
-"""Bits of a carry chain between two registers."""
+__all__ = ["edge_cells", "result_heap", "segment_adders", "segments"]
 
 _Structure = tuple[Counter[str], tuple[Adder, ...], tuple[Stage, ...]]
 
 
-def segments(width: int) -> list[int]:
-    """Bits of each segment of a pipelined adder, lowest first."""
-    return [min(SEGMENT, width - low) for low in range(0, width, SEGMENT)]
+def segments(width: int, most: int) -> list[int]:
+    """Bits of each segment of a pipelined adder, lowest first; all but the last as many as most."""
+    return [min(most, width - low) for low in range(0, width, most)]
 
 
-def segment_adders(form: FinalAdder, width: int) -> list[Adder]:
+def segment_adders(form: FinalAdder, width: int, most: int) -> list[Adder]:
     """The adders of a pipelined adder.
 
     A segment takes the carry of the one below as one more bit at its low end (added to a constant
     one) and gives its own carry as one more at its top.
     """
-    parts = segments(width)
+    parts = segments(width, most)
     return [Adder(form, bits + (i > 0) + (i < len(parts) - 1)) for i, bits in enumerate(parts)]
 
 
@@ -83,11 +80,11 @@ def edge_cells(block: EdgeBlock) -> _Structure:
 
 
 @lru_cache(maxsize=1024)
-def _pipelined(form: FinalAdder, width: int) -> tuple[Counter[str], tuple[Adder, ...]]:
+def _pipelined(form: FinalAdder, width: int, most: int) -> tuple[Counter[str], tuple[Adder, ...]]:
     """Cells of a pipelined adder with all its registers, the sum's included; its segments."""
     cells: Counter[str] = Counter()
-    parts = segments(width)
-    chain = segment_adders(form, width)
+    parts = segments(width, most)
+    chain = segment_adders(form, width, most)
     for adder in chain:
         cells.update(adder_cells(adder.form, adder.width))
     for i in range(len(parts)):
@@ -104,32 +101,30 @@ def _result_adder(block: ResultAdder) -> _Structure:
     found: list[Stage] = []
     adders: list[Adder] = []
     if serial:
-        # One bit says whether the partial sum is shifted before the next bit weight joins it.
+        # The partial sum is shifted as it arrives, or not, before the next bit weight joins it.
         cells["mux_bit"] += width
-        cells["register_bit"] += 1
+        found.append(Stage(window_levels=1))
     if joins_words(block):
-        joined, chain = _pipelined(block.final_adder, narrow)
+        joined, chain = _pipelined(block.final_adder, narrow, block.segment)
         for kind, n in joined.items():
             cells[kind] += n * block.accumulators
         adders += chain * block.accumulators
         found.append(Stage(adders=(max(chain, key=_width),)))
-        # The partial sum, and whether to shift it, wait as long.
-        cells["register_bit"] += len(segments(narrow)) * (width + serial)
+        # The partial sum waits as long.
+        cells["register_bit"] += len(segments(narrow, block.segment)) * width
     heap = result_heap(block)
     if heap is not None:
-        counted = _compressors(replace(block, final_adder="auto"))
+        counted = _compressors(replace(block, final_adder="auto", segment=SEGMENT))
         cells["full_adder"] += counted.full_adders
         cells["full_adder_one"] += counted.full_adders_one
         cells["half_adder"] += counted.half_adders
         cells["half_adder_one"] += counted.half_adders_one
         cells["register_bit"] += counted.sum_bits + counted.carry_bits
-        found.append(Stage(window_levels=int(serial), levels=counted.levels, depth=counted.depth))
-        serial = False
-    total, last = _pipelined(block.final_adder, width)
+        found.append(Stage(levels=counted.levels, depth=counted.depth))
+    total, last = _pipelined(block.final_adder, width, block.segment)
     cells.update(total)
     adders += last
-    longest = max(last, key=_width)
-    found.append(Stage(window_levels=int(serial), adders=(longest,)))
+    found.append(Stage(adders=(max(last, key=_width),)))
     return cells, tuple(adders), tuple(found)
 
 

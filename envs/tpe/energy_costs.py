@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.envs.tpe.activity import Activity, OperandActivity, operand_activity, sum_activity
+from archgym.envs.tpe.activity import Activity, OperandActivity, operand_activity
 from archgym.envs.tpe.cell_costs import EdgeCosts, PECosts
 from archgym.envs.tpe.edge import Barrier, EdgeBlock, OperandEncoder
 from archgym.envs.tpe.operands import OperandDistribution
@@ -25,6 +25,7 @@ from archgym.envs.tpe.power import (
     Energies,
     cycles_per_mac,
 )
+from archgym.envs.tpe.sum_activity import sum_activity
 from archgym.envs.tpe.table import ArrayTable, Memo, each, packed
 from archgym.envs.tpe.workload import Workload
 
@@ -52,7 +53,7 @@ class EnergyCosts:
             self._macs[pair] = self._macs.get(pair, 0) + layer.macs
         shapes = [(x.m, x.k, x.n, x.count) for x in workload.layers]
         self._m, self._k, self._n, self._count = np.array(shapes, dtype=np.int64).T
-        # What operands do, and the cycles that `pairs` multiplications take, for each pair of operands.
+        # For each pair of operands: what they do, and the cycles of `pairs` multiplications.
         self._fronts = Memo(each(self._front), _FRONT * len(self._macs))
 
     def dynamic_pj(
@@ -66,7 +67,7 @@ class EnergyCosts:
             edges: the blocks around them that count.
             cycles: of each on the whole workload, shape (n,).
         """
-        fronts = self._fronts(self._keys(table), table).T
+        fronts = np.ascontiguousarray(self._fronts(self._keys(table), table).T)
         total, working = np.zeros(len(table)), np.zeros(len(table))
         for i, macs in enumerate(self._macs.values()):
             *front, steps = fronts[_FRONT * i : _FRONT * (i + 1)]
@@ -140,7 +141,8 @@ class EnergyCosts:
         )
         chains = np.where(
             table.separate,
-            table.product_width * x.product + table.accumulator_width * (x.product + x.accumulator) / 2.0,
+            table.product_width * x.product
+            + table.accumulator_width * (x.product + x.accumulator) / 2.0,
             np.where(table.carry_save, 0.0, table.accumulator_width * x.accumulator),
         )
         finders = sum(cells[kind] * gates for kind, gates in FINDER_GATES.items())

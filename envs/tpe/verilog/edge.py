@@ -207,9 +207,11 @@ def _lines(m: Module, tag: str, names: tuple[str, ...]) -> Digit:
     return {name: m.wire(f"{tag}_{name}", 1)[0] for name in names}
 
 
-def _pipelined(m: Module, name: str, form: Adder, a: list[str], b: list[str]) -> list[str]:
+def _pipelined(
+    m: Module, name: str, form: Adder, most: int, a: list[str], b: list[str]
+) -> list[str]:
     """A sum of two words, segment after segment; every register counted with the block."""
-    parts, chain = segments(form.width), segment_adders(form.form, form.width)
+    parts, chain = segments(form.width, most), segment_adders(form.form, form.width, most)
     ready: list[str] = []
     carry = ""
     low = 0
@@ -241,29 +243,28 @@ def _result_adder(m: Module, block: ResultAdder) -> None:
     numbers = block.accumulators * block.words
     values = m.register("values_r", m.input("values", numbers * narrow))
     words = [values[i * narrow : (i + 1) * narrow] for i in range(numbers)]
-    partial = m.register("partial_r", m.input("partial", width))
-    serial = block.accumulators == 1 and block.shift_bits > 0
-    shift = m.register("shift_r", m.input("shift", 1)) if serial else []
-    form = Adder(block.final_adder, narrow)
-    if joins_words(block):
-        words = [
-            _pipelined(m, f"join_{i}", form, words[2 * i], words[2 * i + 1])
-            for i in range(block.accumulators)
-        ]
-        waited = _delayed(m, "waited", [*partial, *shift], len(segments(narrow)))
-        partial, shift = waited[:width], waited[width:]
-    if serial:
+    partial = m.input("partial", width)
+    if block.accumulators == 1 and block.shift_bits > 0:
+        shift = m.input("shift", 1)
         shifted = m.wire("shifted", width)
         for j, bit in enumerate(shifted):
             moved = partial[j - block.shift_bits] if j >= block.shift_bits else ZERO
             m.cell("mux_bit", choose=shift[0], one=moved, zero=partial[j], out=bit)
         partial = shifted
+    partial = m.register("partial_r", partial)
+    form = Adder(block.final_adder, narrow)
+    if joins_words(block):
+        words = [
+            _pipelined(m, f"join_{i}", form, block.segment, words[2 * i], words[2 * i + 1])
+            for i in range(block.accumulators)
+        ]
+        partial = _delayed(m, "waited", partial, len(segments(narrow, block.segment)))
     last = Adder(block.final_adder, width)
     heap = result_heap(block)
     if heap is None:
         (word,) = words
         extended = [*word, *[word[-1]] * (width - narrow)][:width]
-        m.output("result", _pipelined(m, "total", last, extended, partial))
+        m.output("result", _pipelined(m, "total", last, block.segment, extended, partial))
         return
     for i, segment in enumerate(heap.partial_products[:-1]):
         bits = words[i][: segment.length]
@@ -282,7 +283,7 @@ def _result_adder(m: Module, block: ResultAdder) -> None:
         rows.append(
             [(old or ZERO) if f else new for f, old, new in zip(fixed, row, kept, strict=True)]
         )
-    m.output("result", _pipelined(m, "total", last, *rows))
+    m.output("result", _pipelined(m, "total", last, block.segment, *rows))
 
 
 def _barrier(m: Module, block: Barrier) -> None:

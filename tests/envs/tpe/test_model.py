@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from archgym.envs.tpe.cycles import Schedules, workload_cycles
-from archgym.envs.tpe.edge import edge_blocks
+from archgym.envs.tpe.edge import edge_blocks, segment_bits
 from archgym.envs.tpe.model import SCOPES, EngineModel
 from archgym.envs.tpe.pe import Array
 from archgym.envs.tpe.power import EnergyModel
@@ -92,6 +92,7 @@ def test_a_table_has_the_fields_of_its_arrays() -> None:
             "cut_select": "select" in pe.cuts,
             "cut_reduce": "reduce" in pe.cuts,
             "cut_add": "add" in pe.cuts,
+            "segment": segment_bits(array),
             "clock_mhz": array.clock_mhz,
         }
         assert {name: getattr(table, name)[row] for name in own} == own

@@ -10,8 +10,8 @@ import pytest
 from archgym.envs.tpe.edge import Barrier, EdgeBlock, OperandEncoder, ResultAdder
 from archgym.envs.tpe.pe import PE
 from archgym.envs.tpe.structure import counts, edge_counts
-from archgym.envs.tpe.synthesis import run_yosys, yosys_prepared
 from archgym.envs.tpe.verilog import Verilog, edge_verilog, pe_verilog
+from archgym.envs.tpe.yosys_program import run_yosys, yosys_prepared
 
 from .elaborated import elaborated_cells
 from .legal_pes import legal_pes
@@ -60,7 +60,7 @@ EDGES: list[EdgeBlock] = [
     OperandEncoder(4, "serial_sign_magnitude", serial=True),
     ResultAdder(1, 1, 32, 0, 32, "auto"),
     ResultAdder(1, 2, 32, 0, 32, "kogge_stone"),
-    ResultAdder(1, 2, 26, 2, 32, "brent_kung"),
+    ResultAdder(1, 2, 26, 2, 32, "brent_kung", 4),
     ResultAdder(4, 2, 14, 2, 32, "ripple"),
     ResultAdder(8, 2, 20, 1, 32, "sklansky"),
     Barrier(16, 11),

@@ -6,26 +6,35 @@ import json
 import os
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+import archgym
 from archgym.cli import app
-from archgym.envs.tpe import synthesis
+from archgym.environment import Environment
+from archgym.envs.tpe import synthesis, yosys, yosys_program
 from archgym.envs.tpe.cell_library import cell_library, load_library
 from archgym.envs.tpe.edge import edge_blocks
-from archgym.envs.tpe.library_calibration import calibrate_library, library_energies
+from archgym.envs.tpe.library_calibration import calibrate_library
 from archgym.envs.tpe.model import EngineModel
 from archgym.envs.tpe.named import named_array
 from archgym.envs.tpe.pe import PE
-from archgym.envs.tpe.space import design_of, design_space
+from archgym.envs.tpe.space import array_of, design_of, design_space
 from archgym.envs.tpe.structure import counts
-from archgym.envs.tpe.synthesis import Synthesiser, driving_cell, yosys_prepared
+from archgym.envs.tpe.synthesis import Synthesiser, driving_cell
 from archgym.envs.tpe.technology import load_technology
 from archgym.envs.tpe.verilog import Verilog, edge_verilog, pe_verilog
 from archgym.envs.tpe.workload import load_workload
 from archgym.envs.tpe.yosys import YosysSimulator
-from archgym.errors import InvalidValueError, MissingDependencyError, SimulationError
+from archgym.envs.tpe.yosys_program import yosys_prepared
+from archgym.errors import (
+    InvalidValueError,
+    MissingDependencyError,
+    SimulationError,
+    UnknownNameError,
+)
 
 from .test_technology import cycles_of_the_optimisations
 
@@ -137,15 +146,6 @@ def test_the_smallest_buffer_drives() -> None:
     assert driving_cell(cell_library(text)) == "INV_1"
 
 
-def test_energies_of_the_shipped_library() -> None:
-    # A NAND2 output drives 0.01 pF at 1 V: half of 10 fJ for the load, 4 fJ x 1.5 / 2 within.
-    found = library_energies(load_library(MINIMAL))
-    assert found["gate"] == pytest.approx(2 * 5.0 + 3.0)
-    # Two transitions of 10 fJ and the clock pin, 10 fJ.
-    assert found["register_clock"] == pytest.approx(2 * 10.0 + 10.0)
-    assert found["leakage_nw_per_um2"] == pytest.approx(1.0)
-
-
 def test_the_commands_refuse_what_they_do_not_know(tmp_path: Path) -> None:
     runner = CliRunner()
     found = runner.invoke(app, ["simulators", "prepare", "yosis"])
@@ -207,3 +207,83 @@ def test_designs_are_composed_of_synthesised_blocks(tmp_path: Path) -> None:
     assert metrics["power_mw"] * metrics["latency_ns"] == pytest.approx(
         metrics["energy_per_mac_pj"] * metrics["tops"] * metrics["latency_ns"] / 2e-3
     )
+
+
+TINY = {"gemm": [4, 16, 4], "bits": 4}
+
+
+def by_synthesis(folder: Path, **options: Any) -> Environment:
+    return archgym.make(
+        "TPE-v0",
+        workload=TINY,
+        scope="pe",
+        simulator="yosys",
+        simulator_options={"liberty": MINIMAL, "cache": folder, "threads": 1, **options},
+    )
+
+
+@needs_yosys
+def test_the_environment_synthesises(tmp_path: Path) -> None:
+    env = by_synthesis(tmp_path)
+    outcome = env.evaluate(env.baseline)
+    found = Synthesiser(MINIMAL, cache=tmp_path).run(pe_verilog(array_of(env.baseline).pe))
+    assert outcome.metrics["area_um2"] == found.area_um2
+    assert outcome.metrics["min_period_ns"] == found.min_period_ns
+    assert "simulator_options" not in env.settings
+    relaxed = by_synthesis(tmp_path, target_ps=1e5)
+    assert relaxed.simulator.version != env.simulator.version
+    assert relaxed.settings["simulator_options"] == {"target_ps": 1e5}
+    fast = env.evaluate({**env.baseline, "clock": "target", "clock_mhz": 2500})
+    assert (fast.status, "2500 MHz" in fast.reason) == ("failed", True)
+
+
+@needs_yosys
+def test_a_design_whose_synthesis_fails_is_a_failed_outcome(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = by_synthesis(tmp_path)
+    wider = {**env.baseline, "accumulator_width": 16}
+    broken = "module pe(input clk); wire a = ; endmodule"
+    monkeypatch.setattr(yosys, "pe_verilog", lambda pe: Verilog("pe", (), broken))
+    outcome = env.evaluate(wider)
+    assert outcome.status == "failed"
+    assert "syntax error" in outcome.reason
+    # A cell that the library does not have.
+    odd = (
+        "(* blackbox *) module odd(input a, output y); endmodule\n"
+        "module pe(input clk, output reg q); wire y; odd o(.a(q), .y(y)); "
+        "always @(posedge clk) q <= y; endmodule"
+    )
+    monkeypatch.setattr(yosys, "pe_verilog", lambda pe: Verilog("pe", (), odd))
+    outcome = env.evaluate({**wider, "accumulator_width": 20})
+    assert outcome.status == "failed"
+    assert "no cell 'odd'" in outcome.reason
+    monkeypatch.undo()
+    assert env.evaluate({**wider, "accumulator_width": 24}).status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"liberty": None}, "'liberty': FILE.*nangate45"),
+        ({"liberty": "none.lib"}, "there is no Liberty file .*none.lib"),
+        ({"target": 50}, "Did you mean 'target_ps'"),
+        ({"target_ps": 0}, "target_ps is 0"),
+    ],
+)
+def test_bad_options(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises((InvalidValueError, UnknownNameError), match=message):
+        by_synthesis(tmp_path, **options)
+
+
+def test_options_are_for_synthesis() -> None:
+    with pytest.raises(InvalidValueError, match="simulator='yosys'"):
+        archgym.make("TPE-v0", simulator_options={"liberty": MINIMAL})
+
+
+def test_the_environment_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(yosys_program, "_MODULE", "yowasp_no_such_module")
+    with pytest.raises(MissingDependencyError, match=r"archgym\[yosys\]"):
+        by_synthesis(tmp_path)

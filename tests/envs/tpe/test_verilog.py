@@ -109,7 +109,7 @@ def test_sparse_encoders_give_each_nonzero_digit_once(encoding: str, tmp_path: P
     [
         ResultAdder(1, 1, 20, 0, 32, "auto"),
         ResultAdder(1, 2, 32, 0, 32, "kogge_stone"),
-        ResultAdder(1, 2, 14, 2, 24, "ripple"),
+        ResultAdder(1, 2, 14, 2, 24, "ripple", 4),
         ResultAdder(4, 2, 14, 2, 32, "sklansky"),
         ResultAdder(8, 2, 12, 1, 24, "brent_kung"),
     ],
@@ -125,8 +125,8 @@ def test_result_adders_add(block: ResultAdder, tmp_path: Path) -> None:
     if block.words == 2:
         carry = rng.integers(-(1 << 11), 1 << 11, numbers.shape)
         words = np.stack((numbers - carry, carry), axis=2)
-    latency = len(segments(width)) + (result_heap(block) is not None)
-    latency += len(segments(narrow)) if joins_words(block) else 0
+    latency = len(segments(width, block.segment)) + (result_heap(block) is not None)
+    latency += len(segments(narrow, block.segment)) if joins_words(block) else 0
     quiet = [0] * (latency + 1)
     stimulus = {"values": [pack(row.ravel(), narrow) for row in words] + quiet}
     stimulus["partial"] = [int(p) & ((1 << width) - 1) for p in partial] + quiet
