@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 _ENVIRONMENTS: dict[str, str | type[Environment]] = {
+    "Accelerator-v0": "archgym.envs.accelerator.environment:AcceleratorEnvironment",
     "Conformance-v0": "archgym.envs.conformance:ConformanceEnvironment",
     "DRAM-v0": "archgym.envs.dram.environment:DramEnvironment",
 }
