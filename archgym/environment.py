@@ -100,6 +100,9 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
     simulators: ClassVar[Mapping[str, Callable[[Any], Simulator]]] = {}
     version: ClassVar[str] = "1"
     """Version of :meth:`simulate`: raise it whenever a design may give other metrics."""
+    spaces_of_workload: ClassVar[tuple[str, ...]] = ()
+    """Names of the spaces whose parameters depend on the workload: trials on different workloads
+    cannot share a dataset."""
     not_modelled: ClassVar[tuple[str, ...]] = ()
     """What the simulator leaves out, a sentence each; shown by ``archgym show``."""
     metadata: dict[str, Any] = {  # noqa: RUF012
@@ -129,9 +132,10 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
             raise InvalidValueError(
                 f"episode_length must be an integer of at least 1, not {episode_length!r}"
             )
-        if render_mode not in (None, "ansi"):
+        modes = self.metadata["render_modes"]
+        if render_mode not in (None, *modes):
             # A TypeError, because Stable-Baselines3 asks for rgb_array first and expects one.
-            raise TypeError(str(UnknownNameError("render mode", render_mode, ["ansi"])))
+            raise TypeError(str(UnknownNameError("render mode", render_mode, modes)))
         self.render_mode = render_mode
         self.episode_length = episode_length
         table = _table_of(simulator)
@@ -240,6 +244,20 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
         """
         raise InvalidValueError(f"{cls.__name__} has no reference figures")
 
+    @classmethod
+    def named_designs(cls) -> dict[str, dict[str, Any]]:
+        """Designs that have a name, such as published ones."""
+        return {}
+
+    @classmethod
+    def draw(cls, design: Mapping[str, Any], path: Path) -> None:
+        """Draws a design into a file; ``archgym show --picture`` does. Override it to.
+
+        Raises:
+            InvalidValueError: if it draws none, or not in this format.
+        """
+        raise InvalidValueError(f"{cls.__name__} draws no pictures, so there is none for {path}")
+
     @property
     def name(self) -> str:
         """The registered name, or ``module:Class``."""
@@ -291,8 +309,8 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
         done = self._steps >= self.episode_length
         return self._observe(row.codes, row.metrics), row.reward, done, False, self._info(row)
 
-    def render(self) -> str | None:
-        """The last design and its metrics, as text."""
+    def render(self) -> Any:
+        """The last design and its metrics, as text; an environment may have other forms too."""
         if self.render_mode != "ansi":
             return None
         if self._last is None:

@@ -134,8 +134,8 @@ class ParallelView(ParallelEnv[str, Observation, Any]):  # type: ignore[misc]
             raise InvalidValueError("there is no state before reset()")
         return self._state.copy()
 
-    def render(self) -> str | None:
-        """The last design and its metrics, as text."""
+    def render(self) -> Any:
+        """The last design, as the environment renders it."""
         return self.env.render()
 
     def close(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -28,10 +29,20 @@ def show(
     name: Annotated[
         str, typer.Argument(metavar="ENV|AGENT", help="A registered name, or module:Class.")
     ],
+    picture: Annotated[
+        Path | None,
+        typer.Option(help="Draw a design of the environment into this file, such as pe.svg."),
+    ] = None,
+    design: Annotated[
+        str | None, typer.Option(help="Which one is drawn: a named design; else the baseline.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show all there is to know of an environment or an agent."""
     found = _find(name)
+    if picture is not None or design is not None:
+        _draw_picture(name, found, picture, design)
+        return
     if isinstance(found, dict):
         data, draw = found, _draw_agent
     else:
@@ -40,6 +51,20 @@ def show(
         print_json(data)
     else:
         draw(data)
+
+
+def _draw_picture(name: str, found: Any, picture: Path | None, design: str | None) -> None:
+    from archgym.errors import InvalidValueError, UnknownNameError
+
+    if isinstance(found, dict):
+        raise InvalidValueError(f"agent {name!r} has no picture; --picture is for environments")
+    if picture is None:
+        raise InvalidValueError("--design is for --picture FILE")
+    named = found.named_designs()
+    if design is not None and design not in named:
+        raise UnknownNameError("named design", design, named)
+    found.draw(found.baseline if design is None else named[design], picture)
+    console().print(f"drew {design or 'the baseline design'} into {picture}")
 
 
 def _find(name: str) -> Any:
@@ -91,6 +116,7 @@ def _environment_json(name: str, cls: type[Environment]) -> dict[str, Any]:
         "metrics": [metric.to_json() for metric in cls.metrics],
         "default_objective": Objective.parse(cls.default_objective).to_json(),
         "baseline": dict(cls.baseline),
+        "named_designs": cls.named_designs(),
         "workloads": cls.workloads(),
         "default_workload": cls.default_workload,
         "simulators": ["embedded", *cls.simulators],
@@ -161,6 +187,8 @@ def _draw_environment(data: dict[str, Any]) -> None:
         "Workloads": ", ".join(data["workloads"])
         + (f" (default {data['default_workload']})" if data["default_workload"] else ""),
     }
+    if data["named_designs"]:
+        lines["Named designs"] = ", ".join(data["named_designs"])
     for label, text in lines.items():
         if text:
             out.print(Text.assemble((f"{label}: ", "bold"), text))

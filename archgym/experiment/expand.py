@@ -15,6 +15,7 @@ from typing import Any
 from archgym.errors import InvalidValueError
 from archgym.experiment.hyperparameters import hyperparameter_sets
 from archgym.experiment.schema import AgentEntry, EnvironmentEntry, Experiment
+from archgym.registry import environment_class
 
 __all__ = ["Trial", "expand"]
 
@@ -151,7 +152,9 @@ def _setting_name(setting: _Setting) -> str:
 
 def _dataset_key(setting: _Setting) -> dict[str, Any]:
     """What trials that share a dataset have in common."""
-    free = ("workload", "objective", "fixed")
+    free = {"workload", "objective", "fixed"}
+    if setting.arguments.get("space") in environment_class(setting.entry.id).spaces_of_workload:
+        free.remove("workload")
     kept = {name: value for name, value in setting.arguments.items() if name not in free}
     return {"id": setting.entry.id, **kept}
 

@@ -152,6 +152,8 @@ class AcceleratorEnvironment(Environment):
         ),
     }
 
+    spaces_of_workload: ClassVar[tuple[str, ...]] = ("mapping", "per_layer")
+
     def __init__(
         self,
         *,
@@ -286,6 +288,23 @@ class AcceleratorEnvironment(Environment):
         if table is None:
             return shipped_references()
         return read_reference(table)
+
+    @classmethod
+    def draw(cls, design: Dict[str, Any], path: Path) -> None:
+        """Draws a design of the default space into a file, PNG, SVG or PDF by its ending.
+
+        Beside the schematic, files whose names end in ``-roofline`` and ``-energy`` show the
+        layers of the default workload under the design's roofline, and where their energy goes.
+
+        Raises:
+            InvalidValueError: if a layer does not fit the design, or a file cannot be written.
+        """
+        from archgym.envs.accelerator.pictures import design_figures, save_figure
+
+        environment = cls()
+        for name, figure in design_figures(environment.costs(design), environment.network).items():
+            ending = "" if name == "schematic" else f"-{name}"
+            save_figure(figure, path.with_name(f"{path.stem}{ending}{path.suffix}"))
 
     @property
     def workload_name(self) -> str:
