@@ -131,7 +131,7 @@ class SimulatedAnnealing(agent.Sampler):
 
         A design that no chain proposed is taken by the chain that stands worst, if it is better.
         """
-        self._unseen.add(designs)
+        self._unseen.learn(designs, outcomes)
         rows = zip(designs.keys(), costs(outcomes).tolist(), strict=True)
         for row, (key, cost) in enumerate(rows):
             codes = designs.codes[row : row + 1]
@@ -161,6 +161,8 @@ class SimulatedAnnealing(agent.Sampler):
             moves = moves[self.space.legal(moves)]
             for row, key in enumerate(moves.keys()):
                 if key not in self._unseen:
+                    if self._unseen.likely_twins(moves[row : row + 1])[0]:
+                        continue
                     self._unseen.add(moves[row : row + 1])
                     return moves[row : row + 1]
                 cost = self._known.get(key)

@@ -102,7 +102,7 @@ class AntColony(agent.Sampler):
 
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:
         """Lets the ants return; when a colony is complete the trails change."""
-        self._unseen.add(designs)
+        self._unseen.learn(designs, outcomes)
         for row, cost in enumerate(costs(outcomes).tolist()):
             self._admit(designs.codes[row], cost)
             self._returned += 1

@@ -132,7 +132,7 @@ class Bayesian(agent.Sampler):
 
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:
         """Takes in data for the surrogate."""
-        self._unseen.add(designs)
+        self._unseen.learn(designs, outcomes)
         new = []
         for row, key in enumerate(designs.keys()):
             self._pending.pop(key, None)
@@ -159,7 +159,7 @@ class Bayesian(agent.Sampler):
         model.fit(x, y, int(self.rng.integers(1 << 31)))
         seen = self._features.encode(candidates)
         mean, deviation = model.predict(seen)
-        best = int(self._choose(model, seen, mean, deviation))
+        best = int(self._choose(model, candidates, seen, mean, deviation))
         design = candidates[best : best + 1]
         self._unseen.add(design)
         return design
@@ -196,6 +196,7 @@ class Bayesian(agent.Sampler):
     def _choose(
         self,
         model: Any,
+        candidates: Designs,
         seen: NDArray[np.float64],
         mean: NDArray[np.float64],
         deviation: NDArray[np.float64],
@@ -205,7 +206,7 @@ class Bayesian(agent.Sampler):
 
         def favourite(name: str) -> int:
             gains = self._tools.gain(name, mean, deviation, model.best, settings.xi, settings.kappa)
-            return int(gains.argmax())
+            return self._unseen.favourite(candidates, gains)
 
         if settings.acquisition != "gp_hedge":
             return favourite(settings.acquisition)

@@ -109,6 +109,7 @@ class Genetic(agent.Sampler):
 
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:
         """Takes designs into the population and keeps the best."""
+        self._unseen.learn(designs, outcomes)
         new = self._admit(designs)
         codes = np.concatenate([designs.codes[new], self._codes])
         values = np.concatenate([costs(outcomes)[new], self._costs])
@@ -127,7 +128,6 @@ class Genetic(agent.Sampler):
 
     def _admit(self, designs: Designs) -> list[int]:
         """Rows of the designs that are not in the population yet, the newest first."""
-        self._unseen.add(designs)
         known = set(self.population.keys())
         rows = {key: row for row, key in enumerate(designs.keys()) if key not in known}
         return list(rows.values())[::-1]

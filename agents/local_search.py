@@ -27,7 +27,9 @@ class LocalSearch(agent.Sampler):
     and it descends from there. After ``patience`` kicks that led to nothing better it starts
     anew from random designs. So it needs no temperature, and the budget need not be known.
 
-    Outcomes are remembered: a step to a known design is free, and nothing is proposed twice.
+    Outcomes are remembered: a step to a known design is free, and nothing is proposed twice. A
+    neighbour of which it foresees that it is as good, since it differs in dead parameters only
+    (:mod:`archgym.agents.twins`), is not evaluated; but it may go on from there.
 
     With several goals it searches their weighted geometric mean
     (:func:`archgym.agents.scores.costs`).
@@ -75,7 +77,7 @@ class LocalSearch(agent.Sampler):
         self._cost = self._home_cost = self._best_cost = math.inf
         self._queue: list[tuple[int, int]] = []  # key and row of neighbours that are left to try
         self._around = nowhere
-        self._equals: list[Designs] = []  # neighbours that turned out to be as good
+        self._equals: list[Designs] = []  # neighbours that are as good, or likely are
         self._drifted = self._kicks = 0
         self._starts = int(self.hyperparameters.n_initial)
 
@@ -105,7 +107,7 @@ class LocalSearch(agent.Sampler):
 
         One that it did not ask for, or asked for before a kick, counts if it is the best known.
         """
-        self._unseen.add(designs)
+        self._unseen.learn(designs, outcomes)
         for row, (key, cost) in enumerate(
             zip(designs.keys(), costs(outcomes).tolist(), strict=True)
         ):
@@ -145,6 +147,9 @@ class LocalSearch(agent.Sampler):
                 self._go(design, cost)
                 self._drifted = 0
             elif key not in self._unseen:
+                if self._unseen.likely_twins(design)[0]:
+                    self._equals.append(design)
+                    continue
                 self._unseen.add(design)
                 return design
         return None

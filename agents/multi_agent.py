@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ from pydantic import Field
 
 from archgym import agent
 from archgym.agents.choices import Choices
+from archgym.agents.policies import apply_policy, read_policy, write_policy
 from archgym.agents.unseen import Unseen
 from archgym.errors import AgentUnsuitableError
 from archgym.outcome import Outcomes
@@ -140,6 +142,20 @@ class IndependentLearners(agent.Sampler):
         row = self.space.free.index(self.space.index(parameter))
         return np.array(self._probabilities[row, : self._choices.sizes[row]])
 
+    def save(self, path: str | Path) -> None:
+        """Writes the policies as they are now to a ``.npz`` file of plain arrays."""
+        write_policy(Path(path), self._weights(), self._about())
+
+    def load(self, path: str | Path) -> None:
+        """Goes on from policies that were saved.
+
+        Raises:
+            InvalidValueError: if it is not a saved policy, or one of another agent, grouping,
+                design space or size.
+        """
+        apply_policy(self._weights(), read_policy(Path(path), self._about()))
+        self._probabilities = self._ppo.probabilities()
+
     def ask(self, n: int) -> Designs:
         """Up to ``n`` new designs: what the agents choose together."""
         return self._unseen.take(n, self._act)
@@ -192,6 +208,17 @@ class IndependentLearners(agent.Sampler):
         """In which designs an agent had an active parameter, shape (n, n_agents)."""
         member = np.eye(len(self.agents), dtype=np.int64)[self._agent_of]
         return ((choices >= 0) @ member) > 0
+
+    def _weights(self) -> Any:
+        """All that is trained."""
+        return self._torch.Weights(policies=self._ppo.policies.weights)
+
+    def _about(self) -> dict[str, Any]:
+        return {
+            "agent": self.name,
+            "grouping": self.hyperparameters.groups,
+            "design space": self.space.to_json(),
+        }
 
     def _make_policies(self) -> Any:
         return self._torch.OwnTables(self._choices.sizes)
@@ -259,6 +286,9 @@ class CentralisedCritic(IndependentLearners):
         )
         self._met = np.empty((0, len(self._agent_of)), dtype=np.int64)
         self._met_rewards = np.empty(0)
+
+    def _weights(self) -> Any:
+        return self._torch.Weights(policies=self._ppo.policies.weights, critic=self._critic.weights)
 
     def _advantages(
         self, choices: NDArray[np.int64], rewards: NDArray[np.float64]

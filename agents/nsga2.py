@@ -58,6 +58,7 @@ class Nsga2(Genetic):
 
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:
         """Takes designs into the population and keeps the best of it."""
+        self._unseen.learn(designs, outcomes)
         new = self._admit(designs)
         ok = outcomes.status[new] == _OK
         excess = np.where(ok, np.maximum(outcomes.violations[new], 0.0).sum(axis=1), np.inf)

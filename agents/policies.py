@@ -46,7 +46,7 @@ def one_seeded_thread(seed: int) -> Iterator[None]:
 
 
 def write_policy(path: Path, policy: Any, about: Mapping[str, Any]) -> None:
-    """Writes the weights of a torch module, and JSON data about it, as one ``.npz`` file.
+    """Writes what has a ``state_dict``, and JSON data about it, as one ``.npz`` file.
 
     Plain arrays: unlike Stable-Baselines3's own files, nothing in it is ever executed.
     """
@@ -55,27 +55,31 @@ def write_policy(path: Path, policy: Any, about: Mapping[str, Any]) -> None:
         np.savez(file, allow_pickle=False, **{_ABOUT: np.array(json.dumps(about))}, **arrays)
 
 
-def read_policy(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The inverse of :func:`write_policy`: the JSON data, and the weights by name.
+def read_policy(path: Path, about: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """The inverse of :func:`write_policy`: the weights by name.
 
     Raises:
-        InvalidValueError: if there is no such file, or it is not one that was written so.
+        InvalidValueError: if there is no such file, it is not one that was written so, or it was
+            written with other data about it.
     """
     try:
         with np.load(path, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
-        about = json.loads(str(arrays.pop(_ABOUT)))
+        found = json.loads(str(arrays.pop(_ABOUT)))
     except FileNotFoundError:
         raise InvalidValueError(f"there is no policy at {str(path)!r}") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
         raise InvalidValueError(f"{str(path)!r} is not a saved policy: {error}") from None
-    if not isinstance(about, dict):
+    if not isinstance(found, dict):
         raise InvalidValueError(f"{str(path)!r} is not a saved policy")
-    return about, arrays
+    for key, value in about.items():
+        if found.get(key) != value:
+            raise InvalidValueError(f"{str(path)!r} is a policy of another {key}")
+    return arrays
 
 
 def apply_policy(policy: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Gives a torch module the weights.
+    """Gives what has a ``state_dict`` the weights.
 
     Raises:
         InvalidValueError: if they are those of another network.

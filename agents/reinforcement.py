@@ -141,10 +141,7 @@ class Learner(agent.Agent):
             InvalidValueError: if it is not a saved policy, or one of another agent, form or
                 design space.
         """
-        about, self._weights = read_policy(Path(path))
-        for key, value in self._about().items():
-            if about.get(key) != value:
-                raise InvalidValueError(f"{str(path)!r} is a policy of another {key}")
+        self._weights = read_policy(Path(path), self._about())
 
     @property
     def steps_per_design(self) -> int:

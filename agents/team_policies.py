@@ -10,7 +10,7 @@ constructed, not before. All numbers are float64, and randomness comes from the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -25,6 +25,7 @@ __all__ = [
     "Policies",
     "Ppo",
     "SharedNetwork",
+    "Weights",
     "advantages",
     "one_torch_thread",
 ]
@@ -43,6 +44,31 @@ def one_torch_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+class Weights:
+    """Trained tensors by name, with the two methods by which torch's modules are saved.
+
+    Args:
+        **parts: lists of tensors, by the name of what they belong to.
+    """
+
+    def __init__(self, **parts: list[Tensor]) -> None:
+        self._tensors = {
+            f"{name}.{i}": tensor
+            for name, tensors in parts.items()
+            for i, tensor in enumerate(tensors)
+        }
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The tensors as they are now."""
+        return {name: tensor.detach() for name, tensor in self._tensors.items()}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Gives the tensors other values."""
+        with torch.no_grad():
+            for name, tensor in self._tensors.items():
+                tensor.copy_(state[name])
 
 
 class Policies(Protocol):
@@ -228,10 +254,13 @@ class Critic:
         self._first = torch.tensor(first, requires_grad=True)
         self._hidden_bias = torch.zeros(hidden, dtype=torch.float64, requires_grad=True)
         self._second = torch.tensor(second, requires_grad=True)
-        self._optimizer = torch.optim.Adam(
-            [self._first, self._hidden_bias, self._second], lr=_CRITIC_RATE
-        )
+        self._optimizer = torch.optim.Adam(self.weights, lr=_CRITIC_RATE)
         self._mean, self._deviation = 0.0, 1.0
+
+    @property
+    def weights(self) -> list[Tensor]:
+        """What is trained."""
+        return [self._first, self._hidden_bias, self._second]
 
     def standardise(self, mean: float, deviation: float) -> None:
         """Sets the mean and the deviation that rewards have by now."""

@@ -100,6 +100,9 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
     simulators: ClassVar[Mapping[str, Callable[[Any], Simulator]]] = {}
     version: ClassVar[str] = "1"
     """Version of :meth:`simulate`: raise it whenever a design may give other metrics."""
+    spaces_of_workload: ClassVar[tuple[str, ...]] = ()
+    """Names of the spaces whose parameters depend on the workload: trials on different workloads
+    cannot share a dataset."""
     not_modelled: ClassVar[tuple[str, ...]] = ()
     """What the simulator leaves out, a sentence each; shown by ``archgym show``."""
     metadata: dict[str, Any] = {  # noqa: RUF012

@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 _ENVIRONMENTS: dict[str, str | type[Environment]] = {
+    "Accelerator-v0": "archgym.envs.accelerator.environment:AcceleratorEnvironment",
     "Conformance-v0": "archgym.envs.conformance:ConformanceEnvironment",
     "DRAM-v0": "archgym.envs.dram.environment:DramEnvironment",
     "TPE-v0": "archgym.envs.tpe.environment:TensorEngine",
@@ -39,15 +40,19 @@ _ENVIRONMENTS: dict[str, str | type[Environment]] = {
 _AGENTS: dict[str, str | type[Agent]] = {
     "a2c": "archgym.agents.on_policy:A2C",
     "aco": "archgym.agents.ant_colony:AntColony",
+    "auto": "archgym.agents.auto:Auto",
     "bayesian": "archgym.agents.bayesian:Bayesian",
+    "botorch": "archgym.agents.botorch_search:BoTorchSearch",
     "dqn": "archgym.agents.off_policy:DQN",
     "ga": "archgym.agents.genetic:Genetic",
+    "gp": "archgym.agents.gp:GaussianProcessSearch",
     "ippo": "archgym.agents.multi_agent:IndependentLearners",
     "ippo_shared": "archgym.agents.multi_agent:SharedPolicy",
     "local": "archgym.agents.local_search:LocalSearch",
     "mappo": "archgym.agents.multi_agent:CentralisedCritic",
     "maskable_ppo": "archgym.agents.on_policy:MaskablePPO",
     "nsga2": "archgym.agents.nsga2:Nsga2",
+    "optuna": "archgym.agents.optuna_search:OptunaSearch",
     "ppo": "archgym.agents.on_policy:PPO",
     "random": "archgym.agents.random_search:RandomSearch",
     "sa": "archgym.agents.annealing:SimulatedAnnealing",

@@ -66,6 +66,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("single values", "Conformance-v0", {"space": _SINGLE_VALUES}),
     Family("limits", "Conformance-v0", {"objective": _LIMITS}),
     Family("two goals", "Conformance-v0", {"space": "finite", "objective": _GOALS}),
+    Family("accelerator", "Accelerator-v0", {"workload": "alexnet"}),
     Family("dram", "DRAM-v0", {"workload": {"generator": "zipf", "requests": 300}}),
     Family("tpe", "TPE-v0", {"workload": {"gemm": [64, 256, 64]}}),
 )

@@ -21,6 +21,10 @@ __all__ = ["GRIDS", "Contestant", "contestant", "contestants", "perform"]
 
 SLOW_AGENTS = frozenset({"bayesian", "botorch", "gp", "optuna", "skopt"})
 """Our agents that fit a Gaussian process to all that they know: they get smaller budgets."""
+LEARNERS = frozenset(
+    {"a2c", "dqn", "ippo", "ippo_shared", "mappo", "maskable_ppo", "ppo", "sac", "sb3 PPO"}
+)
+"""Reinforcement learners: they get fewer seeds."""
 GRIDS: dict[str, tuple[dict[str, Any], ...]] = {
     "ga": tuple({"population_size": p, "crossover_rate": c} for p in (8, 32) for c in (0.5, 0.9)),
     "sa": tuple({"initial_temperature": t} for t in (0.1, 0.3, 1.0)),
@@ -38,6 +42,7 @@ class Contestant:
         own: whether it is an agent of ours.
         slow: whether it gets smaller budgets.
         slowest: whether it also gets few problems.
+        learner: whether it gets fewer seeds.
         several_goals: whether it can take a problem with several goals.
         with_limits: whether it is only for problems with limits.
         missing: what it lacks to be run; empty if nothing.
@@ -47,6 +52,7 @@ class Contestant:
     own: bool
     slow: bool = False
     slowest: bool = False
+    learner: bool = False
     several_goals: bool = True
     with_limits: bool = False
     missing: str = ""
@@ -76,12 +82,13 @@ def contestant(name: str) -> Contestant:
             own=False,
             slow=peer.slow,
             slowest=peer.needs == "skopt",
+            learner=name in LEARNERS,
             several_goals=peer.several_goals,
             with_limits=peer.with_limits,
             missing=peer.missing,
         )
     agent_class(name)
-    return Contestant(name, True, name in SLOW_AGENTS)
+    return Contestant(name, True, slow=name in SLOW_AGENTS, learner=name in LEARNERS)
 
 
 def perform(

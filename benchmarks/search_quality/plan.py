@@ -3,7 +3,8 @@
 An optimiser is not told of its budget, so a run of 1,000 evaluations holds the ones of 100 and
 300. Slow ones (those on Gaussian processes) get 100 evaluations everywhere, and 300 with fewer
 seeds on two problems; the slowest, scikit-optimize's own functions, only run on those two. The
-tabulated and the full DRAM spaces get 300 evaluations, all others 1,000.
+tabulated and the full DRAM spaces get 300 evaluations, all others 1,000. Reinforcement learners
+get fewer seeds: at these budgets they hardly differ from random search.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Size:
         budget: most evaluations of a run.
         slow_budget: most evaluations of a slow one's.
         deep: evaluations and seeds of slow ones on the two deep problems.
+        learner_seeds: runs of a reinforcement learner on each problem.
         grid_seeds: runs of each setting of hyperparameters.
         problems: names; empty for all.
     """
@@ -45,6 +47,7 @@ class Size:
     budget: int = 1000
     slow_budget: int = 100
     deep: tuple[int, int] = (300, 5)
+    learner_seeds: int = 5
     grid_seeds: int = 10
     problems: tuple[str, ...] = ()
 
@@ -54,7 +57,8 @@ class Size:
         if name not in DEEP:
             budget = min(budget, SHORT.get(problem(name).family, budget))
         if not player.slow:
-            return budget if seed < self.seeds else 0
+            seeds = min(self.seeds, self.learner_seeds) if player.learner else self.seeds
+            return budget if seed < seeds else 0
         if player.slowest and name not in DEEP:
             return 0
         if name in DEEP and seed < self.deep[1]:
@@ -69,6 +73,7 @@ SUBSET = Size(
     slow_seeds=(2, 1),
     budget=300,
     deep=(100, 0),
+    learner_seeds=2,
     grid_seeds=2,
     problems=("nk-9001", "large-9001", "table-dijkstra-product", "dram-sqlite", "pareto-nk-9001"),
 )

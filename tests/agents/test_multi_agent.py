@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -266,3 +267,41 @@ def test_warm_start_is_learned_from(name: str) -> None:
     assert isinstance(agent, IndependentLearners)
     assert agent.policy("kind").argmax() == 2
     assert not set(agent.ask(50).keys()) & set(known.keys())
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_policies_are_saved_and_loaded(name: str, tmp_path: Path) -> None:
+    env, path = Separable(), tmp_path / "team.npz"
+    taught = learner(name, env.design_space, seed=1, batch_size=16)
+    taught.search(env, 320)
+    taught.save(path)
+    again = learner(name, Separable().design_space, seed=2, batch_size=16)
+    even = again.policy("kind")
+    again.load(path)
+    for parameter in env.design_space.names:
+        np.testing.assert_array_equal(again.policy(parameter), taught.policy(parameter))
+    assert again.policy("kind").max() > even.max() + 0.05
+    told: list[float] = []
+    env = Separable()
+    env.on_evaluated = lambda outcomes: told.extend(outcomes.objectives[:, 0])
+    again.search(env, 16)
+    random = env.evaluate_batch(env.design_space.sample(500, np.random.default_rng(0)))
+    assert np.mean(told[:16]) < random.objectives[:, 0].mean()
+
+
+def test_policies_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    space, path = Separable.design_space, tmp_path / "team.npz"
+    taught = learner("ippo", space)
+    taught.save(path)
+    before = taught.policy("level")
+    with pytest.raises(InvalidValueError, match="policy of another agent"):
+        learner("mappo", space).load(path)
+    with pytest.raises(InvalidValueError, match="policy of another grouping"):
+        learner("ippo", space, groups="suggested").load(path)
+    with pytest.raises(InvalidValueError, match="policy of another design space"):
+        learner("ippo", DesignSpace([Boolean("bit"), Integer("width", 1, 3)])).load(path)
+    with pytest.raises(InvalidValueError, match="of another network: policies"):
+        learner("ippo", space, shares=8).load(path)
+    with pytest.raises(InvalidValueError, match="there is no policy"):
+        taught.load(tmp_path / "none.npz")
+    np.testing.assert_array_equal(taught.policy("level"), before)

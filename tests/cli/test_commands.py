@@ -66,7 +66,7 @@ def test_version(call: Any) -> None:
         (["list", "agent"], "agents"),
         (["show", "Conformanse-v0"], "Did you mean 'Conformance-v0'?"),
         (["show", "sqlite3:Connection"], "neither a subclass of"),
-        (["show", "gb"], "Did you mean 'ga'?"),
+        (["show", "locl"], "Did you mean 'local'?"),
         (["evaluate", "Conformance-v0", "wys=3"], "Did you mean 'ways'?"),
         (["evaluate", "Conformance-v0", "ways=33"], "allowed is an integer from 1 to 16"),
         (["evaluate", "Conformance-v0", "replacement=lur"], "Did you mean 'lru'?"),

@@ -187,3 +187,13 @@ def test_equal_names_are_told_apart() -> None:
     assert len({trial.trial_id for trial in trials}) == 6
     # An objective does not change what a row means; a design space does.
     assert len({trial.dataset for trial in trials}) == 2
+
+
+@pytest.mark.parametrize(("space", "datasets"), [("template", 1), ("mapping", 2)])
+def test_workloads_share_a_dataset_unless_the_space_follows_from_them(
+    space: str, datasets: int
+) -> None:
+    layers = [{"network": "resnet18", "only": [name]} for name in ("conv1", "layer1.0.conv1")]
+    environment = {"id": "Accelerator-v0", "space": space, "workload": layers}
+    trials = expand(small(environments=[environment]))
+    assert len({trial.dataset for trial in trials}) == datasets

@@ -1,0 +1,169 @@
+"""Gaussian processes and acquisition functions of BoTorch, for the agent of that name.
+
+Importing this module imports torch and BoTorch, which takes seconds: the agent does when it is
+constructed, not before. All numbers are float64; randomness comes from the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from botorch.acquisition.logei import qLogExpectedImprovement
+from botorch.acquisition.multi_objective.logei import qLogNoisyExpectedHypervolumeImprovement
+from botorch.acquisition.multi_objective.objective import IdentityMCMultiOutputObjective
+from botorch.acquisition.objective import GenericMCObjective
+from botorch.exceptions import ModelFittingError
+from botorch.fit import fit_gpytorch_mll
+from botorch.models.gp_regression import SingleTaskGP
+from botorch.models.gp_regression_mixed import MixedSingleTaskGP
+from botorch.models.model_list_gp_regression import ModelListGP
+from botorch.sampling.normal import SobolQMCNormalSampler
+from gpytorch.mlls import ExactMarginalLogLikelihood
+from numpy.typing import NDArray
+
+__all__ = ["Acquisition", "Data"]
+
+Array = NDArray[np.float64]
+
+_FIRST_STEPS, _STEPS = 50, 20
+_RETUNE_GROWTH = 1.1
+_BROKEN, _STEEPEST, _KEPT = 0.5, 1.5, -0.5
+"""Targets of a limit: from 0.5 up to 2 as the excess grows, and -0.5 where it is kept."""
+_REFERENCE = 0.1
+"""How much worse than the worst feasible design the reference point is, in deviations."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """What the models learn from.
+
+    Attributes:
+        x: coordinates, shape (n, n_free).
+        goals: minimised, of designs that failed without meaning, shape (n, n_goals).
+        excess: relative excess over each limit, likewise, shape (n, n_limits).
+        failed: shape (n,).
+        feasible: shape (n,).
+        told: how many designs there are in all, these being a part.
+    """
+
+    x: Array
+    goals: Array
+    excess: Array
+    failed: NDArray[np.bool_]
+    feasible: NDArray[np.bool_]
+    told: int
+
+
+class Acquisition:
+    """What is to be expected of designs, from one model a goal and one a limit that was broken.
+
+    With one goal it is the logarithm of the expected improvement (qLogEI), with several that of
+    the hypervolume (qLogNEHVI; Ament and others, 2023), both times the chance to keep the limits
+    and not to fail.
+
+    Kernels are Matern 5/2 with a length scale a parameter, with unordered parameters Matern and
+    Hamming kernels added and multiplied (BoTorch's ``MixedSingleTaskGP``). Their hyperparameters
+    are fitted anew each time the data have grown by a tenth, from where they were.
+
+    Args:
+        unordered: columns of the coordinates that are levels of unordered parameters.
+        samples: Monte-Carlo samples.
+    """
+
+    def __init__(self, unordered: list[int], samples: int) -> None:
+        self._unordered, self._samples = unordered, samples
+        self._states: dict[str, tuple[int, Any]] = {}  # when fitted, and hyperparameters
+
+    def fit(self, data: Data, seed: int) -> Callable[[Array, Array], Array]:
+        """Learns from data.
+
+        Returns:
+            The function to maximise, shape (n,), of coordinates, shape (n, n_free), and those of
+            designs without outcome, shape (n_pending, n_free).
+        """
+        ok = ~data.failed
+        x = torch.from_numpy(data.x)
+        y = -_standardised(data.goals[ok])  # maximised
+        models = [
+            self._model(f"goal {i}", x[ok], column, data.told) for i, column in enumerate(y.T)
+        ]
+        limits = [(f"limit {i}", ok, excess[ok]) for i, excess in enumerate(data.excess.T)]
+        limits.append(("failure", np.ones_like(ok), data.failed.astype(np.float64)))
+        for name, seen, excess in limits:
+            if (excess > 0).any():
+                steep = _BROKEN + np.minimum(np.log1p(4.0 * excess), _STEEPEST)
+                target = np.where(excess > 0, steep, _KEPT)
+                models.append(self._model(name, x[seen], target, data.told))
+        function = self._function(ModelListGP(*models), x[ok], y, data.feasible[ok], seed)
+
+        def value(points: Array, pending: Array) -> Array:
+            function.set_X_pending(torch.from_numpy(pending) if len(pending) else None)
+            with torch.no_grad():
+                values = function(torch.from_numpy(points).unsqueeze(1))
+            return np.asarray(values.numpy(), dtype=np.float64)
+
+        return value
+
+    def _function(
+        self, model: Any, x: Any, y: Array, feasible: NDArray[np.bool_], seed: int
+    ) -> Any:
+        """Acquisition function of a model whose outputs are the goals, then what is to be < 0."""
+        goals = y.shape[1]
+        constraints = [_output(column) for column in range(goals, model.num_outputs)] or None
+        sampler = SobolQMCNormalSampler(torch.Size([self._samples]), seed=seed)
+        if goals == 1:
+            return qLogExpectedImprovement(
+                model,
+                best_f=float(y[feasible].max() if feasible.any() else y.min()),
+                sampler=sampler,
+                objective=GenericMCObjective(_output(0)),
+                constraints=constraints,
+            )
+        good = feasible if feasible.any() else np.ones_like(feasible)
+        return qLogNoisyExpectedHypervolumeImprovement(
+            model,
+            ref_point=(y[good].min(axis=0) - _REFERENCE).tolist(),
+            X_baseline=x,
+            sampler=sampler,
+            objective=IdentityMCMultiOutputObjective(outcomes=list(range(goals))),
+            constraints=constraints,
+            prune_baseline=True,
+        )
+
+    def _model(self, name: str, x: Any, y: Array, told: int) -> Any:
+        target = torch.from_numpy(y.copy())[:, None]
+        if self._unordered:
+            model = MixedSingleTaskGP(x, target, cat_dims=self._unordered, outcome_transform=None)
+        else:
+            model = SingleTaskGP(x, target, outcome_transform=None)
+        tuned_at, state = self._states.get(name, (0, None))
+        if state is not None:
+            model.load_state_dict(state)
+        if told >= _RETUNE_GROWTH * tuned_at:
+            try:
+                fit_gpytorch_mll(
+                    ExactMarginalLogLikelihood(model.likelihood, model),
+                    optimizer_kwargs={"options": {"maxiter": _STEPS if state else _FIRST_STEPS}},
+                )
+            except ModelFittingError:  # then with the hyperparameters that it began with
+                model.eval()
+            self._states[name] = told, model.state_dict()
+        return model.eval()
+
+
+def _output(column: int) -> Callable[..., Any]:
+    """Takes one output of samples, shape (..., n_outputs)."""
+
+    def output(samples: Any, X: Any = None) -> Any:
+        return samples[..., column]
+
+    return output
+
+
+def _standardised(values: Array) -> Array:
+    scale = values.std(axis=0)
+    return np.asarray((values - values.mean(axis=0)) / np.where(scale > 0, scale, 1.0))

@@ -1,0 +1,73 @@
+"""Niches: surroundings of settled designs that a search leaves alone for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Niches"]
+
+Codes = NDArray[np.int64]
+
+
+class Niches:
+    """Where a model-based search has settled, so that it also looks elsewhere.
+
+    On a rugged landscape what a model promises most stays near the best design known, long after
+    all that is worth while there has been tried. So the best design outside of all niches
+    becomes the centre of a new one once it has not been improved on for some proposals.
+
+    Args:
+        alike: how alike designs are to the centres by what a model has learned, from codes of
+            shape (n, n_parameters) and (n_centres, n_parameters) to the prior correlations of
+            their costs, shape (n, n_centres), at most 1.
+        correlation: a design whose correlation with a centre is larger lies in its niche.
+        patience: proposals outside of all niches without a better design there until the best
+            there becomes a centre; 0 founds no niche.
+    """
+
+    def __init__(
+        self,
+        alike: Callable[[Codes, Codes], NDArray[np.float64]],
+        correlation: float,
+        patience: int,
+    ) -> None:
+        self._alike, self._correlation, self._patience = alike, correlation, patience
+        self._centres: list[Codes] = []
+        self._best, self._since = np.inf, 0
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._centres)
+
+    def outside(self, codes: Codes) -> NDArray[np.bool_]:
+        """Which designs lie in no niche, shape (n,)."""
+        if not self._centres:
+            return np.ones(len(codes), dtype=np.bool_)
+        alike = self._alike(codes, np.array(self._centres))
+        return np.asarray((alike <= self._correlation).all(axis=1))
+
+    def settle(self, codes: Codes, costs: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Counts a proposal that is to come, and founds a niche where the search is stuck.
+
+        Args:
+            codes: all designs known, shape (n, n_parameters).
+            costs: theirs, shape (n,).
+
+        Returns:
+            Which of them lie in no niche, shape (n,).
+        """
+        free = self.outside(codes)
+        if not self._patience or not free.any():
+            return free
+        row = int(np.flatnonzero(free)[costs[free].argmin()])
+        if costs[row] < self._best:
+            self._best, self._since = float(costs[row]), 0
+        elif self._since >= self._patience:
+            self._centres.append(codes[row])
+            free = self.outside(codes)
+            self._best, self._since = float(costs[free].min(initial=np.inf)), 0
+        self._since += 1
+        return free

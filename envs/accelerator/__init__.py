@@ -1,0 +1,1 @@
+"""DNN accelerators: design spaces, networks, a cost model and its environment."""

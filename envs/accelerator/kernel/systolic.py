@@ -1,0 +1,242 @@
+"""Rigid systolic arrays: exact folds, buffer accesses, memory traffic and stalls, compiled.
+
+A layer is the product of M x K inputs with K x N weights, laid on the array in folds: output
+stationary M over rows and N over columns, weight stationary K and N, input stationary K and M
+(SCALE-Sim, Samajdar et al., ISPASS 2020). Cycles and buffer accesses are those of SCALE-Sim 3.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from archgym.envs.accelerator.kernel.arrays import Floats, Ints
+from archgym.envs.accelerator.kernel.compiled import compiled
+from archgym.envs.accelerator.kernel.loopnest import (
+    H_BUFFER,
+    H_COLUMNS,
+    H_DATAFLOW,
+    H_DRAM,
+    H_INPUT_PART,
+    H_LANES,
+    H_OUTPUT_PART,
+    H_ROWS,
+    H_STORAGE,
+    H_SUM,
+    H_WEIGHT_PART,
+    H_WORD,
+    ceil_div,
+    settle,
+    whole_batch,
+    windows,
+)
+
+__all__ = ["fold"]
+
+LINES = 50.0
+"""Parts into which SCALE-Sim's prefetcher divides the active half of a buffer."""
+
+
+@compiled
+def wrapped(
+    words: float, block: float, again: int, passes: int, capacity: float, rate: float
+) -> tuple[float, float]:
+    """Words that SCALE-Sim's prefetcher reads, and cycles after the first half buffer.
+
+    It streams an operand in storage order, wraps around at its end, and brings half a buffer at
+    every miss, of which only what fits beside the active half is new. A block that is longer than
+    the active half and is used ``again`` times costs a turn around the whole operand each time.
+
+    Args:
+        words: of the operand as the folds use it.
+        block: words that one fold uses again and again.
+        again: how often.
+        passes: how often all blocks are gone through.
+        capacity: words of the active half.
+        rate: words a cycle.
+    """
+    line = max(1.0, np.ceil(capacity / LINES))
+    lines = words // line + 1.0
+    active = min(lines, np.ceil(capacity / line))
+    ahead = min(lines - active, np.ceil(capacity / line))
+    burst = np.ceil(capacity / rate)
+    first = min(burst, np.ceil(words / rate)) * rate
+    if ahead <= 0:
+        return first, 0.0
+    gone = passes * lines
+    if np.ceil(block / line) > active:
+        gone *= again
+    misses = max(0.0, np.ceil((gone - active) / ahead))
+    return first + misses * burst * rate, misses * burst
+
+
+@compiled
+def fold(given: Ints, hw: Floats, chosen: bool, found: Floats) -> None:
+    """One layer on a systolic array, into ``found`` (``layout.FOUND``).
+
+    Args:
+        given: a row of ``LayerTable.bounds``.
+        hw: as in ``layout.HARDWARE``.
+        chosen: whether the order of the folds may be chosen; else columns are the outer loop.
+        found: becomes the result.
+    """
+    rows = int(hw[H_ROWS])
+    columns = int(hw[H_COLUMNS])
+    flow = int(hw[H_DATAFLOW]) - 6
+    groups = given[7]
+    m = given[8] * given[4] * given[5]
+    n = given[0]
+    k = given[1] * given[2] * given[3]
+    if flow == 0:
+        high, wide, deep = m, n, k
+    elif flow == 1:
+        high, wide, deep = k, n, m
+    else:
+        high, wide, deep = k, m, n
+    down = ceil_div(high, rows)
+    across = ceil_div(wide, columns)
+    folds = down * across
+    skew = rows + columns - 2 if flow == 0 else 2 * rows + columns - 2
+    compute = float(groups) * folds * (ceil_div(deep, int(hw[H_LANES])) + skew) - 1.0
+    macs = float(groups) * m * n * k
+    layer = np.empty(9, np.int64)
+    whole_batch(given, layer)
+    unique = float(layer[1]) * windows(layer[4], layer[8], layer[2], layer[6])
+    unique *= windows(layer[5], 1, layer[3], layer[6])
+    weights = float(n) * k
+    outputs = float(m) * n
+    register = np.zeros(4)
+    register[0] = groups * (float(m) * k * (across if flow < 2 else 1))
+    register[1] = groups * (weights * (down if flow == 0 else (1 if flow == 1 else across)))
+    register[2] = groups * outputs * (1 if flow == 0 else down)
+    register[3] = register[2] - groups * outputs
+    if hw[H_STORAGE] > 0 and flow == 0:
+        register[2] += groups * folds * (rows + columns)  # SCALE-Sim counts empty drain cycles too
+    dram = np.zeros(4)
+    late = 0.0
+    if hw[H_STORAGE] > 0:
+        late = prefetched(layer, flow, down, across, columns, hw, unique, dram)
+    else:
+        resident(flow, down, across, chosen, unique, weights, outputs, hw, dram)
+        for i in range(4):
+            dram[i] *= groups
+    # Nothing but the skew delays the first cycle; SCALE-Sim starts with the buffers filled.
+    settle(layer, compute, macs, float(rows if flow > 0 else 1), 0.0, dram, register, hw, found)
+    if hw[H_STORAGE] > 0:
+        found[0] = max(compute, late)
+        found[4] = late
+
+
+@compiled
+def resident(
+    flow: int,
+    down: int,
+    across: int,
+    chosen: bool,
+    unique: float,
+    weights: float,
+    outputs: float,
+    hw: Floats,
+    found: Floats,
+) -> None:
+    """Memory words of one group: what stays in the buffer is read once, the rest every fold.
+
+    Of the three tensors one follows the folds' rows, one their columns and one both. The one that
+    follows the outer loop is gone through once, with a fold's share of it in the buffer; the one
+    that follows the inner loop is gone through again for every turn of the outer loop, unless all
+    of it stays. Both loop orders are tried if one may be ``chosen``.
+    """
+    word = hw[H_WORD]
+    part = hw[H_SUM]
+    best = np.inf
+    for order in range(2 if chosen else 1):
+        for stays in range(2):
+            if flow == 0:  # inputs follow rows, weights columns, outputs both
+                by_row, by_column = unique * word, weights * word
+                room_both = outputs * part / (down * across)
+            elif flow == 1:
+                by_row, by_column = unique * word, outputs * part
+                room_both = weights * word / (down * across)
+            else:
+                by_row, by_column = weights * word, outputs * part
+                room_both = unique * word / (down * across)
+            outer, inner = (
+                (by_column / across, by_row) if order == 0 else (by_row / down, by_column)
+            )
+            turns = across if order == 0 else down
+            short = inner / (down if order == 0 else across)
+            need_inner = inner if stays else short
+            row_need = need_inner if order == 0 else outer
+            column_need = outer if order == 0 else need_inner
+            if flow == 0:
+                needs = (row_need, column_need, room_both)
+            elif flow == 1:
+                needs = (row_need, room_both, column_need)
+            else:
+                needs = (room_both, row_need, column_need)
+            if hw[H_INPUT_PART] >= 0:
+                ok = (
+                    needs[0] <= hw[H_INPUT_PART]
+                    and needs[1] <= hw[H_WEIGHT_PART]
+                    and needs[2] <= hw[H_OUTPUT_PART]
+                )
+            else:
+                ok = needs[0] + needs[1] + needs[2] <= hw[H_BUFFER]
+            again = 1.0 if stays or turns == 1 else float(turns)
+            if not ok:
+                if stays or order > 0:
+                    continue
+                # Not even a fold's share fits: everything streams past at every fold.
+                again = float(turns)
+            row_times = again if order == 0 else 1.0
+            column_times = again if order == 1 else 1.0
+            i = unique * (row_times if flow < 2 else 1.0)
+            w = weights * (column_times if flow == 0 else (1.0 if flow == 1 else row_times))
+            o = outputs * (column_times if flow > 0 else 1.0)
+            moved = (i + w + outputs) * word + 2.0 * (o - outputs) * part
+            if moved < best:
+                best = moved
+                found[0] = i
+                found[1] = w
+                found[2] = o
+                found[3] = o - outputs
+
+
+@compiled
+def prefetched(
+    layer: Ints,
+    flow: int,
+    down: int,
+    across: int,
+    columns: int,
+    hw: Floats,
+    unique: float,
+    found: Floats,
+) -> float:
+    """Memory words under SCALE-Sim's prefetcher, into ``found``; cycles until all have come."""
+    groups = float(layer[7])
+    m = float(layer[4]) * layer[5]
+    n = float(layer[0])
+    k = float(layer[1]) * layer[2] * layer[3]
+    rate = hw[H_DRAM] / hw[H_WORD]
+    inputs = hw[H_INPUT_PART] / hw[H_WORD]
+    weights = hw[H_WEIGHT_PART] / hw[H_WORD]
+    sums = hw[H_OUTPUT_PART] / hw[H_WORD]
+    if flow == 0:
+        i = wrapped(m * k, m * k, 1, across, inputs, rate)
+        w = wrapped(n * k, k * min(columns, n), down, 1, weights, rate)
+        written = m * n
+    elif flow == 1:
+        i = wrapped(m * k, m * k, 1, across, inputs, rate)
+        w = wrapped(n * k, n * k, 1, 1, weights, rate)
+        written = m * n * down
+    else:
+        i = wrapped(m * k, m * k, 1, 1, inputs, rate)
+        w = wrapped(n * k, n * k, 1, across, weights, rate)
+        written = m * n * down
+    found[0] = groups * max(i[0], unique)
+    found[1] = groups * w[0]
+    found[2] = groups * written
+    found[3] = groups * (written - m * n)
+    # Outputs have both halves to pile up in before the array has to wait.
+    drained = np.ceil(max(0.0, written - 2.0 * sums) / rate)
+    return float(groups * max(i[1], w[1], drained))

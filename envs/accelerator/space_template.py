@@ -1,0 +1,195 @@
+"""The ``template`` space: dataflow, array, memories, links and number format of an accelerator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from archgym.envs.accelerator.energy import PORT_BYTES
+from archgym.envs.accelerator.hardware import DATAFLOWS, SYSTOLIC_DATAFLOWS, Hardware
+from archgym.envs.accelerator.technology import TECHNOLOGIES
+from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.space import Boolean, Categorical, DesignSpace, Ordinal, Rule, param
+
+__all__ = ["BASELINE", "hardware", "template_space"]
+
+BASELINE: Final[dict[str, Any]] = {
+    "dataflow": "nvdla_ws",
+    "rows": 16,
+    "columns": 16,
+    "input_rf_bytes": 16,
+    "weight_rf_bytes": 64,
+    "output_rf_bytes": 32,
+    "buffer_kib": 256,
+    "banks": 16,
+    "noc_bytes_per_cycle": 64,
+    "dram_bytes_per_cycle": 16,
+    "word_bits": 8,
+    "double_buffered": True,
+    "technology": "cmos28",
+}
+"""A small NVDLA-like accelerator."""
+
+MOST_PES: Final = 16384
+"""Largest array: 128 x 128, that of the second TPU."""
+
+_NO_FILES = (*SYSTOLIC_DATAFLOWS, "nlr_cp")
+_FLOWS = tuple(name for name in DATAFLOWS if name != "custom")
+
+
+def template_space(budget: Mapping[str, float] | None = None) -> DesignSpace:
+    """Return the space.
+
+    Args:
+        budget: most ``pes``, and most ``memory_kib`` (the buffer with each kind of register file).
+
+    Raises:
+        UnknownNameError, InvalidValueError: for a budget that is not possible.
+    """
+    budget = budget or {}
+    for key, value in budget.items():
+        if key not in ("pes", "memory_kib"):
+            raise UnknownNameError("key of the budget", key, ["pes", "memory_kib"])
+        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+            raise InvalidValueError(f"budget: {key} is {value!r}; it is a number above 0")
+    files = ~param("dataflow").isin(_NO_FILES)
+    sides = [4, 6, 8, 12, 14, 16, 24, 32, 48, 64, 96, 128]
+    per_pe = [
+        Ordinal(
+            "input_rf_bytes",
+            [0, 4, 8, 16, 32, 64, 128],
+            doc="inputs that a PE holds",
+            unit="B",
+            when=files & (param("dataflow") != "shidiannao_os"),
+            group="registers",
+        ),
+        Ordinal(
+            "weight_rf_bytes",
+            [2, 8, 16, 32, 64, 128, 256, 512, 1024],
+            doc="weights that a PE holds",
+            unit="B",
+            when=files & (param("dataflow") != "shidiannao_os"),
+            group="registers",
+        ),
+        Ordinal(
+            "output_rf_bytes",
+            [4, 8, 16, 32, 64, 128, 256],
+            doc="partial sums that a PE holds",
+            unit="B",
+            when=files,
+            group="registers",
+        ),
+    ]
+    pes = param("rows") * param("columns")
+    rules = [
+        Rule(
+            "pes_in_budget",
+            pes <= min(MOST_PES, budget.get("pes", MOST_PES)),
+            doc="rows x columns within the budget of processing elements",
+        ),
+        Rule(
+            "ports_feed_the_array",
+            param("noc_bytes_per_cycle") <= param("banks") * PORT_BYTES,
+            doc=f"each bank delivers {PORT_BYTES} bytes a cycle",
+        ),
+        Rule(
+            "banks_are_not_slivers",
+            param("buffer_kib") * 1024 >= param("banks") * 512,
+            doc="a bank has at least 512 bytes",
+        ),
+    ]
+    if "memory_kib" in budget:
+        rules.append(
+            Rule(
+                "buffer_in_budget",
+                param("buffer_kib") <= budget["memory_kib"],
+                doc="the buffer alone within the budget of memory",
+            )
+        )
+        rules.extend(
+            Rule(
+                f"{file.name}_in_budget",
+                param("buffer_kib") + pes * param(file.name) / 1024 <= budget["memory_kib"],
+                doc=f"the buffer and all {file.name.split('_')[0]} register files within it",
+            )
+            for file in per_pe
+        )
+    return DesignSpace(
+        [
+            Categorical(
+                "dataflow",
+                _FLOWS,
+                doc="what stays in place and what the rows and columns compute side by side",
+                group="array",
+            ),
+            Ordinal("rows", sides, doc="rows of processing elements", unit="PEs", group="array"),
+            Ordinal(
+                "columns", sides, doc="columns of processing elements", unit="PEs", group="array"
+            ),
+            *per_pe,
+            Ordinal(
+                "buffer_kib",
+                [16, 32, 64, 128, 256, 512, 1024, 2048, 4096],
+                doc="global buffer",
+                unit="KiB",
+                group="buffer",
+            ),
+            Ordinal("banks", [4, 8, 16, 32, 64], doc="banks of the buffer", group="buffer"),
+            Ordinal(
+                "noc_bytes_per_cycle",
+                [8, 16, 32, 64, 128, 256, 512],
+                doc="between buffer and array, each way",
+                unit="B/cycle",
+                group="links",
+            ),
+            Ordinal(
+                "dram_bytes_per_cycle",
+                [2, 4, 8, 16, 32, 64, 128],
+                doc="between memory and chip",
+                unit="B/cycle",
+                group="links",
+            ),
+            Ordinal("word_bits", [8, 16], doc="inputs and weights", unit="bits", group="format"),
+            Boolean(
+                "double_buffered",
+                doc="transfers overlap computation, and buffers hold half",
+                group="buffer",
+            ),
+            Categorical(
+                "technology",
+                [name for name in TECHNOLOGIES if name != "maestro28"],
+                doc="process of the chip",
+                group="format",
+            ),
+        ],
+        rules,
+    )
+
+
+def hardware(design: Mapping[str, Any], **fixed: Any) -> Hardware:
+    """Return the hardware of a design of this space.
+
+    Args:
+        design: canonical.
+        fixed: fields of `Hardware` that are not searched.
+    """
+    word = design["word_bits"]
+    return Hardware(
+        **{
+            "dataflow": design["dataflow"],
+            "rows": design["rows"],
+            "columns": design["columns"],
+            "input_rf_bytes": design.get("input_rf_bytes", 0),
+            "weight_rf_bytes": design.get("weight_rf_bytes", 0),
+            "output_rf_bytes": design.get("output_rf_bytes", 0),
+            "buffer_bytes": 1024 * design["buffer_kib"],
+            "banks": design["banks"],
+            "noc_bytes_per_cycle": float(design["noc_bytes_per_cycle"]),
+            "dram_bytes_per_cycle": float(design["dram_bytes_per_cycle"]),
+            "word_bits": word,
+            "accumulator_bits": 2 * word + 8,
+            "double_buffered": design["double_buffered"],
+            "technology": design["technology"],
+            **fixed,
+        }
+    )

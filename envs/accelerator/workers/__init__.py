@@ -1,0 +1,1 @@
+"""Scripts that run external simulators; each starts in a process of its own."""

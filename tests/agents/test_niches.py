@@ -1,0 +1,53 @@
+"""Niches: founded where a search is stuck, left alone from then on."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.agents.niches import Niches
+
+Codes = NDArray[np.int64]
+
+
+def alike(codes: Codes, centres: Codes) -> NDArray[np.float64]:
+    """A half for each parameter that differs."""
+    return np.asarray(0.5 ** (codes[:, None] != centres[None]).sum(axis=2))
+
+
+CODES = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 1], [1, 1, 1], [2, 2, 2]], dtype=np.int64)
+COSTS = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+
+
+def test_a_niche_is_founded_around_the_best_once_patience_is_over() -> None:
+    niches = Niches(alike, correlation=0.3, patience=3)
+    for _ in range(3):
+        assert niches.settle(CODES, COSTS).all()
+    assert niches.settle(CODES, COSTS).tolist() == [False, False, True, True, True]
+    assert len(niches) == 1
+    for _ in range(2):
+        niches.settle(CODES, COSTS)
+    assert len(niches) == 1
+    # The best of those outside, (0, 1, 1), is next; (1, 1, 1) differs from it in one parameter.
+    assert niches.settle(CODES, COSTS).tolist() == [False, False, False, False, True]
+    assert niches.outside(np.array([[0, 2, 2], [0, 0, 2]])).tolist() == [True, False]
+
+
+def test_a_better_design_outside_starts_patience_anew() -> None:
+    niches = Niches(alike, correlation=0.3, patience=2)
+    for n in range(1, 6):
+        assert niches.settle(CODES[:n], -COSTS[:n]).all()
+    assert len(niches) == 0
+
+
+def test_without_patience_there_are_none() -> None:
+    niches = Niches(alike, correlation=0.3, patience=0)
+    assert all(niches.settle(CODES, COSTS).all() for _ in range(50))
+
+
+def test_all_designs_in_niches_is_no_error() -> None:
+    niches = Niches(alike, correlation=0.01, patience=1)
+    for _ in range(9):
+        free = niches.settle(CODES, COSTS)
+    assert not free.any()
+    assert len(niches) == 1

@@ -1,0 +1,101 @@
+"""Laws that hold for every design and every mapping."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from archgym.envs.accelerator.cost import Costs, evaluate, evaluate_mappings
+from archgym.envs.accelerator.layer import Layer
+
+from .random_designs import random_hardware, random_layer, random_mapping, table
+
+LINKS = {"shared": 1, "separate": 3, "duplex": 2}
+
+
+def check_laws(layer: Layer, costs: Costs) -> None:
+    hardware, found = costs.hardware[0], costs.layer(0, 0)
+    assert found["macs"] == pytest.approx(layer.macs, rel=1e-12)
+    footprints = {
+        "input": layer.input_footprint,
+        "weight": layer.weight_footprint,
+        "output": layer.output_footprint,
+    }
+    for level in ("dram", "buffer"):
+        for operand, words in footprints.items():
+            assert found[f"{level}_{operand}_words"] >= words, (level, operand)
+    assert found["dram_bytes"] >= sum(footprints.values()) * hardware.word_bytes
+    # The roofline: peak operations, and all that the memory's links can carry.
+    least = max(
+        layer.macs / hardware.macs_per_cycle,
+        found["dram_bytes"] / hardware.dram_bytes_per_cycle / LINKS[hardware.dram_links],
+    )
+    assert found["cycles"] >= least * (1 - 1e-12) - 1
+    assert found["cycles"] >= found["compute_cycles"]
+    # What is read back was written before; the last time is the result.
+    for level in ("dram", "buffer"):
+        back = found[f"{level}_sum_words"]
+        assert back == pytest.approx(
+            found[f"{level}_output_words"] - layer.output_footprint, abs=1e-6
+        )
+    levels = ("mac", "register_file", "noc", "buffer", "dram")
+    assert sum(found[f"{level}_pj"] for level in levels) == pytest.approx(found["energy_pj"])
+
+
+@pytest.mark.parametrize("mapper", ["off", "latency", "energy", "edp"])
+def test_laws_hold_for_random_designs(mapper: str) -> None:
+    rng = np.random.default_rng(11)
+    mapped = 0
+    for _ in range(700):
+        layer, hardware = random_layer(rng), random_hardware(rng)
+        costs = evaluate(table(layer), [hardware], mapper=mapper)
+        if costs.mapped[0, 0]:
+            check_laws(layer, costs)
+            mapped += 1
+    assert mapped > 650
+
+
+def test_laws_hold_for_thousands_of_random_mappings() -> None:
+    rng = np.random.default_rng(12)
+    mapped = 0
+    for _ in range(4000):
+        layer, hardware = random_layer(rng), random_hardware(rng, "custom")
+        mapping = random_mapping(rng, layer, hardware)
+        costs = evaluate_mappings(table(layer), [hardware], [mapping])
+        if costs.mapped[0, 0]:
+            check_laws(layer, costs)
+            mapped += 1
+    assert mapped > 3500
+
+
+@pytest.mark.parametrize(
+    "better",
+    [
+        {"dram_bytes_per_cycle": 2.0},
+        {"noc_bytes_per_cycle": 2.0},
+        {"banks": 2},
+        {"buffer_bytes": 2},
+    ],
+)
+def test_more_of_a_resource_is_never_slower(better: dict[str, float]) -> None:
+    rng = np.random.default_rng(13)
+    ((field, factor),) = better.items()
+    for _ in range(150):
+        layer, hardware = random_layer(rng), random_hardware(rng)
+        richer = hardware.replace(
+            **{field: type(getattr(hardware, field))(getattr(hardware, field) * factor)}
+        )
+        costs = evaluate(table(layer), [hardware, richer], mapper="latency")
+        if costs.mapped[0, 0]:
+            assert costs["cycles"][1, 0] <= costs["cycles"][0, 0]
+
+
+def test_results_do_not_depend_on_the_batch() -> None:
+    rng = np.random.default_rng(14)
+    layers = [random_layer(rng) for _ in range(5)]
+    designs = [random_hardware(rng) for _ in range(40)]
+    together = evaluate(table(*layers), designs).metrics()
+    for i, design in enumerate(designs):
+        alone = evaluate(table(*layers), [design]).metrics()
+        for name, column in together.items():
+            np.testing.assert_array_equal(column[i : i + 1], alone[name], err_msg=name)
