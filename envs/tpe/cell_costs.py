@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -75,8 +75,7 @@ class PECostModel:
     """
 
     def __init__(self, technology: Technology) -> None:
-        self._technology = technology
-        self._area_of = {kind: technology.area_um2(Counts({kind: 1})) for kind in _KINDS}
+        self._area_of = _areas(technology)
         self._trees = Trees()
         self._operands = Memo(each(_operand_cells), len(_KINDS))
         self._adders = Memo(each(_adder_cells), len(_KINDS))
@@ -138,7 +137,8 @@ class EdgeCostModel:
     """
 
     def __init__(self, technology: Technology, event_fj: Callable[[EdgeBlock], float]) -> None:
-        self._technology = technology
+        self._area_of = _areas(technology)
+        self._delay = lru_cache(maxsize=4096)(technology.stage_delay_ns)
         self._event_fj = event_fj
         kinds: tuple[type[EdgeBlock], ...] = (OperandEncoder, ResultAdder, Barrier)
         self._memos = {kind: Memo(each(partial(self._costs, kind)), 4) for kind in kinds}
@@ -156,9 +156,15 @@ class EdgeCostModel:
 
     def _costs(self, kind: type[EdgeBlock], array: Array) -> list[float]:
         block = next(block for block, _ in edge_blocks(array) if isinstance(block, kind))
-        area = self._technology.edge_area_um2(block)
-        period = self._technology.edge_period_ns(block)
-        return [area, period, float(edge_counts(block).register_bits), self._event_fj(block)]
+        counts = edge_counts(block)
+        area = sum(self._area_of[name] * n for name, n in counts.cells.items())
+        period = max(map(self._delay, counts.stages))
+        return [area, period, float(counts.register_bits), self._event_fj(block)]
+
+
+def _areas(technology: Technology) -> dict[str, float]:
+    """Area of one cell of each kind, um2; that of a block is their sum."""
+    return {kind: technology.area_um2(Counts({kind: 1})) for kind in _KINDS}
 
 
 def _blocks(table: ArrayTable) -> tuple[tuple[type[EdgeBlock], IntArray, IntArray], ...]:

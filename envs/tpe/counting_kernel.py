@@ -7,10 +7,16 @@ this is what counts them; a test compares both.
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from archgym.envs.tpe import compression_kernel
 from archgym.envs.tpe.compression_kernel import (
     CONSTANT,
     FEEDBACK,
@@ -21,10 +27,23 @@ from archgym.envs.tpe.compression_kernel import (
     place,
 )
 
-__all__ = ["count_compressors"]
+__all__ = ["SOURCES", "count_compressors", "count_heap"]
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+def _hash_sources() -> int:
+    digest = hashlib.sha256()
+    for path in (__file__, compression_kernel.__file__):
+        digest.update(Path(path).read_bytes())
+    return int.from_bytes(digest.digest()[:6])
+
+
+SOURCES = _hash_sources()
+"""Stands for the sources of the kernel. Numba's cache notices changes of a function and of the
+variables that it encloses, but not of functions in other files that it calls: what Python calls
+encloses this number, and what it calls is not cached by itself."""
+
+
+@njit  # type: ignore[untyped-decorator]
 def count_compressors(
     rows: NDArray[np.int64],
     pairs: int,
@@ -33,7 +52,7 @@ def count_compressors(
     tree: int,
     settle: bool,
 ) -> NDArray[np.int64]:
-    """Counts of the reduced heap.
+    """Counts of the reduced heap, for compiled code; Python calls :func:`count_heap`.
 
     Args:
         rows: partial products of one operand pair, shape (n, 3): lowest column, length, 1 with a
@@ -140,3 +159,23 @@ def _rows_of_a_linear_tree(
             last = max(last, at + 1)
     rest: NDArray[np.uint8] = matrix[:last].copy()
     return rest
+
+
+def _make_count_heap(sources: int) -> Callable[..., Any]:
+    def entry(
+        rows: NDArray[np.int64],
+        pairs: int,
+        words: int,
+        constant: NDArray[np.uint8],
+        tree: int,
+        settle: bool,
+    ) -> NDArray[np.int64]:
+        assert sources >= 0
+        found: NDArray[np.int64] = count_compressors(rows, pairs, words, constant, tree, settle)
+        return found
+
+    return entry
+
+
+count_heap = njit(cache=True)(_make_count_heap(SOURCES))
+"""As :func:`count_compressors`, kept compiled between processes."""

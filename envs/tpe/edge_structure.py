@@ -14,7 +14,14 @@ from functools import lru_cache
 
 from archgym.envs.tpe.adders import adder_cells
 from archgym.envs.tpe.datapath import Adder, Stage
-from archgym.envs.tpe.edge import SEGMENT, Barrier, EdgeBlock, OperandEncoder, ResultAdder
+from archgym.envs.tpe.edge import (
+    SEGMENT,
+    SHORT_SEGMENT,
+    Barrier,
+    EdgeBlock,
+    OperandEncoder,
+    ResultAdder,
+)
 from archgym.envs.tpe.encodings import digit_count, radix
 from archgym.envs.tpe.heap import Counted, Heap, Segment
 from archgym.envs.tpe.pe import FinalAdder
@@ -161,7 +168,8 @@ def _encoder(block: OperandEncoder) -> _Structure:
         adders = (Adder("auto", block.width),)
         cells["add_bit"] += block.width
         cells["register_bit"] += block.width + 1
-        front = Stage(adders=adders)
+        # An increment is a chain of half adders.
+        front = Stage(depth=0.3 * block.width)
         if block.encoding == "ent":
             cells["ent_digit"] += count
     found = [front]
@@ -190,9 +198,12 @@ def _encoder(block: OperandEncoder) -> _Structure:
 def _barrier(block: Barrier) -> _Structure:
     cells: Counter[str] = Counter()
     bits = block.streams * block.counter_bits
-    # A count goes down by half subtractors: a bit turns where all lower ones are zero.
-    cells["half_adder"] += bits
-    cells["mux_bit"] += bits
-    cells["register_bit"] += bits + block.streams + 1
+    # A count goes down by half subtractors: a bit turns where all lower ones are zero. Borrows wait
+    # in a register between segments; an empty count, an AND of all its bits, stays.
+    low = min(SHORT_SEGMENT, block.counter_bits)
+    cells["half_adder"] += bits - block.streams
+    cells["mux_bit"] += bits + block.streams * low
+    waiting = (block.counter_bits - 1) // SHORT_SEGMENT
+    cells["register_bit"] += bits + block.streams * (1 + waiting) + 1
     levels = (block.counter_bits - 1).bit_length()
-    return cells, (), (Stage(window_levels=1, depth=0.3 * levels),)
+    return cells, (), (Stage(window_levels=2, depth=0.3 * max(levels, low)),)

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 from archgym.environment import Environment
 from archgym.envs.tpe.model import SCOPES, EngineModel
 from archgym.envs.tpe.named import BASELINES, fitted, named_array, named_designs
-from archgym.envs.tpe.space import OPERAND_WIDTHS, array_of, design_of, design_space
+from archgym.envs.tpe.parameters import OPERAND_WIDTHS
+from archgym.envs.tpe.space import array_of, design_of, design_space
 from archgym.envs.tpe.technology import load_technology, technology_names
 from archgym.envs.tpe.workload import (
     DEFAULT_WORKLOAD,

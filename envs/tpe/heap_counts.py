@@ -7,17 +7,14 @@ and a test compares both.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from archgym.envs.tpe import compression_kernel, counting_kernel
-from archgym.envs.tpe.counting_kernel import count_compressors
+from archgym.envs.tpe.counting_kernel import SOURCES, count_compressors
 from archgym.envs.tpe.heap import TREES
 from archgym.envs.tpe.pe import COMPRESSORS
 from archgym.envs.tpe.table import ArrayTable, Memo, packed, unpacked
@@ -160,7 +157,7 @@ def _shifter_bits(table: ArrayTable, length: IntArray) -> FloatArray:
 
 
 def _make_count_heaps(sources: int) -> Callable[[IntArray], IntArray]:
-    """Encloses a number for all sources: numba's cache does not notice changes of callees."""
+    """See :data:`archgym.envs.tpe.counting_kernel.SOURCES`."""
 
     def count_heaps(shapes: IntArray) -> IntArray:
         assert sources >= 0
@@ -188,11 +185,4 @@ def _make_count_heaps(sources: int) -> Callable[[IntArray], IntArray]:
     return count_heaps
 
 
-def _hash_sources() -> int:
-    digest = hashlib.sha256()
-    for path in (__file__, counting_kernel.__file__, compression_kernel.__file__):
-        digest.update(Path(path).read_bytes())
-    return int.from_bytes(digest.digest()[:6])
-
-
-_count_heaps = njit(cache=True, nogil=True)(_make_count_heaps(_hash_sources()))
+_count_heaps = njit(cache=True, nogil=True)(_make_count_heaps(SOURCES))

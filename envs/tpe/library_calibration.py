@@ -11,8 +11,8 @@ import numpy as np
 
 from archgym.envs.tpe.calibration import Sample, cross_validate, fit
 from archgym.envs.tpe.calibration_set import calibration_set
-from archgym.envs.tpe.cell_library import load_library
 from archgym.envs.tpe.library_energy import basic_energies
+from archgym.envs.tpe.library_reader import load_library
 from archgym.envs.tpe.structure import counts
 from archgym.envs.tpe.synthesis import Synthesiser
 from archgym.envs.tpe.technology import Technology, load_technology

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from archgym.envs.tpe.parameters import ACCUMULATOR_WIDTHS
 from archgym.envs.tpe.pe import PE, Array
-from archgym.envs.tpe.space import ACCUMULATOR_WIDTHS, broken_rules, design_of
+from archgym.envs.tpe.space import broken_rules, design_of
 from archgym.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["BASELINES", "OPTIMISATIONS", "fitted", "named_array", "named_designs"]

@@ -8,6 +8,7 @@ part is a difference between delays of :class:`archgym.envs.tpe.technology.Techn
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ class PEPeriods:
     """
 
     def __init__(self, technology: Technology) -> None:
-        self._delay = technology.stage_delay_ns
+        self._delay = lru_cache(maxsize=4096)(technology.stage_delay_ns)
         self._register = self._delay(Stage())
         self._full_adder = self._delay(Stage(depth=2.0)) - self._delay(Stage(depth=1.0))
         self._fronts = Memo(each(self._front), 2)

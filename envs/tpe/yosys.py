@@ -101,7 +101,7 @@ class YosysSimulator:
         self._threads = threads
         self.name = "yosys"
         self.version = f"{yosys_version()}, {self._synthesiser.description}"
-        self.metric_names = _METRICS
+        self.metric_names: tuple[str, ...] = _METRICS
 
     @classmethod
     def of(cls, environment: TensorEngine) -> Self:

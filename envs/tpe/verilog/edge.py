@@ -5,17 +5,21 @@ from __future__ import annotations
 from functools import lru_cache
 
 from archgym.envs.tpe.datapath import Adder
-from archgym.envs.tpe.edge import Barrier, EdgeBlock, OperandEncoder, ResultAdder
+from archgym.envs.tpe.edge import (
+    SHORT_SEGMENT,
+    Barrier,
+    EdgeBlock,
+    OperandEncoder,
+    ResultAdder,
+)
 from archgym.envs.tpe.edge_structure import joins_words, result_heap, segment_adders, segments
 from archgym.envs.tpe.encodings import digit_count
-from archgym.envs.tpe.verilog.element import windows
 from archgym.envs.tpe.verilog.module import ZERO, Module, Verilog
+from archgym.envs.tpe.verilog.operands import Digit, windows
 
 __all__ = ["edge_verilog"]
 
 _ONE = "1'b1"
-
-Digit = dict[str, str]
 
 
 @lru_cache(maxsize=1024)
@@ -297,19 +301,28 @@ def _barrier(m: Module, block: Barrier) -> None:
         count = m.register(f"count_{i}", next_bits)
         empty.append(m.expression(f"empty_{i}", 1, f"~|{{{', '.join(count)}}}")[0])
         # Counting down: a bit turns where all lower ones are zero, which is a half adder of its
-        # complement; an empty count stays.
-        borrow = m.expression(f"borrow_{i}", 1, f"{step[i]} & ~{empty[-1]}")[0]
+        # complement. An empty count stays; that is known as late as the lowest segment's chain.
+        taken = m.expression(f"taken_{i}", 1, f"{step[i]} & ~{empty[-1]}")[0]
         lowered = m.wire(f"lowered_{i}", bits)
-        borrows = [borrow, *m.wire(f"borrows_{i}", bits)]
-        for j in range(bits):
+        borrows = m.wire(f"borrows_{i}", bits)
+        m.assign(lowered[0], [f"~{count[0]}"])
+        m.assign(borrows[0], [f"~{count[0]}"])
+        borrow = borrows[0]
+        for j in range(1, bits):
+            if j % SHORT_SEGMENT == 0:
+                # A borrow that waits a cycle is taken long before the bits below are zero again.
+                happens = f"{borrow} & ~{load}" + (f" & {taken}" if j == SHORT_SEGMENT else "")
+                late = m.expression(f"late_{i}_{j}", 1, happens)
+                borrow = m.register(f"late_{i}_{j}_r", late)[0]
             flipped = m.wire(f"flip_{i}_{j}", 1)[0]
-            m.cell("half_adder", a=f"~{count[j]}", b=borrows[j], s=flipped, co=borrows[j + 1])
+            m.cell("half_adder", a=f"~{count[j]}", b=borrow, s=flipped, co=borrows[j])
+            borrow = borrows[j]
             m.assign(lowered[j], [f"~{flipped}"])
-            m.cell(
-                "mux_bit",
-                choose=load,
-                one=loaded[i * bits + j],
-                zero=lowered[j],
-                out=next_bits[j],
-            )
+        for j in range(bits):
+            left = lowered[j]
+            if j < SHORT_SEGMENT:
+                left = m.wire(f"left_{i}_{j}", 1)[0]
+                m.cell("mux_bit", choose=taken, one=lowered[j], zero=count[j], out=left)
+            new = loaded[i * bits + j]
+            m.cell("mux_bit", choose=load, one=new, zero=left, out=next_bits[j])
     m.output("open", [f"&{{{', '.join(empty)}}}"])

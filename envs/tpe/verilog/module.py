@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from archgym.envs.tpe.datapath import Adder
-from archgym.envs.tpe.heap import ONE, Cell, Reduction
+from archgym.envs.tpe.placement import ONE, Cell, Reduction
 from archgym.envs.tpe.verilog.cells import CELL_PORTS, adder_module, adder_name, cell_modules
 
 __all__ = ["ZERO", "Module", "Port", "Verilog"]

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from archgym.envs.tpe import datapath
-from archgym.envs.tpe.counting_kernel import count_compressors
+from archgym.envs.tpe.counting_kernel import count_heap
 from archgym.envs.tpe.heap import TREES
 from archgym.envs.tpe.pe import PE
 from archgym.envs.tpe.space import array_of, design_space
@@ -17,7 +17,7 @@ def compiled(pe: PE, index: int) -> dict[str, int]:
     rows = datapath.rows_of_a_pair(pe, index)
     heap = datapath.heaps(pe)[index]
     constant = sum(row.constant for row in rows) * pe.operand_pairs % (1 << heap.width)
-    found = count_compressors(
+    found = count_heap(
         np.array([(row.low, row.length, row.negation) for row in rows], dtype=np.int64),
         pe.operand_pairs,
         len(heap.feedback),

@@ -75,3 +75,15 @@ def test_results_are_wider_than_products_by_sixteen_bits() -> None:
     assert result_width(BASELINES["cube"]) == 32
     wide = BASELINES["cube"]
     assert result_width(replace(wide, pe=replace(wide.pe, accumulator_width=48))) == 48
+
+
+def test_chains_are_short_around_fast_pes() -> None:
+    def segment(array: Array) -> int:
+        adder = block(array, ResultAdder)
+        assert isinstance(adder, ResultAdder)
+        return adder.segment
+
+    assert segment(BASELINES["systolic_os"]) == segment(named_array("OPT4E")) == 8
+    assert segment(named_array("OPT3")) == segment(named_array("OPT4C")) == 4
+    opt4e = named_array("OPT4E")
+    assert segment(replace(opt4e, pe=replace(opt4e.pe, pipeline_depth=2))) == 4

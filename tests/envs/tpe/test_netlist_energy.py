@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archgym.envs.tpe.cell_library import cell_library
 from archgym.envs.tpe.encodings import digits
 from archgym.envs.tpe.energy_calibration import EnergySample, energy_error, fit_energies
+from archgym.envs.tpe.library_reader import cell_library
 from archgym.envs.tpe.netlist_energy import NetlistEnergy, netlist_energy, pe_drive
 from archgym.envs.tpe.operands import OperandDistribution
 from archgym.envs.tpe.pe import PE

@@ -12,9 +12,9 @@ import pytest
 
 from archgym.envs.tpe.activity import activity, word_toggles
 from archgym.envs.tpe.encodings import digits
-from archgym.envs.tpe.heap import Reduction
 from archgym.envs.tpe.operands import OperandDistribution
 from archgym.envs.tpe.pe import PE, Array
+from archgym.envs.tpe.placement import Reduction
 from archgym.envs.tpe.power import Energies, EnergyModel, load_energies, switching, work_energy_fj
 from archgym.envs.tpe.structure import Counts, counts
 from archgym.envs.tpe.workload import load_workload
@@ -289,8 +289,8 @@ def test_lanes_share_what_they_accumulate() -> None:
 
 
 def test_energies_from_a_liberty_file_by_hand() -> None:
-    from archgym.envs.tpe.cell_library import cell_library
     from archgym.envs.tpe.library_energy import basic_energies
+    from archgym.envs.tpe.library_reader import cell_library
 
     # Volts squared 4; two NAND inputs are 0.04 pF, so that charging them costs 80 fJ.
     found = basic_energies(cell_library(LIBERTY))

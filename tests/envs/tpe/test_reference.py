@@ -110,7 +110,7 @@ def test_agreement_with_the_figures_that_ship(shipped: list[Validation]) -> None
     (found,) = shipped
     assert not found.reference.skipped
     assert not found.failed
-    assert len(found.reference.rows) == 86
+    assert len(found.reference.rows) == 129
     assert found.reference.provenance["synthesis"]
     for one in found.agreements:
         limits = {"area_um2": (0.05, 0.97), "min_period_ns": (0.08, 0.93)}[one.metric]
@@ -118,6 +118,7 @@ def test_agreement_with_the_figures_that_ship(shipped: list[Validation]) -> None
         assert one.spearman > limits[1], one
     assert {one.case for one in found.agreements} == {
         "nangate45, PE alone",
+        "nangate45_relaxed, PE alone",
         "sg13g2, PE alone",
     }
 
@@ -142,7 +143,8 @@ def test_widths_beyond_the_space_are_evaluated_all_the_same(table: Callable[...,
     ("cells", "reason"),
     [
         (f"behav,tool default,n/a,8,8,32,tool,auto,1,{NANGATE},50", "'behav'"),
-        (f"trad,{BOOTH},in PE,8,8,32,dadda,auto,1,{NANGATE},100000", "relaxed"),
+        (f"trad,{BOOTH},in PE,8,8,32,dadda,auto,1,IHP sg13g2_stdcell,100000", "relaxed"),
+        (f"trad,{BOOTH},in PE,8,8,32,dadda,auto,1,{NANGATE},5000", "relaxed"),
         (f"trad,{BOOTH},in PE,8,8,32,dadda,auto,1,ACME 3nm,50", "ACME 3nm"),
     ],
 )
@@ -151,6 +153,18 @@ def test_rows_that_cannot_be_compared(cells: str, reason: str, table: Callable[.
     assert not reference.rows
     assert reason in reference.skipped[0].reason
     assert reference.skipped[0].line == 2
+
+
+def test_relaxed_rows_have_a_library_of_their_own(table: Callable[..., Path]) -> None:
+    rows = [
+        f"a,trad,{BOOTH},in PE,8,8,32,dadda,auto,1,{NANGATE},{ps},1000,1.5" for ps in (50, 100000)
+    ]
+    (reference,) = read_reference(table(*rows))
+    names = [reference.settings[row.setting]["technology"] for row in reference.rows]
+    assert names == ["nangate45", "nangate45_relaxed"]
+    found = validate(reference, make)
+    area = found.ours[:, found.metrics.index("area_um2")]
+    assert area[1] < area[0]
 
 
 def test_another_library_is_named_by_the_caller(table: Callable[..., Path]) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from archgym.envs.tpe.cell_library import CellLibrary, cell_library
+from archgym.envs.tpe.cell_library import CellLibrary
+from archgym.envs.tpe.library_reader import cell_library
 from archgym.envs.tpe.sta import Netlist, analyse, read_netlist
 from archgym.errors import InvalidValueError, SimulationError
 

@@ -15,9 +15,9 @@ import archgym
 from archgym.cli import app
 from archgym.environment import Environment
 from archgym.envs.tpe import synthesis, yosys, yosys_program
-from archgym.envs.tpe.cell_library import cell_library, load_library
 from archgym.envs.tpe.edge import edge_blocks
 from archgym.envs.tpe.library_calibration import calibrate_library
+from archgym.envs.tpe.library_reader import cell_library, load_library
 from archgym.envs.tpe.model import EngineModel
 from archgym.envs.tpe.named import named_array
 from archgym.envs.tpe.pe import PE

@@ -23,6 +23,7 @@ from archgym.envs.tpe.technology import (
     load_technology,
     technology_names,
 )
+from archgym.envs.tpe.technology_recipes import RECIPES, make, read_samples
 from archgym.errors import InvalidValueError, UnknownNameError
 
 KEPT: dict[str, Any] = {"accumulator": "carry_save", "final_adder_place": "simd"}
@@ -203,3 +204,22 @@ def test_the_calibration_set_has_every_kind_of_cell_of_a_pe() -> None:
     terms = {name for pe in chosen for name, n in area_terms(counts(pe)).items() if n}
     assert set(AREA_TERMS) - terms == {"recoding"}
     assert area_terms(edge_counts(OperandEncoder(8, "ent")))["recoding"] > 0
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_what_ships_is_what_the_recipe_makes(name: str) -> None:
+    # Counts that change without a new fit would leave coefficients of other cells behind.
+    shipped, made = load_technology(name), make(name, read_samples())
+    assert made.source == shipped.source
+    for table in ("area_um2_of", "delay_ns_of", "error", "energy"):
+        found, kept = getattr(made, table), getattr(shipped, table)
+        assert found == pytest.approx(kept, rel=2e-3, abs=1e-6), table
+
+
+def test_recipes_of_technologies_refuse_what_they_do_not_know(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'sg13g2'"):
+        make("sg13g3", read_samples())
+    table = tmp_path / "samples.csv"
+    table.write_text("technology,area_um2\nsg13g2,3\n")
+    with pytest.raises(InvalidValueError, match="min_period_ns"):
+        read_samples(table)

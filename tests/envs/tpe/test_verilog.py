@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from archgym.envs.tpe.adders import adder_cells, prefix_levels, prefix_network
-from archgym.envs.tpe.edge import OperandEncoder, ResultAdder
+from archgym.envs.tpe.edge import Barrier, OperandEncoder, ResultAdder
 from archgym.envs.tpe.edge_structure import joins_words, result_heap, segments
 from archgym.envs.tpe.encodings import digit_count, digits
 from archgym.envs.tpe.pe import PE
@@ -137,6 +137,27 @@ def test_result_adders_add(block: ResultAdder, tmp_path: Path) -> None:
         expected = sum(int(x) << (i * block.shift_bits) for i, x in enumerate(numbers[t]))
         expected += int(partial[t]) << (int(shift[t]) * block.shift_bits)
         assert seen[t + latency]["result"] == expected % (1 << width)
+
+
+@needs_icarus
+@pytest.mark.parametrize(("streams", "bits"), [(3, 4), (2, 9), (1, 1), (2, 11)])
+def test_a_barrier_opens_when_the_last_stream_is_used_up(
+    streams: int, bits: int, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(2)
+    left = rng.integers(1, min(1 << bits, 300), streams)
+    used = rng.integers(0, 2, (700, streams))
+    # Counts are taken in the cycle after `load`; a step is seen two cycles later.
+    stimulus = {
+        "load": [1, 0, *[0] * len(used)],
+        "loaded": [0, pack(left, bits), *[0] * len(used)],
+        "step": [0, 0, *[pack(step, 1) for step in used]],
+    }
+    seen = run_cycles(edge_verilog(Barrier(streams, bits)), stimulus, tmp_path)
+    for t, step in enumerate(used[:-4]):
+        assert seen[t + 2]["open"] == int(not left.any()), t
+        left = np.maximum(0, left - step)
+    assert not left.any()
 
 
 def test_prefix_networks_have_the_sizes_of_the_literature() -> None:
