@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,16 +20,31 @@ __all__ = ["Ranking", "count_canonical", "enumerate_codes"]
 
 MAX_STATES = 20_000_000
 """Most partial designs that an exact count may hold at once."""
+_MOST_KEPT = 64
+_COUNTED: dict[str, int] = {}
+"""Latest counts by the JSON form of their space: every trial makes its space anew, and a count may
+take seconds."""
 
 
 def count_canonical(space: DesignSpace) -> int:
-    """Number of distinct legal designs.
-
-    Goes through the parameters in order and keeps, of the partial designs so far, only what
-    later conditions and rules still look at, with the number of partial designs behind each.
+    """Number of distinct legal designs, known at once if an equal space was counted before.
 
     Raises:
         SpaceTooLargeError: if too many parameters depend on each other for an exact count.
+    """
+    key = json.dumps(space.to_json())
+    if key not in _COUNTED:
+        while len(_COUNTED) >= _MOST_KEPT:
+            del _COUNTED[next(iter(_COUNTED))]
+        _COUNTED[key] = _count(space)
+    return _COUNTED[key]
+
+
+def _count(space: DesignSpace) -> int:
+    """The count.
+
+    Goes through the parameters in order and keeps, of the partial designs so far, only what
+    later conditions and rules still look at, with the number of partial designs behind each.
     """
     states = np.zeros((1, 0), dtype=np.int64)
     kept: list[int] = []
