@@ -26,6 +26,7 @@ from archgym.space import (
     FlatEncoding,
     MultiDiscreteEncoding,
 )
+from archgym.space.nearest import nearest_legal
 from archgym.trial import TrialInfo
 
 if TYPE_CHECKING:
@@ -479,7 +480,7 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
         """Codes of the baseline, moved to where parameters are fixed.
 
         What only other spaces have is left out; what a fixed value makes active takes its first
-        level.
+        level. Where the fixed values make it illegal, it moves to the nearest legal design.
         """
         space = self.design_space
         elsewhere = {name for other in self.spaces().values() for name in other.names}
@@ -492,7 +493,10 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
         codes = [max(code, 0) for code in free.codes({**space.fixed, **known})]
         for name, value in space.fixed.items():
             codes[space.index(name)] = space[name].code(value)
-        return space.canonical_codes(codes)
+        canonical = space.canonical_codes(codes)
+        if space.fixed and space.illegal_reason(canonical):
+            return nearest_legal(space, np.array(codes, dtype=np.int64)) or canonical
+        return canonical
 
     def _simulate_baseline(self) -> NDArray[np.float64]:
         codes = self._baseline_codes()

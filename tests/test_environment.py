@@ -18,7 +18,7 @@ from archgym.data.dataset import TIMING_COLUMNS
 from archgym.errors import ArchgymError, InvalidValueError, UnknownNameError
 from archgym.outcome import Incidental
 from archgym.registry import environment_class, environment_names
-from archgym.space import DesignSpace, Integer
+from archgym.space import DesignSpace, Integer, Real, Rule, param
 
 from .helpers import Adder, Grumpy
 
@@ -281,3 +281,28 @@ print(hashlib.sha256((text + json.dumps(rewards)).encode()).hexdigest())
     }
     assert len(digests) == 1
     assert len(digests.pop()) == 65
+
+
+def test_the_baseline_moves_to_the_nearest_legal_design_where_fixed_values_make_it_illegal() -> (
+    None
+):
+    class Tiled(archgym.Environment):
+        """A tile has to fit its buffer."""
+
+        design_space = DesignSpace(
+            [Integer("buffer", 1, 64), Integer("tile", 1, 64), Real("voltage", 0.5, 1.0)],
+            rules=[Rule("fits", param("tile") <= param("buffer"), "the tile exceeds the buffer")],
+        )
+        metrics = (archgym.Metric("time_ns", "ns"),)
+        default_objective = "minimize time_ns"
+        baseline: ClassVar[dict[str, Any]] = {"buffer": 32, "tile": 20, "voltage": 0.8}
+
+        def simulate(self, design: dict[str, Any]) -> dict[str, float]:
+            return {"time_ns": 64.0 / design["tile"]}
+
+    moved = Tiled(fixed={"buffer": 8}).baseline_design
+    assert (moved["buffer"], moved["tile"]) == (8, 8)
+    assert moved["voltage"] == pytest.approx(0.8, abs=1e-4)
+    assert Tiled(fixed={"buffer": 24}).baseline_design["tile"] == 20
+    with pytest.raises(InvalidValueError, match=r"baseline design is illegal: .*fits"):
+        Tiled(fixed={"buffer": 8, "tile": 9})

@@ -94,8 +94,12 @@ def pairs(texts: list[str] | None, prefix: str) -> list[tuple[str, str]]:
 
 def _design(env: Environment, values: dict[str, str]) -> dict[str, Any]:
     space = env.design_space
-    baseline = {k: v for k, v in env.baseline.items() if k in space and k not in values}
-    return {**baseline, **{name: space[name].parse(text) for name, text in values.items()}}
+    baseline = {k: v for k, v in env.baseline.items() if k in space}
+    return {
+        **baseline,
+        **env.baseline_design,
+        **{name: space[name].parse(text) for name, text in values.items()},
+    }
 
 
 def _json(env: Environment, outcome: Outcome) -> dict[str, Any]:

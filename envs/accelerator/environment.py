@@ -105,7 +105,7 @@ class AcceleratorEnvironment(Environment):
         workload: name of a network, path of a file, or a mapping; see
             :func:`archgym.envs.accelerator.workload.load_workload`.
         mapper: what the built-in mapper minimises for each layer: ``latency``, ``energy`` or
-            ``edp``; ``off`` for the dataflow's published mapping.
+            ``edp``; ``off`` (or False) for the dataflow's published mapping.
         hardware: fields of :class:`archgym.envs.accelerator.hardware.Hardware` that hold for all
             designs, whatever the space says.
         budget: for ``template``: most ``pes`` and ``memory_kib``; for ``per_layer``: ``of``
@@ -134,6 +134,7 @@ class AcceleratorEnvironment(Environment):
         "leakage and clock tree: energy is that of operations and accesses",
         "sparsity",
         "what stays in the buffer from one layer to the next",
+        "rows and columns left idle by choice: a mapping fills the array as far as the layer goes",
         "more than one word a port of a scratch pad: a PE does one multiply-accumulate a cycle",
         "pages and banks of the memory outside the chip: it has a bandwidth and an energy a bit",
     )
@@ -159,15 +160,24 @@ class AcceleratorEnvironment(Environment):
         *,
         space: str | DesignSpace | None = None,
         workload: WorkloadSpec | None = None,
-        mapper: str = "latency",
+        mapper: str | bool = "latency",
         hardware: Dict[str, Any] | None = None,
         budget: Dict[str, Any] | None = None,
         simulator_options: Dict[str, Any] | None = None,
         **arguments: Any,
     ) -> None:
-        if mapper not in MAPPERS:
+        for name, value in (
+            ("hardware", hardware),
+            ("budget", budget),
+            ("simulator_options", simulator_options),
+        ):
+            if value is not None and not isinstance(value, Dict):
+                raise InvalidValueError(f"{name} is {value!r:.80}; it is a mapping")
+        # YAML reads a bare off as false.
+        chosen = "off" if mapper is False else mapper
+        if chosen not in MAPPERS:
             raise UnknownNameError("mapper", mapper, MAPPERS)
-        self.mapper = mapper
+        self.mapper = str(chosen)
         self.hardware_fields = dict(hardware or {})
         known = [field.name for field in fields(Hardware)]
         for name in self.hardware_fields:
@@ -186,6 +196,7 @@ class AcceleratorEnvironment(Environment):
         self.load_workload(network)
         self.space_name = _space_name(space)
         self._check_budget()
+        self._check_hardware()
         self.baseline = self._baseline()  # type: ignore[misc]
         super().__init__(space=space, workload=workload, **arguments)
 
@@ -358,7 +369,7 @@ class AcceleratorEnvironment(Environment):
             return space_per_layer.baseline(self.network, self.budget)
         if self.space_name == "eyeriss":
             return space_eyeriss.BASELINE
-        return space_template.BASELINE
+        return space_template.baseline(self.budget)
 
     def _check_budget(self) -> None:
         if self.budget and self.space_name in ("mapping", "eyeriss"):
@@ -366,6 +377,17 @@ class AcceleratorEnvironment(Environment):
                 f"budget is for spaces 'template' and 'per_layer', not {self.space_name!r}; "
                 "put limits on metrics in the objective"
             )
+
+    def _check_hardware(self) -> None:
+        """Refuses an array beside the one that a mapping is spread over."""
+        if self.space_name != "mapping":
+            return
+        for name in ("dataflow", "rows", "columns", "spare_pes"):
+            if name in self.hardware_fields:
+                raise InvalidValueError(
+                    f"hardware: {name} follows from pes and cluster_size in space 'mapping'; "
+                    "hold those with fixed="
+                )
 
     def _costs(self, designs: Sequence[Dict[str, Any]]) -> Costs:
         hardware = [self.hardware(design) for design in designs]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Final, Literal
 
+from archgym.envs.accelerator.technology import TECHNOLOGIES
 from archgym.errors import InvalidValueError, UnknownNameError
 
 __all__ = [
@@ -128,6 +131,9 @@ class Hardware:
     def __post_init__(self) -> None:
         if self.dataflow not in DATAFLOWS:
             raise UnknownNameError("dataflow", self.dataflow, DATAFLOWS)
+        for field in ("buffer_split_bytes", "memory_classes"):
+            if isinstance(getattr(self, field), list):  # as files give it
+                object.__setattr__(self, field, tuple(getattr(self, field)))
         for field, low in (
             ("rows", 1),
             ("columns", 1),
@@ -143,18 +149,25 @@ class Hardware:
             ("spare_pes", 0),
         ):
             value = getattr(self, field)
-            if value != int(value) or value < low:
+            if not _is_number(value) or value < low or value != int(value):
                 raise InvalidValueError(
                     f"{field} is {value!r}; it is a whole number of at least {low}"
                 )
         for field in ("noc_bytes_per_cycle", "dram_bytes_per_cycle"):
-            if not getattr(self, field) > 0:
-                raise InvalidValueError(f"{field} is {getattr(self, field)!r}; it is above 0")
+            value = getattr(self, field)
+            if not _is_number(value) or value <= 0:
+                raise InvalidValueError(f"{field} is {value!r}; it is a number above 0")
         self._check_choices()
-        if self.clock_mhz is not None and not self.clock_mhz > 0:
-            raise InvalidValueError(f"clock_mhz is {self.clock_mhz!r}; it is above 0, or None")
+        clock = self.clock_mhz
+        if clock is not None and (not _is_number(clock) or clock <= 0):
+            raise InvalidValueError(f"clock_mhz is {clock!r}; it is a number above 0, or None")
         split = self.buffer_split_bytes
-        if split is not None and (min(split) < 0 or sum(split) != self.buffer_bytes):
+        if split is not None and not (
+            isinstance(split, tuple)
+            and len(split) == 3
+            and all(_is_number(size) and size >= 0 for size in split)
+            and sum(split) == self.buffer_bytes
+        ):
             raise InvalidValueError(
                 f"buffer_split_bytes is {split}; three sizes that sum to "
                 f"buffer_bytes ({self.buffer_bytes})"
@@ -164,9 +177,24 @@ class Hardware:
         for field, allowed in (
             ("dram_links", ("shared", "separate", "duplex")),
             ("prefetch", ("as_needed", "storage_order")),
+            ("technology", TECHNOLOGIES),
         ):
             if getattr(self, field) not in allowed:
                 raise UnknownNameError(field, getattr(self, field), allowed)
+        for field in (
+            "double_buffered",
+            "keeps_halves",
+            "weights_bypass_buffer",
+            "waits_for_first_tile",
+        ):
+            value = getattr(self, field)
+            if value not in (True, False):
+                raise InvalidValueError(f"{field} is {value!r}; it is true or false")
+        if not isinstance(self.memory_classes, tuple) or len(self.memory_classes) != 4:
+            raise InvalidValueError(
+                f"memory_classes is {self.memory_classes!r}; it is one class each for inputs, "
+                f"weights, partial sums and the buffer, of {', '.join(MEMORY_CLASSES)}"
+            )
         for name in self.memory_classes:
             if name not in MEMORY_CLASSES:
                 raise UnknownNameError("memory class", name, MEMORY_CLASSES)
@@ -198,3 +226,7 @@ class Hardware:
     def replace(self, **changes: object) -> Hardware:
         """Return a copy with some fields changed."""
         return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
+
+
+def _is_number(value: object) -> bool:
+    return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)

@@ -32,6 +32,10 @@ COLUMNS: Final = ("K", "C", "R", "S", "P", "Q", "stride", "groups", "batch")
 """Columns of `LayerTable.bounds`, in this order; ``K`` and ``C`` count **one group's** channels."""
 
 
+MOST_MACS: Final = 2**53
+"""Largest layer; beyond it the kernel's integers and floats do not count exactly."""
+
+
 class Gemm(NamedTuple):
     """One group of a layer as a matrix product ``M x K`` times ``K x N`` (SCALE-Sim's view)."""
 
@@ -106,6 +110,12 @@ class Layer:
             raise InvalidValueError(
                 f"layer {self.name!r}: groups is {self.groups}; it divides K ({self.K}) and "
                 f"C ({self.C})"
+            )
+        most = max(self.macs, self.input_footprint, self.weight_footprint, self.output_footprint)
+        if most > MOST_MACS:
+            raise InvalidValueError(
+                f"layer {self.name!r}: {most:.3g} multiply-accumulates or words; the model counts "
+                f"to {MOST_MACS:.3g}"
             )
         if self.kind == "depthwise" and self.groups != self.C:
             raise InvalidValueError(

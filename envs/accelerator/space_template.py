@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ from archgym.envs.accelerator.technology import TECHNOLOGIES
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.space import Boolean, Categorical, DesignSpace, Ordinal, Rule, param
 
-__all__ = ["BASELINE", "hardware", "template_space"]
+__all__ = ["BASELINE", "baseline", "hardware", "template_space"]
 
 BASELINE: Final[dict[str, Any]] = {
     "dataflow": "nvdla_ws",
@@ -35,6 +36,8 @@ MOST_PES: Final = 16384
 
 _NO_FILES = (*SYSTOLIC_DATAFLOWS, "nlr_cp")
 _FLOWS = tuple(name for name in DATAFLOWS if name != "custom")
+_SIDES: Final = (4, 6, 8, 12, 14, 16, 24, 32, 48, 64, 96, 128)
+_BUFFERS_KIB: Final = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
 
 def template_space(budget: Mapping[str, float] | None = None) -> DesignSpace:
@@ -53,7 +56,6 @@ def template_space(budget: Mapping[str, float] | None = None) -> DesignSpace:
         if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
             raise InvalidValueError(f"budget: {key} is {value!r}; it is a number above 0")
     files = ~param("dataflow").isin(_NO_FILES)
-    sides = [4, 6, 8, 12, 14, 16, 24, 32, 48, 64, 96, 128]
     per_pe = [
         Ordinal(
             "input_rf_bytes",
@@ -122,14 +124,14 @@ def template_space(budget: Mapping[str, float] | None = None) -> DesignSpace:
                 doc="what stays in place and what the rows and columns compute side by side",
                 group="array",
             ),
-            Ordinal("rows", sides, doc="rows of processing elements", unit="PEs", group="array"),
+            Ordinal("rows", _SIDES, doc="rows of processing elements", unit="PEs", group="array"),
             Ordinal(
-                "columns", sides, doc="columns of processing elements", unit="PEs", group="array"
+                "columns", _SIDES, doc="columns of processing elements", unit="PEs", group="array"
             ),
             *per_pe,
             Ordinal(
                 "buffer_kib",
-                [16, 32, 64, 128, 256, 512, 1024, 2048, 4096],
+                _BUFFERS_KIB,
                 doc="global buffer",
                 unit="KiB",
                 group="buffer",
@@ -164,6 +166,36 @@ def template_space(budget: Mapping[str, float] | None = None) -> DesignSpace:
         ],
         rules,
     )
+
+
+def baseline(budget: Mapping[str, float] | None = None) -> dict[str, Any]:
+    """Return `BASELINE`, or what of it is within the budget.
+
+    The longer side of the array, then the buffer, go down until it is; a budget of memory that
+    no register file is within has a systolic array.
+
+    Raises:
+        InvalidValueError: for a budget that no design is within.
+    """
+    budget = budget or {}
+    design = dict(BASELINE)
+    pes, memory = budget.get("pes", math.inf), budget.get("memory_kib", math.inf)
+    if pes < _SIDES[0] ** 2:
+        raise InvalidValueError(f"budget: pes is {pes}; the smallest array has {_SIDES[0] ** 2}")
+    if memory < _BUFFERS_KIB[0]:
+        raise InvalidValueError(
+            f"budget: memory_kib is {memory}; the smallest buffer has {_BUFFERS_KIB[0]}"
+        )
+    while design["rows"] * design["columns"] > pes:
+        side = "rows" if design["rows"] > design["columns"] else "columns"
+        design[side] = _SIDES[_SIDES.index(design[side]) - 1]
+    files_bytes = max(design[f"{name}_rf_bytes"] for name in ("input", "weight", "output"))
+    files_kib = files_bytes * design["rows"] * design["columns"] / 1024
+    if _BUFFERS_KIB[0] + files_kib > memory:
+        design["dataflow"], files_kib = "systolic_ws", 0.0
+    fitting = [size for size in _BUFFERS_KIB if size + files_kib <= memory]
+    design["buffer_kib"] = min(design["buffer_kib"], fitting[-1])
+    return design
 
 
 def hardware(design: Mapping[str, Any], **fixed: Any) -> Hardware:

@@ -314,5 +314,10 @@ def _read_file(chosen: Mapping[str, Any]) -> Network:
         raise InvalidValueError(f"{path}: cannot read the workload: {error.strerror}") from None
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise InvalidValueError(f"{path}: the workload is no JSON: {error}") from None
-    rows = data.get("layers") if isinstance(data, Mapping) else data
-    return network_of(path.stem, rows, f"{path}: layers")
+    if isinstance(data, Mapping):
+        if "layers" not in data:
+            raise InvalidValueError(
+                f"{path}: layers is missing; the file has {', '.join(data) or 'nothing'}"
+            )
+        data = data["layers"]
+    return network_of(path.stem, data, f"{path}: layers")

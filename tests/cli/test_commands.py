@@ -160,6 +160,14 @@ def test_evaluate(call: Any, tmp_path: Path) -> None:
     assert "way_holds_a_line" in illegal["reason"]
 
 
+def test_evaluate_keeps_what_is_fixed(call: Any) -> None:
+    arguments = ("evaluate", "Conformance-v0", "--arg", "fixed={ways: 4}", "--json")
+    found = json.loads(call(*arguments).out)
+    assert found["status"] == "ok"
+    assert found["design"]["ways"] == 4
+    assert json.loads(call(*arguments, "ways=2").out)["status"] == "illegal"
+
+
 def test_best(call: Any, run_folder: Path) -> None:
     several, single = sorted(
         call("best", run_folder, "--json").json, key=lambda p: len(p["objective"]["minimize"])

@@ -85,6 +85,40 @@ def test_hardware_fields_hold_for_all_designs() -> None:
     assert env.settings["hardware"] == {"clock_mhz": 123.0, "lanes": 4}
 
 
+def test_hardware_takes_lists_as_files_give_them() -> None:
+    listed = make(hardware={"memory_classes": ["SRAM", "regfile", "SRAM", "SRAM"]})
+    given = make(hardware={"memory_classes": ("SRAM", "regfile", "SRAM", "SRAM")})
+    np.testing.assert_array_equal(listed.baseline_metrics, given.baseline_metrics)
+    assert listed.baseline_metrics.tolist() != make().baseline_metrics.tolist()
+    split = make(hardware={"buffer_bytes": 6000, "buffer_split_bytes": [1000, 2000, 3000]})
+    assert split.hardware(split.baseline_design).buffer_split_bytes == (1000, 2000, 3000)
+
+
+def test_yaml_reads_off_as_false() -> None:
+    off = make(mapper=False)
+    assert off.settings == make(mapper="off").settings
+    np.testing.assert_array_equal(off.baseline_metrics, make(mapper="off").baseline_metrics)
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        {"pes": 16},
+        {"pes": 100},
+        {"memory_kib": 16},
+        {"memory_kib": 100},
+        {"pes": 40, "memory_kib": 17},
+    ],
+)
+def test_the_baseline_is_within_a_small_budget(budget: dict[str, float]) -> None:
+    env = make(workload=ONE_LAYER, budget=budget)
+    hardware = env.hardware(env.baseline_design)
+    assert hardware.pes <= budget.get("pes", np.inf)
+    files = max(hardware.input_rf_bytes, hardware.weight_rf_bytes, hardware.output_rf_bytes)
+    total_kib = (hardware.buffer_bytes + hardware.pes * files) / 1024
+    assert total_kib <= budget.get("memory_kib", np.inf)
+
+
 def test_per_layer_has_no_one_piece_of_hardware() -> None:
     env = make(space="per_layer")
     with pytest.raises(InvalidValueError, match="hardware of its own"):
@@ -110,9 +144,22 @@ def test_groups_make_agents() -> None:
         ({"mapper": "latancy"}, UnknownNameError, "Did you mean 'latency'"),
         ({"space": "templates"}, UnknownNameError, "Did you mean 'template'"),
         ({"workload": "resnet"}, UnknownNameError, "resnet18"),
+        ({"space": "mapping", "hardware": {"rows": 2}}, InvalidValueError, "rows follows from pes"),
         ({"hardware": {"row": 4}}, UnknownNameError, "Did you mean 'rows'"),
         ({"budget": {"pe": 4}}, UnknownNameError, "Did you mean 'pes'"),
         ({"budget": {"pes": -4}}, InvalidValueError, "pes is -4"),
+        ({"budget": {"pes": 15}}, InvalidValueError, "the smallest array has 16"),
+        ({"budget": {"memory_kib": 8}}, InvalidValueError, "the smallest buffer has 16"),
+        ({"budget": 4}, InvalidValueError, "budget is 4; it is a mapping"),
+        ({"hardware": 5}, InvalidValueError, "hardware is 5; it is a mapping"),
+        ({"hardware": {"rows": "abc"}}, InvalidValueError, "rows is 'abc'"),
+        ({"hardware": {"banks": True}}, InvalidValueError, "banks is True"),
+        ({"hardware": {"clock_mhz": "fast"}}, InvalidValueError, "clock_mhz is 'fast'"),
+        ({"hardware": {"dram_bytes_per_cycle": np.inf}}, InvalidValueError, "is inf; it is a num"),
+        ({"hardware": {"double_buffered": 3}}, InvalidValueError, "true or false"),
+        ({"hardware": {"technology": [7]}}, UnknownNameError, "technology"),
+        ({"hardware": {"memory_classes": ["SRAM"]}}, InvalidValueError, "one class each"),
+        ({"hardware": {"buffer_split_bytes": [1, 2]}}, InvalidValueError, "three sizes"),
         ({"space": "eyeriss", "budget": {"pes": 4}}, InvalidValueError, "budget is for"),
         ({"simulator_options": {"threads": 1}}, InvalidValueError, "simulator_options"),
     ],

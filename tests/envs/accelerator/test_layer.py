@@ -65,6 +65,12 @@ def test_impossible_layers_are_refused(fields: dict[str, object], said: str) -> 
         Layer(**{**good, **fields})  # type: ignore[arg-type]
 
 
+def test_layers_that_cannot_be_counted_exactly_are_refused() -> None:
+    assert Layer.from_gemm("most", M=2**18, N=2**17, K=2**18).macs == 2**53
+    with pytest.raises(InvalidValueError, match="counts to"):
+        Layer.from_gemm("more", M=2**18, N=2**17, K=2**19)
+
+
 def test_equal_layers_are_merged_and_counted() -> None:
     block = Layer("a", "conv", K=64, C=64, R=3, S=3, P=56, Q=56)
     twin = Layer("b", "conv", K=64, C=64, R=3, S=3, P=56, Q=56)

@@ -305,5 +305,8 @@ def test_a_file_that_is_no_list_of_layers_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidValueError, match="is no JSON"):
         load_workload(path)
     path.write_text('{"layer": []}')
+    with pytest.raises(InvalidValueError, match=r"layers is missing; the file has layer$"):
+        load_workload(path)
+    path.write_text('{"layers": []}')
     with pytest.raises(InvalidValueError, match="at least one layer"):
         load_workload(path)
