@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from archgym.space import DesignSpace
 
 __all__ = ["add_to", "show"]
+
+#: Characters of a rule beyond which it is cut; ``--json`` has all of it.
+_LONGEST_RULE = 300
 
 
 def add_to(app: typer.Typer) -> None:
@@ -136,6 +140,7 @@ def _space_json(space: DesignSpace) -> dict[str, Any]:
     return {
         "raw_cardinality": space.raw_cardinality,
         "canonical_cardinality": canonical,
+        "fixed": dict(space.fixed),
         "parameters": [
             {
                 "name": p.name,
@@ -160,20 +165,7 @@ def _draw_environment(data: dict[str, Any]) -> None:
 
     out = console()
     out.print(Text(data["environment"], style="bold"), Text(data["description"]))
-    for label, space in data["spaces"].items():
-        out.print()
-        out.print(
-            Text(f"Design space {label!r}", style="bold"),
-            Text(f"{_count(space['raw_cardinality'])} raw designs,"),
-            Text(f"{_count(space['canonical_cardinality'])} distinct legal ones"),
-        )
-        made = table("parameter", "range", "acts when", "what it is")
-        for p in space["parameters"]:
-            unit = f" {p['unit']}" if p["unit"] else ""
-            made.add_row(p["name"], p["range"] + unit, p["when"], p["doc"])
-        out.print(made)
-        for rule in space["rules"]:
-            out.print(Text(f"rule {rule['name']}: {rule['rule']}  ({rule['doc']})"))
+    _draw_spaces(data["spaces"])
     made = table("metric", "unit", "better", "what it is")
     for metric in data["metrics"]:
         better = {"minimize": "smaller", "maximize": "larger"}[metric["direction"]]
@@ -199,6 +191,36 @@ def _draw_environment(data: dict[str, Any]) -> None:
         out.print(Text("Not modelled:", style="bold"))
         for sentence in data["not_modelled"]:
             out.print(Text(f"  - {sentence}"))
+
+
+def _draw_spaces(spaces: dict[str, Any]) -> None:
+    from rich.text import Text
+
+    out = console()
+    # Of a later space only what the first one does not have.
+    first: dict[str, Any] = next(iter(spaces.values()))
+    for label, space in spaces.items():
+        shown = {"parameters": [], "rules": []} if space is first else first
+        out.print()
+        out.print(
+            Text(f"Design space {label!r}", style="bold"),
+            Text(f"{_count(space['raw_cardinality'])} raw designs,"),
+            Text(f"{_count(space['canonical_cardinality'])} distinct legal ones"),
+        )
+        if space["fixed"]:
+            held = " ".join(f"{name}={value}" for name, value in space["fixed"].items())
+            out.print(Text(f"held: {held}"))
+        made = table("parameter", "range", "acts when", "what it is")
+        for p in space["parameters"]:
+            if p not in shown["parameters"]:
+                unit = f" {p['unit']}" if p["unit"] else ""
+                made.add_row(p["name"], p["range"] + unit, p["when"], p["doc"])
+        if made.row_count:
+            out.print(made)
+        for rule in space["rules"]:
+            if rule not in shown["rules"]:
+                law = textwrap.shorten(rule["rule"], _LONGEST_RULE, placeholder=" ...")
+                out.print(Text(f"rule {rule['name']}: {law}  ({rule['doc']})"))
 
 
 def _count(number: float | None) -> str:

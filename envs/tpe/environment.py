@@ -117,6 +117,12 @@ class TensorEngine(Environment):
     ) -> None:
         if scope not in SCOPES:
             raise UnknownNameError("scope", scope, SCOPES)
+        for name, value in (
+            ("simulator_options", simulator_options),
+            ("fixed", arguments.get("fixed")),
+        ):
+            if value is not None and not isinstance(value, Mapping):
+                raise InvalidValueError(f"{name} must be a mapping, not {value!r}")
         self.simulator_options: dict[str, Any] = dict(simulator_options or {})
         if self.simulator_options and arguments.get("simulator") not in self.simulators:
             raise InvalidValueError(
@@ -133,7 +139,9 @@ class TensorEngine(Environment):
             self.default_workload if workload is None else workload
         ).widths
         held = self._held(arguments.get("space"), arguments.get("fixed"))
-        array = named_array("OPT3") if held == "bit_serial_column" else BASELINES.get(held)
+        array = named_array("OPT3") if held == "bit_serial_column" else None
+        if isinstance(held, str):  # anything else is refused with the space
+            array = BASELINES.get(held, array)
         widths = _widths(self._least_widths, arguments.get("fixed"))
         self.baseline = design_of(  # type: ignore[misc]
             fitted(array or BASELINES["systolic_os"], widths)
@@ -163,6 +171,7 @@ class TensorEngine(Environment):
 
         Raises:
             UnknownNameError: if the file ends in something else.
+            InvalidValueError: if its folder does not exist.
         """
         from archgym.envs.tpe.render import write
 

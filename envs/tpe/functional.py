@@ -52,8 +52,8 @@ def execute(array: Array, a: Any, b: Any) -> Execution:
 
     Raises:
         InvalidValueError: if the array is illegal (naming the rule, as one whose accumulator
-            could overflow), the shapes do not match or k is above 65536.
-        ValueError: if an operand does not fit its width.
+            could overflow), the shapes do not match, k is above 65536, or an operand is no
+            integer or does not fit its width.
 
     Example:
         >>> array = Array("systolic_os", 4, 4, PE(8, 8, 32))
@@ -62,14 +62,11 @@ def execute(array: Array, a: Any, b: Any) -> Execution:
     """
     for name, message in broken_rules(array).items():
         raise InvalidValueError(f"illegal array: {name}: {message}")
-    left, right = np.asarray(a, dtype=np.int64), np.asarray(b, dtype=np.int64)
+    left, right = _integers("A", a, array.pe.width_a), _integers("B", b, array.pe.width_b)
     if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[0]:
         raise InvalidValueError(f"no product of shapes {left.shape} and {right.shape}")
     if left.shape[1] > _LONGEST:
         raise InvalidValueError(f"k={left.shape[1]} is above {_LONGEST}: the result overflows")
-    low, high = operand_range(array.pe.width_b)
-    if right.size and (right.min() < low or right.max() > high):
-        raise ValueError(f"operand B does not fit {array.pe.width_b} bits: {low} to {high}")
     coded = digits(left, array.pe.width_a, array.pe.encoding).astype(np.int64)
     width = result_width(array)
     total = np.zeros((left.shape[0], right.shape[1]), dtype=np.int64)
@@ -81,6 +78,21 @@ def execute(array: Array, a: Any, b: Any) -> Execution:
         total = _wrapped(total + _tile(array.pe, tile, right[start:stop], width), width)
         cycles += _cycles(array, tile) * tiles
     return Execution(_signed(total, width), cycles)
+
+
+def _integers(name: str, matrix: Any, width: int) -> Words:
+    """An operand matrix, checked."""
+    values = np.asarray(matrix)
+    # An empty list is one of floats to numpy.
+    if values.size and values.dtype.kind not in "iu":
+        raise InvalidValueError(f"operand {name} must be integers, not {values.dtype}")
+    low, high = operand_range(width)
+    if values.size and (values.min() < low or values.max() > high):
+        beyond = values.min() if values.min() < low else values.max()
+        raise InvalidValueError(
+            f"operand {name}: {beyond} does not fit {width} bits: allowed are {low} to {high}"
+        )
+    return values.astype(np.int64)
 
 
 def _tile(pe: PE, coded: Words, right: Words, width: int) -> Words:

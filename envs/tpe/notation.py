@@ -104,9 +104,16 @@ class Placement:
         names = [loop.name for loop in self.loops]
         if len(set(names)) < len(names):
             raise InvalidValueError(f"loops named twice: {', '.join(names)}")
+        for loop in self.loops:
+            if loop.extent < 1:
+                raise InvalidValueError(
+                    f"loop {loop.name}: extent={loop.extent} must be at least 1"
+                )
         for primitive in self.order:
             if primitive not in NEEDS:
                 raise UnknownNameError("primitive", primitive, NEEDS)
+            if primitive not in self.scopes:
+                raise InvalidValueError(f"scopes: the loops around {primitive} are missing")
             for name in self.scopes[primitive]:
                 self.loop(name)
         for rule, message in self._broken().items():
@@ -132,7 +139,13 @@ class Placement:
         )
 
     def inside(self, primitive: Primitive, name: str) -> bool:
-        """Whether a primitive of the placement is inside a loop."""
+        """Whether a primitive of the placement is inside a loop.
+
+        Raises:
+            UnknownNameError: if the placement does not have the primitive.
+        """
+        if primitive not in self.order:
+            raise UnknownNameError("primitive of the placement", primitive, self.order)
         return name in self.scopes[primitive]
 
     def copies(self, primitive: Primitive) -> int:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from archgym.envs.tpe.drawing_array import draw_array
 from archgym.envs.tpe.drawing_pe import draw_pe
 from archgym.envs.tpe.pe import Array
-from archgym.errors import UnknownNameError
+from archgym.errors import InvalidValueError, UnknownNameError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,10 +68,13 @@ def write(array: Array, path: Path) -> None:
 
     Raises:
         UnknownNameError: if it ends in something else.
+        InvalidValueError: if its folder does not exist.
     """
     kind = path.suffix.removeprefix(".").lower()
     if kind not in FORMATS:
         raise UnknownNameError("picture format", kind, FORMATS, str(path))
+    if not path.parent.is_dir():
+        raise InvalidValueError(f"{path}: there is no folder {path.parent}")
     if kind == "svg":
         path.write_text(svg(array), encoding="utf-8")
     else:

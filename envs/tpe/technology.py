@@ -268,12 +268,22 @@ def load_technology(name: str | os.PathLike[str]) -> Technology:
 
     Raises:
         UnknownNameError: if it is neither.
-        InvalidValueError: if the file is not one.
+        InvalidValueError: if it is no text or path, or the file is not one.
     """
+    if not isinstance(name, str | os.PathLike):
+        raise InvalidValueError(
+            f"technology {name!r} must be the path of a calibrated file, or one of "
+            f"{', '.join(technology_names())}"
+        )
     if isinstance(name, str) and name in technology_names():
         return _shipped(name)
     path = Path(name)
     if not path.is_file():
+        if path.suffix or len(path.parts) > 1:
+            raise InvalidValueError(
+                f"technology: there is no file {path}; beside files there are "
+                f"{', '.join(technology_names())}"
+            )
         raise UnknownNameError("technology", os.fspath(name), technology_names())
     if path.stat().st_size > _LIMIT_BYTES:
         raise InvalidValueError(f"{path} has more than {_LIMIT_BYTES} bytes: no technology")

@@ -24,7 +24,7 @@ from archgym.envs.tpe.notation import (
     Placement,
     Primitive,
 )
-from archgym.errors import InvalidValueError
+from archgym.errors import InvalidValueError, UnknownNameError
 
 __all__ = [
     "defer",
@@ -195,6 +195,9 @@ def defer(placement: Placement, primitive: Primitive, after: Primitive) -> Place
         IllegalPlacementError: if it makes what that one uses.
     """
     rest = [p for p in placement.order if p != primitive]
+    for known, name in ((placement.order, primitive), (rest, after)):
+        if name not in known:
+            raise UnknownNameError("primitive of the placement", name, known)
     at = rest.index(after) + 1
     return Placement(placement.loops, (*rest[:at], primitive, *rest[at:]), placement.scopes)
 

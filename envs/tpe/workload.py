@@ -45,6 +45,11 @@ WorkloadSpec: TypeAlias = str | Mapping[str, Any]
 ``observed`` and the settings that go with it."""
 
 DEFAULT_WORKLOAD = "resnet18"
+
+#: Most multiplications of a workload: counts beyond are no longer exact in floating point, and
+#: numbers of tiles could overflow.
+_MOST_MACS = 2**53
+
 _KINDS = ("gemm", "network", "observed")
 _KEYS = {
     "gemm": ("gemm", "a", "b", "count", "bits"),
@@ -159,7 +164,7 @@ def canonical_workload(spec: WorkloadSpec) -> dict[str, Any]:
     kind, spec = _kind_of(spec)
     chosen: dict[str, Any] = {kind: _shape(spec[kind]) if kind == "gemm" else spec[kind]}
     known = {"observed": observed_names(), "network": NETWORKS}.get(kind)
-    if known is not None and spec[kind] not in known:
+    if known is not None and (not isinstance(spec[kind], str) or spec[kind] not in known):
         what = "observed workload" if kind == "observed" else kind
         raise UnknownNameError(what, spec[kind], known, "workload")
     readers: dict[str, Callable[[Any], Any]] = {
@@ -188,6 +193,10 @@ def _kind_of(spec: WorkloadSpec) -> tuple[str, Mapping[str, Any]]:
         )
     kinds = [kind for kind in _KINDS if kind in spec]
     if len(kinds) != 1:
+        known = {key for keys in _KEYS.values() for key in keys}
+        for key in spec:
+            if not kinds and key not in known:
+                raise UnknownNameError("workload key", key, known)
         raise InvalidValueError(
             f"workload {dict(spec)!r} must have exactly one of the keys {', '.join(_KINDS)}"
         )
@@ -267,7 +276,13 @@ def _load(canonical: str) -> Workload:
     layers = [_layer(product, a.at(bits_a), b.at(bits_b)) for product, a, b in products]
     if spec.get("encode") == "weights":
         layers = [Layer(x.name, x.n, x.k, x.m, x.count, a=x.b, b=x.a) for x in layers]
-    return Workload(label, tuple(layers))
+    workload = Workload(label, tuple(layers))
+    if workload.macs > _MOST_MACS:
+        raise InvalidValueError(
+            f"workload {label}: {workload.macs:.3g} multiplications, allowed are at most 2^53 "
+            f"({_MOST_MACS:.3g}); lower the sizes, count or batch"
+        )
+    return workload
 
 
 def _layer(product: Product, a: OperandDistribution, b: OperandDistribution) -> Layer:

@@ -90,6 +90,12 @@ class YosysSimulator:
                 raise InvalidValueError(
                     f"simulator_options: {option} is {value!r}, it must be above 0 and below 1e9"
                 )
+        if threads is not None and (type(threads) is not int or threads < 1):
+            raise InvalidValueError(
+                f"simulator_options: threads is {threads!r}, it must be an integer of at least 1"
+            )
+        if cache is not None and not isinstance(cache, str | os.PathLike):
+            raise InvalidValueError(f"simulator_options: cache is {cache!r}, it must be a folder")
         self._synthesiser = Synthesiser(
             liberty, target_ps=target_ps, cache=cache, time_limit_s=time_limit_s
         )

@@ -130,6 +130,13 @@ def test_show_an_environment(call: Any) -> None:
         assert words in shown
 
 
+def test_show_says_of_a_later_space_what_it_holds(call: Any) -> None:
+    shown = call("show", "TPE-v0").out
+    assert "held: array=cube columns=8" in shown
+    assert shown.count("rule reduction_in_space") == 1
+    assert call("show", "TPE-v0", "--json").json["spaces"]["cube"]["fixed"]["columns"] == 8
+
+
 def test_show_says_what_is_not_modelled(call: Any) -> None:
     shown = call("show", "DRAM-v0").out
     assert "Not modelled" in shown

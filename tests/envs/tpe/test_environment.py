@@ -10,7 +10,7 @@ import pytest
 import archgym
 from archgym.envs.tpe.environment import TensorEngine
 from archgym.envs.tpe.named import BASELINES
-from archgym.errors import DesignError, UnknownNameError
+from archgym.errors import DesignError, InvalidValueError, UnknownNameError
 
 SMALL = {"gemm": [64, 256, 64]}
 
@@ -154,3 +154,17 @@ def test_bad_arguments_are_refused() -> None:
         archgym.make("TPE-v0", space="cubes")
     with pytest.raises(UnknownNameError, match="resnet18"):
         archgym.make("TPE-v0", workload="resnet81")
+    with pytest.raises(InvalidValueError, match=r"no file lost/cells\.json"):
+        archgym.make("TPE-v0", technology="lost/cells.json")
+    with pytest.raises(InvalidValueError, match="technology 45"):
+        archgym.make("TPE-v0", technology=45)
+    with pytest.raises(InvalidValueError, match="fixed must be a mapping"):
+        archgym.make("TPE-v0", fixed=["array"])
+    with pytest.raises(DesignError, match="'array' cannot be"):
+        archgym.make("TPE-v0", fixed={"array": ["cube"]})
+    with pytest.raises(InvalidValueError, match="simulator_options must be a mapping"):
+        archgym.make("TPE-v0", simulator="yosys", simulator_options="cells.lib")
+    with pytest.raises(InvalidValueError, match="threads is 0"):
+        archgym.make(
+            "TPE-v0", simulator="yosys", simulator_options={"liberty": "x.lib", "threads": 0}
+        )

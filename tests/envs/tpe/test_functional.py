@@ -106,9 +106,12 @@ def test_bad_matrices_are_refused() -> None:
     mac = BASELINES["systolic_os"]
     with pytest.raises(InvalidValueError, match="no product of shapes"):
         execute(mac, [[1, 2]], [[1, 2]])
-    with pytest.raises(ValueError, match="operand 128 does not fit 8 bits"):
+    with pytest.raises(InvalidValueError, match="operand A: 128 does not fit 8 bits"):
         execute(mac, [[128]], [[1]])
-    with pytest.raises(ValueError, match="operand B does not fit 8 bits"):
+    with pytest.raises(InvalidValueError, match="operand B: -129 does not fit 8 bits"):
         execute(mac, [[1]], [[-129]])
+    with pytest.raises(InvalidValueError, match="operand A must be integers, not float64"):
+        execute(mac, [[1.5]], [[1]])
+    assert execute(mac, np.zeros((0, 3), int), np.zeros((3, 2), int)).product.shape == (0, 2)
     with pytest.raises(InvalidValueError, match="above 65536"):
         execute(mac, np.ones((1, 65537), int), np.ones((65537, 1), int))

@@ -216,3 +216,14 @@ def test_other_bad_input() -> None:
     with pytest.raises(InvalidValueError, match="has 4"):
         array_of_placement(MAC, "systolic_os", PE(16, 8, 32))
     assert "encode: 2048 copies, inside mp, np, kt, bw" in MAC.describe()
+
+
+def test_names_and_sizes_that_are_not_possible() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'shift'"):
+        hoist(MAC, "shft", "kt")  # type: ignore[arg-type]
+    with pytest.raises(UnknownNameError, match="Did you mean 'accumulate'"):
+        defer(MAC, "add", "acumulate")  # type: ignore[arg-type]
+    with pytest.raises(InvalidValueError, match="loop mp: extent=0"):
+        textbook_mac(rows=0, columns=32, length=1024, digits=4)
+    with pytest.raises(InvalidValueError, match="the loops around encode are missing"):
+        Placement(MAC.loops, MAC.order, {})

@@ -14,7 +14,7 @@ from archgym.envs.tpe.named import named_array, named_designs
 from archgym.envs.tpe.pe import Array
 from archgym.envs.tpe.space import array_of, design_space
 from archgym.envs.tpe.structure import counts
-from archgym.errors import UnknownNameError
+from archgym.errors import InvalidValueError, UnknownNameError
 
 
 def words(array: Array) -> str:
@@ -87,3 +87,8 @@ def test_equal_arrays_give_equal_files(tmp_path: Path) -> None:
 def test_an_unknown_format(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="svg"):
         render.write(named_array("cube"), tmp_path / "pe.sgv")
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InvalidValueError, match="there is no folder"):
+        render.write(named_array("cube"), tmp_path / "lost" / "pe.png")

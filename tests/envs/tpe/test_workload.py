@@ -145,6 +145,10 @@ def test_signals_from_elsewhere() -> None:
         ({"gemm": [1, 2, 3], "bits": 17}, InvalidValueError, "bits=17"),
         ({"gemm": [1, 2, 3], "network": "resnet18"}, InvalidValueError, "exactly one"),
         ({}, InvalidValueError, "exactly one"),
+        ({"gem": [1, 2, 3]}, UnknownNameError, "Did you mean 'gemm'"),
+        ({"network": ["resnet18"]}, UnknownNameError, "resnet18"),
+        ({"gemm": [10**9, 10**9, 10**9]}, InvalidValueError, "at most 2\\^53"),
+        ({"network": "resnet18", "batch": 10**9}, InvalidValueError, "at most 2\\^53"),
         (7, InvalidValueError, "name or a mapping"),
     ],
 )
