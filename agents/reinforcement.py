@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,10 +87,11 @@ class Learner(agent.Agent):
                 "with most values, or use agent 'sac'"
             )
 
+    @abstractmethod
     def encoding(self) -> Encoding | None:
         """How an action stands for a design; ``None``: one parameter is chosen a step."""
-        raise NotImplementedError
 
+    @abstractmethod
     def build(self, view: VectorView, common: dict[str, Any]) -> BaseAlgorithm:
         """The algorithm.
 
@@ -97,7 +99,6 @@ class Learner(agent.Agent):
             view: what it learns on.
             common: arguments that all algorithms take.
         """
-        raise NotImplementedError
 
     def run(self, env: Environment, initial: Designs) -> None:
         """Learns until the budget is spent."""
