@@ -21,6 +21,10 @@ __all__ = ["GRIDS", "Contestant", "contestant", "contestants", "perform"]
 
 SLOW_AGENTS = frozenset({"bayesian", "botorch", "gp", "optuna", "skopt"})
 """Our agents that fit a Gaussian process to all that they know: they get smaller budgets."""
+SLOWEST_AGENTS = frozenset({"botorch"})
+"""The one of them that also gets few problems."""
+DEAR = frozenset({"nevergrad portfolio"})
+"""Gets 300 evaluations at most, and fewer seeds."""
 LEARNERS = frozenset(
     {"a2c", "dqn", "ippo", "ippo_shared", "mappo", "maskable_ppo", "ppo", "sac", "sb3 PPO"}
 )
@@ -43,6 +47,7 @@ class Contestant:
         slow: whether it gets smaller budgets.
         slowest: whether it also gets few problems.
         learner: whether it gets fewer seeds.
+        dear: whether it gets fewer seeds and fewer evaluations.
         several_goals: whether it can take a problem with several goals.
         with_limits: whether it is only for problems with limits.
         missing: what it lacks to be run; empty if nothing.
@@ -53,6 +58,7 @@ class Contestant:
     slow: bool = False
     slowest: bool = False
     learner: bool = False
+    dear: bool = False
     several_goals: bool = True
     with_limits: bool = False
     missing: str = ""
@@ -83,12 +89,19 @@ def contestant(name: str) -> Contestant:
             slow=peer.slow,
             slowest=peer.needs == "skopt",
             learner=name in LEARNERS,
+            dear=name in DEAR,
             several_goals=peer.several_goals,
             with_limits=peer.with_limits,
             missing=peer.missing,
         )
     agent_class(name)
-    return Contestant(name, True, slow=name in SLOW_AGENTS, learner=name in LEARNERS)
+    return Contestant(
+        name,
+        True,
+        slow=name in SLOW_AGENTS,
+        slowest=name in SLOWEST_AGENTS,
+        learner=name in LEARNERS,
+    )
 
 
 def perform(

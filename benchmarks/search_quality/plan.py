@@ -1,10 +1,11 @@
 """What is run: budgets and seeds, fixed before anything was measured.
 
 An optimiser is not told of its budget, so a run of 1,000 evaluations holds the ones of 100 and
-300. Slow ones (those on Gaussian processes) get 100 evaluations everywhere, and 300 with fewer
-seeds on two problems; the slowest, scikit-optimize's own functions, only run on those two. The
-tabulated and the full DRAM spaces get 300 evaluations, all others 1,000. Reinforcement learners
-get fewer seeds: at these budgets they hardly differ from random search.
+300. The NK-like problems get 1,000 evaluations, all others 300. Slow optimisers (those on Gaussian
+processes) get 100 evaluations everywhere, and 300 with fewer seeds on two problems; the slowest,
+scikit-optimize's own functions and BoTorch, only run on those two. Reinforcement learners get
+fewer seeds: at these budgets they hardly differ from random search. nevergrad's portfolio gets
+300 evaluations and fewer seeds, for its price.
 """
 
 from __future__ import annotations
@@ -22,9 +23,8 @@ __all__ = ["DEEP", "FULL", "SUBSET", "Size", "Task", "tasks"]
 DEEP = ("nk-9001", "table-dijkstra-product")
 """Problems on which slow optimisers get more evaluations, and hyperparameters are varied."""
 
-
-SHORT = {"table": 300, "pareto-table": 300, "dram": 300}
-"""Evaluations on the families of problems that get fewer, the two deep ones excepted."""
+SHORT = 300
+"""Evaluations on problems that get fewer."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class Size:
     Attributes:
         seeds: runs of each contestant on each problem.
         slow_seeds: runs of a slow one, on the problems with the full budget and on the others.
+        dear_seeds: runs of one that takes milliseconds a proposal, without being the better.
         budget: most evaluations of a run.
         slow_budget: most evaluations of a slow one's.
         deep: evaluations and seeds of slow ones on the two deep problems.
@@ -43,7 +44,8 @@ class Size:
     """
 
     seeds: int = 20
-    slow_seeds: tuple[int, int] = (20, 10)
+    slow_seeds: tuple[int, int] = (20, 5)
+    dear_seeds: int = 10
     budget: int = 1000
     slow_budget: int = 100
     deep: tuple[int, int] = (300, 5)
@@ -53,17 +55,18 @@ class Size:
 
     def runs(self, player: Contestant, name: str, seed: int) -> int:
         """Evaluations of one run; 0 if it is not part of it."""
-        budget = self.budget
-        if name not in DEEP:
-            budget = min(budget, SHORT.get(problem(name).family, budget))
+        full = name in DEEP or problem(name).family == "nk"
+        budget = self.budget if full and not player.dear else min(self.budget, SHORT)
         if not player.slow:
-            seeds = min(self.seeds, self.learner_seeds) if player.learner else self.seeds
+            seeds = self.seeds
+            if player.learner or player.dear:
+                seeds = min(seeds, self.learner_seeds if player.learner else self.dear_seeds)
             return budget if seed < seeds else 0
-        if player.slowest and name not in DEEP:
-            return 0
         if name in DEEP and seed < self.deep[1]:
             return max(self.deep[0], self.slow_budget)
-        most = self.slow_seeds[budget < self.budget]
+        if player.slowest:
+            return 0
+        most = self.slow_seeds[not full]
         return min(budget, self.slow_budget) if seed < most else 0
 
 
@@ -71,6 +74,7 @@ FULL = Size()
 SUBSET = Size(
     seeds=5,
     slow_seeds=(2, 1),
+    dear_seeds=2,
     budget=300,
     deep=(100, 0),
     learner_seeds=2,
