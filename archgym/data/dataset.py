@@ -144,11 +144,12 @@ class Dataset:
             np.column_stack(metrics).astype(np.float64).reshape(len(rows), len(metrics)),
             np.array(status, dtype=np.int8),
             table["reason"].to_pylist(),
+            table["fidelity"].to_numpy(),
         )
 
     def info(self) -> dict[str, Any]:
         """Counts and contents, as plain values."""
-        table = self.evaluations(["trial_id", "status", "cached", "feasible"])
+        table = self.evaluations(["trial_id", "status", "cached", "feasible", "fidelity"])
         trials = self.trials()
         statuses = {
             v["values"]: v["counts"]
@@ -166,6 +167,12 @@ class Dataset:
             - statuses.get("illegal", 0),
             "feasible": int(pc.sum(table["feasible"]).as_py() or 0),
             "status": dict(sorted(statuses.items())),
+            "fidelity": {
+                f"{v['values']:.12g}": v["counts"]
+                for v in sorted(
+                    table["fidelity"].value_counts().to_pylist(), key=lambda v: v["values"]
+                )
+            },
             "parameters": [
                 f"{p.name} [{p.unit}]" if p.unit else p.name for p in self.sidecar.space.parameters
             ],

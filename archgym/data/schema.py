@@ -41,6 +41,7 @@ TRIAL_FIELDS: dict[str, pa.DataType] = {
     "workload": pa.string(),
     "workload_sha256": pa.string(),
     "baseline": pa.string(),
+    "fidelities": pa.string(),
     "optimum": pa.string(),
     "versions": pa.string(),
     "commit": pa.string(),
@@ -48,9 +49,10 @@ TRIAL_FIELDS: dict[str, pa.DataType] = {
     "state": pa.string(),
     "ended": pa.timestamp("us", "UTC"),
 }
-"""Columns of the table of trials; settings, hyperparameters, objective, fixed, baseline, optimum
-and versions are JSON texts. ``optimum`` holds the metrics of the exact best design, and is null
-where that is not known."""
+"""Columns of the table of trials; settings, hyperparameters, objective, fixed, baseline,
+fidelities, optimum and versions are JSON texts. ``optimum`` holds the metrics of the exact best
+design, and is null where that is not known; ``fidelities`` is null in datasets from before there
+were any."""
 
 
 @dataclass(frozen=True)
