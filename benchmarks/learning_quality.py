@@ -28,7 +28,7 @@ LATE = 500
 
 
 def search(name: str, workload: str, seed: int, proposals: int, folder: Path) -> tuple[float, ...]:
-    """Mean goal of the last legal proposals, their share that keeps the limits, and the best goal."""
+    """Mean goal of the last legal proposals, the share that keeps the limits, the best goal."""
     chosen = problem(f"dram-{workload}")
     env = chosen.make_environment(read_facts(chosen, folder))
     goals: list[float] = []
