@@ -154,8 +154,18 @@ def goal_unit(goal: Goal, metrics: Sequence[Metric]) -> str:
     for name, weight in goal.terms:
         power = weight * by_name[name].sign
         if by_name[name].unit:
-            parts.append(by_name[name].unit if power == 1 else f"({by_name[name].unit})^{power:g}")
+            parts.append(_unit_power(by_name[name].unit, power))
     return " ".join(parts)
+
+
+def _unit_power(unit: str, power: float) -> str:
+    """A unit to a power, as in ``mm2/TOPS`` for the first negative one of ``TOPS/mm2``."""
+    if power == 1:
+        return unit
+    if power == -1 and unit.count("/") < 2:
+        above, _, below = unit.partition("/")
+        return f"{below or 1}/{above}"
+    return f"({unit})^{power:g}"
 
 
 def goal_label(goal: Goal, metrics: Sequence[Metric]) -> str:
