@@ -26,7 +26,7 @@ _OTHERS_SEVERAL_GOALS: tuple[type[agent.Sampler], ...] = (Nsga2,)
 """The members: one that models, and blind ones for one goal and for several."""
 _MOST_BLIND = 0.5
 """Of the turns, those of the blind members long without progress."""
-_PATIENCE, _HALF_WAY = 30, 60
+_PATIENCE, _HALF_WAY = 60, 120
 """Designs without progress until they have any turns, and further ones until they have half."""
 _MEMORY = 40.0
 """Turns of blind members after which evidence counts a third of what it counted."""

@@ -10,7 +10,8 @@ from pydantic import Field
 
 from archgym import agent
 from archgym.agents.moves import Moves
-from archgym.agents.scores import BROKEN_LIMIT_COST, FAILED_COST, costs
+from archgym.agents.scores import BROKEN_LIMIT_COST, FAILED_COST
+from archgym.agents.told import Told
 from archgym.agents.unseen import Unseen
 from archgym.outcome import Outcomes
 from archgym.space import Designs
@@ -100,10 +101,7 @@ class Bayesian(agent.Sampler):
         self._unseen = Unseen(self.space, self.rng)
         self._features = surrogates.features(self.space)
         self._process = surrogates.GaussianProcess()
-        self._codes = self.space.designs(()).codes
-        self._costs = np.empty(0)
-        self._known: set[int] = set()
-        self._pending: dict[int, NDArray[np.int64]] = {}  # asked for, without outcome
+        self._told = Told(self.space, len(self.directions))
         self._start: Designs | None = None
         self._gains = np.zeros(len(_PORTFOLIO))
         self._nominees: NDArray[np.float64] | None = None
@@ -118,29 +116,22 @@ class Bayesian(agent.Sampler):
         asked = self.space.designs(())
         with self._tools.one_quiet_thread():
             while len(asked) < n:
-                if len(self._known) + len(self._pending) < self.hyperparameters.n_initial:
+                if self._told.asked < self.hyperparameters.n_initial:
                     design = self._unseen.take(1, self._initial, tries=1)
-                elif not len(self._codes):
+                elif not len(self._told):
                     design = self._unseen.take(1)
                 else:
                     design = self._most_promising()
                 if not len(design):
                     break
-                self._pending[design.keys()[0]] = design.codes
+                self._told.wait_for(design)
                 asked = asked.concatenate(design)
         return asked
 
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:
         """Takes in data for the surrogate."""
         self._unseen.learn(designs, outcomes)
-        new = []
-        for row, key in enumerate(designs.keys()):
-            self._pending.pop(key, None)
-            if key not in self._known:
-                self._known.add(key)
-                new.append(row)
-        self._codes = np.concatenate([self._codes, designs.codes[new]])
-        self._costs = np.concatenate([self._costs, costs(outcomes)[new]])
+        self._told.learn(designs, outcomes)
 
     def _initial(self, n: int, failures: int) -> Designs:
         if self.hyperparameters.initial_design == "random":
@@ -166,21 +157,22 @@ class Bayesian(agent.Sampler):
 
     def _data(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Features and costs of all designs told, and of those asked for as if they were best."""
-        values = self._costs
+        values = self._told.costs
         feasible = values < BROKEN_LIMIT_COST
         if feasible.any():
             worst, spread = values[feasible].max(), np.ptp(values[feasible])
             span = FAILED_COST - BROKEN_LIMIT_COST
             penalty = (spread or 1.0) * (values - BROKEN_LIMIT_COST) / span
             values = np.where(feasible, values, worst + penalty)
-        codes = np.concatenate([self._codes, *self._pending.values()])
-        values = np.concatenate([values, np.full(len(self._pending), values.min())])
+        waiting = self._told.waiting
+        codes = np.concatenate([self._told.codes, waiting])
+        values = np.concatenate([values, np.full(len(waiting), values.min())])
         return self._features.encode(Designs(self.space, codes)), values
 
     def _candidates(self) -> Designs:
         """Unseen legal designs: half one move from the best, a quarter two to four, rest random."""
         quarter = self.hyperparameters.candidates // 4 + 1
-        elite = self._codes[self._costs.argsort(kind="stable")[:_ELITE]]
+        elite = self._told.codes[self._told.ranked()[:_ELITE]]
         near = np.repeat(elite, 3 * quarter // len(elite) + 1, axis=0)
         changes = self.rng.integers(2, 5, size=len(near))
         changes[self.rng.integers(3, size=len(near)) > 0] = 1

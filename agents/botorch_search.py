@@ -16,17 +16,17 @@ from archgym import agent
 from archgym.agents.gaussian_process import coordinates
 from archgym.agents.moves import Moves
 from archgym.agents.policies import one_seeded_thread
-from archgym.agents.scores import BROKEN_LIMIT_COST, costs
+from archgym.agents.scores import BROKEN_LIMIT_COST
+from archgym.agents.told import Told
 from archgym.agents.unseen import Unseen
 from archgym.errors import MissingDependencyError
-from archgym.outcome import STATUSES, Outcomes
+from archgym.outcome import Outcomes
 from archgym.space import Designs
 
 __all__ = ["BoTorchSearch"]
 
 Array = NDArray[np.float64]
 
-_OK = STATUSES.index("ok")
 _LEAST_DATA = 2
 _LONGEST, _SHORTEST = 1.0, 0.05
 _SUCCESSES = 3
@@ -121,13 +121,7 @@ class BoTorchSearch(agent.Sampler):
         self._models = botorch_models.Acquisition(
             np.flatnonzero(~self._ordered).tolist(), self.hyperparameters.samples
         )
-        self._codes = self.space.designs(()).codes
-        self._costs = np.empty(0)
-        self._goals = np.empty((0, len(self.directions)))
-        self._excess: Array | None = None
-        self._failed = np.empty(0, dtype=np.bool_)
-        self._known: set[int] = set()
-        self._pending: dict[int, NDArray[np.int64]] = {}  # asked for, without outcome
+        self._told = Told(self.space, len(self.directions))
         self._length = float(self.hyperparameters.start_length)
         self._successes = self._failures = 0
         self._fresh = 0  # random designs still to come after a restart
@@ -148,9 +142,8 @@ class BoTorchSearch(agent.Sampler):
         value: Callable[[Designs], Array] | None = None
         with self._one_quiet_thread():
             while len(asked) < n:
-                known = len(self._known) + len(self._pending)
-                learned = int((~self._failed).sum())
-                if known < self.hyperparameters.n_initial or learned < _LEAST_DATA or self._fresh:
+                few = self._told.asked < self.hyperparameters.n_initial
+                if few or self._told.learned < _LEAST_DATA or self._fresh:
                     self._fresh = max(0, self._fresh - 1)
                     design = self._unseen.take(1)
                 else:
@@ -158,30 +151,17 @@ class BoTorchSearch(agent.Sampler):
                     design = self._most_promising(value)
                 if not len(design):
                     break
-                self._pending[design.keys()[0]] = design.codes
+                self._told.wait_for(design)
                 asked = asked.concatenate(design)
         return asked
 
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:
         """Takes in data for the models and resizes the trust region."""
         self._unseen.learn(designs, outcomes)
-        new, proposed = [], False
-        for row, key in enumerate(designs.keys()):
-            proposed |= self._pending.pop(key, None) is not None
-            if key not in self._known:
-                self._known.add(key)
-                new.append(row)
-        if not new:
-            return
-        cost = costs(outcomes)[new]
-        if proposed and len(self._costs) >= self.hyperparameters.n_initial:
-            self._resize(success=bool(cost.min() < self._costs.min()))
-        self._codes = np.concatenate([self._codes, designs.codes[new]])
-        self._costs = np.concatenate([self._costs, cost])
-        self._goals = np.concatenate([self._goals, outcomes.costs[new]])
-        self._failed = np.concatenate([self._failed, outcomes.status[new] != _OK])
-        excess = outcomes.violations[new]
-        self._excess = excess if self._excess is None else np.concatenate([self._excess, excess])
+        before = self._told.costs
+        new, proposed = self._told.learn(designs, outcomes)
+        if new and proposed and len(before) >= self.hyperparameters.n_initial:
+            self._resize(success=bool(self._told.costs[-new:].min() < before.min()))
 
     def _resize(self, *, success: bool) -> None:
         self._successes = self._successes + 1 if success else 0
@@ -196,34 +176,24 @@ class BoTorchSearch(agent.Sampler):
 
     def _learn(self) -> Callable[[Designs], Array]:
         """Fits the models; gives the function to maximise, shape (n,) of designs."""
-        assert self._excess is not None
-        rows = self._rows()
+        told = self._told
+        rows = told.rows(self.hyperparameters.most_data)
         data = self._tools.Data(
-            x=coordinates(self.space, self._codes[rows]),
-            goals=self._goals[rows],
-            excess=self._excess[rows],
-            failed=self._failed[rows],
-            feasible=self._costs[rows] < BROKEN_LIMIT_COST,
-            told=len(self._codes),
+            x=coordinates(self.space, told.codes[rows]),
+            goals=told.goals[rows],
+            excess=told.excess[rows],
+            failed=told.failed[rows],
+            feasible=told.costs[rows] < BROKEN_LIMIT_COST,
+            told=len(told),
         )
         value = self._models.fit(data, int(self.rng.integers(1 << 31)))
 
         def of(designs: Designs) -> Array:
-            none = self.space.designs(()).codes
-            pending = np.concatenate([none, *list(self._pending.values())[-_MOST_PENDING:]])
+            pending = told.waiting[-_MOST_PENDING:]
             points, waiting = (coordinates(self.space, codes) for codes in (designs.codes, pending))
             return value(points, waiting)
 
         return of
-
-    def _rows(self) -> NDArray[np.int64]:
-        """Rows to learn from: all, or the best half and the newest half."""
-        n, most = len(self._codes), self.hyperparameters.most_data
-        if n <= most:
-            return np.arange(n)
-        best = self._costs.argsort(kind="stable")[: most // 2]
-        others = np.setdiff1d(np.arange(n), best)
-        return np.sort(np.concatenate([best, others[-(most - len(best)) :]]))
 
     def _most_promising(self, value: Callable[[Designs], Array]) -> Designs:
         pool = self._candidates()
@@ -248,7 +218,7 @@ class BoTorchSearch(agent.Sampler):
     def _candidates(self) -> Designs:
         """Unseen legal designs: three quarters within the trust region, the rest anywhere."""
         n = self.hyperparameters.candidates // 4 + 1
-        elite = self._codes[self._costs.argsort(kind="stable")[: self.hyperparameters.elite]]
+        elite = self._told.codes[self._told.ranked()[: self.hyperparameters.elite]]
         centre = elite[self.rng.integers(len(elite), size=3 * n)]
         most = max(1, round(self._length * len(self._ordered)))
         moved = self._moves.mutate(centre, 1 + self.rng.integers(most, size=len(centre)))

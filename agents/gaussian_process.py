@@ -23,9 +23,11 @@ __all__ = ["GaussianProcess", "coordinates"]
 
 Array = NDArray[np.float64]
 
-_SENSITIVITY = (-0.8, 1.5)  # mean and deviation of the prior of its logit
+_SENSITIVITY = (-0.8, 0.7)  # centre and scale of the prior of its logit
 _LENGTH = (-1.0, 0.8)  # of the logarithm, the whole range of the parameter being 1
 _NOISE = (-9.0, 2.0)  # of the logarithm of the variance, as a share of the signal's
+_FREEDOM = 3.0
+"""Degrees of freedom of the priors, Student's t: most parameters matter alike, some are dead."""
 _BOUNDS = {"sensitivity": (-8.0, 6.0), "length": (-4.0, 2.5), "noise": (-14.0, -1.5)}
 _IMPOSSIBLE = 1e10  # loss where the covariance cannot be factored
 _RETUNE_GROWTH, _FIRST_STEPS, _STEPS = 1.05, 30, 8
@@ -73,14 +75,14 @@ class GaussianProcess:
         self._ordered = np.flatnonzero(ordered)
         self._unordered = np.flatnonzero(~ordered)
         n, lengths = len(ordered), len(self._ordered)
-        self._prior_mean = np.repeat((_SENSITIVITY[0], _LENGTH[0], _NOISE[0]), (n, lengths, 1))
+        self._prior_centre = np.repeat((_SENSITIVITY[0], _LENGTH[0], _NOISE[0]), (n, lengths, 1))
         self._prior_scale = np.repeat((_SENSITIVITY[1], _LENGTH[1], _NOISE[1]), (n, lengths, 1))
         names = np.repeat(("sensitivity", "length", "noise"), (n, lengths, 1)).tolist()
         self._bounds = [_BOUNDS[name] for name in names]
         if rng is not None:
-            self._prior_mean[:-1] += self._prior_scale[:-1] * rng.normal(size=n + lengths)
+            self._prior_centre[:-1] += self._prior_scale[:-1] * rng.normal(size=n + lengths)
         low, high = np.array(self._bounds).T
-        self._theta = np.clip(self._prior_mean, low, high)
+        self._theta = np.clip(self._prior_centre, low, high)
         self._tuned_at = 0
         self.amplitude = 1.0
 
@@ -194,11 +196,11 @@ class GaussianProcess:
             return _IMPOSSIBLE, np.zeros_like(theta)
         _, weights, scale = self._solve(lower, y)
         inverse, _ = self._linalg.lapack.dpotri(lower, lower=1)
-        away = (theta - self._prior_mean) / self._prior_scale
+        away = (theta - self._prior_centre) / self._prior_scale
         loss = (
             0.5 * (count + 1) * np.log(scale)
             + np.log(np.diag(lower)).sum()
-            + 0.5 * float(away @ away)
+            + 0.5 * (_FREEDOM + 1.0) * float(np.log1p(away**2 / _FREEDOM).sum())
         )
         # Of the loss by each entry of the covariance, twice for the mirrored one.
         by_pair = (
@@ -212,7 +214,8 @@ class GaussianProcess:
         gradient[self._ordered] = -(so * (1.0 - so))[:, 0] * (short * part).sum(axis=1)
         gradient[n:-1] = ((so * r * r * (1.0 + r) / 3.0) * decay * part).sum(axis=1)
         gradient[-1] = noise * by_diagonal
-        return float(loss), gradient + away / self._prior_scale
+        pull = (_FREEDOM + 1.0) * away / (_FREEDOM + away**2)
+        return float(loss), gradient + pull / self._prior_scale
 
 
 class _Pairs:

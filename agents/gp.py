@@ -14,17 +14,17 @@ from archgym.agents.confidence_bound import ConfidenceBound
 from archgym.agents.gaussian_process import GaussianProcess, coordinates
 from archgym.agents.moves import Moves
 from archgym.agents.niches import Niches
-from archgym.agents.scores import BROKEN_LIMIT_COST, costs
+from archgym.agents.scores import BROKEN_LIMIT_COST
+from archgym.agents.told import Told
 from archgym.agents.unseen import Unseen
-from archgym.outcome import STATUSES, Outcomes
+from archgym.outcome import Outcomes
 from archgym.space import Designs
 
 __all__ = ["GaussianProcessSearch"]
 
 Array = NDArray[np.float64]
 
-_OK = STATUSES.index("ok")
-_OPTIMISM = (0.5, 1.0, 1.5)
+_OPTIMISM = (0.4, 1.0, 1.5)
 """Of ``kappa``; they take turns, so that some proposals exploit and some explore."""
 _EVERYWHERE_SHARE = 0.25
 """Of the proposals, those for which niches do not count."""
@@ -71,10 +71,10 @@ class GaussianProcessSearch(agent.Sampler):
             10, ge=1, le=100_000, description="random designs before the first model"
         )
         kappa: float = Field(
-            3.0,
+            4.0,
             ge=0,
             le=100,
-            description="standard deviations below the mean that it hopes for, half as many or "
+            description="standard deviations below the mean that it hopes for, two fifths or "
             "one and a half times as many at other times",
         )
         models: int = Field(
@@ -132,13 +132,7 @@ class GaussianProcessSearch(agent.Sampler):
         self._niches = Niches(self._alike, settings.niche_correlation, patience)
         self._limit_models: dict[int, GaussianProcess] = {}
         self._threads = ThreadpoolController()  # after scipy is loaded, to know its libraries
-        self._codes = self.space.designs(()).codes
-        self._costs = np.empty(0)
-        self._goals = np.empty((0, len(self.directions)))
-        self._failed = np.empty(0, dtype=bool)
-        self._excess: Array | None = None
-        self._known: set[int] = set()
-        self._pending: dict[int, NDArray[np.int64]] = {}  # asked for, without outcome
+        self._told = Told(self.space, len(self.directions))
 
     @property
     def batch_size(self) -> int:
@@ -153,42 +147,30 @@ class GaussianProcessSearch(agent.Sampler):
                 design = self._next()
                 if not len(design):
                     break
-                self._pending[design.keys()[0]] = design.codes
+                self._told.wait_for(design)
                 asked = asked.concatenate(design)
         return asked
 
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:
         """Takes in data for the models."""
         self._unseen.learn(designs, outcomes)
-        new = []
-        for row, key in enumerate(designs.keys()):
-            self._pending.pop(key, None)
-            if key not in self._known:
-                self._known.add(key)
-                new.append(row)
-        self._codes = np.concatenate([self._codes, designs.codes[new]])
-        self._costs = np.concatenate([self._costs, costs(outcomes)[new]])
-        self._goals = np.concatenate([self._goals, outcomes.costs[new]])
-        self._failed = np.concatenate([self._failed, outcomes.status[new] != _OK])
-        excess = outcomes.violations[new]
-        self._excess = excess if self._excess is None else np.concatenate([self._excess, excess])
+        self._told.learn(designs, outcomes)
 
     def _next(self) -> Designs:
-        known = len(self._known) + len(self._pending)
-        learned = int((~self._failed).sum())
-        if known < self.hyperparameters.n_initial or learned < _LEAST_DATA:
+        told, turn = self._told, self._told.asked
+        if turn < self.hyperparameters.n_initial or told.learned < _LEAST_DATA:
             return self._unseen.take(1)
-        ranked = self._costs.argsort(kind="stable")
+        ranked = told.ranked()
         elsewhere = self.rng.random() >= _EVERYWHERE_SHARE
         if elsewhere:
-            free = self._niches.settle(self._codes, self._costs)
-            elsewhere = bool((self._costs[free] < BROKEN_LIMIT_COST).any())
+            free = self._niches.settle(told.codes, told.costs)
+            elsewhere = bool((told.costs[free] < BROKEN_LIMIT_COST).any())
             ranked = ranked[free[ranked]] if elsewhere else ranked
-        pool = self._unseen.sift(self._pool.draw(self._codes[ranked]))
+        pool = self._unseen.sift(self._pool.draw(told.codes[ranked]))
         if not len(pool):
             return self._unseen.take(1)
-        model = self._models[known % len(self._models)]
-        optimism = _OPTIMISM[known % len(_OPTIMISM)]
+        model = self._models[turn % len(self._models)]
+        optimism = _OPTIMISM[turn % len(_OPTIMISM)]
         score = self._scorer(model, optimism, self._niches if elsewhere else None)
         scores = score(pool)
         for _ in range(_CLIMBING_ROUNDS):
@@ -216,38 +198,29 @@ class GaussianProcessSearch(agent.Sampler):
         self, model: GaussianProcess, optimism: float, niches: Niches | None
     ) -> ConfidenceBound:
         """Learns from what is known; gives the function to maximise."""
-        assert self._excess is not None
-        rows = self._data()
-        x = coordinates(self.space, self._codes[rows])
-        ok = ~self._failed[rows]
-        if (self._costs[rows] < BROKEN_LIMIT_COST).any():
+        told = self._told
+        rows = told.rows(self.hyperparameters.most_data)
+        x = coordinates(self.space, told.codes[rows])
+        ok = ~told.failed[rows]
+        if (told.costs[rows] < BROKEN_LIMIT_COST).any():
             limits = self._limits(x, rows, ok)
-            targets = _targets(self._scalar(self._goals[rows][ok]))
+            targets = _targets(self._scalar(told.goals[rows][ok]))
         else:  # the way to what keeps the limits comes first
             limits = self._limits(x, rows, ok, only_failing=True)
-            targets = _targets(np.log1p(100.0 * self._excess[rows][ok]).sum(axis=1))[1:]
+            targets = _targets(np.log1p(100.0 * told.excess[rows][ok]).sum(axis=1))[1:]
         start, _ = targets[0]
         model.tune(x[ok], start)
         likelihood = [model.fit(x[ok], start) + targets[0][1]]
         likelihood += [model.retarget(target) + slope for target, slope in targets[1:]]
         target, _ = targets[int(np.argmax(likelihood))]
         model.retarget(target)
-        if self._pending:
-            waiting = coordinates(self.space, np.concatenate(list(self._pending.values())))
+        waiting = coordinates(self.space, told.waiting)
+        if len(waiting):
             expected, _ = model.predict(waiting)
             model.fit(np.concatenate([x[ok], waiting]), np.concatenate([target, expected]))
         settings = self.hyperparameters
         kappa = optimism * settings.kappa
         return ConfidenceBound(self.space, model, limits, kappa, settings.twin_deviation, niches)
-
-    def _data(self) -> NDArray[np.int64]:
-        """Rows to learn from: all, or the best half and the newest half."""
-        n, most = len(self._codes), self.hyperparameters.most_data
-        if n <= most:
-            return np.arange(n)
-        best = self._costs.argsort(kind="stable")[: most // 2]
-        others = np.setdiff1d(np.arange(n), best)
-        return np.sort(np.concatenate([best, others[-(most - len(best)) :]]))
 
     def _scalar(self, goals: Array) -> Array:
         """One cost a design from the costs of its goals, shape (n,)."""
@@ -267,8 +240,7 @@ class GaussianProcessSearch(agent.Sampler):
         only_failing: bool = False,
     ) -> list[GaussianProcess]:
         """A process for each limit that was broken, and for failing; negative is kept."""
-        assert self._excess is not None
-        excess = self._excess[rows]
+        excess = self._told.excess[rows]
         n = 0 if only_failing else excess.shape[1]
         broken = [(limit, ok, excess[ok, limit]) for limit in range(n)]
         broken.append((-1, np.ones_like(ok), (~ok).astype(np.float64)))

@@ -17,6 +17,7 @@ from archgym.evaluation import Evaluator
 from archgym.fidelity import FULL, Fidelity, check_fidelities
 from archgym.metrics import Metric, metric_named
 from archgym.objective import Objective, Scorer
+from archgym.observation import metric_scale, observations
 from archgym.outcome import STATUSES, Incidental, Outcome, Outcomes, Row
 from archgym.simulator import (
     MultiFidelitySimulator,
@@ -460,19 +461,15 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
     def observe(self, outcomes: Outcomes) -> NDArray[np.float32]:
         """Observations of evaluated designs, float32 in [-1, 1], shape (n, width).
 
-        The design's encoding, then each metric's ``(m - b) / (m + b)`` with b the baseline's
-        value, a bounded function of the log ratio; the worst end where there is no metric.
+        See :func:`archgym.observation.observations`.
         """
-        metrics = outcomes.metrics
-        seen = np.empty((len(outcomes), self._width), dtype=np.float32)
-        seen[:, : -metrics.shape[1]] = self._observed.encode(outcomes.designs)
-        for i, (base, metric) in enumerate(self._bases):
-            column = metrics[:, i]
-            with np.errstate(invalid="ignore"):  # NaN (no metric), and 0 / 0: equal
-                ratio = (column - base) / _scale(column, base, metric.signed)
-            ratio[column == base] = 0.0
-            seen[:, i - len(self.metrics)] = np.where(np.isnan(column), metric.sign, ratio)
-        return seen
+        return observations(
+            self._observed,
+            self.metrics,
+            self.baseline_metrics.tolist(),
+            outcomes.designs,
+            outcomes.metrics,
+        )
 
     # -- inner workings --------------------------------------------------------------------------
 
@@ -505,7 +502,7 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
             elif value != value:  # NaN: there is no metric
                 seen.append(metric.sign)
             else:
-                seen.append((value - base) / _scale(value, base, metric.signed))
+                seen.append((value - base) / metric_scale(value, base, metric.signed))
         return np.array(seen, dtype=np.float32)
 
     def _outcome(self, row: Row) -> Outcome:
@@ -639,8 +636,3 @@ class _Embedded:
 
     def simulate(self, designs: Designs) -> list[tuple[Simulation, float]]:
         return self.simulate_at(designs, 1.0)
-
-
-def _scale(value: Any, base: float, signed: bool) -> Any:
-    """What the difference of a metric to the baseline's is divided by, to lie in [-1, 1]."""
-    return abs(value - base) + (abs(base) or 1.0) if signed else value + base

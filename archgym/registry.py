@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
+import inspect
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "agent_class",
     "agent_names",
+    "constructor_arguments",
     "environment_class",
     "environment_names",
     "make",
@@ -74,9 +76,13 @@ def make(name: str, **kwargs: Any) -> Environment:
             ``simulator="tabular:PATH"`` those that are not given are the table's.
 
     Raises:
-        UnknownNameError: if there is no such environment.
+        UnknownNameError: if there is no such environment, or it has no such argument.
     """
     cls = environment_class(name)
+    allowed = constructor_arguments(cls)
+    for argument in kwargs:
+        if argument not in allowed:
+            raise UnknownNameError(f"argument of {name}", argument, allowed)
     simulator = kwargs.get("simulator")
     if isinstance(simulator, str) and simulator.startswith("tabular:"):
         kwargs = {**_table_arguments(simulator, cls), **kwargs}
@@ -85,6 +91,21 @@ def make(name: str, **kwargs: Any) -> Environment:
     if spec is not None:
         environment.spec = dataclasses.replace(spec, kwargs=dict(kwargs))
     return environment
+
+
+def constructor_arguments(environment: type[Environment]) -> dict[str, inspect.Parameter]:
+    """Keyword arguments that an environment takes, its base classes' included."""
+    found: dict[str, inspect.Parameter] = {}
+    for cls in environment.__mro__:
+        if "__init__" not in vars(cls):
+            continue
+        parameters = list(inspect.signature(vars(cls)["__init__"]).parameters.values())[1:]
+        for parameter in parameters:
+            if parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+                found.setdefault(parameter.name, parameter)
+        if cls is Environment or all(p.kind is not p.VAR_KEYWORD for p in parameters):
+            break
+    return found
 
 
 def make_agent(name: str, *args: Any, **kwargs: Any) -> Agent:

@@ -26,10 +26,11 @@ def best(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the best designs of a run or a dataset."""
-    from archgym.experiment.summary import open_datasets, read_trials
+    from archgym.data import find_datasets
+    from archgym.experiment.summary import read_trials
 
     problems: dict[tuple[str, ...], list[TrialSummary]] = {}
-    for dataset in open_datasets(folder):
+    for dataset in find_datasets(folder):
         for summary in read_trials(dataset):
             problems.setdefault(summary.problem, []).append(summary)
     if json:

@@ -6,15 +6,44 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-from archgym.cli.output import console, print_json
+from archgym.cli.output import console, fail, print_json
 
 if TYPE_CHECKING:
-    from archgym.data import Dataset
+    from archgym.data import Selection
+    from archgym.data.checks import Check
+    from archgym.data.replay import Replayed
 
 __all__ = ["add_to"]
 
-commands = typer.Typer(no_args_is_help=True, help="Look into and export trajectory datasets.")
+commands = typer.Typer(
+    no_args_is_help=True,
+    help="Look into, check, choose from, merge and export trajectory datasets.",
+)
+
+Source = Annotated[Path, typer.Argument(metavar="DIR", help="A dataset, or a run's folder.")]
+Target = Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the new dataset.")]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where",
+        metavar="CONDITION",
+        help="Only rows that meet it, as 'status == ok' or 'ways >= 4 or policy in lru, fifo'; "
+        "repeatable, all must hold.",
+    ),
+]
+Agents = Annotated[
+    list[str] | None, typer.Option("--agent", help="Only rows of this agent; repeatable.")
+]
+Workloads = Annotated[
+    list[str] | None, typer.Option("--workload", help="Only rows of this workload; repeatable.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of what is drawn.")]
+
+_ROWS_TO_REPLAY = 100
+_SHOWN = 20
 
 
 def add_to(app: typer.Typer) -> None:
@@ -23,14 +52,15 @@ def add_to(app: typer.Typer) -> None:
 
 
 @commands.command("info")
-def info(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A dataset, or a run's folder.")],
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+def info(folder: Source, json: Json = False) -> None:
     """Show what a dataset holds."""
-    from archgym.experiment.summary import open_datasets
+    from archgym.data import find_datasets
+    from archgym.data.files import provenance
 
-    found = [dataset.info() for dataset in open_datasets(folder)]
+    found = [
+        {**dataset.info(), "made_by": [_step(s) for s in provenance(dataset)["operations"]]}
+        for dataset in find_datasets(folder)
+    ]
     if json:
         print_json(found)
         return
@@ -38,32 +68,307 @@ def info(
         _draw(data)
 
 
+class _ReplayCommand(TyperCommand):
+    """Lets ``--replay`` stand without its number."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        filled: list[str] = []
+        for i, argument in enumerate(args):
+            filled.append(argument)
+            following = args[i + 1] if i + 1 < len(args) else ""
+            if argument == "--replay" and not (following.isdigit() or following == "all"):
+                filled.append(str(_ROWS_TO_REPLAY))
+        return super().parse_args(ctx, filled)
+
+
+@commands.command("validate", cls=_ReplayCommand)
+def validate(
+    folder: Source,
+    replay: Annotated[
+        str,
+        typer.Option(
+            metavar="[N|all]",
+            help=f"Also evaluate N rows again (drawn at random; {_ROWS_TO_REPLAY} if N is left "
+            "out), and report what does not reproduce.",
+        ),
+    ] = "",
+    seed: Seed = 0,
+    environment: Annotated[
+        str, typer.Option(help="Environment to evaluate with, in place of the recorded one.")
+    ] = "",
+    simulator: Annotated[
+        str, typer.Option(help="Simulator to evaluate with, in place of the recorded one.")
+    ] = "",
+    tolerance: Annotated[
+        float, typer.Option(help="Largest relative difference of values that count as equal.")
+    ] = 1e-9,
+    where: Where = None,
+    agent: Agents = None,
+    workload: Workloads = None,
+    json: Json = False,
+) -> None:
+    """Check a dataset: schema, ranges, rules, steps, duplicates, rewards, and by replay.
+
+    The exit code is 1 if something is wrong. --where, --agent and --workload choose the rows to
+    replay; everything else is checked on the whole dataset.
+    """
+    from archgym.data import find_dataset
+    from archgym.data.checks import validate as check
+    from archgym.data.replay import replay as play
+    from archgym.errors import InvalidValueError
+
+    if replay and not (replay.isdigit() and int(replay)) and replay != "all":
+        raise InvalidValueError(f"--replay takes a number of rows or 'all', not {replay!r}")
+    dataset = find_dataset(folder)
+    checks = check(dataset)
+    sound = all(c.passed for c in checks if c.name in ("files", "trials", "designs"))
+    found: Replayed | None = None
+    if replay and sound:
+        chosen = _select(folder, where, agent, workload)
+        rows = None if replay == "all" else int(replay)
+        found = play(
+            *(chosen, rows),
+            seed=seed,
+            environment=environment,
+            simulator=simulator,
+            tolerance=tolerance,
+        )
+    passed = all(c.passed for c in checks) and (found is None or not found.mismatches)
+    nothing = found is not None and not found.rows
+    if json:
+        data = {"passed": passed and not nothing, "checks": [c.to_json() for c in checks]}
+        print_json({**data, "replay": None if found is None else found.to_json()})
+    else:
+        _draw_checks(checks, found)
+    if replay and not sound:
+        fail("not replayed: designs or trials cannot be read")
+    if nothing:
+        fail("no row could be evaluated again")
+    if not passed or nothing:
+        raise typer.Exit(1)
+
+
+@commands.command("merge")
+def merge(
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="DIR DIR... OUT", help="Datasets, then the new folder.")
+    ],
+    json: Json = False,
+) -> None:
+    """Merge datasets into one; what keeps them apart is named, difference by difference."""
+    from archgym.data import find_dataset
+    from archgym.data.merging import merge as write
+    from archgym.errors import InvalidValueError
+
+    if len(folders) < 3:
+        raise InvalidValueError("merge takes two datasets or more, and the folder of the new one")
+    *sources, out = folders
+    merged = write([find_dataset(source) for source in sources], out)
+    if json:
+        notes = [vars(note) for note in merged.notes]
+        print_json({**vars(merged), "notes": notes})
+        return
+    for note in merged.notes:
+        typer.echo(f"note: they differ in {note}")
+    for source, old, new in merged.renamed:
+        typer.echo(f"renamed: trial {old} of {source} is now {new}")
+    twice = f", {merged.repeated:,} that were there twice left out" if merged.repeated else ""
+    typer.echo(f"{merged.evaluations:,} evaluations of {merged.trials:,} trials in {out}{twice}")
+
+
+@commands.command("filter")
+def filter_rows(
+    folder: Source,
+    out: Target,
+    where: Where = None,
+    agent: Agents = None,
+    workload: Workloads = None,
+    distinct: Annotated[
+        bool, typer.Option("--distinct", help="Only the first row of a design on a workload.")
+    ] = False,
+) -> None:
+    """Write the rows that meet conditions as a dataset of their own."""
+    from archgym.errors import InvalidValueError
+
+    if not (where or agent or workload or distinct):
+        raise InvalidValueError("say which rows: --where, --agent, --workload or --distinct")
+    chosen = _select(folder, where, agent, workload)
+    _write(chosen.distinct() if distinct else chosen, out, _select(folder, None, None, None))
+
+
+@commands.command("sample")
+def sample(
+    folder: Source,
+    out: Target,
+    rows: Annotated[int | None, typer.Option(min=1, help="How many rows.")] = None,
+    designs: Annotated[
+        int | None, typer.Option(min=1, help="How many distinct designs, each with all its rows.")
+    ] = None,
+    seed: Seed = 0,
+    where: Where = None,
+    agent: Agents = None,
+    workload: Workloads = None,
+) -> None:
+    """Write rows, or designs, drawn at random as a dataset of their own."""
+    from archgym.errors import InvalidValueError
+
+    if (rows is None) == (designs is None):
+        raise InvalidValueError("say how many: --rows N or --designs N")
+    chosen = _select(folder, where, agent, workload)
+    drawn = (
+        chosen.sample(rows, seed) if rows is not None else chosen.sample_designs(designs or 0, seed)
+    )
+    _write(drawn, out, chosen)
+
+
+@commands.command("split")
+def split(
+    folder: Source,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the new datasets.")],
+    by: Annotated[str, typer.Option(help="design, workload, agent or time.")] = "design",
+    shares: Annotated[
+        str, typer.Option(help="Share of each part, as train=0.8,test=0.2.")
+    ] = "train=0.8,test=0.2",
+    hold_out: Annotated[
+        list[str] | None,
+        typer.Option("--hold-out", help="Workload or agent for the second part; repeatable."),
+    ] = None,
+    seed: Seed = 0,
+    where: Where = None,
+    agent: Agents = None,
+    workload: Workloads = None,
+) -> None:
+    """Split into datasets with no design in two of them; never by row."""
+    from archgym.cli.evaluate import pairs
+    from archgym.errors import DatasetError, InvalidValueError
+
+    parts = {}
+    for name, text in pairs(shares.split(","), "--shares "):
+        try:
+            parts[name.strip()] = float(text)
+        except ValueError:
+            raise InvalidValueError(f"--shares: {text!r} is not a number") from None
+        if not name.strip().isidentifier():
+            raise InvalidValueError(f"--shares: {name!r} cannot be the name of a folder")
+    for name in parts:
+        if (out / name).exists():
+            raise DatasetError(f"{out / name} exists already")
+    chosen = _select(folder, where, agent, workload)
+    made = chosen.split(by, parts, seed=seed, hold_out=hold_out or ())
+    for name, part in made.parts.items():
+        rows = part.write(out / name)
+        lost = made.dropped[name]
+        why = f", {lost:,} rows left out whose designs are in an earlier part" if lost else ""
+        typer.echo(f"{rows:,} evaluations in {out / name}{why}")
+
+
 @commands.command("export")
 def export(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A dataset, or the folder of a run with one.")
-    ],
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")],
+    folder: Source,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file, or folder, to write.")],
     form: Annotated[
-        str, typer.Option("--format", help="csv or parquet; by default from the file's ending.")
+        str,
+        typer.Option(
+            "--format",
+            help="parquet, csv, minari (a folder), optuna (.db or .log), card (.md); by default "
+            "from the file's ending.",
+        ),
     ] = "",
+    where: Where = None,
+    agent: Agents = None,
+    workload: Workloads = None,
+    licence: Annotated[
+        str, typer.Option("--license", "--licence", help="card: licence of the data, as cc-by-4.0.")
+    ] = "",
+    title: Annotated[str, typer.Option(help="card: heading.")] = "",
+    origin: Annotated[str, typer.Option("--source", help="card: where the data come from.")] = "",
+    episodes: Annotated[
+        str,
+        typer.Option(help="minari: recorded (as the environment ended them) or trial."),
+    ] = "",
+    name: Annotated[str, typer.Option(help="minari: group of the datasets.")] = "",
+    study: Annotated[str, typer.Option(help="optuna: name before that of each problem.")] = "",
 ) -> None:
-    """Export all evaluations, with agent, seed and workload, to one file."""
+    """Export evaluations, with agent, seed and workload, to files of other tools."""
     from archgym.data.export import export as write
+    from archgym.data.export import form_of
 
-    rows = write(_only_dataset(folder), file, form)
-    typer.echo(f"{rows} evaluations written to {file}")
+    given = {
+        "licence": licence,
+        "title": title,
+        "source": origin,
+        "episodes": episodes,
+        "name": name,
+        "study": study,
+    }
+    options = {key: value for key, value in given.items() if value}
+    form = form_of(file, form)
+    chosen = _select(folder, where, agent, workload)
+    rows = write(chosen, file, form, **options)
+    if form == "card":
+        typer.echo(f"a card of {rows:,} evaluations written to {file}")
+        return
+    typer.echo(f"{rows:,} evaluations written to {file}")
+    if form == "optuna":
+        url = file if file.suffix == ".log" else f"sqlite:///{file}"
+        typer.echo(f"look at it: optuna-dashboard {url}")
+    if form == "minari":
+        _tell_of_minari(file)
 
 
-def _only_dataset(folder: Path) -> Dataset:
-    from archgym.errors import DatasetError
-    from archgym.experiment.summary import open_datasets
+def _step(step: dict[str, Any]) -> str:
+    """A step of a dataset's making, in a line."""
+    parts = {name: value for name, value in step.items() if name not in ("operation", "sources")}
+    words = [step["operation"], *(f"{name}={value}" for name, value in parts.items())]
+    return " ".join([*words, *(source["dataset"] for source in step.get("sources", ()))])
 
-    found = open_datasets(folder)
-    if len(found) > 1:
-        names = ", ".join(str(dataset.directory) for dataset in found)
-        raise DatasetError(f"{folder} holds several datasets, export one of them: {names}")
-    return found[0]
+
+def _tell_of_minari(folder: Path) -> None:
+    for path in sorted(folder.glob("*/*/data/metadata.json")):
+        name = path.parent.parent.relative_to(folder)
+        typer.echo(f"MINARI_DATASETS_PATH={folder}: minari.load_dataset({str(name)!r})")
+
+
+def _select(
+    folder: Path, where: list[str] | None, agent: list[str] | None, workload: list[str] | None
+) -> Selection:
+    from archgym.data import load
+
+    return load(folder, where or (), agents=agent or (), workloads=workload or ())
+
+
+def _write(selection: Selection, out: Path, source: Selection) -> None:
+    rows = selection.write(out)
+    typer.echo(f"{rows:,} of {len(source):,} evaluations written to {out}")
+
+
+def _draw_checks(checks: list[Check], found: Replayed | None) -> None:
+    from rich.text import Text
+
+    from archgym.cli.output import table
+
+    made = table("check", "result", "what")
+    for check in checks:
+        result = Text("passed" if check.passed else f"{check.wrong:,} wrong")
+        result.stylize("green" if check.passed else "red")
+        made.add_row(check.name, result, Text(check.what))
+    if found is not None:
+        wrong = found.rows_that_differ
+        result = Text(f"{wrong:,} of {found.rows:,} differ" if wrong else "passed")
+        result.stylize("red" if wrong or not found.rows else "green")
+        made.add_row("replay", result, Text(f"{found.rows:,} rows were evaluated again"))
+    out = console()
+    out.print(made)
+    lines = [f"{check.name}: {text}" for check in checks for text in check.examples]
+    if found is not None:
+        lines += [f"replay: {note}" for note in found.notes]
+        lines += [f"replay: {mismatch}" for mismatch in found.mismatches[:_SHOWN]]
+        more = len(found.mismatches) - _SHOWN
+        lines += [f"replay: and {more:,} values more (--json lists all)"] if more > 0 else []
+        skipped = found.skipped.items()
+        lines += [f"replay: {count:,} rows not evaluated: {reason}" for reason, count in skipped]
+    for line in lines:
+        out.print(line, soft_wrap=True, markup=False)
 
 
 def _draw(data: dict[str, Any]) -> None:
@@ -73,7 +378,7 @@ def _draw(data: dict[str, Any]) -> None:
 
     made = table("dataset", data["directory"])
     for name, value in data.items():
-        if name == "directory":
+        if name == "directory" or value == []:
             continue
         if isinstance(value, dict):
             text = ", ".join(f"{key} {count}" for key, count in value.items())
@@ -81,5 +386,5 @@ def _draw(data: dict[str, Any]) -> None:
             text = ", ".join(map(str, value))
         else:
             text = f"{value:,}" if isinstance(value, int) else str(value)
-        made.add_row(name, Text(text))
+        made.add_row(name.replace("_", " "), Text(text))
     console().print(made)

@@ -104,8 +104,8 @@ def _find(name: str) -> Any:
 
 def _environment_json(name: str, cls: type[Environment]) -> dict[str, Any]:
     from archgym.environment import Environment
-    from archgym.experiment.validate import constructor_arguments
     from archgym.objective import Objective
+    from archgym.registry import constructor_arguments
 
     own = {
         key: None if parameter.default is parameter.empty else str(parameter.default)

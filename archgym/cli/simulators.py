@@ -58,18 +58,26 @@ def calibrate(
 ) -> None:
     """Fits a technology for TPE-v0 to a cell library, from 40 synthesised processing elements.
 
-    The file that it writes is what ``archgym.make("TPE-v0", technology=FILE)`` takes.
+    Takes half a minute to two of one core; what has been synthesised is kept, so that a run that
+    was stopped goes on where it was. archgym.make("TPE-v0", technology=FILE) takes the file.
     """
     from archgym.envs.tpe.library_calibration import calibrate_library
+    from archgym.envs.tpe.synthesis import user_cache
 
     chosen = name or _plain(liberty)
     target = out or Path(f"{chosen}.json")
     if target.is_dir():
         raise InvalidValueError(f"{target} is a folder; --out must be a file")
+    if not target.parent.is_dir():  # known before the work, not after it
+        raise InvalidValueError(f"--out {target}: there is no folder {target.parent}")
     screen = console()
     if json_:
         technology = calibrate_library(liberty, chosen)
     else:
+        screen.print(
+            f"synthesising 40 processing elements onto {liberty.name}, half a minute to two of one "
+            f"core; results are kept in {user_cache() / 'synthesis'}"
+        )
         with screen.status("synthesising") as status:
             technology = calibrate_library(
                 liberty,
@@ -86,7 +94,9 @@ def calibrate(
         f"{error['area_mean']:.1%} (90th percentile {error['area_p90']:.1%}), of the period "
         f"{error['period_mean']:.1%} ({error['period_p90']:.1%})"
     )
-    screen.print(f"written to {target}")
+    screen.print(f"written to {target}; to use it:")
+    screen.print(f'  archgym.make("TPE-v0", technology="{target}")', soft_wrap=True)
+    screen.print(f"  archgym evaluate TPE-v0 --arg technology={target}", soft_wrap=True)
 
 
 def _plain(path: Path) -> str:

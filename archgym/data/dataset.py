@@ -17,6 +17,7 @@ import fcntl
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,15 +26,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
+from archgym.data.designs import design_codes, design_columns, design_fingerprints
 from archgym.data.journal import close_journals, is_locked, read_journal
 from archgym.data.recorder import LoggedTrial
 from archgym.data.schema import (
     TRIAL_FIELDS,
     Sidecar,
     evaluation_schema,
-    rows_to_table,
 )
+from archgym.data.snapshot import Snapshot, journal_tables
 from archgym.errors import DatasetError
 from archgym.outcome import STATUSES
 
@@ -41,7 +44,6 @@ __all__ = ["TIMING_COLUMNS", "Dataset", "equal_trajectories"]
 
 TIMING_COLUMNS = ("simulation_s", "agent_s", "timestamp", "cached")
 """Columns in which equal trajectories may differ."""
-ROWS_A_BLOCK = 20_000
 _JOURNALS_KEY = b"archgym.journals"
 
 
@@ -74,7 +76,7 @@ class Dataset:
     def _read_trials(self) -> pa.Table:
         found: dict[str, dict[str, Any]] = {}
         for path in sorted((self.directory / "trials").glob("*.parquet")):
-            for row in pq.read_table(path).to_pylist():
+            for row in _read_trials(path):
                 _merge_trial(found, row)
         for path in self._open_journals():
             for row in _trials_of(path):
@@ -96,27 +98,27 @@ class Dataset:
             if name not in self.schema.names:
                 raise DatasetError(f"no column {name!r}; there are {', '.join(self.schema.names)}")
         needed = list(dict.fromkeys([*names, "trial_id", "step"]))
-        table = self._undisturbed(lambda: self._read_evaluations(needed, trial_id))
-        return table.select(names)
+        return self._read_evaluations(needed, trial_id).select(names)
 
     def _read_evaluations(self, needed: list[str], trial_id: str | None) -> pa.Table:
-        tables = [self.schema.empty_table().select(needed)]
+        snapshot = self.snapshot()
+        target = pa.schema([self.schema.field(name) for name in needed])
         where = None if trial_id is None else pc.field("trial_id") == trial_id
-        for path in sorted((self.directory / "evaluations").glob("*.parquet")):
-            # A single file, so that nothing is taken from the names of the folders above it.
-            with pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(ROWS_A_BLOCK, columns=needed):
-                    part = pa.Table.from_batches([batch]).select(needed)
-                    tables.append(part.filter(where) if where is not None else part)
-        for path in self._open_journals():
-            for block in self._blocks(path):
-                part = block.select(needed)
-                tables.append(part.filter(where) if where is not None else part)
-        schema = self.schema
-        target = pa.schema([schema.field(name) for name in needed])
-        table = pa.concat_tables([t.cast(target) for t in tables]).unify_dictionaries()
+        tables = [target.empty_table()]
+        for _, table in snapshot.blocks(needed):
+            tables.append(table if where is None else table.filter(where))
+        table = pa.concat_tables(tables).unify_dictionaries()
         order = pa.table({"t": table["trial_id"].cast(pa.string()), "s": table["step"]})
         return table.take(pc.sort_indices(order, [("t", "ascending"), ("s", "ascending")]))
+
+    def snapshot(self) -> Snapshot:
+        """The evaluations as they are now, to read them a block at a time."""
+        while True:
+            parts = sorted((self.directory / "evaluations").glob("*.parquet"))
+            with contextlib.suppress(FileNotFoundError):  # sealed under our hands: look again
+                found = Snapshot(self.sidecar, parts, self._open_journals())
+                if sorted((self.directory / "evaluations").glob("*.parquet")) == parts:
+                    return found
 
     def logged_trial(self, trial_id: str) -> LoggedTrial:
         """The evaluations of one trial, for resuming it."""
@@ -127,34 +129,34 @@ class Dataset:
                 f"{self.directory}: the steps of trial {trial_id!r} are not 0, 1, 2, ...: "
                 "two processes wrote the same trial, or a file is missing"
             )
-        space = self.sidecar.space
-        rows = table.select([f"param.{name}" for name in space.names]).to_pylist()
-        designs = space.designs(
-            {
-                name: value
-                for name, value in zip(space.names, row.values(), strict=True)
-                if value is not None
-            }
-            for row in rows
-        )
         metrics = [table[f"metric.{m.name}"].to_numpy() for m in self.sidecar.metrics]
         status = [STATUSES.index(text) for text in table["status"].to_pylist()]
         return LoggedTrial(
-            designs.codes,
-            np.column_stack(metrics).astype(np.float64).reshape(len(rows), len(metrics)),
+            design_codes(self.sidecar.space, table),
+            np.column_stack(metrics).astype(np.float64).reshape(len(table), len(metrics)),
             np.array(status, dtype=np.int8),
             table["reason"].to_pylist(),
             table["fidelity"].to_numpy(),
         )
 
     def info(self) -> dict[str, Any]:
-        """Counts and contents, as plain values."""
-        table = self.evaluations(["trial_id", "status", "cached", "feasible", "fidelity"])
-        trials = self.trials()
-        statuses = {
-            v["values"]: v["counts"]
-            for v in table["status"].cast(pa.string()).value_counts().to_pylist()
-        }
+        """Counts and contents, as plain values; reads a block at a time."""
+        space, trials = self.sidecar.space, self.trials()
+        statuses: Counter[str] = Counter()
+        fidelities: Counter[float] = Counter()
+        evaluations = simulated = feasible = 0
+        designs: list[NDArray[np.uint64]] = []
+        columns = ["status", "cached", "feasible", "fidelity", *design_columns(space)]
+        for _, table in self.snapshot().blocks(columns):
+            for count in table["status"].cast(pa.string()).value_counts().to_pylist():
+                statuses[count["values"]] += count["counts"]
+            for count in table["fidelity"].value_counts().to_pylist():
+                fidelities[count["values"]] += count["counts"]
+            evaluations += table.num_rows
+            counted = pc.and_(pc.invert(table["cached"]), pc.not_equal(table["status"], "illegal"))
+            simulated += pc.sum(counted).as_py()
+            feasible += pc.sum(table["feasible"]).as_py()
+            designs.append(design_fingerprints(space, table))
         return {
             "directory": str(self.directory),
             "environments": sorted(set(trials["environment"].to_pylist())),
@@ -162,20 +164,13 @@ class Dataset:
             "workloads": sorted(set(trials["workload"].to_pylist())),
             "agents": sorted(set(trials["agent"].to_pylist())),
             "trials": trials.num_rows,
-            "evaluations": table.num_rows,
-            "simulated": int(pc.sum(pc.invert(table["cached"])).as_py() or 0)
-            - statuses.get("illegal", 0),
-            "feasible": int(pc.sum(table["feasible"]).as_py() or 0),
-            "status": dict(sorted(statuses.items())),
-            "fidelity": {
-                f"{v['values']:.12g}": v["counts"]
-                for v in sorted(
-                    table["fidelity"].value_counts().to_pylist(), key=lambda v: v["values"]
-                )
-            },
-            "parameters": [
-                f"{p.name} [{p.unit}]" if p.unit else p.name for p in self.sidecar.space.parameters
-            ],
+            "evaluations": evaluations,
+            "simulated": simulated,
+            "distinct_designs": len(np.unique(np.concatenate(designs))) if designs else 0,
+            "feasible": feasible,
+            "status": {status: n for status, n in sorted(statuses.items()) if n},
+            "fidelity": {f"{value:.12g}": n for value, n in sorted(fidelities.items())},
+            "parameters": [f"{p.name} [{p.unit}]" if p.unit else p.name for p in space.parameters],
             "metrics": [f"{m.name} [{m.unit}]" if m.unit else m.name for m in self.sidecar.metrics],
             "bytes": sum(p.stat().st_size for p in self.directory.rglob("*") if p.is_file()),
         }
@@ -231,24 +226,12 @@ class Dataset:
         """Journals whose rows are in Parquet, whether or not the file is gone yet."""
         names: list[str] = []
         for path in sorted((self.directory / "evaluations").glob("*.parquet")):
-            meta = pq.read_schema(path).metadata or {}
-            names += json.loads(meta.get(_JOURNALS_KEY, b"[]"))
+            try:
+                meta = pq.read_schema(path).metadata or {}
+                names += json.loads(meta.get(_JOURNALS_KEY, b"[]"))
+            except (pa.ArrowException, ValueError) as error:
+                raise DatasetError(f"cannot read {path}: {error}") from error
         return [self.directory / "journal" / name for name in names]
-
-    def _blocks(self, path: Path) -> Iterator[pa.Table]:
-        """The rows of a journal, a block at a time."""
-        ids: dict[int, str] = {}
-        rows: list[list[Any]] = []
-        for line in read_journal(path):
-            if isinstance(line, list):
-                rows.append(line)
-                if len(rows) >= ROWS_A_BLOCK:
-                    yield rows_to_table(self.sidecar.space, self.sidecar.metrics, rows, ids)
-                    rows = []
-            elif "trial" in line:
-                ids[line["n"]] = line["trial"]["trial_id"]
-        if rows:
-            yield rows_to_table(self.sidecar.space, self.sidecar.metrics, rows, ids)
 
     def _write_parts(self, journals: list[Path]) -> None:
         names = [path.name for path in journals]
@@ -260,12 +243,12 @@ class Dataset:
         table = pa.Table.from_pylist(
             list(merged.values()), schema=pa.schema(list(TRIAL_FIELDS.items()))
         )
-        _write_parquet(
+        write_parquet(
             self.directory / "trials" / f"{names[0][:16]}-{part}.parquet", table.schema, [table]
         )
         schema = self.schema.with_metadata({_JOURNALS_KEY: json.dumps(names).encode()})
-        blocks = (block for path in journals for block in self._blocks(path))
-        _write_parquet(
+        blocks = (block for path in journals for block in journal_tables(self.sidecar, path))
+        write_parquet(
             self.directory / "evaluations" / f"{names[0][:16]}-{part}.parquet", schema, blocks
         )
 
@@ -287,6 +270,20 @@ def _locked(directory: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def _read_trials(path: Path) -> list[dict[str, Any]]:
+    """Rows of a file of trials; columns that an older version did not write are null."""
+    try:
+        with pq.ParquetFile(path) as file:
+            rows: list[dict[str, Any]] = file.read().to_pylist()
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise DatasetError(f"cannot read {path}: {error}") from error
+    if rows and "trial_id" not in rows[0]:
+        raise DatasetError(f"{path} is damaged: it has no column trial_id")
+    return [{name: row.get(name) for name in TRIAL_FIELDS} for row in rows]
 
 
 def _trials_of(path: Path) -> list[dict[str, Any]]:
@@ -315,7 +312,12 @@ def _merge_trial(found: dict[str, dict[str, Any]], row: dict[str, Any]) -> None:
     found[row["trial_id"]] = row
 
 
-def _write_parquet(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
+def write_parquet(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
+    """Writes a file by write and rename; the tables are taken one after the other.
+
+    Raises:
+        DatasetError: if it cannot be written.
+    """
     temporary = path.with_suffix(f".{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -192,14 +192,21 @@ def _abandon_all() -> None:
 os.register_at_fork(after_in_child=_abandon_all)
 
 
-def read_journal(path: Path) -> Iterator[dict[str, Any] | list[Any]]:
+def read_journal(
+    path: Path, lines: Iterable[bytes] | None = None
+) -> Iterator[dict[str, Any] | list[Any]]:
     """The lines of a journal; a last line cut off by a kill is left out.
+
+    Args:
+        path: the journal.
+        lines: what is in it; by default it is opened and read.
 
     Raises:
         DatasetError: if a line before the last one cannot be read.
     """
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
+    with contextlib.ExitStack() as stack:
+        found = stack.enter_context(path.open("rb")) if lines is None else lines
+        for number, line in enumerate(found, start=1):
             if not line.endswith(b"\n"):
                 return
             try:

@@ -167,13 +167,23 @@ class TrialRecorder:
             "fixed": json.dumps(env.design_space.fixed),
             "workload": env.workload_name,
             "workload_sha256": env.workload_sha256,
+            "workload_spec": _json_or_none(env.workload),
+            "episode_length": env.episode_length,
             "baseline": json.dumps({k: v if v == v else None for k, v in baseline.items()}),
             "fidelities": json.dumps([one.to_json() for one in env.fidelities]),
+            "baseline_design": json.dumps(env.baseline_design),
             "optimum": None if env.optimum is None else json.dumps(env.optimum.metrics),
             "versions": json.dumps(_versions()),
             "commit": _commit(),
             "started": time.time(),
         }
+
+
+def _json_or_none(value: Any) -> str | None:
+    try:
+        return json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return None
 
 
 @functools.cache

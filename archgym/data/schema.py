@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from archgym.data.journal import ROW_FIELDS
-from archgym.errors import DatasetError
+from archgym.errors import ArchgymError, DatasetError
 from archgym.metrics import Metric
 from archgym.outcome import STATUSES
 from archgym.space import Designs, DesignSpace
@@ -40,8 +40,11 @@ TRIAL_FIELDS: dict[str, pa.DataType] = {
     "fixed": pa.string(),
     "workload": pa.string(),
     "workload_sha256": pa.string(),
+    "workload_spec": pa.string(),
+    "episode_length": pa.int64(),
     "baseline": pa.string(),
     "fidelities": pa.string(),
+    "baseline_design": pa.string(),
     "optimum": pa.string(),
     "versions": pa.string(),
     "commit": pa.string(),
@@ -49,10 +52,11 @@ TRIAL_FIELDS: dict[str, pa.DataType] = {
     "state": pa.string(),
     "ended": pa.timestamp("us", "UTC"),
 }
-"""Columns of the table of trials; settings, hyperparameters, objective, fixed, baseline,
-fidelities, optimum and versions are JSON texts. ``optimum`` holds the metrics of the exact best
-design, and is null where that is not known; ``fidelities`` is null in datasets from before there
-were any."""
+"""Columns of the table of trials; settings, hyperparameters, objective, fixed, baseline (its
+metrics), baseline_design, fidelities, optimum and versions are JSON texts. ``optimum`` holds the
+metrics of the exact best design, and is null where that is not known; ``fidelities`` is null in
+datasets from before there were any. ``workload_spec`` is what the environment was given as the
+workload, as a JSON text, null where it is no JSON value."""
 
 
 @dataclass(frozen=True)
@@ -96,16 +100,22 @@ class Sidecar:
             raise DatasetError(f"{directory} is not a dataset: it has no {SIDECAR}") from None
         except (OSError, ValueError) as error:
             raise DatasetError(f"cannot read {path}: {error}") from error
+        if not isinstance(data, dict):
+            raise DatasetError(f"{path} is damaged: it holds no JSON object")
         if data.get("format") != FORMAT:
             raise DatasetError(
                 f"{path} has format {data.get('format')!r}; this version of archgym reads {FORMAT}"
             )
-        return Sidecar(
-            DesignSpace.from_json(data["design_space"]),
-            tuple(Metric.from_json(m) for m in data["metrics"]),
-            data["simulator"],
-            data.get("workloads", {}),
-        )
+        try:
+            simulator = {name: str(data["simulator"][name]) for name in ("name", "version")}
+            return Sidecar(
+                DesignSpace.from_json(data["design_space"]),
+                tuple(Metric.from_json(m) for m in data["metrics"]),
+                simulator,
+                dict(data.get("workloads", {})),
+            )
+        except (ArchgymError, LookupError, TypeError, ValueError, AttributeError) as error:
+            raise DatasetError(f"{path} is damaged: {type(error).__name__}: {error}") from error
 
     def save(self, directory: Path, *, replace: bool = False) -> None:
         """Writes the sidecar in one step; without ``replace``, only if there is none yet."""

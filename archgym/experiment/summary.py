@@ -9,7 +9,6 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import moocore
@@ -19,14 +18,14 @@ from numpy.typing import NDArray
 
 from archgym.best import Best
 from archgym.data import Dataset
-from archgym.errors import DatasetError
+from archgym.data.designs import design_codes
 from archgym.fidelity import FULL, Fidelity, spendings
 from archgym.metrics import Metric
 from archgym.objective import Goal, Objective, Scorer
 from archgym.outcome import STATUSES, Outcome, Outcomes
-from archgym.space import Designs, DesignSpace
+from archgym.space import Designs
 
-__all__ = ["TrialSummary", "goal_label", "goal_unit", "natural", "open_datasets", "read_trials"]
+__all__ = ["TrialSummary", "goal_label", "goal_unit", "natural", "read_trials"]
 
 _REFERENCE_COST = math.log(2.0)
 """Corner of the hypervolume: twice the baseline in every goal."""
@@ -160,8 +159,18 @@ def goal_unit(goal: Goal, metrics: Sequence[Metric]) -> str:
     for name, weight in goal.terms:
         power = weight * by_name[name].sign
         if by_name[name].unit:
-            parts.append(by_name[name].unit if power == 1 else f"({by_name[name].unit})^{power:g}")
+            parts.append(_unit_power(by_name[name].unit, power))
     return " ".join(parts)
+
+
+def _unit_power(unit: str, power: float) -> str:
+    """A unit to a power, as in ``mm2/TOPS`` for the first negative one of ``TOPS/mm2``."""
+    if power == 1:
+        return unit
+    if power == -1 and unit.count("/") < 2:
+        above, _, below = unit.partition("/")
+        return f"{below or 1}/{above}"
+    return f"({unit})^{power:g}"
 
 
 def goal_label(goal: Goal, metrics: Sequence[Metric]) -> str:
@@ -169,22 +178,6 @@ def goal_label(goal: Goal, metrics: Sequence[Metric]) -> str:
     unit = goal_unit(goal, metrics)
     name = f"log distance to {goal.name}" if goal.kind == "target" else goal.name
     return f"{name} [{unit}]" if unit else name
-
-
-def open_datasets(folder: str | Path) -> list[Dataset]:
-    """The dataset in a folder, or those of the run in it.
-
-    Raises:
-        DatasetError: if it holds neither.
-    """
-    folder = Path(folder)
-    if (folder / "dataset.json").is_file():
-        return [Dataset(folder)]
-    found = sorted(path.parent for path in folder.glob("datasets/*/dataset.json"))
-    if not found:
-        what = "is not there" if not folder.exists() else "holds neither a run nor a dataset"
-        raise DatasetError(f"{folder} {what}")
-    return [Dataset(path) for path in found]
 
 
 def read_trials(dataset: Dataset) -> list[TrialSummary]:
@@ -199,7 +192,7 @@ def read_trials(dataset: Dataset) -> list[TrialSummary]:
             *("simulation_s", "agent_s"),
         ]
     )
-    codes = _codes(space, table)
+    codes = design_codes(space, table)
     values = np.column_stack(
         [table[f"metric.{m.name}"].to_numpy().astype(np.float64) for m in metrics]
     )
@@ -335,19 +328,6 @@ def _hypervolume(outcomes: Outcomes) -> float:
         return 0.0
     reference = np.full(costs.shape[1], _REFERENCE_COST)
     return float(moocore.hypervolume(costs, ref=reference) / _REFERENCE_COST ** costs.shape[1])
-
-
-def _codes(space: DesignSpace, table: pa.Table) -> NDArray[np.int64]:
-    """Level of each parameter, -1 where it is inactive, shape (n, n_parameters)."""
-    codes = np.full((table.num_rows, len(space.names)), -1, dtype=np.int64, order="F")
-    for position, parameter in enumerate(space.parameters):
-        column = table[f"param.{parameter.name}"].combine_chunks()
-        if not pa.types.is_dictionary(column.type):
-            column = column.dictionary_encode()
-        levels = [-1 if v is None else parameter.code(v) for v in column.dictionary.to_pylist()]
-        index = column.indices.fill_null(len(levels)).to_numpy()
-        codes[:, position] = np.array([*levels, -1], dtype=np.int64)[index]
-    return codes
 
 
 def _parts(table: pa.Table) -> dict[str, slice]:

@@ -3,33 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from archgym.environment import Environment
-from archgym.errors import ArchgymError, ExperimentError, UnknownNameError
+from archgym.errors import ArchgymError, ExperimentError
 from archgym.experiment.expand import Trial
 from archgym.experiment.schema import Experiment
 from archgym.registry import agent_class, environment_class, make, make_agent
 
-__all__ = ["check_experiment", "check_workloads", "constructor_arguments", "make_environment"]
-
-
-def constructor_arguments(environment: type[Environment]) -> dict[str, inspect.Parameter]:
-    """Keyword arguments that an environment takes, its base classes' included."""
-    found: dict[str, inspect.Parameter] = {}
-    for cls in environment.__mro__:
-        if "__init__" not in vars(cls):
-            continue
-        parameters = list(inspect.signature(vars(cls)["__init__"]).parameters.values())[1:]
-        for parameter in parameters:
-            if parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD):
-                found.setdefault(parameter.name, parameter)
-        if cls is Environment or all(p.kind is not p.VAR_KEYWORD for p in parameters):
-            break
-    return found
+__all__ = ["check_experiment", "check_workloads", "make_environment"]
 
 
 def make_environment(name: str, arguments: Mapping[str, Any], where: str = "") -> Environment:
@@ -44,10 +28,6 @@ def make_environment(name: str, arguments: Mapping[str, Any], where: str = "") -
         ArchgymError: if the environment or an argument is not possible.
     """
     with located(where):
-        allowed = constructor_arguments(environment_class(name))
-        for argument in arguments:
-            if argument not in allowed:
-                raise UnknownNameError(f"argument of {name}", argument, allowed)
         try:
             return make(name, **arguments)
         except ArchgymError:

@@ -26,6 +26,9 @@ from archgym.space.parameters import Parameter, parameter_from_json
 
 __all__ = ["DesignSpace", "Rule"]
 
+_FEW = 32
+"""Designs up to which rules are faster one by one than on columns."""
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -231,20 +234,17 @@ class DesignSpace:
 
     def illegal_reason(self, codes: Sequence[int]) -> str:
         """Name of the first rule that canonical codes break, with its text; empty if legal."""
-        for position, only in self._held:
-            if codes[position] not in (only, -1):
-                name = self.names[position]
-                return f"{name} is fixed to {self.fixed[name]!r}"
-        if self._compiled_rules:
-            values = [table[code] for table, code in zip(self._tables, codes, strict=True)]
-            for rule, parents, holds in self._compiled_rules:
-                for parent in parents:
-                    if values[parent] is None:
-                        break
-                else:
-                    if not holds(values):
-                        return self._reason(rule)
-        return ""
+        number = self._first_broken(codes)
+        if number == -1:
+            return ""
+        if number >= 0:
+            return self._reason(self.rules[number])
+        name = next(
+            self.names[position]
+            for position, only in self._held
+            if codes[position] not in (only, -1)
+        )
+        return f"{name} is fixed to {self.fixed[name]!r}"
 
     @property
     def largest_key(self) -> int:
@@ -279,9 +279,16 @@ class DesignSpace:
 
     def first_broken_rule(self, designs: Designs) -> NDArray[np.int64]:
         """Index of the first broken of :attr:`rules`, -1 legal, -2 not as fixed, shape (n,)."""
-        broken = np.full(len(designs), -1, dtype=np.int64)
-        for number in range(len(self.rules) - 1, -1, -1):
-            broken[~self.rule_holds(self.rules[number], designs.codes)] = number
+        codes = designs.codes
+        if len(codes) <= _FEW:
+            return np.array([self._first_broken(row) for row in codes.tolist()], dtype=np.int64)
+        broken = np.full(len(codes), -1, dtype=np.int64)
+        left = np.arange(len(codes))
+        for number, rule in enumerate(self.rules):
+            holds = self.rule_holds(rule, codes)
+            if not holds.all():
+                broken[left[~holds]] = number
+                left, codes = left[holds], codes[holds]
         for position, only in self._held:
             column = designs.codes[:, position]
             broken[(column != only) & (column >= 0)] = -2
@@ -534,7 +541,7 @@ class DesignSpace:
             if p.when is not None
         ]
         self._compiled_rules = [
-            (r, parents(r.expression), r.expression.compile(self._positions)) for r in self.rules
+            (parents(r.expression), r.expression.compile(self._positions)) for r in self.rules
         ]
 
     def _active(self, codes: Sequence[int]) -> list[bool]:
@@ -568,6 +575,22 @@ class DesignSpace:
             active &= column >= 0
             values[self.names[position]] = self.parameters[position].values(np.maximum(column, 0))
         return np.where(active, np.asarray(expression.evaluate(values), dtype=bool), missing)
+
+    def _first_broken(self, codes: Sequence[int]) -> int:
+        """As :meth:`first_broken_rule`, for one row of canonical codes."""
+        for position, only in self._held:
+            if codes[position] not in (only, -1):
+                return -2
+        if self._compiled_rules:
+            values = [table[code] for table, code in zip(self._tables, codes, strict=True)]
+            for number, (parents, holds) in enumerate(self._compiled_rules):
+                for parent in parents:
+                    if values[parent] is None:
+                        break
+                else:
+                    if not holds(values):
+                        return number
+        return -1
 
     def _steps(self, position: int, code: int) -> list[int]:
         parameter = self.parameters[position]

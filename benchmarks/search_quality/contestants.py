@@ -23,8 +23,8 @@ SLOW_AGENTS = frozenset({"bayesian", "botorch", "gp", "optuna", "skopt"})
 """Our agents that fit a Gaussian process to all that they know: they get smaller budgets."""
 SLOWEST_AGENTS = frozenset({"botorch"})
 """The one of them that also gets few problems."""
-DEAR = frozenset({"nevergrad portfolio"})
-"""Gets 300 evaluations at most, and fewer seeds."""
+DEAR = {"nevergrad portfolio": 300, "skopt gp_minimize": 100}
+"""Get this many evaluations at most, and fewer seeds."""
 LEARNERS = frozenset(
     {"a2c", "dqn", "ippo", "ippo_shared", "mappo", "maskable_ppo", "ppo", "sac", "sb3 PPO"}
 )
@@ -47,7 +47,7 @@ class Contestant:
         slow: whether it gets smaller budgets.
         slowest: whether it also gets few problems.
         learner: whether it gets fewer seeds.
-        dear: whether it gets fewer seeds and fewer evaluations.
+        most: evaluations that it gets at most, and then fewer seeds; 0 for no limit of its own.
         several_goals: whether it can take a problem with several goals.
         with_limits: whether it is only for problems with limits.
         missing: what it lacks to be run; empty if nothing.
@@ -58,7 +58,7 @@ class Contestant:
     slow: bool = False
     slowest: bool = False
     learner: bool = False
-    dear: bool = False
+    most: int = 0
     several_goals: bool = True
     with_limits: bool = False
     missing: str = ""
@@ -89,7 +89,7 @@ def contestant(name: str) -> Contestant:
             slow=peer.slow,
             slowest=peer.needs == "skopt",
             learner=name in LEARNERS,
-            dear=name in DEAR,
+            most=DEAR.get(name, 0),
             several_goals=peer.several_goals,
             with_limits=peer.with_limits,
             missing=peer.missing,

@@ -9,6 +9,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from archgym.environment import Environment
 from archgym.envs.accelerator import (
     space_eyeriss,
@@ -34,6 +36,7 @@ from archgym.metrics import Metric
 from archgym.reference import Reference
 from archgym.simulator import Simulation, Simulator
 from archgym.space import Designs, DesignSpace
+from archgym.space.nearest import nearest_legal
 
 __all__ = ["SPACES", "AcceleratorEnvironment", "LayerCost"]
 
@@ -44,6 +47,15 @@ SPACES: dict[str, str] = {
     "eyeriss": "exactly the knobs of ArchGym's Timeloop environment (ISCA 2023)",
 }
 _DEFAULT_WORKLOAD = "resnet18"
+_TOGETHER = ("buffer_split_bytes", "prefetch")
+"""Fields of the hardware that are possible or not with others."""
+_STARTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "scalesim": ("minimize latency_ns", {"dataflow": "systolic_ws"}),
+    "maestro": ("minimize latency_ns", {}),
+    "timeloop": ("minimize edp_js", {"dataflow": "eyeriss_rs"}),
+}
+"""What is minimised and how the baseline differs with simulators that do not give or cover those
+of the embedded one."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +123,10 @@ class AcceleratorEnvironment(Environment):
         budget: for ``template``: most ``pes`` and ``memory_kib``; for ``per_layer``: ``of``
             (``area`` or ``power``) and ``share``, what of the largest design's may be used.
         simulator_options: for the external simulators.
-        **arguments: those of :class:`archgym.Environment`.
+        **arguments: those of :class:`archgym.Environment`. With ``simulator="scalesim"`` or
+            ``"maestro"``, which know no energy that could be compared, the default objective is
+            ``minimize latency_ns``; with ``"scalesim"`` the baseline is a systolic array, with
+            ``"timeloop"`` a row-stationary one.
 
     Attributes:
         network: what the designs run.
@@ -121,7 +136,7 @@ class AcceleratorEnvironment(Environment):
         Metric("latency_cycles", "cycles", "minimize", "time of one run of the network"),
         Metric("latency_ns", "ns", "minimize", "the same, at the design's clock"),
         Metric("energy_pj", "pJ", "minimize", "dynamic energy of one run, memory included"),
-        Metric("area_um2", "µm²", "minimize", "of the chip, with its memory interface"),
+        Metric("area_um2", "µm²", "minimize", "of the chip with its memory interface, no pads"),
         Metric("power_mw", "mW", "minimize", "energy over time"),
         Metric("utilisation_rate", "", "maximize", "share of the peak multiply-accumulates"),
         Metric("dram_bytes", "bytes", "minimize", "read from and written to memory"),
@@ -134,7 +149,7 @@ class AcceleratorEnvironment(Environment):
         "leakage and clock tree: energy is that of operations and accesses",
         "sparsity",
         "what stays in the buffer from one layer to the next",
-        "rows and columns left idle by choice: a mapping fills the array as far as the layer goes",
+        "a systolic array used in part: data pass all its rows and columns, so more may be slower",
         "more than one word a port of a scratch pad: a PE does one multiply-accumulate a cycle",
         "pages and banks of the memory outside the chip: it has a bandwidth and an energy a bit",
     )
@@ -183,6 +198,9 @@ class AcceleratorEnvironment(Environment):
         for name in self.hardware_fields:
             if name not in known:
                 raise UnknownNameError("field of the hardware", name, known, "hardware")
+        # What of it is wrong by itself is said before the rules of the space go by it.
+        alone = {k: v for k, v in self.hardware_fields.items() if k not in _TOGETHER}
+        Hardware(**{"dataflow": "nvdla_ws", "rows": 1, "columns": 1, **alone})
         self.budget = dict(budget or {})
         self.simulator_options = dict(simulator_options or {})
         if self.simulator_options and arguments.get("simulator") not in self.simulators:
@@ -197,7 +215,12 @@ class AcceleratorEnvironment(Environment):
         self.space_name = _space_name(space)
         self._check_budget()
         self._check_hardware()
-        self.baseline = self._baseline()  # type: ignore[misc]
+        self.baseline = self._baseline(space)  # type: ignore[misc]
+        simulator = arguments.get("simulator")
+        if isinstance(simulator, str) and simulator in _STARTS:
+            self.default_objective, changes = _STARTS[simulator]  # type: ignore[misc]
+            if self.space_name == "template":
+                self.baseline = {**self.baseline, **changes}  # type: ignore[misc]
         super().__init__(space=space, workload=workload, **arguments)
 
     def simulate_batch(self, designs: Designs) -> list[tuple[Simulation, float]]:
@@ -353,23 +376,27 @@ class AcceleratorEnvironment(Environment):
         if isinstance(space, DesignSpace):
             return space
         if space in ("default", "template"):
-            return space_template.template_space(self.budget)
+            return space_template.template_space(self.budget, self.hardware_fields)
         if space == "mapping":
-            return space_mapping.mapping_space(self.network)
+            return space_mapping.mapping_space(self.network, self.hardware_fields)
         if space == "per_layer":
-            return space_per_layer.per_layer_space(self.network, self.budget)
+            return space_per_layer.per_layer_space(self.network, self.budget, self.hardware_fields)
         if space == "eyeriss":
             return space_eyeriss.eyeriss_space()
         raise UnknownNameError("space", space, SPACES)
 
-    def _baseline(self) -> dict[str, Any]:
+    def _baseline(self, space: str | DesignSpace) -> dict[str, Any]:
         if self.space_name == "mapping":
-            return space_mapping.baseline(self.network)
-        if self.space_name == "per_layer":
-            return space_per_layer.baseline(self.network, self.budget)
-        if self.space_name == "eyeriss":
-            return space_eyeriss.BASELINE
-        return space_template.baseline(self.budget)
+            design = space_mapping.baseline(self.network)
+        elif self.space_name == "per_layer":
+            design = space_per_layer.baseline(self.network, self.budget, self.hardware_fields)
+        elif self.space_name == "eyeriss":
+            design = space_eyeriss.BASELINE
+        else:
+            design = space_template.baseline(self.budget)
+        if self.hardware_fields and isinstance(space, str):
+            return _near(self._choose_space(space), design)
+        return design
 
     def _check_budget(self) -> None:
         if self.budget and self.space_name in ("mapping", "eyeriss"):
@@ -379,14 +406,22 @@ class AcceleratorEnvironment(Environment):
             )
 
     def _check_hardware(self) -> None:
-        """Refuses an array beside the one that a mapping is spread over."""
-        if self.space_name != "mapping":
+        """Refuses an array beside the one that a space's own parameters describe."""
+        sources = {
+            "mapping": "pes and cluster_size",
+            "per_layer": "pes_0, pes_1, ...",
+            "eyeriss": "n_pes and mesh_x",
+        }
+        if self.space_name not in sources:
             return
         for name in ("dataflow", "rows", "columns", "spare_pes"):
-            if name in self.hardware_fields:
+            if name in self.hardware_fields and (name, self.space_name) != ("dataflow", "eyeriss"):
+                source = sources[self.space_name]
+                if (name, self.space_name) == ("dataflow", "per_layer"):
+                    source = "the parameter dataflow"
                 raise InvalidValueError(
-                    f"hardware: {name} follows from pes and cluster_size in space 'mapping'; "
-                    "hold those with fixed="
+                    f"hardware: {name} follows from {source} in space {self.space_name!r}; "
+                    "hold parameters with fixed="
                 )
 
     def _costs(self, designs: Sequence[Dict[str, Any]]) -> Costs:
@@ -470,6 +505,15 @@ def _space_name(space: str | DesignSpace) -> str:
         return "template" if space == "default" else space
     marks = {"outer_order": "mapping", "pes_0": "per_layer", "mesh_x": "eyeriss"}
     return next((name for mark, name in marks.items() if mark in space), "template")
+
+
+def _near(space: DesignSpace, design: dict[str, Any]) -> dict[str, Any]:
+    """The design, or the legal one nearest to it where there is one near."""
+    codes = space.codes(design)
+    if not space.illegal_reason(codes):
+        return design
+    near = nearest_legal(space, np.maximum(np.array(codes, dtype=np.int64), 0))
+    return design if near is None else space.design(near)
 
 
 def _unmapped(hardware: Hardware, layers: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +29,7 @@ from archgym.errors import (
     SimulationError,
     UnknownNameError,
 )
-from archgym.external import find_program, private_folder, run_program, simulate_in_parallel
+from archgym.external import private_folder, run_program, simulate_in_parallel
 from archgym.simulator import Simulation
 from archgym.space import Designs
 
@@ -187,10 +188,15 @@ class PythonProgram(AcceleratorProgram):
         _check_positive("memory_limit_gb", memory_limit_gb)
         self.memory_limit_gb = float(memory_limit_gb)
         given = program or os.environ.get(self.variable)
+        self.program = Path(sys.executable)
         if given:
-            self.program = find_program(str(given), self.variable)
-        else:
-            self.program = Path(sys.executable)
+            found = shutil.which(given)
+            if found is None:
+                where = "simulator_options: program" if program else self.variable
+                raise MissingDependencyError(
+                    f"{where} is {str(given)!r}, which is no executable file. {self._advice()}"
+                )
+            self.program = Path(found).absolute()
         self.version = self._version(elsewhere=bool(given))
 
     def call(self, job: Mapping[str, Any], folder: Path) -> Any:
@@ -216,16 +222,12 @@ class PythonProgram(AcceleratorProgram):
             raise SimulationError(f"{self.name} wrote no result: {error}") from None
 
     def _version(self, *, elsewhere: bool) -> str:
-        advice = (
-            f"Install it with pip install archgym[{self.extra}], or set {self.variable} to the "
-            "Python interpreter of an environment that has it."
-        )
         if not elsewhere:
             try:
                 return package_version(self.package)
             except PackageNotFoundError:
                 raise MissingDependencyError(
-                    f"the package {self.package} is not installed. {advice}"
+                    f"the package {self.package} is not installed. {self._advice()}"
                 ) from None
         code = f"from importlib.metadata import version; print(version({self.package!r}))"
         with private_folder() as folder:
@@ -236,10 +238,19 @@ class PythonProgram(AcceleratorProgram):
                     time_limit_s=60.0,
                 )
             except SimulationError as error:
+                # A missing package is said by name alone; for what else is wrong, its last words.
+                said = "" if "PackageNotFoundError" in str(error) else f" ({error})"
                 raise MissingDependencyError(
-                    f"{self.program} does not have the package {self.package} ({error}). {advice}"
+                    f"the Python interpreter {self.program} does not have the package "
+                    f"{self.package}{said}. {self._advice()}"
                 ) from None
         return ran.stdout.strip()
+
+    def _advice(self) -> str:
+        return (
+            f"Install it with pip install 'archgym[{self.extra}]', or set {self.variable} to the "
+            f"path of a Python interpreter that has the package {self.package}."
+        )
 
 
 def summed(

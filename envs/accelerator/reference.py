@@ -20,7 +20,8 @@ from archgym.envs.accelerator.cost import evaluate
 from archgym.envs.accelerator.hardware import Hardware
 from archgym.envs.accelerator.layer import LayerTable
 from archgym.envs.accelerator.own_layers import read_layer
-from archgym.envs.accelerator.reference_forms import FORMS, LABELS, Form, NotComparableError, Run
+from archgym.envs.accelerator.reference_forms import FORMS, LABELS, Form
+from archgym.envs.accelerator.reference_rows import NotComparableError, Run
 from archgym.envs.accelerator.space_template import BASELINE, template_space
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.reference import ColumnUse, Reference, ReferenceRow, Skipped, TableRow, read_table

@@ -66,7 +66,8 @@ class ScaleSimSimulator(PythonProgram):
             return "weights cannot bypass its buffer"
         kib, bandwidth = _sizes(hardware)
         if min(kib) < 1:
-            return f"its buffers have at least 1 KiB of words, these {kib}"
+            sizes = ", ".join(map(str, kib))
+            return f"each of its three buffers has at least 1 KiB of words; these have {sizes} KiB"
         if bandwidth < 1:
             return "its memory links move at least one word a cycle"
         return ""

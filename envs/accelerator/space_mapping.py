@@ -27,12 +27,17 @@ from archgym.space import (
 __all__ = ["baseline", "hardware", "mapping", "mapping_space"]
 
 _LEVELS: Final = {"outer": "clusters", "inner": "PEs of a cluster"}
-_SUM_BYTES: Final = 3
-"""A 24-bit partial sum of 8-bit words."""
+_SHARES: Final = {"input_rf_bytes": 0.25, "weight_rf_bytes": 0.5, "output_rf_bytes": 0.25}
+"""What of a PE's memory is for what."""
 
 
-def mapping_space(network: Network) -> DesignSpace:
-    """Return the space for a network: tiles go up to its largest loop bounds."""
+def mapping_space(network: Network, fixed: Dict[str, Any] | None = None) -> DesignSpace:
+    """Return the space for a network: tiles go up to its largest loop bounds.
+
+    Args:
+        network: its layers.
+        fixed: fields of `Hardware` that hold whatever a design says; the rules go by them.
+    """
     bounds = _bounds(network)
     parameters: list[Parameter] = [
         Integer("pes", 1, 1024, doc="processing elements", unit="PEs", group="hardware"),
@@ -89,7 +94,7 @@ def mapping_space(network: Network) -> DesignSpace:
                 )
             )
     stride = max(layer.stride for layer in network.layers)
-    return DesignSpace(parameters, _rules(bounds, stride))
+    return DesignSpace(parameters, _rules(bounds, stride, fixed or {}))
 
 
 def baseline(network: Network) -> dict[str, Any]:
@@ -115,7 +120,6 @@ def baseline(network: Network) -> dict[str, Any]:
 
 def hardware(design: Dict[str, Any], **fixed: Any) -> Hardware:
     """Return the hardware of a design of this space."""
-    share = design["pe_buffer_bytes"] // 4
     clusters = design["pes"] // design["cluster_size"]
     return Hardware(
         **{
@@ -123,9 +127,7 @@ def hardware(design: Dict[str, Any], **fixed: Any) -> Hardware:
             "rows": clusters,
             "columns": design["cluster_size"],
             "spare_pes": design["pes"] - clusters * design["cluster_size"],
-            "input_rf_bytes": share,
-            "weight_rf_bytes": 2 * share,
-            "output_rf_bytes": share,
+            **{name: int(share * design["pe_buffer_bytes"]) for name, share in _SHARES.items()},
             "buffer_bytes": 1024 * design["buffer_kib"],
             "banks": max(1, design["noc_bytes_per_cycle"] // 4),
             "noc_bytes_per_cycle": float(design["noc_bytes_per_cycle"]),
@@ -175,9 +177,16 @@ def _sizes(bound: int) -> list[int]:
     return sorted(divisors | {1 << i for i in range(bound.bit_length()) if 1 << i <= bound})
 
 
-def _rules(bounds: dict[str, int], stride: int) -> list[Rule]:
+def _rules(bounds: dict[str, int], stride: int, fixed: Dict[str, Any]) -> list[Rule]:
+    formats = ("word_bits", "accumulator_bits", "double_buffered", "keeps_halves")
+    chip = Hardware("custom", 1, 1, **{name: fixed[name] for name in formats if name in fixed})
+    copies = 2 if chip.double_buffered and chip.keeps_halves else 1
+    twice = " twice (double buffering)" if copies == 2 else ""
     inner: dict[str, Expression | int] = {loop: param(f"inner_{loop}") for loop in LOOPS}
     outer: dict[str, Expression | int] = {loop: param(f"outer_{loop}") for loop in LOOPS}
+    searched = sum(share for name, share in _SHARES.items() if name not in fixed)
+    held = sum(fixed[name] for name in _SHARES if name in fixed)
+    pe_room = param("pe_buffer_bytes") * searched + held if held else param("pe_buffer_bytes")
     rules = [
         Rule(
             "clusters_are_full",
@@ -186,8 +195,8 @@ def _rules(bounds: dict[str, int], stride: int) -> list[Rule]:
         ),
         Rule(
             "pe_tile_fits",
-            2 * _bytes(inner, stride) <= param("pe_buffer_bytes"),
-            doc="a PE holds its tile twice (double buffering)",
+            copies * _bytes(inner, stride, chip) <= pe_room,
+            doc=f"a PE holds its tile{twice}",
         ),
     ]
     rules.extend(
@@ -199,26 +208,28 @@ def _rules(bounds: dict[str, int], stride: int) -> list[Rule]:
         for loop in LOOPS
     )
     clusters = param("pes") // param("cluster_size")
+    room = fixed["buffer_bytes"] if "buffer_bytes" in fixed else 1024 * param("buffer_kib")
     for loop in LOOPS:
         # The clusters together hold no more of the loop than there is.
         spread = {**outer, loop: param(f"outer_{loop}") * clusters}
         whole = {**outer, loop: bounds[loop]}
-        room = 1024 * param("buffer_kib")
-        fits = (2 * _bytes(spread, stride) <= room) | (2 * _bytes(whole, stride) <= room)
+        fits = (copies * _bytes(spread, stride, chip) <= room) | (
+            copies * _bytes(whole, stride, chip) <= room
+        )
         rules.append(
             Rule(
                 f"buffer_tile_fits_{loop}",
                 (param("outer_spread") != loop) | fits,
-                doc=f"the buffer holds all clusters' tiles twice, spread over {loop}",
+                doc=f"the buffer holds all clusters' tiles{twice}, spread over {loop}",
             )
         )
     return rules
 
 
-def _bytes(tile: Dict[str, Expression | int], stride: int) -> Any:
+def _bytes(tile: Dict[str, Expression | int], stride: int, chip: Hardware) -> Any:
     """Bytes of a tile: inputs, weights, partial sums."""
     rows = (tile["P"] - 1) * stride + tile["R"]
     columns = (tile["Q"] - 1) * stride + tile["S"]
-    inputs = tile["C"] * rows * columns
-    weights = tile["K"] * tile["C"] * tile["R"] * tile["S"]
-    return inputs + weights + _SUM_BYTES * (tile["K"] * tile["P"] * tile["Q"])
+    words = tile["C"] * (rows * columns + tile["K"] * (tile["R"] * tile["S"]))
+    sums = tile["K"] * tile["P"] * tile["Q"]
+    return chip.word_bytes * words + chip.accumulator_bytes * sums

@@ -32,13 +32,18 @@ BUDGETS: Final = ("area", "power")
 _DEFAULT_BUDGET: Final = {"of": "area", "share": 0.25}
 
 
-def per_layer_space(network: Network, budget: Mapping[str, Any] | None = None) -> DesignSpace:
+def per_layer_space(
+    network: Network,
+    budget: Mapping[str, Any] | None = None,
+    fixed: Mapping[str, Any] | None = None,
+) -> DesignSpace:
     """Return the space for a network's distinct layers.
 
     Args:
         network: its layers, each with two parameters, numbered from 0.
         budget: ``of`` is ``area`` or ``power``, ``share`` what of the largest design's may be
             used, in (0, 1]; default a quarter of its area.
+        fixed: fields of `Hardware` that hold whatever a design says; the budget goes by them.
 
     Raises:
         UnknownNameError, InvalidValueError: for a budget that is not possible.
@@ -64,7 +69,7 @@ def per_layer_space(network: Network, budget: Mapping[str, Any] | None = None) -
                 group=f"layer_{i}",
             ),
         ]
-    base, slope = _line(kind)
+    base, slope = _line(kind, fixed or {})
     used: Expression | None = None
     for i in range(len(network.layers)):
         one = param(f"pes_{i}") * (base + slope * param(f"buffer_units_{i}"))
@@ -79,10 +84,14 @@ def per_layer_space(network: Network, budget: Mapping[str, Any] | None = None) -
     return DesignSpace(parameters, [rule])
 
 
-def baseline(network: Network, budget: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def baseline(
+    network: Network,
+    budget: Mapping[str, Any] | None = None,
+    fixed: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """Return the same PEs for every layer, as many as the budget allows with 4 units each."""
     kind, share = _budget(budget)
-    base, slope = _line(kind)
+    base, slope = _line(kind, fixed or {})
     allowed = share * PES[-1] * (base + slope * UNITS[-1])
     units = 4
     fitting = [pes for pes in PES if pes * (base + slope * units) <= allowed]
@@ -127,20 +136,25 @@ def _array(dataflow: str, pes: int, units: int, **fixed: Any) -> Hardware:
     )
 
 
-def _line(kind: str) -> tuple[float, float]:
-    """What a PE takes: a constant, and a part for each unit (both models are straight lines)."""
-    small, large = (_taken(kind, units) for units in (1, 2))
-    return small - (large - small), large - small
+def _line(kind: str, fixed: Mapping[str, Any]) -> tuple[float, float]:
+    """What a PE takes: a constant, and a part for each unit.
+
+    Both models are straight lines for register files; for SRAM the energy is the line through the
+    smallest and the largest buffer.
+    """
+    small, large = (_taken(kind, units, fixed) for units in (UNITS[0], UNITS[-1]))
+    slope = (large - small) / (UNITS[-1] - UNITS[0])
+    return small - UNITS[0] * slope, slope
 
 
-def _taken(kind: str, units: int) -> float:
-    array = _array("nvdla_ws", 1, units)
+def _taken(kind: str, units: int, fixed: Mapping[str, Any]) -> float:
+    array = _array("nvdla_ws", 1, units, **fixed)
     if kind == "area":
         parts = area(array)
         return parts.macs_um2 + parts.register_files_um2
     each = accesses(array)
     work = each.mac_pj + each.input_rf_pj + each.weight_rf_pj + 2 * each.output_rf_pj
-    return work * clock_mhz(array) / 1000
+    return array.lanes * work * clock_mhz(array) / 1000
 
 
 def _budget(budget: Mapping[str, Any] | None) -> tuple[str, float]:

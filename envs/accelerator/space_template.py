@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from archgym.envs.accelerator.energy import PORT_BYTES
 from archgym.envs.accelerator.hardware import DATAFLOWS, SYSTOLIC_DATAFLOWS, Hardware
 from archgym.envs.accelerator.technology import TECHNOLOGIES
 from archgym.errors import InvalidValueError, UnknownNameError
-from archgym.space import Boolean, Categorical, DesignSpace, Ordinal, Rule, param
+from archgym.space import Boolean, Categorical, DesignSpace, Expression, Ordinal, Rule, param
 
 __all__ = ["BASELINE", "baseline", "hardware", "template_space"]
 
@@ -40,14 +40,18 @@ _SIDES: Final = (4, 6, 8, 12, 14, 16, 24, 32, 48, 64, 96, 128)
 _BUFFERS_KIB: Final = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
 
-def template_space(budget: Mapping[str, float] | None = None) -> DesignSpace:
+def template_space(
+    budget: Mapping[str, float] | None = None, fixed: Mapping[str, Any] | None = None
+) -> DesignSpace:
     """Return the space.
 
     Args:
         budget: most ``pes``, and most ``memory_kib`` (the buffer with each kind of register file).
+        fixed: fields of `Hardware` that hold whatever a design says; the rules go by them.
 
     Raises:
-        UnknownNameError, InvalidValueError: for a budget that is not possible.
+        UnknownNameError, InvalidValueError: for a budget that is not possible, or fixed fields
+            that no design is legal with.
     """
     budget = budget or {}
     for key, value in budget.items():
@@ -82,40 +86,7 @@ def template_space(budget: Mapping[str, float] | None = None) -> DesignSpace:
             group="registers",
         ),
     ]
-    pes = param("rows") * param("columns")
-    rules = [
-        Rule(
-            "pes_in_budget",
-            pes <= min(MOST_PES, budget.get("pes", MOST_PES)),
-            doc="rows x columns within the budget of processing elements",
-        ),
-        Rule(
-            "ports_feed_the_array",
-            param("noc_bytes_per_cycle") <= param("banks") * PORT_BYTES,
-            doc=f"each bank delivers {PORT_BYTES} bytes a cycle",
-        ),
-        Rule(
-            "banks_are_not_slivers",
-            param("buffer_kib") * 1024 >= param("banks") * 512,
-            doc="a bank has at least 512 bytes",
-        ),
-    ]
-    if "memory_kib" in budget:
-        rules.append(
-            Rule(
-                "buffer_in_budget",
-                param("buffer_kib") <= budget["memory_kib"],
-                doc="the buffer alone within the budget of memory",
-            )
-        )
-        rules.extend(
-            Rule(
-                f"{file.name}_in_budget",
-                param("buffer_kib") + pes * param(file.name) / 1024 <= budget["memory_kib"],
-                doc=f"the buffer and all {file.name.split('_')[0]} register files within it",
-            )
-            for file in per_pe
-        )
+    rules = _rules(budget, fixed or {}, [file.name for file in per_pe])
     return DesignSpace(
         [
             Categorical(
@@ -166,6 +137,53 @@ def template_space(budget: Mapping[str, float] | None = None) -> DesignSpace:
         ],
         rules,
     )
+
+
+def _rules(
+    budget: Mapping[str, float], fixed: Mapping[str, Any], files: Sequence[str]
+) -> list[Rule]:
+    def value(name: str) -> Any:
+        return fixed.get(name, param(name))
+
+    pes = value("rows") * value("columns")
+    buffer_kib = fixed["buffer_bytes"] / 1024 if "buffer_bytes" in fixed else param("buffer_kib")
+    laws: list[tuple[str, Any, str]] = [
+        (
+            "pes_in_budget",
+            pes <= min(MOST_PES, budget.get("pes", MOST_PES)),
+            "rows x columns within the budget of processing elements",
+        ),
+        (
+            "ports_feed_the_array",
+            value("noc_bytes_per_cycle") <= value("banks") * PORT_BYTES,
+            f"each bank delivers {PORT_BYTES} bytes a cycle",
+        ),
+        (
+            "banks_are_not_slivers",
+            buffer_kib * 1024 >= value("banks") * 512,
+            "a bank has at least 512 bytes",
+        ),
+    ]
+    if "memory_kib" in budget:
+        most = budget["memory_kib"]
+        laws.append(
+            ("buffer_in_budget", buffer_kib <= most, "the buffer alone within the budget of memory")
+        )
+        laws.extend(
+            (
+                f"{name}_in_budget",
+                buffer_kib + pes * value(name) / 1024 <= most,
+                f"the buffer and all {name.split('_')[0]} register files within it",
+            )
+            for name in files
+        )
+    rules = []
+    for name, law, doc in laws:
+        if isinstance(law, Expression):
+            rules.append(Rule(name, law, doc=doc))
+        elif not law:  # nothing of it is searched
+            raise InvalidValueError(f"hardware: rule {name!r} is broken by every design: {doc}")
+    return rules
 
 
 def baseline(budget: Mapping[str, float] | None = None) -> dict[str, Any]:

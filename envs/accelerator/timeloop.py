@@ -88,7 +88,10 @@ class TimeloopSimulator(AcceleratorProgram):
         if hardware.lanes != 1:
             return f"its processing elements have one multiplier, not {hardware.lanes}"
         if not hardware.weights_bypass_buffer:
-            return "weights go past its global buffer"
+            return (
+                "weights go past its global buffer: with space 'template' it needs "
+                "hardware={'weights_bypass_buffer': True}, space 'eyeriss' is that way"
+            )
         if hardware.buffer_split_bytes is not None:
             return "inputs and outputs share its global buffer"
         for layer in network.layers:

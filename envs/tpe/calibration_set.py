@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from archgym.envs.tpe.named import named_array
 from archgym.envs.tpe.pe import PE
 
-__all__ = ["calibration_set"]
+__all__ = ["calibration_set", "classic_pes"]
 
 
 def calibration_set() -> tuple[PE, ...]:
@@ -31,7 +32,6 @@ def calibration_set() -> tuple[PE, ...]:
         PE(8, 8, 32, accumulator="merged", final_adder="sklansky"),
         PE(8, 8, 32, final_adder="brent_kung"),
         PE(16, 16, 48, final_adder="kogge_stone"),
-        PE(8, 8, 24, pipeline_depth=2),
         PE(8, 8, 32, pipeline_depth=3),
         PE(16, 16, 48, pipeline_depth=2),
         PE(8, 8, 24, accumulator="merged", pipeline_depth=2),
@@ -53,12 +53,16 @@ def calibration_set() -> tuple[PE, ...]:
     found += [
         replace(narrow, reduction=4, accumulator_width=14),
         replace(digit, width_a=4, width_b=4, accumulator_width=16),
-        digit,
         replace(digit, lanes=2),
-        replace(digit, lanes=4),
         replace(digit, encoding="serial_twos", width_b=16, lanes=8, accumulator_width=30),
-        replace(digit, encoder_place="pe"),
         replace(digit, encoder_place="pe", encoding="serial_twos"),
         replace(kept, bit_weights="temporal_dense", encoder_place="pe"),
     ]
-    return tuple(pe.hardware() for pe in found)
+    classics = [pe for pe in classic_pes() if pe not in (mac.hardware(), kept.hardware())]
+    return (*(pe.hardware() for pe in found), *classics)
+
+
+def classic_pes() -> tuple[PE, ...]:
+    """The textbook PE and the published optimisations of it, in the order of the paper."""
+    names = ("systolic_os", "systolic_os/OPT1", "systolic_os/OPT2", "OPT3", "OPT4C", "OPT4E")
+    return tuple(named_array(name).pe.hardware() for name in names)

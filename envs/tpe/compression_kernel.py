@@ -190,7 +190,11 @@ def latest(  # noqa: C901  (one compiled loop, as above)
     """
     n_rows, width = rows.shape
     # Bits of a column wait in a queue; a level adds carries from the column below, then sums.
-    capacity = n_rows + len(placed) + 4
+    arriving = np.full(width + 1, n_rows, np.int64)
+    for i in range(len(placed)):
+        arriving[placed[i, 1]] += 1
+        arriving[placed[i, 1] + 1] += 1 + (placed[i, 2] == 4)
+    capacity = arriving.max()
     queue = np.empty((width, capacity), np.float64)
     head = np.zeros(width, np.int64)
     tail = np.zeros(width, np.int64)

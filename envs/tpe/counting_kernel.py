@@ -71,9 +71,10 @@ def count_compressors(
     width = len(constant)
     present = np.ones((words, width), np.uint8)
     kept = np.zeros((words, width), np.uint8)
+    matrix = _matrix(rows, pairs, present, constant, tree)
+    placed, left, depth = place(matrix, tree)
     if settle:
         for attempt in range(3 * width):
-            _, left, _ = place(_matrix(rows, pairs, present, constant, tree), tree)
             same = True
             for c in range(width):
                 for word in range(words):
@@ -85,8 +86,8 @@ def count_compressors(
                     present[word, c] = bit
             if same:
                 break
-    matrix = _matrix(rows, pairs, present, constant, tree)
-    placed, left, depth = place(matrix, tree)
+            matrix = _matrix(rows, pairs, present, constant, tree)
+            placed, left, depth = place(matrix, tree)
     found = np.zeros(8, np.int64)
     found[7] = round(1000 * latest(matrix, placed, tree))
     for i in range(len(placed)):

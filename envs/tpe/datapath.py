@@ -24,6 +24,7 @@ __all__ = [
     "adders",
     "finds_digits",
     "heaps",
+    "held_bits",
     "product_width",
     "rows",
     "rows_of_a_pair",
@@ -97,6 +98,7 @@ class Stage:
         adders: carry-propagate adders.
         select_fanout: partial product bits that one digit drives.
         operand_fanout: partial products that one bit of B drives.
+        window_fanout: multiplexers that one line of the window drives.
     """
 
     encoder: int = 0
@@ -110,6 +112,7 @@ class Stage:
     adders: tuple[Adder, ...] = ()
     select_fanout: int = 0
     operand_fanout: int = 0
+    window_fanout: int = 0
 
 
 def product_width(pe: PE) -> int:
@@ -143,6 +146,16 @@ def sparse_window_bits(pe: PE) -> int:
     if not pe.shift_hoisted:
         return pe.width_a
     return pe.digits * (3 if pe.encoding == "booth" else 1)
+
+
+def held_bits(pe: PE) -> int:
+    """Bits that wait in a PE that looks for non-zero digits until an operand's last one is found.
+
+    Digits with their lines, whether each still waits, and B where it is not fetched by position;
+    of one operand pair.
+    """
+    lines = 3 if pe.encoding == "booth" else 1
+    return (lines + 1) * pe.digits + (0 if pe.shift_hoisted else pe.width_b)
 
 
 def rows(pe: PE, heap: int = 0) -> tuple[Row, ...]:
@@ -235,6 +248,7 @@ def stages(pe: PE, tree: TreeDepth) -> tuple[Stage, ...]:
         "window_levels": (
             1 if finds_digits(pe) else (pe.digits - 1).bit_length() if dense and inside else 0
         ),
+        "window_fanout": held_bits(pe) if finds_digits(pe) else 0,
     }
     if "encode" in pe.cuts or finds_digits(pe):
         found.append(Stage(**front))

@@ -155,7 +155,7 @@ def _encoder(block: OperandEncoder) -> _Structure:
     adders: tuple[Adder, ...] = ()
     front = Stage(encoder=1)
     if block.encoding == "booth":
-        cells["booth_encoder"] += count
+        cells["stored_encoder"] += count
     elif block.encoding == "serial_twos":
         front = Stage()
     elif block.encoding == "csd":
@@ -172,20 +172,21 @@ def _encoder(block: OperandEncoder) -> _Structure:
         front = Stage(depth=0.3 * block.width)
         if block.encoding == "ent":
             cells["ent_digit"] += count
+    held = block.width + lines * count
+    if block.encoding in ("ent", "serial_sign_magnitude"):
+        held += block.width + 1
     found = [front]
     if not block.serial:
         cells["register_bit"] += lines * count
         return cells, adders, tuple(found)
-    cells["mux_bit"] += block.width + lines * count
-    if block.encoding in ("ent", "serial_sign_magnitude"):
-        cells["mux_bit"] += block.width + 1
+    cells["mux_bit"] += held
     cells["register_bit"] += lines * count + lines
     if block.sparse:
         cells["mux_bit"] += count
         cells["pending_digit"] += count
         cells["pick_bit"] += lines * count
         cells["register_bit"] += count + index
-        found.append(Stage(pending=count, window_levels=1))
+        found.append(Stage(pending=count, window_levels=1, window_fanout=held + count))
     else:
         cells["mux_bit"] += lines * (count - 1)
         cells["add_bit"] += index

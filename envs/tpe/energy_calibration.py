@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from archgym.envs.tpe.energies import Energies
 from archgym.envs.tpe.netlist_energy import NetlistEnergy
 from archgym.envs.tpe.operands import OperandDistribution
 from archgym.envs.tpe.pe import PE
-from archgym.envs.tpe.power import Energies, switching, work_energy_fj
+from archgym.envs.tpe.power import switching, work_energy_fj
 from archgym.envs.tpe.structure import counts
 from archgym.errors import InvalidValueError
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from archgym.envs.tpe.activity import Activity, OperandActivity, operand_activity
 from archgym.envs.tpe.cell_costs import EdgeCosts, PECosts
 from archgym.envs.tpe.edge import Barrier, EdgeBlock, OperandEncoder
+from archgym.envs.tpe.energies import Energies
 from archgym.envs.tpe.operands import OperandDistribution
 from archgym.envs.tpe.pe import Array
 from archgym.envs.tpe.power import (
@@ -22,7 +23,6 @@ from archgym.envs.tpe.power import (
     FINDER_GATES,
     LINES_PER_DIGIT,
     RANDOM,
-    Energies,
     cycles_per_mac,
 )
 from archgym.envs.tpe.sum_activity import sum_activity

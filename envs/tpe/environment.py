@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from archgym.environment import Environment
+from archgym.envs.tpe.baseline import baseline_array
 from archgym.envs.tpe.model import SCOPES, EngineModel
-from archgym.envs.tpe.named import BASELINES, fitted, named_array, named_designs
-from archgym.envs.tpe.parameters import OPERAND_WIDTHS
+from archgym.envs.tpe.named import BASELINES, named_designs
 from archgym.envs.tpe.space import array_of, design_of, design_space
 from archgym.envs.tpe.technology import load_technology, technology_names
 from archgym.envs.tpe.workload import (
@@ -100,9 +100,10 @@ class TensorEngine(Environment):
         "render_fps": 1,
     }
     not_modelled: ClassVar = (
-        "wires, clock tree, placement: areas and periods are those of synthesised cells",
+        "clock tree, placement and wires, but for the wire load model that a cell library selects "
+        "by default: areas and periods are those of synthesised cells",
         "operand memories and their energy; the port's bandwidth is a legality rule",
-        "glitches: signals switch at most once a cycle",
+        "glitches: signals switch at most once a cycle, which flatters carry chains in tops_per_w",
         "what rounding operands to fewer bits costs the network",
         "exchange of timing for area by the synthesiser: each block is made as fast as it gets",
     )
@@ -139,12 +140,8 @@ class TensorEngine(Environment):
             self.default_workload if workload is None else workload
         ).widths
         held = self._held(arguments.get("space"), arguments.get("fixed"))
-        array = named_array("OPT3") if held == "bit_serial_column" else None
-        if isinstance(held, str):  # anything else is refused with the space
-            array = BASELINES.get(held, array)
-        widths = _widths(self._least_widths, arguments.get("fixed"))
         self.baseline = design_of(  # type: ignore[misc]
-            fitted(array or BASELINES["systolic_os"], widths)
+            baseline_array(held, self._least_widths, self.technology, alone=scope == "pe")
         )
         super().__init__(**arguments)
 
@@ -161,9 +158,16 @@ class TensorEngine(Environment):
         self.engine = EngineModel(self.technology, self.layers, self.scope)
 
     @classmethod
-    def named_designs(cls) -> dict[str, dict[str, Any]]:
-        """The classic arrays and the published optimisations, by name."""
-        return named_designs()
+    def named_designs(cls, widths: tuple[int, int] = (8, 8)) -> dict[str, dict[str, Any]]:
+        """The classic arrays and the published optimisations, by name.
+
+        Args:
+            widths: bits of operands A and B.
+
+        Raises:
+            InvalidValueError: if operands are never that wide.
+        """
+        return named_designs(widths)
 
     @classmethod
     def draw(cls, design: Mapping[str, Any], path: Path) -> None:
@@ -253,25 +257,16 @@ class TensorEngine(Environment):
     def _choose_space(self, space: str | DesignSpace) -> DesignSpace:
         if isinstance(space, DesignSpace):
             return space
-        if space != "default" and space not in BASELINES:
-            raise UnknownNameError("space", space, ["default", *BASELINES])
+        if space not in ("default", *BASELINES):
+            raise UnknownNameError("space", str(space), ["default", *BASELINES])
         return _space(space, self._least_widths)
 
     @staticmethod
-    def _held(space: Any, fixed: Mapping[str, Any] | None) -> Any:
-        """The kind of array that is not searched, if one is held."""
-        if fixed and "array" in fixed:
-            return fixed["array"]
+    def _held(space: Any, fixed: Mapping[str, Any] | None) -> dict[str, Any]:
+        """The parameters that are not searched, as far as the arguments say."""
         if isinstance(space, DesignSpace):
-            return space.fixed.get("array")
-        return space
-
-
-def _widths(least: tuple[int, int], fixed: Mapping[str, Any] | None) -> tuple[int, int]:
-    """The narrowest operands that the space has for those of the workload, or those held."""
-    narrowest = [min(w for w in OPERAND_WIDTHS if w >= bits) for bits in least]
-    held = fixed or {}
-    return held.get("width_a", narrowest[0]), held.get("width_b", narrowest[1])
+            return {**space.fixed, **(fixed or {})}
+        return {**({} if space is None else {"array": space}), **(fixed or {})}
 
 
 def _space(name: str, least_widths: tuple[int, int]) -> DesignSpace:

@@ -17,7 +17,7 @@ _FJ_PER_PF_V2 = 1e3
 
 
 def basic_energies(library: CellLibrary) -> dict[str, float]:
-    """What :meth:`archgym.envs.tpe.power.Energies.of_cells` needs to know of a library.
+    """What :meth:`archgym.envs.tpe.energies.Energies.of_cells` needs to know of a library.
 
     Returns:
         ``gate``, ``register_clock`` and ``register_data`` in fJ, ``leakage_nw_per_um2`` in

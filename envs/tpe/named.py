@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from archgym.envs.tpe.parameters import ACCUMULATOR_WIDTHS
+from archgym.envs.tpe.parameters import ACCUMULATOR_WIDTHS, OPERAND_WIDTHS
 from archgym.envs.tpe.pe import PE, Array
 from archgym.envs.tpe.space import broken_rules, design_of
 from archgym.errors import InvalidValueError, UnknownNameError
@@ -21,7 +21,8 @@ __all__ = ["BASELINES", "OPTIMISATIONS", "fitted", "named_array", "named_designs
 
 #: K of one tile: what the PEs accumulate before a result leaves.
 _LENGTH = 256
-_MAC = PE(8, 8, 32)
+_WIDTHS = (8, 8)
+_MAC = PE(*_WIDTHS, 32)
 
 BASELINES: Mapping[str, Array] = {
     "systolic_os": Array("systolic_os", 16, 16, _MAC, _LENGTH, 16),
@@ -44,8 +45,13 @@ OPTIMISATIONS: Mapping[str, str] = {
 _COLUMN = Array("bit_serial_column", 16, 32, _MAC, _LENGTH, 32)
 
 
-def named_array(name: str) -> Array:
+def named_array(name: str, widths: tuple[int, int] = _WIDTHS) -> Array:
     """A classic array (`cube`), or one with an optimisation (`cube/OPT1`, `OPT4E`).
+
+    Args:
+        name: of the design.
+        widths: bits of operands A and B; other ones than eight take the narrowest accumulator
+            that holds the sum.
 
     Raises:
         UnknownNameError: if there is none of that name.
@@ -56,6 +62,8 @@ def named_array(name: str) -> Array:
         'carry_save'
         >>> named_array("OPT4E").depth
         4
+        >>> named_array("OPT4C", (16, 16)).pe.accumulator_width
+        26
     """
     kind, _, optimisation = name.rpartition("/")
     if not kind and name in BASELINES:
@@ -67,14 +75,24 @@ def named_array(name: str) -> Array:
     if optimisation in ("OPT3", "OPT4C", "OPT4E"):
         if kind:
             raise InvalidValueError(f"{optimisation} is a bit-serial column of its own, not {kind}")
-        return _serial(optimisation)
+        return fitted(_serial(optimisation), widths)
     if not kind:
         raise UnknownNameError("named design", name, named_designs())
-    return _optimised(BASELINES[kind], optimisation)
+    return fitted(_optimised(BASELINES[kind], optimisation), widths)
 
 
 def fitted(array: Array, widths: tuple[int, int]) -> Array:
-    """The array for operands of other widths, with the narrowest accumulator that holds them."""
+    """The array for operands of other widths, with the narrowest accumulator that holds them.
+
+    Raises:
+        InvalidValueError: if operands are never that wide.
+    """
+    for bits in widths:
+        if bits not in OPERAND_WIDTHS:
+            raise InvalidValueError(
+                f"operands of {bits!r} bits are not in the space; widths are "
+                f"{', '.join(map(str, OPERAND_WIDTHS))}"
+            )
     pe = array.pe
     if (pe.width_a, pe.width_b) == widths:
         return array
@@ -85,14 +103,18 @@ def fitted(array: Array, widths: tuple[int, int]) -> Array:
     return replace(array, pe=pe)
 
 
-def named_designs() -> dict[str, dict[str, Any]]:
-    """Every named design by its name."""
+def named_designs(widths: tuple[int, int] = _WIDTHS) -> dict[str, dict[str, Any]]:
+    """Every named design by its name, for operands A and B of some bits.
+
+    Raises:
+        InvalidValueError: if operands are never that wide.
+    """
     names = [
         *BASELINES,
         *(f"{kind}/{name}" for kind in BASELINES for name in ("OPT1", "OPT2")),
         *(name for name in OPTIMISATIONS if name not in ("OPT1", "OPT2")),
     ]
-    return {name: design_of(named_array(name)) for name in names}
+    return {name: design_of(named_array(name, widths)) for name in names}
 
 
 def _optimised(array: Array, name: str) -> Array:

@@ -1,33 +1,27 @@
 """Energy of a synthesised netlist, from simulating it gate by gate.
 
-Many independent streams of operands run at once, a bit of a machine word each; signals settle once
-a cycle, so that glitches are not counted, and wires weigh nothing. A change of a net costs half
-C V^2 of the pins on it and the mean internal energy of what drives it; a flip-flop pays for its
-clock pin in every cycle. The energies of :mod:`archgym.envs.tpe.power` were fitted to this.
+Many independent streams of operands run at once, a bit of a machine word each; wires weigh nothing.
+Signals settle at once, so that glitches are not counted; or, which counts too many, every gate
+takes the same time and passes on the shortest pulse. The truth lies between. A change of a net
+costs half C V^2 of the pins on it and the mean internal energy of what drives it; a flip-flop pays
+for its clock pin in every cycle. The energies of :mod:`archgym.envs.tpe.energies` were fitted to
+the simulation without glitches.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from archgym.envs.tpe.boolean import Function, parse
 from archgym.envs.tpe.cell_library import CellLibrary, LibraryCell
-from archgym.envs.tpe.digit_statistics import digit_table
 from archgym.envs.tpe.library_energy import data_pin, internal_energy_fj
-from archgym.envs.tpe.operands import OperandDistribution
-from archgym.envs.tpe.pe import PE
+from archgym.envs.tpe.operand_drive import Drive
 from archgym.errors import SimulationError
 
-__all__ = ["Drive", "NetlistEnergy", "netlist_energy", "pe_drive"]
-
-Drive = Callable[[int], Mapping[str, Sequence[int]]]
-"""From the cycle to the bits of each input port, lowest first; bit i of each is stream i."""
+__all__ = ["NetlistEnergy", "netlist_energy"]
 
 _WARM_UP = 8
 """Cycles before switching counts: registers start at zero."""
@@ -57,7 +51,14 @@ class NetlistEnergy:
 
 
 def netlist_energy(
-    text: str, top: str, library: CellLibrary, drive: Drive, *, streams: int = 256, cycles: int = 48
+    text: str,
+    top: str,
+    library: CellLibrary,
+    drive: Drive,
+    *,
+    streams: int = 256,
+    cycles: int = 48,
+    glitches: bool = False,
 ) -> NetlistEnergy:
     """Simulates a netlist and adds up what its switching costs.
 
@@ -68,6 +69,7 @@ def netlist_energy(
         drive: the inputs in each cycle.
         streams: independent streams.
         cycles: to simulate; the first few do not count.
+        glitches: whether every gate takes the same time, rather than none.
 
     Raises:
         InvalidValueError: if a cell is not in the library.
@@ -77,75 +79,8 @@ def netlist_energy(
     if top not in modules:
         raise SimulationError(f"the netlist has no module {top!r}")
     circuit = _Circuit(modules[top], library)
-    changes = circuit.run(drive, streams, max(cycles, _WARM_UP + 2))
+    changes = circuit.run(drive, streams, max(cycles, _WARM_UP + 2), glitches)
     return circuit.energy(changes)
-
-
-def pe_drive(
-    pe: PE,
-    widths: Mapping[str, int],
-    a: OperandDistribution,
-    b: OperandDistribution,
-    *,
-    streams: int,
-    rng: np.random.Generator,
-) -> Drive:
-    """Independent operands for the ports of a PE; see :mod:`archgym.envs.tpe.verilog.element`.
-
-    Args:
-        pe: the processing element.
-        widths: bits of each input port.
-        a: operand A; where digits arrive, theirs, the non-zero ones if zeros are skipped.
-        b: operand B.
-        streams: independent streams.
-        rng: draws the operands.
-    """
-    a, b = a.extended(pe.width_a), b.extended(pe.width_b)
-    table = digit_table(pe.width_a, pe.encoding).astype(np.int64)
-
-    def words(operands: OperandDistribution) -> list[int]:
-        drawn = rng.choice(operands.values, size=streams, p=operands.probability)
-        return [_packed((drawn >> bit) & 1) for bit in range(operands.width)]
-
-    def digits() -> list[int]:
-        drawn = table[rng.choice(len(table), size=(8, streams), p=a.probability)]
-        if not pe.temporal:
-            return [line for digit in drawn[0].T for line in _lines(digit, pe.radix_bits)]
-        pool = drawn.ravel()
-        if pe.bit_weights == "temporal_sparse" and pool.any():
-            pool = pool[pool != 0]
-        return _lines(rng.choice(pool, size=streams), pe.radix_bits)
-
-    makers: dict[str, Callable[[], list[int]]] = {
-        "a": lambda: words(a),
-        "b": lambda: words(b),
-        "digits": digits,
-    }
-
-    def drive(cycle: int) -> dict[str, list[int]]:
-        found = {}
-        for name, width in widths.items():
-            bits: list[int] = []
-            if name in makers:
-                bits = [bit for _ in range(pe.operand_pairs) for bit in makers[name]()]
-            # What has no distribution of its own is random: the weight of a digit, for example.
-            while len(bits) < width:
-                bits.append(_packed(rng.integers(0, 2, streams)))
-            found[name] = bits[:width]
-        return found
-
-    return drive
-
-
-def _lines(digit: NDArray[np.int64], radix_bits: int) -> list[int]:
-    """The lines of a digit: one, then two in radix 4, then negate."""
-    two = [_packed(np.abs(digit) == 2)] if radix_bits == 2 else []
-    return [_packed(np.abs(digit) == 1), *two, _packed(digit < 0)]
-
-
-def _packed(bits: NDArray[Any]) -> int:
-    """One bit a stream as a number."""
-    return int.from_bytes(np.packbits(bits.astype(np.uint8), bitorder="little").tobytes(), "little")
 
 
 @dataclass
@@ -195,33 +130,71 @@ class _Circuit:
             else:
                 gates.append(_Gate(cell, nets, _functions(cell, nets)))
         self._gates = self._ordered(gates)
+        self._readers: dict[int, list[int]] = {}
+        for i, gate in enumerate(self._gates):
+            for pin, net in gate.nets.items():
+                if pin not in gate.functions:
+                    self._readers.setdefault(net, []).append(i)
 
-    def run(self, drive: Drive, streams: int, cycles: int) -> _Changes:
+    def run(self, drive: Drive, streams: int, cycles: int, glitches: bool) -> _Changes:
         """Simulates; how often each net changes in a cycle and a stream."""
         ones = (1 << streams) - 1
         values: dict[int, int] = {_ZERO: 0, _ONE: ones}
         state = [0] * len(self._flops)
-        before: dict[int, int] = {}
         counted: dict[int, int] = {}
+        settle = self._settle_gate_by_gate if glitches else self._settle_at_once
         for cycle in range(cycles):
+            new: dict[int, int] = {}
             for flop, bits in zip(self._flops, state, strict=True):
                 for position, net in enumerate(flop.outputs.values()):
-                    values[net] = ones ^ bits if position else bits
+                    new[net] = ones ^ bits if position else bits
             for name, given in drive(cycle).items():
-                values.update(zip(self._inputs.get(name, ()), given, strict=True))
-            for gate in self._gates:
-                pins = {pin: values.get(net, 0) for pin, net in gate.nets.items()}
-                for pin, function in gate.functions.items():
-                    values[gate.nets[pin]] = function(pins, ones)
-            if cycle > _WARM_UP:
-                for net, value in values.items():
-                    if value != before[net]:
-                        changed = (value ^ before[net]).bit_count()
+                new.update(zip(self._inputs.get(name, ()), given, strict=True))
+            for changes in settle(values, new, ones, first=cycle == 0):
+                for net, value in changes.items():
+                    if cycle > _WARM_UP:
+                        changed = (value ^ values.get(net, 0)).bit_count()
                         counted[net] = counted.get(net, 0) + changed
-            before = dict(values)
+                    values[net] = value
             state = [values.get(flop.data, 0) for flop in self._flops]
         seen = (cycles - 1 - _WARM_UP) * streams
         return _Changes({net: n / seen for net, n in counted.items()})
+
+    def _settle_at_once(
+        self, values: Mapping[int, int], new: dict[int, int], ones: int, *, first: bool
+    ) -> Iterator[dict[int, int]]:
+        """What the nets become in a cycle that starts with some new values."""
+        after = {**values, **new}
+        for gate in self._gates:
+            pins = {pin: after.get(net, 0) for pin, net in gate.nets.items()}
+            for pin, function in gate.functions.items():
+                after[gate.nets[pin]] = function(pins, ones)
+        yield after
+
+    def _settle_gate_by_gate(
+        self, values: Mapping[int, int], new: dict[int, int], ones: int, *, first: bool
+    ) -> Iterator[dict[int, int]]:
+        """What changes at each step of one gate's delay; the caller updates the values between."""
+        now = {net: value for net, value in new.items() if value != values.get(net, 0)}
+        gates: Iterable[int] = range(len(self._gates)) if first else self._read_by(now)
+        yield now
+        while True:
+            now = {}
+            for i in gates:
+                gate = self._gates[i]
+                pins = {pin: values.get(net, 0) for pin, net in gate.nets.items()}
+                for pin, function in gate.functions.items():
+                    value = function(pins, ones)
+                    if value != values.get(gate.nets[pin], 0):
+                        now[gate.nets[pin]] = value
+            if not now:
+                return
+            yield now
+            gates = self._read_by(now)
+
+    def _read_by(self, nets: Iterable[int]) -> set[int]:
+        """The gates that have one of some nets as an input."""
+        return {i for net in nets for i in self._readers.get(net, ())}
 
     def energy(self, changes: _Changes) -> NetlistEnergy:
         """What the changes cost."""

@@ -14,20 +14,20 @@ from archgym.envs.tpe.pe import (
 )
 from archgym.space import Categorical, Ordinal, Parameter, param
 
-__all__ = ["ACCUMULATOR_WIDTHS", "OPERAND_WIDTHS", "parameters"]
+__all__ = ["ACCUMULATOR_WIDTHS", "CLOCKS_MHZ", "OPERAND_WIDTHS", "parameters"]
 
 ACCUMULATOR_WIDTHS = (*range(10, 32, 2), *range(32, 49, 4))
-OPERAND_WIDTHS = (4, 8, 16)
-
-_POWERS = [1, 2, 4, 8, 16, 32, 64]
-_CLOCKS_MHZ = [
+CLOCKS_MHZ = (
     *range(50, 500, 50),
     *range(500, 1000, 100),
     *range(1000, 2000, 200),
     2000,
     2200,
     2500,
-]
+)
+OPERAND_WIDTHS = (4, 8, 16)
+
+_POWERS = [1, 2, 4, 8, 16, 32, 64]
 _COLUMN = param("array") == "bit_serial_column"
 _CARRY_SAVE = param("accumulator") == "carry_save"
 
@@ -139,7 +139,8 @@ def _results() -> list[Parameter]:
         Ordinal(
             "accumulation_length",
             [16, 32, 64, 128, 256, 512, 1024, 2048, 4096],
-            doc="products that a PE collects before the result leaves",
+            doc="products that a PE adds up before the result leaves; longer sums are continued "
+            "outside, in the result adders",
             unit="products",
             when=param("array") != "systolic_ws",
             group="results",
@@ -167,7 +168,7 @@ def _clock() -> list[Parameter]:
         ),
         Ordinal(
             "clock_mhz",
-            _CLOCKS_MHZ,
+            CLOCKS_MHZ,
             doc="clock to run at",
             unit="MHz",
             when=param("clock") == "target",

@@ -5,21 +5,16 @@ in which it works (:mod:`archgym.envs.tpe.activity`); encoders and result adders
 every operand encoded and every result finished; and leakage for as long as it takes. PEs that wait
 or idle cost clock and leakage, no more: their operands do not change.
 
-Energies per switching signal come from gate-level simulations of synthesised PEs and are kept with
-their source and their error in ``energies.json``; of a library that is not there they follow from
-three cells of it. Against those simulations the energy of a PE is off by 2 to 4 % in the mean.
+What a change costs is :mod:`archgym.envs.tpe.energies`'. Against gate-level simulations without
+glitches the energy of a PE is off by 2 to 4 % in the mean.
 
 Not in it: wires, the clock tree, glitches, operand memories.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import cache, lru_cache
-from importlib import resources
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,20 +22,13 @@ from numpy.typing import NDArray
 from archgym.envs.tpe.activity import activity
 from archgym.envs.tpe.digit_statistics import mean_digits
 from archgym.envs.tpe.edge import Barrier, EdgeBlock, OperandEncoder, edge_blocks
+from archgym.envs.tpe.energies import Energies
 from archgym.envs.tpe.operands import OperandDistribution
 from archgym.envs.tpe.pe import PE, Array
 from archgym.envs.tpe.structure import Counts, counts
 from archgym.envs.tpe.workload import Workload
-from archgym.errors import InvalidValueError, UnknownNameError
 
-__all__ = [
-    "Energies",
-    "EnergyModel",
-    "energy_names",
-    "load_energies",
-    "switching",
-    "work_energy_fj",
-]
+__all__ = ["EnergyModel", "switching", "work_energy_fj"]
 
 FloatArray = NDArray[np.float64]
 
@@ -48,121 +36,7 @@ RANDOM = 0.5
 LINES_PER_DIGIT = 3
 FINDER_GATES = {"pending_digit": 2.0, "pick_bit": 1.5, "serial_encoder": 1.0, "magnitude_bit": 1.5}
 """Simple gates that cells of a digit finder amount to."""
-_CELLS = ("gate", "register_clock", "register_data", "leakage_nw_per_um2")
-"""What has to be known of a library at least."""
-ENCODER_CELLS = ("booth_encoder", "ent_digit", "csd_digit", "csd_bit")
-
-
-@dataclass(frozen=True)
-class Energies:
-    """What switching costs in a cell library.
-
-    Attributes:
-        library: name of the library and its operating point.
-        register_clock: a register in one clock cycle, its data at rest, fJ.
-        register_data: a register whose bit changes, fJ.
-        select: a changing partial product bit of a selector, fJ.
-        gate: a changing output of a simple gate, fJ.
-        full_adder: a full adder, by mean switching of its two outputs, fJ.
-        half_adder: a half adder, by switching of its sum, fJ.
-        adder: a bit of a carry-propagate adder, by switching of its sum, fJ.
-        encoder: an encoder of one digit, by mean switching of its lines, fJ.
-        multiplexer: a changing output of a 2:1 multiplexer, fJ.
-        line: a gate input that a changing signal drives beyond the first, fJ.
-        leakage_nw_per_um2: leakage by area of cells, nW/um2.
-    """
-
-    library: str
-    register_clock: float
-    register_data: float
-    select: float
-    gate: float
-    full_adder: float
-    half_adder: float
-    adder: float
-    encoder: float
-    multiplexer: float
-    line: float
-    leakage_nw_per_um2: float
-
-    @classmethod
-    def of(cls, library: str, given: Mapping[str, float]) -> Energies:
-        """Energies of a library from what is known of it.
-
-        Args:
-            library: its name.
-            given: every field by its name; or those that :meth:`of_cells` takes; or none, if the
-                energies of that library ship.
-
-        Raises:
-            InvalidValueError: if that is not enough.
-        """
-        if not given and library in energy_names():
-            return load_energies(library)
-        every = [field.name for field in fields(cls) if field.name != "library"]
-        chosen = every if set(given) >= set(every) else _CELLS
-        for name in chosen:
-            if name not in given:
-                raise InvalidValueError(
-                    f"energies of cell library {library!r}: {name} is missing; needed are "
-                    f"{', '.join(_CELLS)}, or {', '.join(every)}"
-                )
-        if chosen is every:
-            return cls(library, **{name: given[name] for name in every})
-        return cls.of_cells(library, **{name: given[name] for name in _CELLS})
-
-    @classmethod
-    def of_cells(
-        cls,
-        library: str,
-        *,
-        gate: float,
-        register_clock: float,
-        register_data: float,
-        leakage_nw_per_um2: float,
-    ) -> Energies:
-        """Energies of a library of which only some cells are known.
-
-        A logic class keeps the ratio to a NAND gate that it has in the shipped libraries (the
-        geometric mean); gate-level simulation of one's own PEs is more exact.
-
-        Args:
-            library: its name.
-            gate: a two-input gate that drives two others, a change of its output, fJ.
-            register_clock: a flip-flop in one clock cycle, fJ.
-            register_data: a flip-flop whose bit changes, fJ.
-            leakage_nw_per_um2: leakage by area of cells, nW/um2.
-        """
-        known = _shipped().values()
-        logic = {
-            name: gate * float(np.exp(np.mean([np.log(e[name] / e["nand2"]) for e in known])))
-            for name in (f.name for f in fields(cls))
-            if name not in ("library", *_CELLS[1:])
-        }
-        return cls(
-            library=library,
-            register_clock=register_clock,
-            register_data=register_data,
-            leakage_nw_per_um2=leakage_nw_per_um2,
-            **logic,
-        )
-
-
-def energy_names() -> tuple[str, ...]:
-    """The libraries whose energies ship."""
-    return tuple(_shipped())
-
-
-def load_energies(name: str) -> Energies:
-    """Energies of a shipped library.
-
-    Raises:
-        UnknownNameError: if there is none of that name.
-    """
-    if name not in _shipped():
-        raise UnknownNameError("cell library", name, _shipped())
-    chosen = _shipped()[name]
-    return Energies(**{field.name: chosen[field.name] for field in fields(Energies)})
+ENCODER_CELLS = ("booth_encoder", "stored_encoder", "ent_digit", "csd_digit", "csd_bit")
 
 
 def switching(
@@ -345,10 +219,3 @@ def cycles_per_mac(pe: PE, a: OperandDistribution) -> float:
     if pe.bit_weights == "temporal_dense":
         return pe.digits / pe.lanes
     return mean_digits(a.extended(pe.width_a), pe.encoding) / pe.lanes
-
-
-@cache
-def _shipped() -> dict[str, dict[str, Any]]:
-    file = resources.files("archgym.envs.tpe").joinpath("energies.json")
-    libraries: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))["libraries"]
-    return libraries

@@ -33,7 +33,8 @@ CELLS: Mapping[str, str] = {
     "select_bit": "partial product bit that chooses among -2B, -B, 0, B, 2B",
     "sign_bit": "partial product bit that chooses among -B, 0, B",
     "and_bit": "partial product bit of an AND array",
-    "booth_encoder": "radix-4 digit from a window of three bits",
+    "booth_encoder": "radix-4 digit from a window of three bits, which selects partial products",
+    "stored_encoder": "likewise, whose digit goes into a register: it drives little",
     "serial_encoder": "two's complement bit with the sign of its weight",
     "pending_digit": "non-zero digit that waits its turn, among others (priority chain)",
     "pick_bit": "one bit of one of the waiting digits",
@@ -187,18 +188,23 @@ def operand_cells(pe: PE) -> Counter[str]:
         register += encoded + (weight_bits * pairs if shifts else 0)
     elif not pe.temporal:
         register += pe.width_a * pairs
-        cells["booth_encoder"] += digits * pairs
+        cells[_encoder(pe)] += digits * pairs
     elif pe.bit_weights == "temporal_dense":
         register += pe.width_a * pairs + weight_bits
         window = 3 if pe.encoding == "booth" else 1
         cells["mux_bit"] += window * (digits - 1) * pairs
-        cells["booth_encoder" if pe.encoding == "booth" else "serial_encoder"] += pairs
+        cells[_encoder(pe) if pe.encoding == "booth" else "serial_encoder"] += pairs
     else:
         register += _count_sparse(pe, cells)
     if "encode" in pe.cuts and not datapath.finds_digits(pe):
         register += encoded + pe.width_b * pairs + (weight_bits * pairs if shifts else 0)
     cells["register_bit"] += register
     return cells
+
+
+def _encoder(pe: PE) -> str:
+    """The kind of a Booth encoder in the PE."""
+    return "stored_encoder" if "encode" in pe.cuts else "booth_encoder"
 
 
 def _count_sparse(pe: PE, cells: Counter[str]) -> int:
@@ -212,7 +218,7 @@ def _count_sparse(pe: PE, cells: Counter[str]) -> int:
     cells["pending_digit"] += digits * pairs
     cells["mux_bit"] += (lines + 1) * digits * pairs
     if pe.encoding == "booth":
-        cells["booth_encoder"] += digits * pairs
+        cells["stored_encoder"] += digits * pairs
         cells["pick_bit"] += 3 * digits * pairs
     else:
         cells["serial_encoder"] += pairs

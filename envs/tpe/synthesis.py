@@ -31,7 +31,7 @@ from archgym.envs.tpe.yosys_program import (
 from archgym.errors import InvalidValueError, MissingDependencyError, SimulationError
 from archgym.external import find_program, private_folder, run_program
 
-__all__ = ["FASTEST_PS", "Synthesised", "Synthesiser", "driving_cell"]
+__all__ = ["FASTEST_PS", "Synthesised", "Synthesiser", "driving_cell", "user_cache"]
 
 FASTEST_PS = 50
 """A period, ps, that no block meets, so that ABC sizes gates for speed as far as it can."""

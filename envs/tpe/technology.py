@@ -27,7 +27,7 @@ from archgym.envs.tpe.structure import Counts, counts, edge_counts
 from archgym.errors import InvalidValueError, UnknownNameError
 
 if TYPE_CHECKING:
-    from archgym.envs.tpe.power import Energies
+    from archgym.envs.tpe.energies import Energies
 
 __all__ = [
     "AREA_TERMS",
@@ -52,7 +52,8 @@ AREA_TERMS: Mapping[str, str] = {
     "select": "partial product bit of radix 4",
     "sign": "partial product bit of a signed binary digit",
     "and": "partial product bit of an AND array",
-    "encoder": "Booth encoder of one digit",
+    "encoder": "Booth encoder of one digit, with drivers of its lines",
+    "stored_encoder": "Booth encoder whose digit goes into a register",
     "multiplexer": "2:1 multiplexer, or one AND-OR of a wider one",
     "pending": "one place of the chain that finds the next non-zero digit",
     "recoding": "one bit of a recoding with carries (EN-T, CSD, magnitude)",
@@ -67,12 +68,12 @@ PERIOD_TERMS: Mapping[str, str] = {
     "register": "clock to output and setup",
     "encoder": "Booth encoder",
     "select": "selection of a partial product bit",
-    "select_fanout": "doubling of the partial product bits that a digit drives",
+    "select_fanout": "doubling of the bits that a select line drives: a digit's, a multiplexer's",
     "operand_fanout": "doubling of the partial products that an operand bit drives",
     "and": "AND of an array multiplier",
     "level": "full adder of the compressor tree, on the way of its last bit",
     "multiplexer": "2:1 multiplexer",
-    "pending": "digit in the chain that finds the next non-zero one",
+    "pending": "doubling of the digits among which the next non-zero one is found",
     "adder": "carry-propagate adder, whatever its width",
     "adder_bit": "bit of the first carry-propagate adder, operands from registers",
     "late_adder_bit": "likewise, operands from a compressor tree, whose low bits are there early",
@@ -100,6 +101,7 @@ def area_terms(counts: Counts) -> dict[str, float]:
         "sign": counts["sign_bit"],
         "and": counts["and_bit"],
         "encoder": counts["booth_encoder"],
+        "stored_encoder": counts["stored_encoder"],
         "multiplexer": counts["mux_bit"] + counts["pick_bit"],
         "pending": counts["pending_digit"],
         "recoding": counts["magnitude_bit"]
@@ -121,11 +123,12 @@ def stage_terms(stage: Stage) -> dict[str, float]:
     terms["encoder"] = stage.encoder
     terms["select"] = stage.select
     terms["select_fanout"] = stage.select * math.log2(max(stage.select_fanout, 1))
+    terms["select_fanout"] += math.log2(max(stage.window_fanout, 1))
     terms["operand_fanout"] = selects * math.log2(max(stage.operand_fanout, 1))
     terms["and"] = stage.and_array
     terms["level"] = stage.depth
     terms["multiplexer"] = stage.shift_levels + stage.window_levels
-    terms["pending"] = stage.pending
+    terms["pending"] = math.log2(max(stage.pending, 1))
     if stage.adders:
         first = stage.adders[0]
         terms["adder"] = 1
@@ -149,7 +152,7 @@ class Technology:
         area_um2_of: um2 for each of :data:`AREA_TERMS`.
         delay_ns_of: ns for each of :data:`PERIOD_TERMS`.
         error: mean relative errors of the calibration, cross-validated, and on how many blocks.
-        energy: what :mod:`archgym.envs.tpe.power` needs to know of the library.
+        energy: what :mod:`archgym.envs.tpe.energies` needs to know of the library.
     """
 
     name: str
@@ -166,7 +169,7 @@ class Technology:
         return float(sum(of[name] * n for name, n in area_terms(counts).items() if n))
 
     def min_period_ns(self, counts: Counts) -> float:
-        """Least clock period of a block, register to register, ns; without wires."""
+        """Least clock period of a block, register to register, ns; without placed wires."""
         return max(map(self.stage_delay_ns, counts.stages), default=self.delay_ns_of["register"])
 
     def pe_area_um2(self, pe: PE) -> float:
@@ -188,7 +191,7 @@ class Technology:
     @property
     def energies(self) -> Energies:
         """What switching costs in the library."""
-        from archgym.envs.tpe.power import Energies
+        from archgym.envs.tpe.energies import Energies
 
         return Energies.of(self.name, self.energy)
 

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from archgym.envs.tpe.calibration import Fit, Sample, fit
+from archgym.envs.tpe.calibration_set import classic_pes
 from archgym.envs.tpe.pe import PE
 from archgym.envs.tpe.structure import counts
 from archgym.envs.tpe.technology import Technology
@@ -47,7 +48,9 @@ _FIGURES = ("technology", "area_um2", "min_period_ns")
 _PE_FIELDS = tuple(field.name for field in fields(PE))
 _INDEPENDENT_WEIGHT = 6.0
 """Weight of a block of the independent generator: there are fewer of them, of more kinds of text,
-and the 188 of this package's own are random, so that odd ones are as frequent as usual ones."""
+and those of this package's own are random, so that odd ones are as frequent as usual ones."""
+_CLASSIC_WEIGHT = 12.0
+"""Weight of the textbook PE and its published optimisations: what searches are compared with."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,11 @@ def make(name: str, samples: Samples) -> Technology:
         raise UnknownNameError("recipe", name, RECIPES)
     recipe = RECIPES[name]
     like = [make(other, samples) for other in recipe.like]
-    own = [Sample(counts(pe), area, period) for pe, area, period in samples[name]]
+    classics = classic_pes()
+    own = [
+        Sample(counts(pe), area, period, _CLASSIC_WEIGHT if pe in classics else 1.0)
+        for pe, area, period in samples[name]
+    ]
     independent = _independent(name, _INDEPENDENT_WEIGHT if own else 1.0)
     blocks = independent + own
     fitted = fit(blocks, pull=recipe.pull, like=like)
@@ -215,7 +222,10 @@ def _left_out(
 def _source(recipe: Recipe, independent: int, own: int) -> str:
     made = f"{independent} of references/synthesis.csv"
     if own:
-        made += f" (weight {_INDEPENDENT_WEIGHT:g}) and {own} of technologies/samples.csv"
+        made += (
+            f" (weight {_INDEPENDENT_WEIGHT:g}) and {own} of technologies/samples.csv (classic "
+            f"ones: weight {_CLASSIC_WEIGHT:g})"
+        )
     words = [_FLOW.format(target=recipe.target_ps), f"blocks: {made}"]
     words.append(f"errors: of the {independent}, each left out of the fit")
     if recipe.energies_of:
@@ -226,7 +236,7 @@ def _source(recipe: Recipe, independent: int, own: int) -> str:
 def _energies(library: str) -> dict[str, float]:
     if not library:
         return {}
-    from archgym.envs.tpe.power import load_energies
+    from archgym.envs.tpe.energies import load_energies
 
     energies = load_energies(library)
     names = [field.name for field in fields(energies) if field.name != "library"]

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -45,6 +49,32 @@ def test_it_repeats_itself_and_leaves_torch_as_it_was() -> None:
     again, _ = search(11, seed=1)
     torch.random.set_rng_state(state)
     assert first == again
+
+
+@pytest.mark.full
+def test_another_process_finds_the_same() -> None:
+    pytest.importorskip("botorch")
+    code = (
+        "import json\n"
+        "from archgym.agents.botorch_search import BoTorchSearch\n"
+        "from archgym.envs.conformance import ConformanceEnvironment\n"
+        "env, seen = ConformanceEnvironment(), []\n"
+        "env.on_evaluated = lambda outcomes: seen.extend(outcomes.designs)\n"
+        "directions = ['minimize'] * len(env.objective.goals)\n"
+        "quick = {'candidates': 100, 'samples': 16, 'n_initial': 8}\n"
+        "BoTorchSearch(env.design_space, directions, seed=1, **quick).search(env, 14)\n"
+        "print(json.dumps(seen))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONHASHSEED": "77"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    here, _ = search(14, seed=1)
+    assert json.loads(done.stdout.splitlines()[-1]) == json.loads(json.dumps(here))
 
 
 @pytest.mark.full

@@ -16,6 +16,7 @@ from pydantic import Field
 from archgym import agent
 from archgym.agent import Agent
 from archgym.agent_check import FAMILIES, check_agent, check_names, trajectories
+from archgym.agent_check.subject import designs_of, subject_of
 from archgym.agents.unseen import Unseen
 from archgym.check import check
 from archgym.environment import Environment
@@ -58,14 +59,8 @@ def test_agent_is_registered_under_its_name(name: str) -> None:
     assert agent_class(name).name == name
 
 
-def test_trajectories_are_equal_in_another_process() -> None:
-    code = (
-        "import json, sys\n"
-        "from archgym.agent_check import trajectories\n"
-        "given = json.loads(sys.argv[1])\n"
-        "print(json.dumps({name: trajectories(name, values) for name, values in given.items()}))\n"
-    )
-    given = {name: quick(name) for name in AGENTS}
+def in_another_process(code: str, given: Any) -> Any:
+    """What a program prints as JSON last, of what it is given, with other hashes of strings."""
     done = subprocess.run(
         [sys.executable, "-c", code, json.dumps(given)],
         env={**os.environ, "PYTHONHASHSEED": "77"},
@@ -74,7 +69,43 @@ def test_trajectories_are_equal_in_another_process() -> None:
         check=True,
         timeout=500,
     )
-    there = json.loads(done.stdout.splitlines()[-1])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_trajectories_are_equal_in_another_process() -> None:
+    """Each agent on one family, others in turn; the full test has all families for each."""
+    code = (
+        "import json, sys\n"
+        "from archgym.agent_check import FAMILIES\n"
+        "from archgym.agent_check.subject import designs_of, subject_of\n"
+        "print(json.dumps([designs_of(subject_of(name, values), FAMILIES[family], seed=5)\n"
+        "                  for name, values, family in json.loads(sys.argv[1])]))\n"
+    )
+    given, here = [], []
+    for number, name in enumerate(AGENTS):
+        for family in [(number + step) % len(FAMILIES) for step in range(len(FAMILIES))]:
+            try:
+                here.append(designs_of(subject_of(name, quick(name)), FAMILIES[family], seed=5))
+            except AgentUnsuitableError:
+                continue
+            given.append((name, quick(name), family))
+            break
+    assert [name for name, _, _ in given] == list(AGENTS)
+    there = in_another_process(code, given)
+    for case, one, other in zip(given, json.loads(json.dumps(here)), there, strict=True):
+        assert one == other, case
+
+
+@pytest.mark.full
+def test_all_trajectories_are_equal_in_another_process() -> None:
+    code = (
+        "import json, sys\n"
+        "from archgym.agent_check import trajectories\n"
+        "given = json.loads(sys.argv[1])\n"
+        "print(json.dumps({name: trajectories(name, values) for name, values in given.items()}))\n"
+    )
+    given = {name: quick(name) for name in AGENTS}
+    there = in_another_process(code, given)
     for name in AGENTS:
         assert there[name] == json.loads(json.dumps(trajectories(name, given[name]))), name
 

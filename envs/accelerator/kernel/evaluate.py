@@ -9,6 +9,7 @@ import numpy as np
 from archgym.envs.accelerator.kernel.arrays import Flags, Floats, Ints
 from archgym.envs.accelerator.kernel.compiled import compiled, entry
 from archgym.envs.accelerator.kernel.datacentric import DIMS, C, K, P, Q, R, S
+from archgym.envs.accelerator.kernel.exhaustive import try_all
 from archgym.envs.accelerator.kernel.levels import ANALYSED, analyse
 from archgym.envs.accelerator.kernel.loopnest import (
     H_BUFFER,
@@ -26,7 +27,8 @@ from archgym.envs.accelerator.kernel.loopnest import (
 )
 from archgym.envs.accelerator.kernel.published import published
 from archgym.envs.accelerator.kernel.residency import reuse_levels
-from archgym.envs.accelerator.kernel.search import better, score, search, try_all
+from archgym.envs.accelerator.kernel.results import better, score
+from archgym.envs.accelerator.kernel.search import search
 from archgym.envs.accelerator.kernel.systolic import fold
 
 __all__ = ["evaluate_designs", "evaluate_mappings", "search_exhaustively"]
@@ -163,7 +165,7 @@ def _evaluate_designs(sources: int) -> Callable[..., None]:
             flow = int(hw[H_DATAFLOW])
             for n in range(bounds.shape[0]):
                 if flow >= 6:
-                    fold(bounds[n], hw, searched, found[d, n])
+                    fold(bounds[n], hw, searched, objective, found[d, n])
                     legal[d, n] = True
                     continue
                 flat = 0 if flow in (3, 4) else int(hw[H_COLUMNS])

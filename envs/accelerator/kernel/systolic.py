@@ -29,6 +29,7 @@ from archgym.envs.accelerator.kernel.loopnest import (
     whole_batch,
     windows,
 )
+from archgym.envs.accelerator.kernel.results import better, score
 
 __all__ = ["fold"]
 
@@ -70,33 +71,84 @@ def wrapped(
 
 
 @compiled
-def fold(given: Ints, hw: Floats, chosen: bool, found: Floats) -> None:
+def fold(given: Ints, hw: Floats, chosen: bool, objective: int, found: Floats) -> None:
     """One layer on a systolic array, into ``found`` (``layout.FOUND``).
+
+    An array is rigid: data skew through all of its rows and columns, whether they work or not, so
+    that a larger one may be slower. What may be chosen is the order of the folds, and folds of a
+    half, a quarter, ... of the rows and columns that the layer fills, of which more stays in the
+    buffer.
 
     Args:
         given: a row of ``LayerTable.bounds``.
         hw: as in ``layout.HARDWARE``.
-        chosen: whether the order of the folds may be chosen; else columns are the outer loop.
+        chosen: whether order and size of the folds may be chosen; else they are as large as the
+            array, and columns are the outer loop.
+        objective: what is minimised, of ``layout.OBJECTIVES``.
         found: becomes the result.
+    """
+    flow = int(hw[H_DATAFLOW]) - 6
+    m = given[8] * given[4] * given[5]
+    n = given[0]
+    k = given[1] * given[2] * given[3]
+    high = m if flow == 0 else k
+    wide = m if flow == 2 else n
+    down = ceil_div(high, int(hw[H_ROWS]))
+    across = ceil_div(wide, int(hw[H_COLUMNS]))
+    folded(given, hw, chosen, flow, down, across, found)
+    if not chosen or hw[H_STORAGE] > 0:
+        return
+    trial = np.zeros(len(found))
+    i = down
+    while True:
+        j = across
+        while True:
+            # The array's own time is known before, and grows with the folds.
+            if array_time(hw, flow, i * j, m, n, k, float(given[7])) > found[0] and objective == 0:
+                break
+            folded(given, hw, chosen, flow, i, j, trial)
+            if better(score(objective, trial[0], trial[6]), score(objective, found[0], found[6])):
+                for x in range(len(found)):
+                    found[x] = trial[x]
+            if j >= wide:
+                break
+            j = min(2 * j, wide)
+        if i >= high or (
+            objective == 0
+            and array_time(hw, flow, 2 * i * across, m, n, k, float(given[7])) > found[0]
+        ):
+            return
+        i = min(2 * i, high)
+
+
+@compiled
+def array_time(hw: Floats, flow: int, folds: int, m: int, n: int, k: int, groups: float) -> float:
+    """Cycles of the array alone, as SCALE-Sim counts them: up to the last one, from 0.
+
+    But no array does more than its multipliers can (one of a single PE has no skew).
     """
     rows = int(hw[H_ROWS])
     columns = int(hw[H_COLUMNS])
-    flow = int(hw[H_DATAFLOW]) - 6
+    skew = rows + columns - 2 if flow == 0 else 2 * rows + columns - 2
+    deep = k if flow == 0 else (m if flow == 1 else n)
+    peak = hw[H_LANES] * rows * columns
+    counted = groups * folds * (ceil_div(deep, int(hw[H_LANES])) + skew) - 1.0
+    return float(max(counted, groups * m * n * k / peak))
+
+
+@compiled
+def folded(
+    given: Ints, hw: Floats, chosen: bool, flow: int, down: int, across: int, found: Floats
+) -> None:
+    """One layer in ``down`` x ``across`` folds, into ``found``; see :func:`fold`."""
+    rows = int(hw[H_ROWS])
+    columns = int(hw[H_COLUMNS])
     groups = given[7]
     m = given[8] * given[4] * given[5]
     n = given[0]
     k = given[1] * given[2] * given[3]
-    if flow == 0:
-        high, wide, deep = m, n, k
-    elif flow == 1:
-        high, wide, deep = k, n, m
-    else:
-        high, wide, deep = k, m, n
-    down = ceil_div(high, rows)
-    across = ceil_div(wide, columns)
     folds = down * across
-    skew = rows + columns - 2 if flow == 0 else 2 * rows + columns - 2
-    compute = float(groups) * folds * (ceil_div(deep, int(hw[H_LANES])) + skew) - 1.0
+    compute = array_time(hw, flow, folds, m, n, k, float(groups))
     macs = float(groups) * m * n * k
     layer = np.empty(9, np.int64)
     whole_batch(given, layer)
@@ -182,13 +234,14 @@ def resident(
             else:
                 ok = needs[0] + needs[1] + needs[2] <= hw[H_BUFFER]
             again = 1.0 if stays or turns == 1 else float(turns)
+            row_times = again if order == 0 else 1.0
+            column_times = again if order == 1 else 1.0
             if not ok:
                 if stays or order > 0:
                     continue
                 # Not even a fold's share fits: everything streams past at every fold.
-                again = float(turns)
-            row_times = again if order == 0 else 1.0
-            column_times = again if order == 1 else 1.0
+                row_times = float(across)
+                column_times = float(down)
             i = unique * (row_times if flow < 2 else 1.0)
             w = weights * (column_times if flow == 0 else (1.0 if flow == 1 else row_times))
             o = outputs * (column_times if flow > 0 else 1.0)

@@ -9,6 +9,11 @@ from archgym.envs.tpe.datapath import Adder
 
 __all__ = ["CELL_PORTS", "adder_module", "adder_name", "cell_modules"]
 
+_BOOTH = (
+    "high mid low",
+    {"neg": "high", "two": "(high ^ mid) & ~(mid ^ low)", "one": "mid ^ low"},
+)
+
 #: Inputs, outputs and one Verilog expression for each output.
 _CELLS: dict[str, tuple[str, dict[str, str]]] = {
     "full_adder": ("a b c", {"s": "a ^ b ^ c", "co": "(a & b) | (c & (a ^ b))"}),
@@ -19,10 +24,8 @@ _CELLS: dict[str, tuple[str, dict[str, str]]] = {
     "select_bit": ("neg two one b b_below", {"p": "((one & b) | (two & b_below)) ^ neg"}),
     "sign_bit": ("neg one b", {"p": "(one & b) ^ neg"}),
     "and_bit": ("a b", {"p": "a & b"}),
-    "booth_encoder": (
-        "high mid low",
-        {"neg": "high", "two": "(high ^ mid) & ~(mid ^ low)", "one": "mid ^ low"},
-    ),
+    "booth_encoder": _BOOTH,
+    "stored_encoder": _BOOTH,
     "serial_encoder": ("bit top", {"neg": "bit & top", "one": "bit"}),
     "pending_digit": (
         "waits before",

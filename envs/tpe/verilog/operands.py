@@ -69,7 +69,9 @@ class OperandStage:
         """The radix-4 digit of a window of three bits, lowest first."""
         low, mid, high = window
         digit = {pin: self._m.wire(f"e_{pin}_{tag}", 1)[0] for pin in ("one", "two", "neg")}
-        self._m.cell("booth_encoder", high=high, mid=mid, low=low, **digit)
+        stored = datapath.finds_digits(self._pe) or "encode" in self._pe.cuts
+        kind = "stored_encoder" if stored else "booth_encoder"
+        self._m.cell(kind, high=high, mid=mid, low=low, **digit)
         return digit
 
     def _dense(self, pair: int, word: list[str], weight: list[str]) -> Digit:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from archgym.envs.accelerator.cost import Costs, evaluate, evaluate_mappings
+from archgym.envs.accelerator.hardware import Hardware
 from archgym.envs.accelerator.layer import Layer
 
 from .random_designs import random_hardware, random_layer, random_mapping, table
@@ -88,6 +89,38 @@ def test_more_of_a_resource_is_never_slower(better: dict[str, float]) -> None:
         costs = evaluate(table(layer), [hardware, richer], mapper="latency")
         if costs.mapped[0, 0]:
             assert costs["cycles"][1, 0] <= costs["cycles"][0, 0]
+
+
+def test_a_larger_array_is_not_slower() -> None:
+    """But for what it takes to fill, and up to a twentieth, as not every tile is tried.
+
+    A systolic array is rigid: every fold runs through all rows and columns.
+    """
+    rng = np.random.default_rng(15)
+    for _ in range(400):
+        layer, hardware = random_layer(rng), random_hardware(rng)
+        side = ("rows", "columns")[rng.integers(2)]
+        more = getattr(hardware, side) + int(rng.integers(1, 2 * getattr(hardware, side) + 4))
+        costs = evaluate(table(layer), [hardware, hardware.replace(**{side: more})])
+        if not costs.mapped[0, 0]:
+            continue
+        assert costs.mapped[1, 0]
+        small, large = costs["cycles"][:, 0]
+        if hardware.dataflow.startswith("systolic"):
+            skew = costs["compute_cycles"][1, 0] - costs["compute_cycles"][0, 0]
+            assert large <= small + max(0, skew)
+        else:
+            assert large <= 1.05 * small
+
+
+def test_the_array_is_used_in_part_where_that_is_faster() -> None:
+    """A small buffer feeds few rows: on an array with more of them the mapper leaves these idle."""
+    layer = Layer("conv", "conv", K=128, C=128, R=3, S=3, P=28, Q=28)
+    base = Hardware("kx_free", 16, 16, buffer_bytes=4096, noc_bytes_per_cycle=256.0, banks=32)
+    costs = evaluate(table(layer), [base.replace(rows=rows) for rows in (16, 32, 64, 128)])
+    cycles = costs["cycles"][:, 0]
+    assert (cycles[1:] <= cycles[:-1] * 1.05).all()
+    assert costs["spatial_K"][3, 0] < 128
 
 
 def test_results_do_not_depend_on_the_batch() -> None:

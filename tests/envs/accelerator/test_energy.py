@@ -117,3 +117,13 @@ def test_impossible_hardware_is_refused(
 def test_unknown_technologies_are_refused() -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'cmos28'"):
         technology("cmos-28")
+
+
+def test_the_memory_interface_is_priced_by_bandwidth_and_node() -> None:
+    """A fifth of 1.3 mm2 for 16 bits of 2133 Mb/s at 40 nm (McPAT): 0.061 mm2 for each GB/s."""
+    design = DESIGN.replace(technology="cmos45", clock_mhz=1000.0, dram_bytes_per_cycle=8.0)
+    at_45 = area(design).interface_um2
+    assert at_45 == pytest.approx(8 * 60_947 * (45 / 40) ** 2, rel=1e-3)
+    assert area(design.replace(dram_bytes_per_cycle=16.0)).interface_um2 == 2 * at_45
+    small = area(design.replace(technology="cmos7")).interface_um2
+    assert small == pytest.approx(at_45 * (7 / 45) ** 2)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import archgym
 from archgym.envs.accelerator.hardware import Hardware
 from archgym.envs.accelerator.layer import Layer, Network
 from archgym.envs.accelerator.maestro import MaestroSimulator, maestro_mapping, read_maestro
@@ -183,10 +184,11 @@ def test_a_missing_package_says_what_to_install(
     simulator: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     python = script(tmp_path / "python", "raise SystemExit('no such package')")
-    with pytest.raises(MissingDependencyError, match=rf"pip install archgym\[{simulator.extra}\]"):
+    install = rf"pip install 'archgym\[{simulator.extra}\]'"
+    with pytest.raises(MissingDependencyError, match=install):
         simulator(network(CONV), always(NVDLA), program=python)
     monkeypatch.setenv(simulator.variable, str(tmp_path / "missing"))
-    with pytest.raises(MissingDependencyError, match=simulator.variable):
+    with pytest.raises(MissingDependencyError, match=f"{simulator.variable} is .*a Python interp"):
         simulator(network(CONV), always(NVDLA))
 
 
@@ -226,6 +228,28 @@ def test_scalesim_gets_convolutions_and_products_in_files_of_their_own(tmp_path:
     ]
     assert files["gemm.csv"].splitlines()[1:] == ["L2, 4, 10, 32,"]
     assert len(files["conv_layout.csv"].splitlines()) == 3
+
+
+def test_scalesim_starts_from_what_it_gives_and_covers(tmp_path: Path) -> None:
+    python = script(tmp_path / "python", FAKE_PYTHON)
+    figures = {
+        "cycles": 1000,
+        "dram_ifmap_reads": 100,
+        "dram_filter_reads": 10,
+        "dram_ofmap_writes": 1,
+    }
+    (tmp_path / "answer.json").write_text(json.dumps({"L0": figures}))
+    arguments: dict[str, Any] = {
+        "workload": {"network": "resnet18", "only": ["layer4.0.downsample"]},
+        "simulator": "scalesim",
+        "simulator_options": {"program": str(python)},
+    }
+    env = archgym.make("Accelerator-v0", **arguments)
+    assert list(env.objective.metric_names()) == ["latency_ns"]
+    assert env.baseline_design["dataflow"] == "systolic_ws"
+    assert env.evaluate(env.baseline_design).metrics["latency_cycles"] == 1000
+    with pytest.raises(InvalidValueError, match="it gives latency_cycles"):
+        archgym.make("Accelerator-v0", objective="minimize edp_js", **arguments)
 
 
 def test_a_shared_link_gives_scalesim_a_third_for_each_operand() -> None:

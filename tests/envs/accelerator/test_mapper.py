@@ -77,9 +77,27 @@ def test_a_tile_is_reported_and_fits() -> None:
     assert found["spatial_K"] == found["spatial_C"] == 16
 
 
+def test_a_buffer_too_small_for_the_whole_array_leaves_some_of_it_idle() -> None:
+    layer = Layer("conv", "conv", K=64, C=64, R=7, S=7, P=14, Q=14)
+    small = evaluate(table(layer), [Hardware("nvdla_ws", 32, 32, buffer_bytes=2048)])
+    assert small.mapped[0, 0]
+    found = small.layer(0, 0)
+    # 49 weights and 49 inputs at least, in half of the buffer.
+    assert found["spatial_K"] * found["spatial_C"] * 49 < 1024
+    assert found["tile_K"] == found["spatial_K"]
+
+
+def test_a_loop_is_spread_evenly() -> None:
+    """100 channels on 64 rows take two turns, of 50 each."""
+    layer = Layer("fc", "gemm", K=100, C=64, P=50)
+    found = evaluate(table(layer), [Hardware("nvdla_ws", 64, 64, dram_bytes_per_cycle=4096.0)])
+    assert found["spatial_K"][0, 0] == 50
+    assert found["compute_cycles"][0, 0] == 2 * 50
+
+
 def test_a_buffer_too_small_for_any_tile_is_said_so() -> None:
     layer = Layer("conv", "conv", K=64, C=64, R=7, S=7, P=14, Q=14)
-    costs = evaluate(table(layer), [Hardware("nvdla_ws", 32, 32, buffer_bytes=2048)])
+    costs = evaluate(table(layer), [Hardware("nvdla_ws", 32, 32, buffer_bytes=128)])
     assert not costs.mapped[0, 0]
     assert costs.unmapped(0) == ["conv"]
     assert np.isnan(costs.metrics()["latency_cycles"][0])

@@ -14,7 +14,7 @@ from archgym.envs.accelerator import (
     space_per_layer,
     space_template,
 )
-from archgym.envs.accelerator.energy import area
+from archgym.envs.accelerator.energy import accesses, area
 from archgym.envs.accelerator.workload import load_workload
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.space import DesignSpace
@@ -120,3 +120,75 @@ def test_impossible_budgets_are_refused(
 ) -> None:
     with pytest.raises(error, match=said):
         archgym.make("Accelerator-v0", space="per_layer", workload="alexnet", budget=budget)
+
+
+def test_rules_go_by_the_hardware_that_is_given() -> None:
+    network = load_workload(ONE_LAYER)
+    design = space_mapping.baseline(network)
+    tile = {**design, "inner_C": 8, "outer_C": 64, "inner_spread": "K", "pe_buffer_bytes": 512}
+    assert space_mapping.mapping_space(network).broken_rule(tile) == ""
+    wide = space_mapping.mapping_space(network, {"word_bits": 32, "accumulator_bits": 32})
+    assert "pe_tile_fits" in wide.broken_rule(tile)
+    single = space_mapping.mapping_space(
+        network, {"word_bits": 32, "accumulator_bits": 32, "double_buffered": False}
+    )
+    assert "pe_tile_fits" in single.broken_rule({**tile, "pe_buffer_bytes": 256})
+    roomy = space_mapping.mapping_space(
+        network, {"word_bits": 32, "accumulator_bits": 32, "weight_rf_bytes": 4096}
+    )
+    assert roomy.broken_rule(tile) == ""
+
+    template = space_template.template_space(fixed={"banks": 4})
+    wired = {**space_template.BASELINE, "noc_bytes_per_cycle": 64, "banks": 64}
+    assert "ports_feed_the_array" in template.broken_rule(wired)
+    with pytest.raises(InvalidValueError, match="broken by every design"):
+        space_template.template_space(fixed={"banks": 4, "noc_bytes_per_cycle": 64.0})
+
+
+def test_a_budget_goes_by_the_hardware_that_is_given() -> None:
+    """Twice as wide multipliers take more of a PE, so buffers are a smaller part of the budget."""
+    network = load_workload("alexnet")
+    fixed = {"word_bits": 16, "accumulator_bits": 40, "technology": "cmos7"}
+    for kind in ("area", "power"):
+        budget = {"of": kind, "share": 0.2}
+        space = space_per_layer.per_layer_space(network, budget, fixed)
+        most = taken(network, kind, fixed, 128, 12)
+        legal = 0
+        for design in sample(per_layer_free(network), 80):
+            used = sum(
+                taken_by(space_per_layer.hardware(design, i, **fixed), kind)
+                for i in range(len(network.layers))
+            )
+            assert (space.broken_rule(design) == "") == (used <= 0.2 * most)
+            legal += used <= 0.2 * most
+        assert 0 < legal < 80
+
+
+def per_layer_free(network: Any) -> DesignSpace:
+    space = space_per_layer.per_layer_space(network, {"share": 1.0})
+    return space.fix({"dataflow": "nvdla_ws"})
+
+
+def taken(network: Any, kind: str, fixed: dict[str, Any], pes: int, units: int) -> float:
+    design = {"dataflow": "nvdla_ws", "pes_0": pes, "buffer_units_0": units}
+    array = space_per_layer.hardware(design, 0, **fixed)
+    return len(network.layers) * taken_by(array, kind)
+
+
+def taken_by(array: Any, kind: str) -> float:
+    if kind == "area":
+        parts = area(array)
+        return parts.macs_um2 + parts.register_files_um2
+    each = accesses(array)
+    return array.pes * (each.mac_pj + each.input_rf_pj + each.weight_rf_pj + 2 * each.output_rf_pj)
+
+
+@pytest.mark.parametrize("space", ["mapping", "per_layer", "eyeriss"])
+def test_an_array_beside_the_parameters_is_refused(space: str) -> None:
+    with pytest.raises(InvalidValueError, match="follows from"):
+        archgym.make("Accelerator-v0", space=space, workload=ONE_LAYER, hardware={"rows": 8})
+
+
+def test_the_baseline_is_legal_with_the_hardware_that_is_given() -> None:
+    env = archgym.make("Accelerator-v0", workload=ONE_LAYER, hardware={"banks": 4})
+    assert env.baseline_design["noc_bytes_per_cycle"] <= 32

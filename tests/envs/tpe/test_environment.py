@@ -10,7 +10,7 @@ import pytest
 import archgym
 from archgym.envs.tpe.environment import TensorEngine
 from archgym.envs.tpe.named import BASELINES
-from archgym.errors import DesignError, InvalidValueError, UnknownNameError
+from archgym.errors import DesignError, InvalidValueError, SimulationError, UnknownNameError
 
 SMALL = {"gemm": [64, 256, 64]}
 
@@ -113,6 +113,42 @@ def test_designs_are_as_wide_as_the_workload_needs() -> None:
     narrow = archgym.make("TPE-v0", workload={**SMALL, "bits": 4})
     assert narrow.baseline["width_a"] == 4
     assert metrics(narrow, narrow.baseline)["area_um2"] < metrics(wide, wide.baseline)["area_um2"]
+
+
+def at_target(**fixed: Any) -> archgym.Environment:
+    return archgym.make("TPE-v0", workload=SMALL, fixed={"clock": "target", **fixed})
+
+
+def test_a_baseline_with_a_clock_target_runs_as_fast_as_it_can() -> None:
+    made = at_target()
+    period = metrics(made, made.baseline_design)["min_period_ns"]
+    parameter = made.design_space["clock_mhz"]
+    clocks = [parameter.value(code) for code in range(parameter.size)]
+    assert made.baseline_design["clock_mhz"] == max(c for c in clocks if c <= 1e3 / period)
+    assert made.baseline_design["accumulator"] == "separate"
+
+
+def test_a_held_clock_that_multiply_accumulate_units_miss_starts_from_an_optimisation() -> None:
+    assert at_target(clock_mhz=500).baseline_design["accumulator"] == "separate"
+    faster = at_target(clock_mhz=1200).baseline_design
+    assert (faster["accumulator"], faster["clock_mhz"]) == ("carry_save", 1200)
+    with pytest.raises(SimulationError, match="2500 MHz"):
+        at_target(clock_mhz=2500)
+
+
+@pytest.mark.parametrize("widths", [(4, 4), (4, 8), (16, 16)])
+def test_named_designs_have_operands_of_any_width(widths: tuple[int, int]) -> None:
+    bits = {f"width_{of}": width for of, width in zip("ab", widths, strict=True)}
+    made = archgym.make("TPE-v0", workload={"gemm": [16, 64, 16], "bits": 4}, fixed=bits)
+    named = TensorEngine.named_designs(widths)
+    assert set(named) == set(TensorEngine.named_designs())
+    for design in named.values():
+        metrics(made, design)
+
+
+def test_named_designs_of_odd_widths_are_refused() -> None:
+    with pytest.raises(InvalidValueError, match=r"5 bits.*4, 8, 16"):
+        TensorEngine.named_designs((5, 8))
 
 
 def test_sparser_operands_help_only_those_who_skip_zeros() -> None:

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 from archgym.envs.tpe.encodings import digits
+from archgym.envs.tpe.energies import Energies, load_energies
 from archgym.envs.tpe.energy_calibration import EnergySample, energy_error, fit_energies
 from archgym.envs.tpe.library_reader import cell_library
-from archgym.envs.tpe.netlist_energy import NetlistEnergy, netlist_energy, pe_drive
+from archgym.envs.tpe.netlist_energy import NetlistEnergy, netlist_energy
+from archgym.envs.tpe.operand_drive import pe_drive
 from archgym.envs.tpe.operands import OperandDistribution
 from archgym.envs.tpe.pe import PE
-from archgym.envs.tpe.power import Energies, load_energies
 from archgym.envs.tpe.structure import counts
 from archgym.errors import InvalidValueError, SimulationError
 from tests.envs.tpe.tiny_liberty import LIBERTY
@@ -72,6 +73,31 @@ def test_gates_are_taken_in_order_and_constants_stay() -> None:
     charge = 0.01 * 4e3 / 2
     assert found.logic == pytest.approx((20 + charge + 20) / 2)
     assert found.inputs == pytest.approx(2 * charge / 2)
+
+
+def test_a_glitch_by_hand() -> None:
+    # y = nand(x, not x) is always one; where x rises, it falls until the inverter has followed.
+    text = netlist(
+        {
+            "inverter": ("NAND2", {"A": 4, "B": "1", "Y": 5}),
+            "still": ("NAND2", {"A": 4, "B": 5, "Y": 6}),
+        },
+        {"x": 4},
+    )
+
+    def drive(cycle: int) -> dict[str, list[int]]:
+        return {"x": [cycle % 2]}
+
+    library = cell_library(LIBERTY)
+    # A mean over as many rising as falling edges: ten cycles count.
+    quiet, loud = (
+        netlist_energy(text, "top", library, drive, streams=1, cycles=19, glitches=glitches)
+        for glitches in (False, True)
+    )
+    inverter = 20 + 0.03 * 4e3 / 2
+    assert quiet.logic == pytest.approx(inverter)
+    assert loud.logic == pytest.approx(inverter + 2 * 20 / 2)
+    assert loud.inputs == quiet.inputs
 
 
 def test_bad_netlists() -> None:

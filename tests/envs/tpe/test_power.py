@@ -12,10 +12,11 @@ import pytest
 
 from archgym.envs.tpe.activity import activity, word_toggles
 from archgym.envs.tpe.encodings import digits
+from archgym.envs.tpe.energies import Energies, load_energies
 from archgym.envs.tpe.operands import OperandDistribution
 from archgym.envs.tpe.pe import PE, Array
 from archgym.envs.tpe.placement import Reduction
-from archgym.envs.tpe.power import Energies, EnergyModel, load_energies, switching, work_energy_fj
+from archgym.envs.tpe.power import EnergyModel, switching, work_energy_fj
 from archgym.envs.tpe.structure import Counts, counts
 from archgym.envs.tpe.workload import load_workload
 from archgym.errors import InvalidValueError, UnknownNameError

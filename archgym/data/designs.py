@@ -1,0 +1,168 @@
+"""Designs in the table of evaluations: as codes, and as fingerprints that say which are equal."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from archgym.errors import DesignError, InvalidValueError
+from archgym.space import Designs, DesignSpace, Parameter
+
+__all__ = [
+    "NO_LEVEL",
+    "column_fingerprints",
+    "design_codes",
+    "design_columns",
+    "design_fingerprints",
+    "fingerprint",
+    "mixed",
+    "read_designs",
+    "salt_of",
+]
+
+NO_LEVEL = -2
+"""Stands in :func:`design_codes` for a value that the parameter does not have."""
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio
+_INACTIVE = np.uint64(0xA5A5F00D5EED1E55)
+
+
+def design_columns(space: DesignSpace) -> list[str]:
+    """Names of the columns that hold a design's values, in the order of the space."""
+    return [f"param.{name}" for name in space.names]
+
+
+def read_designs(space: DesignSpace, table: pa.Table) -> Designs:
+    """The designs of the rows.
+
+    Raises:
+        DesignError: if a value is not one of its parameter's.
+    """
+    return Designs(space, design_codes(space, table))
+
+
+def design_codes(
+    space: DesignSpace, table: pa.Table, *, no_level: bool = False
+) -> NDArray[np.int64]:
+    """Level of each parameter, -1 where it is inactive, shape (n_rows, n_parameters).
+
+    Args:
+        space: the design space.
+        table: rows with a column ``param.NAME`` for each parameter.
+        no_level: put :data:`NO_LEVEL` where a value is not one of its parameter's, and raise
+            nothing.
+
+    Raises:
+        DesignError: if a value is not one of its parameter's.
+    """
+    codes = np.full((table.num_rows, len(space.names)), -1, dtype=np.int64, order="F")
+    for position, parameter in enumerate(space.parameters):
+        column = _single(table[f"param.{parameter.name}"])
+        if not pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        levels = [
+            -1 if value is None else _level(parameter, value, no_level)
+            for value in column.dictionary.to_pylist()
+        ]
+        index = column.indices.fill_null(len(levels)).to_numpy()
+        codes[:, position] = np.array([*levels, -1], dtype=np.int64)[index]
+    return codes
+
+
+def design_fingerprints(space: DesignSpace, table: pa.Table) -> NDArray[np.uint64]:
+    """A 64-bit number a row that is equal for equal designs, shape (n_rows,).
+
+    Two different designs share one with probability 2**-64; among ten million designs that
+    happens once in 400,000 datasets.
+    """
+    return column_fingerprints(table.select(design_columns(space)))
+
+
+def column_fingerprints(table: pa.Table) -> NDArray[np.uint64]:
+    """A 64-bit number a row that is equal for rows with equal values, shape (n_rows,)."""
+    found = np.zeros(table.num_rows, dtype=np.uint64)
+    for position, column in enumerate(table.columns):
+        seen = _column(_single(column))
+        with np.errstate(over="ignore"):
+            found = mixed(found ^ (seen + _GOLDEN * np.uint64(position + 1)))
+    return found
+
+
+def fingerprint(texts: str | Iterable[str]) -> np.uint64:
+    """A 64-bit number of one text, or of several in their order."""
+    digest = hashlib.blake2b(digest_size=8)
+    for text in [texts] if isinstance(texts, str) else texts:
+        digest.update(f"{len(text)}:{text}".encode())
+    return np.uint64(int.from_bytes(digest.digest(), "little"))
+
+
+def mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Each word's bits spread over all 64 (the finaliser of SplitMix64, Steele and others 2014)."""
+    with np.errstate(over="ignore"):
+        words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        found: NDArray[np.uint64] = words ^ (words >> np.uint64(31))
+    return found
+
+
+def salt_of(seed: int) -> np.uint64:
+    """A random 64-bit number; mixed into fingerprints it puts rows in a random order.
+
+    Raises:
+        InvalidValueError: if the seed is not an integer of at least 0.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise InvalidValueError(f"seed must be an integer of at least 0, not {seed!r}")
+    return np.random.default_rng(seed).integers(1 << 64, dtype=np.uint64)
+
+
+def _level(parameter: Parameter, value: Any, no_level: bool) -> int:
+    try:
+        code = parameter.code(value)
+        if parameter.continuous and parameter.value(code) != value:
+            raise DesignError(
+                f"parameter {parameter.name!r}: {value!r} is not on its grid, "
+                f"the nearest is {parameter.value(code)!r}"
+            )
+    except DesignError:
+        if no_level:
+            return NO_LEVEL
+        raise
+    return code
+
+
+def _single(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array."""
+    whole = column.combine_chunks()
+    if isinstance(whole, pa.ChunkedArray):  # of several dictionaries, or of no chunk at all
+        whole = pa.concat_arrays(whole.unify_dictionaries().chunks or [pa.array([], whole.type)])
+    return whole
+
+
+def _column(column: pa.Array) -> NDArray[np.uint64]:
+    """Each value of a column as a word."""
+    kind = column.type
+    if pa.types.is_string(kind):
+        column, kind = column.dictionary_encode(), pa.dictionary(pa.int32(), pa.string())
+    if pa.types.is_dictionary(kind):
+        words = _words(column.dictionary.to_pylist())
+        return np.asarray(words[column.indices.fill_null(len(words) - 1).to_numpy()])
+    missing = column.is_null().to_numpy(zero_copy_only=False)
+    if pa.types.is_floating(kind):
+        numbers = column.cast(pa.float64()).fill_null(0.0).to_numpy() + 0.0  # no negative zero
+        words = numbers.view(np.uint64)
+    elif pa.types.is_boolean(kind):
+        words = column.fill_null(False).to_numpy(zero_copy_only=False).astype(np.uint64)
+    else:
+        words = column.cast(pa.int64()).fill_null(0).to_numpy().astype(np.uint64)
+    return np.where(missing, _INACTIVE, words)
+
+
+def _words(values: Sequence[str | None]) -> NDArray[np.uint64]:
+    """A word for each text, and one more for none."""
+    found = [_INACTIVE if value is None else fingerprint(value) for value in values]
+    return np.array([*found, _INACTIVE], dtype=np.uint64)

@@ -1,0 +1,141 @@
+"""Datasets made from others: written whole, or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+import archgym
+from archgym.data.dataset import Dataset, write_parquet
+from archgym.data.schema import TRIAL_FIELDS, Sidecar, evaluation_schema
+from archgym.errors import DatasetError
+
+__all__ = ["find_dataset", "find_datasets", "new_folder", "provenance", "write_dataset"]
+
+PROVENANCE = "provenance.json"
+"""What a dataset was made from; one that was recorded has no such file."""
+
+
+def find_datasets(folder: str | Path) -> list[Dataset]:
+    """The dataset in a folder, or those of the run in it.
+
+    Raises:
+        DatasetError: if it holds neither.
+    """
+    folder = Path(folder)
+    if (folder / "dataset.json").is_file():
+        return [Dataset(folder)]
+    found = sorted(path.parent for path in folder.glob("datasets/*/dataset.json"))
+    if not found:
+        what = "is not there" if not folder.exists() else "holds neither a run nor a dataset"
+        raise DatasetError(f"{folder} {what}")
+    return [Dataset(path) for path in found]
+
+
+def find_dataset(folder: str | Path) -> Dataset:
+    """The one dataset in a folder, or of the run in it.
+
+    Raises:
+        DatasetError: if it holds none, or several.
+    """
+    found = find_datasets(folder)
+    if len(found) > 1:
+        names = ", ".join(str(dataset.directory) for dataset in found)
+        raise DatasetError(f"{folder} holds several datasets, name one of them: {names}")
+    return found[0]
+
+
+def provenance(dataset: Dataset) -> dict[str, Any]:
+    """How a dataset was made: ``operations``, the oldest first, and whether trials are whole.
+
+    Raises:
+        DatasetError: if the file that says so is damaged.
+    """
+    path = dataset.directory / PROVENANCE
+    try:
+        data = json.loads(path.read_text())
+        return {"operations": list(data["operations"]), "whole_trials": bool(data["whole_trials"])}
+    except FileNotFoundError:
+        return {"operations": [], "whole_trials": True}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DatasetError(f"cannot read {path}: {error}") from error
+
+
+@contextlib.contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A folder beside it that takes its name at the end, and goes away if an error comes first.
+
+    Raises:
+        DatasetError: if it exists already and is not empty, or cannot be written.
+    """
+    folder = Path(folder)
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise DatasetError(f"{folder} exists already")
+    unfinished = folder.parent / f".{folder.name}.{os.getpid()}.unfinished"
+    try:
+        unfinished.mkdir(parents=True)
+        yield unfinished
+        os.replace(unfinished, folder)
+    except OSError as error:
+        raise DatasetError(f"cannot write {folder}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def write_dataset(
+    folder: str | Path,
+    sidecar: Sidecar,
+    trials: Sequence[dict[str, Any]],
+    tables: Iterable[pa.Table],
+    *,
+    operations: Sequence[dict[str, Any]],
+    whole_trials: bool,
+) -> int:
+    """Writes a dataset; the tables of evaluations are taken one after the other.
+
+    Args:
+        folder: the new dataset's; it must not be there, or be empty.
+        sidecar: what all rows share.
+        trials: rows of the table of trials.
+        tables: the evaluations.
+        operations: how it was made.
+        whole_trials: whether no row of these trials was left out.
+
+    Returns:
+        Number of evaluations.
+
+    Raises:
+        DatasetError: if the folder exists already, or cannot be written.
+    """
+    written = 0
+
+    def counted() -> Iterator[pa.Table]:
+        nonlocal written
+        for table in tables:
+            written += table.num_rows
+            yield table
+
+    hashes = {row["workload"]: row["workload_sha256"] for row in trials}
+    with new_folder(Path(folder)) as made:
+        schema = evaluation_schema(sidecar.space, sidecar.metrics)
+        write_parquet(made / "evaluations" / "part-0.parquet", schema, counted())
+        table = pa.Table.from_pylist(
+            sorted(trials, key=lambda row: str(row["trial_id"])),
+            schema=pa.schema(list(TRIAL_FIELDS.items())),
+        )
+        write_parquet(made / "trials" / "part-0.parquet", table.schema, [table])
+        data = {
+            "archgym": archgym.__version__,
+            "whole_trials": whole_trials,
+            "operations": list(operations),
+        }
+        (made / PROVENANCE).write_text(json.dumps(data, indent=1, ensure_ascii=False))
+        Sidecar(sidecar.space, sidecar.metrics, sidecar.simulator, hashes).save(made)
+    return written

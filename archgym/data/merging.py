@@ -1,0 +1,294 @@
+"""Merging datasets, once nothing keeps them apart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from archgym.data.dataset import TIMING_COLUMNS, Dataset
+from archgym.data.designs import column_fingerprints
+from archgym.data.files import provenance, write_dataset
+from archgym.errors import DatasetError
+
+__all__ = ["Difference", "Merged", "differences", "merge"]
+
+_NOT_IDENTITY = ("state", "ended")
+"""Columns in which two records of one trial may differ: one may have seen less of it."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something in which two datasets differ.
+
+    Attributes:
+        what: what it is about, such as ``parameter 'ways'``.
+        left: how it is in the first.
+        right: how it is in the second.
+        apart: whether it keeps them apart; else it is only good to know.
+    """
+
+    what: str
+    left: str
+    right: str
+    apart: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.left} | {self.right}"
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What merging came to.
+
+    Attributes:
+        evaluations: rows written.
+        trials: trials written.
+        repeated: rows that were in several of the datasets, and are written once.
+        renamed: trials that shared a name with another one: where from, old and new name.
+        notes: differences that did not matter.
+    """
+
+    evaluations: int
+    trials: int
+    repeated: int
+    renamed: tuple[tuple[str, str, str], ...]
+    notes: tuple[Difference, ...]
+
+
+def differences(left: Dataset, right: Dataset) -> list[Difference]:
+    """Everything in which two datasets differ that matters for their rows to share a table."""
+    mine, theirs = left.sidecar, right.sidecar
+    found = _of_parameters(mine.space.to_json(), theirs.space.to_json())
+    found += _of_named("metric", _metrics(left), _metrics(right), notes=("doc",))
+    for field in sorted({*mine.simulator, *theirs.simulator}):
+        found += _of("simulator's " + field, mine.simulator.get(field), theirs.simulator.get(field))
+    ours, others = left.trials().to_pylist(), right.trials().to_pylist()
+    hashes = {row["workload"]: row["workload_sha256"] for row in ours}
+    for workload, digest in sorted({(row["workload"], row["workload_sha256"]) for row in others}):
+        known = hashes.get(workload, digest)
+        name = f"content of workload {workload!r} (SHA-256)"
+        found += _of(name, known[:16] or "no hash", digest[:16] or "no hash")
+    for column in ("environment", "objective", "settings", "fixed", "versions", "commit"):
+        one, two = (sorted({str(row[column]) for row in rows}) for rows in (ours, others))
+        found += _of(_NOTES.get(column, column), ", ".join(one), ", ".join(two), apart=False)
+    return found
+
+
+def merge(datasets: Sequence[Dataset], folder: str | Path) -> Merged:
+    """Writes one dataset with the rows of several.
+
+    A trial that is in several of them (the same id, start, agent and so on) is one trial, and
+    each of its steps is written once. Another trial of the same id gets a number behind it.
+
+    Args:
+        datasets: two or more.
+        folder: the new dataset's; it must not be there, or be empty.
+
+    Raises:
+        DatasetError: if the datasets differ in space, metrics, simulator or workloads (the
+            message names each difference), a step that two of them share is not equal, or the
+            folder cannot be written.
+    """
+    if len(datasets) < 2:
+        raise DatasetError("merging needs two datasets or more")
+    first, notes = datasets[0], []
+    for other in datasets[1:]:
+        found = differences(first, other)
+        apart = [difference for difference in found if difference.apart]
+        if apart:
+            lines = "".join(f"\n  {difference}" for difference in apart)
+            raise DatasetError(
+                f"{first.directory} and {other.directory} cannot be merged, they differ in:{lines}"
+            )
+        notes += found
+    plan = _Plan(datasets)
+    made = [provenance(dataset) for dataset in datasets]
+    sources = [
+        {"dataset": str(dataset.directory), "operations": operations["operations"]}
+        for dataset, operations in zip(datasets, made, strict=True)
+    ]
+    rows = write_dataset(
+        folder,
+        first.sidecar,
+        list(plan.trials.values()),
+        plan.tables(),
+        operations=[{"operation": "merge", "sources": sources}],
+        whole_trials=all(operations["whole_trials"] for operations in made),
+    )
+    return Merged(rows, len(plan.trials), plan.repeated, tuple(plan.renamed), tuple(notes))
+
+
+_NOTES = {
+    "environment": "environments",
+    "objective": "objectives (rewards and feasibility follow them)",
+    "settings": "settings of the environment",
+    "fixed": "fixed parameters",
+    "versions": "versions",
+    "commit": "commits of archgym",
+}
+
+
+class _Plan:
+    """Which trial of which dataset goes where."""
+
+    def __init__(self, datasets: Sequence[Dataset]) -> None:
+        self._datasets = datasets
+        self.trials: dict[str, dict[str, Any]] = {}
+        self.renamed: list[tuple[str, str, str]] = []
+        self.repeated = 0
+        self._names: list[dict[str, str]] = []
+        shared: set[str] = set()
+        for dataset in datasets:
+            names: dict[str, str] = {}
+            for row in dataset.trials().to_pylist():
+                name, number = row["trial_id"], 1
+                while name in self.trials and not _same_trial(self.trials[name], row):
+                    number += 1
+                    name = f"{row['trial_id']}~{number}"
+                names[row["trial_id"]] = name
+                if name in self.trials:
+                    shared.add(name)
+                    row = max((self.trials[name], row), key=lambda r: r["state"] == "finished")
+                elif number > 1:
+                    self.renamed.append((str(dataset.directory), row["trial_id"], name))
+                self.trials[name] = {**row, "trial_id": name}
+            self._names.append(names)
+        self._shared = shared
+
+    def tables(self) -> Iterator[pa.Table]:
+        """All rows, each step of a trial once."""
+        known = _Steps()
+        for dataset, names in zip(self._datasets, self._names, strict=True):
+            begun = known.freeze()
+            for _, table in dataset.snapshot().blocks():
+                table = _renamed(table, names, dataset)
+                if self._shared:
+                    table = self._unseen(table, begun, known, dataset)
+                yield table
+
+    def _unseen(
+        self, table: pa.Table, before: Mapping[str, Any], known: _Steps, dataset: Dataset
+    ) -> pa.Table:
+        """The rows that no earlier dataset had; refuses those that it had otherwise."""
+        ids = table["trial_id"].combine_chunks()
+        shared = np.array([name in self._shared for name in ids.dictionary.to_pylist()], bool)
+        mine = np.flatnonzero(shared[ids.indices.to_numpy()])
+        if not len(mine):
+            return table
+        part = table.take(mine)
+        keys = column_fingerprints(part.select(["trial_id", "step"]))
+        plain = [name for name in part.column_names if name not in TIMING_COLUMNS]
+        contents = column_fingerprints(part.select(plain))
+        place = np.searchsorted(before["keys"], keys)
+        inside = place < len(before["keys"])
+        place[~inside] = 0
+        seen = inside & (before["keys"][place] == keys if len(before["keys"]) else False)
+        wrong = seen & (before["contents"][place] != contents if len(before["keys"]) else False)
+        if wrong.any():
+            row = part.slice(int(wrong.argmax()), 1).to_pylist()[0]
+            raise DatasetError(
+                f"step {row['step']} of trial {row['trial_id']!r} in {dataset.directory} is not "
+                "what an earlier dataset has: one of them was changed"
+            )
+        known.add(keys[~seen], contents[~seen])
+        self.repeated += int(seen.sum())
+        keep = np.ones(table.num_rows, dtype=bool)
+        keep[mine[seen]] = False
+        return table.filter(pa.array(keep))
+
+
+class _Steps:
+    """Fingerprints of steps and of what they hold."""
+
+    def __init__(self) -> None:
+        self._keys: list[NDArray[np.uint64]] = []
+        self._contents: list[NDArray[np.uint64]] = []
+
+    def add(self, keys: NDArray[np.uint64], contents: NDArray[np.uint64]) -> None:
+        self._keys.append(keys)
+        self._contents.append(contents)
+
+    def freeze(self) -> dict[str, NDArray[np.uint64]]:
+        """All so far, ordered by key."""
+        empty = np.empty(0, dtype=np.uint64)
+        keys, contents = (
+            np.concatenate([empty, *self._keys]),
+            np.concatenate([empty, *self._contents]),
+        )
+        order = np.argsort(keys, kind="stable")
+        return {"keys": keys[order], "contents": contents[order]}
+
+
+def _renamed(table: pa.Table, names: Mapping[str, str], dataset: Dataset) -> pa.Table:
+    column = table["trial_id"].combine_chunks()
+    found = column.dictionary.to_pylist()
+    unknown = [name for name in found if name not in names]
+    if unknown:
+        raise DatasetError(
+            f"{dataset.directory}: trial {unknown[0]!r} is not in its table of trials"
+        )
+    if all(names[name] == name for name in found):
+        return table
+    new = pa.DictionaryArray.from_arrays(column.indices, pa.array([names[n] for n in found]))
+    return table.set_column(table.column_names.index("trial_id"), "trial_id", new)
+
+
+def _same_trial(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
+    return all(
+        left[name] == right[name] for name in left if name not in (*_NOT_IDENTITY, "trial_id")
+    )
+
+
+def _of(what: str, left: Any, right: Any, *, apart: bool = True) -> list[Difference]:
+    return [] if left == right else [Difference(what, _text(left), _text(right), apart)]
+
+
+def _of_parameters(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[Difference]:
+    notes = ("doc", "group")
+    found = []
+    for kind, field in (("parameter", "parameters"), ("rule", "rules")):
+        mine, theirs = ({entry["name"]: entry for entry in side[field]} for side in (left, right))
+        found += _of_named(kind, mine, theirs, notes=notes)
+        if not found and list(mine) != list(theirs):
+            found += _of(f"order of the {field}", ", ".join(mine), ", ".join(theirs))
+    return found
+
+
+def _of_named(
+    kind: str,
+    left: Mapping[str, Mapping[str, Any]],
+    right: Mapping[str, Mapping[str, Any]],
+    *,
+    notes: Sequence[str],
+) -> list[Difference]:
+    found = []
+    for name in [*left, *(name for name in right if name not in left)]:
+        mine, theirs = left.get(name), right.get(name)
+        if mine is None or theirs is None:
+            found += _of(
+                f"{kind} {name!r}",
+                "there" if mine is not None else "missing",
+                "there" if theirs is not None else "missing",
+            )
+            continue
+        for field in sorted({*mine, *theirs} - {"name"}):
+            what = f"{field} of {kind} {name!r}"
+            found += _of(what, mine.get(field), theirs.get(field), apart=field not in notes)
+    return found
+
+
+def _metrics(dataset: Dataset) -> dict[str, dict[str, Any]]:
+    return {metric.name: metric.to_json() for metric in dataset.sidecar.metrics}
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

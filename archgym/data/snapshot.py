@@ -1,0 +1,185 @@
+"""The rows of a dataset at one moment, a block at a time."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from archgym.data.journal import read_journal
+from archgym.data.schema import Sidecar, evaluation_schema, rows_to_table
+from archgym.errors import DatasetError
+
+__all__ = ["Block", "Snapshot", "journal_tables"]
+
+ROWS_A_BLOCK = 1 << 16
+"""Most rows of a block from Parquet."""
+_ROWS_OF_A_JOURNAL = 20_000
+
+
+class Block(NamedTuple):
+    """Some rows.
+
+    Attributes:
+        rows: number of each in the snapshot, counted from 0, increasing, int64, shape (n,).
+        table: the rows.
+    """
+
+    rows: NDArray[np.int64]
+    table: pa.Table
+
+
+class Snapshot:
+    """The evaluations of a dataset as they were at one moment, in a fixed order.
+
+    Whatever other processes write or seal meanwhile, each pass over :meth:`blocks` gives the
+    same rows with the same numbers. The steps of a trial come in their order, unless it was
+    resumed by several processes. Nothing but a block is held in memory.
+
+    Args:
+        sidecar: of the dataset.
+        parts: its Parquet files.
+        journals: its journals that are not sealed.
+
+    Attributes:
+        sidecar: of the dataset.
+        schema: all columns.
+    """
+
+    def __init__(self, sidecar: Sidecar, parts: Sequence[Path], journals: Sequence[Path]) -> None:
+        self.sidecar = sidecar
+        self.schema = evaluation_schema(sidecar.space, sidecar.metrics)
+        self._parts = list(parts)
+        # Held open, so that nothing is lost when another process seals and removes them.
+        self._journals = [_Journal(path) for path in journals]
+        self._rows: int | None = None
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        if self._rows is None:
+            self._rows = sum(_metadata(path).num_rows for path in self._parts)
+            self._rows += sum(journal.count() for journal in self._journals)
+        return self._rows
+
+    def blocks(
+        self, columns: Iterable[str] | None = None, keep: NDArray[np.bool_] | None = None
+    ) -> Iterator[Block]:
+        """The rows, a block at a time.
+
+        Args:
+            columns: names of the ones to read; all by default.
+            keep: whether each row of the snapshot is wanted, shape (n,); all by default.
+
+        Raises:
+            DatasetError: if a file is damaged.
+        """
+        names = self.schema.names if columns is None else list(dict.fromkeys(columns))
+        schema = pa.schema([self.schema.field(name) for name in names])
+        start = 0
+        for path in self._parts:
+            try:
+                with pq.ParquetFile(path) as file:  # nothing is taken from the folders' names
+                    for number in range(file.metadata.num_row_groups):
+                        stop = start + file.metadata.row_group(number).num_rows
+                        if keep is None or keep[start:stop].any():
+                            batches = file.iter_batches(ROWS_A_BLOCK, [number], names)
+                            yield from _blocks(map(_table, batches), schema, start, keep)
+                        start = stop
+            except (pa.ArrowException, OSError, KeyError) as error:
+                raise DatasetError(f"cannot read {path}: {error}") from error
+        for journal in self._journals:
+            tables = journal_tables(self.sidecar, journal.path, journal.lines())
+            for table in tables:
+                stop = start + table.num_rows
+                yield from _blocks([table], schema, start, keep)
+                start = stop
+
+
+def journal_tables(
+    sidecar: Sidecar, path: Path, lines: Iterable[bytes] | None = None
+) -> Iterator[pa.Table]:
+    """The rows of a journal, a block at a time.
+
+    Args:
+        sidecar: of its dataset.
+        path: the journal.
+        lines: what is in it; by default it is opened and read.
+    """
+    ids: dict[int, str] = {}
+    rows: list[list[Any]] = []
+    for line in read_journal(path, lines):
+        if isinstance(line, list):
+            rows.append(line)
+            if len(rows) >= _ROWS_OF_A_JOURNAL:
+                yield rows_to_table(sidecar.space, sidecar.metrics, rows, ids)
+                rows = []
+        elif "trial" in line:
+            ids[line["n"]] = line["trial"]["trial_id"]
+    if rows:
+        yield rows_to_table(sidecar.space, sidecar.metrics, rows, ids)
+
+
+class _Journal:
+    """A journal as long as it was when it was opened."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: BinaryIO = path.open("rb", buffering=0)
+        self._size = os.fstat(self._file.fileno()).st_size
+
+    def lines(self) -> Iterator[bytes]:
+        reader = io.BufferedReader(_Part(self._file, self._size), 1 << 18)
+        yield from reader
+
+    def count(self) -> int:
+        return sum(line.startswith(b"[") and line.endswith(b"\n") for line in self.lines())
+
+
+class _Part(io.RawIOBase):
+    """The first bytes of an open file, read from a position of its own."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file, self._size, self._at = file, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        most = min(len(buffer), self._size - self._at)
+        data = os.pread(self._file.fileno(), most, self._at) if most > 0 else b""
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+def _blocks(
+    tables: Iterable[pa.Table], schema: pa.Schema, start: int, keep: NDArray[np.bool_] | None
+) -> Iterator[Block]:
+    for table in tables:
+        rows = np.arange(start, start + table.num_rows, dtype=np.int64)
+        start += table.num_rows
+        table = table.select(schema.names).cast(schema)
+        if keep is not None:
+            wanted = keep[rows]
+            if not wanted.all():
+                rows, table = rows[wanted], table.filter(pa.array(wanted))
+        if len(rows):
+            yield Block(rows, table)
+
+
+def _table(batch: pa.RecordBatch) -> pa.Table:
+    return pa.Table.from_batches([batch])
+
+
+def _metadata(path: Path) -> pq.FileMetaData:
+    try:
+        return pq.read_metadata(path)
+    except (pa.ArrowException, OSError) as error:
+        raise DatasetError(f"cannot read {path}: {error}") from error

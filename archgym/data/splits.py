@@ -1,0 +1,227 @@
+"""Splits that do not leak: no design is in two parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.data.designs import mixed, salt_of
+from archgym.data.selection import Selection
+from archgym.errors import InvalidValueError, UnknownNameError
+
+__all__ = ["SPLIT_BY", "Split", "split"]
+
+SPLIT_BY = ("design", "workload", "agent", "time")
+_GROUPS = ("workload", "agent")
+_DEFAULT_SHARES = {"train": 0.8, "test": 0.2}
+
+
+@dataclass(frozen=True)
+class Split:
+    """Parts of a selection.
+
+    Attributes:
+        parts: the rows of each part, by name, in the order of the shares.
+        dropped: rows that were left out of each part because an earlier one has their design.
+    """
+
+    parts: dict[str, Selection]
+    dropped: dict[str, int]
+
+    def __getitem__(self, name: str) -> Selection:
+        if name not in self.parts:
+            raise UnknownNameError("part", name, self.parts)
+        return self.parts[name]
+
+
+def split(
+    selection: Selection,
+    by: str,
+    shares: Mapping[str, float] | None = None,
+    *,
+    seed: int = 0,
+    hold_out: Sequence[str] = (),
+) -> Split:
+    """Parts with no design in two of them; never by row, since trajectories repeat designs.
+
+    =============  =============================================================================
+    by             what is kept together
+    =============  =============================================================================
+    ``design``     all rows of a design, whatever workload and agent
+    ``workload``   all rows of a workload; the parts share designs, but no design on a workload
+    ``agent``      all rows of an agent; a later part loses designs that an earlier one has
+    ``time``       rows up to a moment; a later part loses designs that an earlier one has
+    =============  =============================================================================
+
+    Args:
+        selection: the rows.
+        by: one of :data:`SPLIT_BY`.
+        shares: share of each part, by name, in sum 1; of the designs, of the workloads or agents,
+            or of the rows in the order of time. By default 0.8 for ``train``, 0.2 for ``test``.
+        seed: which designs, workloads or agents go where.
+        hold_out: workloads or agents that make up the second of two parts, in place of drawing.
+
+    Raises:
+        InvalidValueError: if the shares are not possible, or a part would be empty.
+        UnknownNameError: if ``by`` or a name to hold out does not exist.
+    """
+    if by not in SPLIT_BY:
+        raise UnknownNameError("kind of split", by, SPLIT_BY)
+    shares = _DEFAULT_SHARES if shares is None else dict(shares)
+    _check_shares(shares)
+    if hold_out and by not in _GROUPS:
+        raise InvalidValueError(f"hold_out names workloads or agents, not with by={by!r}")
+    ends = np.cumsum(list(shares.values()))[:-1]
+    rows, part = {"design": _by_design, "time": _by_time}.get(by, _by_group)(
+        selection, by, list(shares), ends, seed, hold_out
+    )
+    dropped = dict.fromkeys(shares, 0)
+    if by != "design":
+        part = _without_leaks(selection, by, part, list(shares), dropped)
+    step = {"operation": "split", "by": by, "shares": dict(shares), "seed": seed}
+    if hold_out:
+        step["hold_out"] = list(hold_out)
+    parts = {}
+    for number, name in enumerate(shares):
+        parts[name] = selection.narrowed(rows[part == number], {**step, "part": name})
+        if not len(parts[name]):
+            why = ": earlier parts have all its designs" if dropped[name] else ""
+            raise InvalidValueError(f"part {name!r} would be empty{why}")
+    return Split(parts, dropped)
+
+
+_Assigned = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Numbers of rows, and the part of each."""
+
+
+def _by_design(
+    selection: Selection,
+    by: str,
+    names: Sequence[str],
+    ends: NDArray[np.float64],
+    seed: int,
+    _: Any,
+) -> _Assigned:
+    salt = salt_of(seed)
+    rows, parts = [], []
+    for some, keys in selection.fingerprints(of="design"):
+        # A uniform number in [0, 1) a design: the top 53 bits fill a float exactly.
+        place = (mixed(keys ^ salt) >> np.uint64(11)) * 2.0**-53
+        rows.append(some)
+        parts.append(np.searchsorted(ends, place, side="right"))
+    return _joined(rows), _joined(parts)
+
+
+def _by_time(
+    selection: Selection,
+    by: str,
+    names: Sequence[str],
+    ends: NDArray[np.float64],
+    seed: int,
+    _: Any,
+) -> _Assigned:
+    rows, moments = [], []
+    for some, table in selection.numbered(["timestamp"]):
+        rows.append(some)
+        moments.append(table["timestamp"].to_numpy().astype(np.int64))
+    times = _joined(moments)
+    # The last moment of each part; rows of one moment stay together.
+    cuts = np.quantile(times, ends, method="inverted_cdf") if len(times) else np.empty(0)
+    return _joined(rows), np.searchsorted(cuts, times, side="left").astype(np.int64)
+
+
+def _by_group(
+    selection: Selection,
+    by: str,
+    names: Sequence[str],
+    ends: NDArray[np.float64],
+    seed: int,
+    hold_out: Sequence[str],
+) -> _Assigned:
+    found: set[str] = set()
+    for table in selection.blocks([by]):
+        found.update(table[by].unique().to_pylist())
+    part_of = _draw_groups(by, sorted(found), names, ends, seed, hold_out)
+    rows, parts = [], []
+    for some, table in selection.numbered([by]):
+        column = table[by].combine_chunks()
+        theirs = np.array([part_of.get(name, 0) for name in column.dictionary.to_pylist()])
+        rows.append(some)
+        parts.append(theirs[column.indices.to_numpy()])
+    return _joined(rows), _joined(parts)
+
+
+def _draw_groups(
+    by: str,
+    found: Sequence[str],
+    names: Sequence[str],
+    ends: NDArray[np.float64],
+    seed: int,
+    hold_out: Sequence[str],
+) -> dict[str, int]:
+    """The part of each workload or agent."""
+    if hold_out:
+        if len(names) != 2:
+            raise InvalidValueError(f"hold_out makes two parts, not {len(names)}")
+        for name in hold_out:
+            if name not in found:
+                raise UnknownNameError(by, name, found)
+        return {name: int(name in hold_out) for name in found}
+    if len(found) < len(names):
+        raise InvalidValueError(
+            f"{len(found)} {by}{'s' * (len(found) != 1)} ({', '.join(found)}) cannot make "
+            f"{len(names)} parts"
+        )
+    order = np.random.default_rng(seed).permutation(len(found))
+    counts = _counts(np.diff(np.concatenate([[0.0], ends, [1.0]])), len(found))
+    numbers = np.repeat(np.arange(len(names)), counts)
+    return {found[i]: int(part) for i, part in zip(order, numbers, strict=True)}
+
+
+def _counts(shares: NDArray[np.float64], total: int) -> NDArray[np.int64]:
+    """Whole numbers near the shares of a total, at least one each, by largest remainder."""
+    spare = total - len(shares)
+    exact = np.maximum(shares * total - 1, 0.0)
+    exact *= spare / exact.sum() if exact.sum() else 0.0
+    counts = np.floor(exact).astype(np.int64)
+    rest = np.argsort(-(exact - counts), kind="stable")[: spare - int(counts.sum())]
+    counts[rest] += 1
+    return np.asarray(counts + 1)
+
+
+def _without_leaks(
+    selection: Selection,
+    by: str,
+    part: NDArray[np.int64],
+    names: Sequence[str],
+    dropped: dict[str, int],
+) -> NDArray[np.int64]:
+    """The part of each row, -1 where an earlier part has its design."""
+    of = "example" if by == "workload" else "design"
+    keys = _joined([some for _, some in selection.fingerprints(of=of)])
+    taken = np.unique(keys[part == 0])
+    for number in range(1, len(names)):
+        mine = np.flatnonzero(part == number)
+        leaks = np.isin(keys[mine], taken)
+        part[mine[leaks]] = -1
+        dropped[names[number]] = int(leaks.sum())
+        taken = np.union1d(taken, keys[mine])
+    return part
+
+
+def _check_shares(shares: Mapping[str, float]) -> None:
+    for name, share in shares.items():
+        if not isinstance(share, int | float) or isinstance(share, bool) or not 0 < share < 1:
+            raise InvalidValueError(f"share of {name!r} must be between 0 and 1, not {share!r}")
+    if len(shares) < 2 or abs(sum(shares.values()) - 1) > 1e-9:
+        raise InvalidValueError(
+            f"shares of two or more parts with the sum 1 are needed, got {dict(shares)}"
+        )
+
+
+def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
