@@ -198,7 +198,7 @@ def _other_columns() -> str:
         ("`cached`", "known to the trial before, so not simulated again"),
         (
             "`fidelity`",
-            "1 for the full simulation, less for a cheaper one, such as a part of a trace",
+            "1 for the full simulation, less for a cheaper one (part of a trace)",
         ),
         ("`simulation_s`, `agent_s`", "seconds in the simulator and in the agent"),
         ("`timestamp`", "when it was recorded, UTC"),
