@@ -81,7 +81,8 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
         fixed: parameters held at a value; the rest is searched.
         simulator: ``"embedded"``, a name from :attr:`simulators`, ``"tabular:PATH"`` (a table
             that ``archgym enumerate`` made, or the name of one that ships; workload and space
-            are then the table's unless they are given), or a simulator.
+            are then the table's unless they are given), ``"proxy:PATH"`` (a model that
+            ``archgym proxy train`` made), or a simulator.
         record: folder of the dataset that takes every evaluation; ``None`` for none.
         episode_length: steps, that is designs, an episode.
         action: ``multi_discrete``, ``box``, ``discrete`` (one number a design), or ``auto``:
@@ -579,10 +580,14 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
             from archgym.tabular import TabularSimulator
 
             return TabularSimulator(table, self, simulator)
+        if simulator.startswith("proxy:"):
+            from archgym.proxy.simulator import ProxySimulator, proxy_named
+
+            return ProxySimulator(proxy_named(simulator), self, simulator)
         if simulator == "embedded":
             return _Embedded(self)
         if simulator not in self.simulators:
-            allowed = ["embedded", *self.simulators, "tabular:PATH"]
+            allowed = ["embedded", *self.simulators, "tabular:PATH", "proxy:PATH"]
             raise UnknownNameError("simulator", simulator, allowed)
         return self.simulators[simulator](self)
 

@@ -43,6 +43,7 @@ _ENVIRONMENTS: dict[str, str | type[Environment]] = {
 _AGENTS: dict[str, str | type[Agent]] = {
     "a2c": "archgym.agents.on_policy:A2C",
     "aco": "archgym.agents.ant_colony:AntColony",
+    "active": "archgym.agents.active:ActiveLearning",
     "auto": "archgym.agents.auto:Auto",
     "bayesian": "archgym.agents.bayesian:Bayesian",
     "botorch": "archgym.agents.botorch_search:BoTorchSearch",

@@ -36,6 +36,7 @@ __all__ = [
     "TABLE_FILE",
     "TabularSimulator",
     "shipped_tables",
+    "space_differences",
     "table_named",
 ]
 
@@ -174,7 +175,7 @@ def shipped_tables() -> dict[str, Path]:
 def _differences(table: Table, environment: Environment) -> list[str]:
     """What keeps a table from serving an environment, each in a few words."""
     header = table.header
-    found = _space_differences(header.space, environment.design_space)
+    found = space_differences(header.space, environment.design_space)
     settings = json.loads(json.dumps(environment.settings))
     for name in dict.fromkeys([*header.settings, *settings]):
         theirs, ours = header.settings.get(name), settings.get(name)
@@ -199,10 +200,11 @@ def _differences(table: Table, environment: Environment) -> list[str]:
     return found
 
 
-def _space_differences(theirs: DesignSpace, ours: DesignSpace) -> list[str]:
+def space_differences(theirs: DesignSpace, ours: DesignSpace, what: str = "table") -> list[str]:
+    """How two design spaces differ, each in a few words; ``what`` names the one with theirs."""
     there, here = ({p.name: _plain(p.to_json()) for p in s.parameters} for s in (theirs, ours))
-    found = [f"the table lacks parameter {name!r}" for name in here if name not in there]
-    found += [f"the table has a parameter {name!r} more" for name in there if name not in here]
+    found = [f"the {what} lacks parameter {name!r}" for name in here if name not in there]
+    found += [f"the {what} has a parameter {name!r} more" for name in there if name not in here]
     for name in here:
         if name in there and there[name] != here[name]:
             old, new = there[name], here[name]
@@ -218,7 +220,7 @@ def _space_differences(theirs: DesignSpace, ours: DesignSpace) -> list[str]:
         found.append("the rules of the design spaces differ")
     for name, value in theirs.fixed.items():
         if name in ours.fixed and ours.fixed[name] != value:
-            found.append(f"the table holds only {name}={value!r}, not {ours.fixed[name]!r}")
+            found.append(f"the {what} holds only {name}={value!r}, not {ours.fixed[name]!r}")
     return found
 
 

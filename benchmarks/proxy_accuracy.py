@@ -1,0 +1,57 @@
+"""Accuracy of proxies on random unseen designs, for any environment.
+
+``python benchmarks/proxy_accuracy.py ENV TRAIN TEST METRIC... [-- WORKLOAD...]`` records TRAIN and
+TEST random designs on each workload (drawn evenly from the canonical legal designs, with seeds of
+their own), trains on the first, and prints the errors and the coverage of the 90 % intervals on
+the second.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import archgym
+from archgym.data import load
+from archgym.proxy import Settings, read_training_data, train
+from archgym.proxy.evaluation import evaluate, measure_speed
+from archgym.proxy.original import make_original
+from archgym.registry import make_agent
+
+
+def main() -> None:
+    words = sys.argv[1:]
+    at = words.index("--") if "--" in words else len(words)
+    (name, n_train, n_test, *metrics), workloads = words[:at], words[at + 1 :]
+    with tempfile.TemporaryDirectory() as folder:
+        for part, n, seed in (("train", int(n_train), 1), ("test", int(n_test), 777)):
+            for workload in workloads or [None]:
+                arguments = {} if workload is None else {"workload": workload}
+                env = archgym.make(name, record=Path(folder, part), **arguments)
+                made = make_agent("random", env.design_space, seed=seed, batch_size=256)
+                made.search(env, n)
+                env.close()
+        data = read_training_data(load(Path(folder, "train")), metrics or None)
+        names = [metric.name for metric in data.metrics]
+        test = read_training_data(load(Path(folder, "test")), names)
+        began = time.process_time()
+        proxy = train(data, Settings(("boosting", "mlp", "blend")))
+        print(f"trained on {len(data)} evaluations in {time.process_time() - began:.0f} CPU s")
+        for one in evaluate(proxy, test)[0]:
+            s = one.scores
+            print(
+                f"{one.workload:12} {one.metric:24} relative RMSE {s.relative_rmse:.3%} "
+                f"R2 {s.r2:.5f} Spearman {s.spearman:.4f} in 90 %: {s.coverage:.1%}",
+                flush=True,
+            )
+        speed = measure_speed(proxy, make_original(proxy.origin))
+        print(
+            f"simulator {speed.simulator:,.0f}/s, proxy {speed.proxy:,.0f} designs/s of "
+            f"{speed.metrics} metrics: {speed.factor:,.0f} times"
+        )
+
+
+if __name__ == "__main__":
+    main()
