@@ -10,6 +10,7 @@ import importlib
 
 from archgym.environment import Environment
 from archgym.errors import ArchgymError, BudgetExhausted
+from archgym.fidelity import Fidelity
 from archgym.metrics import Metric
 from archgym.objective import Objective
 from archgym.outcome import Outcome, Outcomes
@@ -21,6 +22,7 @@ __all__ = [
     "ArchgymError",
     "BudgetExhausted",
     "Environment",
+    "Fidelity",
     "Metric",
     "Objective",
     "Outcome",

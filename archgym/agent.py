@@ -14,6 +14,7 @@ import pydantic
 from archgym.best import Best
 from archgym.environment import Environment
 from archgym.errors import BudgetExhausted, InvalidValueError, UnknownNameError
+from archgym.fidelity import FULL, Fidelity
 from archgym.outcome import Outcome, Outcomes
 from archgym.space import Designs, DesignSpace
 from archgym.trial import TrialInfo
@@ -32,13 +33,14 @@ class SearchResult:
     """What a search came to.
 
     Attributes:
-        best: the best outcome, ``None`` if nothing could be simulated.
+        best: the best outcome at full fidelity, ``None`` if nothing could be simulated.
         best_at: number of simulations after which it was found.
         front: the non-dominated feasible outcomes (with one goal, the best one).
-        simulations: distinct legal designs simulated.
+        simulations: distinct legal designs simulated, each fidelity by itself.
         proposals: designs proposed.
         duplicates: proposals that were known already.
         illegal: proposals that broke a rule or were not covered by the simulator.
+        spent: budget spent: the simulations, each by the relative cost of its fidelity.
         regret: by which share the best outcome is worse than the exact optimum (0 is the optimum,
             ``inf`` is nothing feasible); ``None`` if the optimum is not known, as it is with
             ``simulator="tabular:PATH"`` and one goal.
@@ -51,6 +53,7 @@ class SearchResult:
     proposals: int
     duplicates: int
     illegal: int
+    spent: float
     regret: float | None = None
 
 
@@ -69,6 +72,7 @@ class Agent(ABC):
         **hyperparameters: fields of :attr:`Hyperparameters`.
 
     Attributes:
+        fidelities: those of the environment that is searched; until then the full one only.
         hyperparameters: the validated hyperparameters.
         rng: seeded with ``seed``; the agent's only source of randomness.
 
@@ -91,6 +95,7 @@ class Agent(ABC):
         if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
             raise InvalidValueError(f"seed must be an integer of at least 0, not {seed!r}")
         self.space = space
+        self.fidelities: tuple[Fidelity, ...] = (FULL,)
         self.directions = tuple(directions)
         self.seed = seed
         self.hyperparameters = self.check_hyperparameters(hyperparameters)
@@ -139,7 +144,8 @@ class Agent(ABC):
 
         Args:
             env: the environment; recorded if it has ``record`` set.
-            budget: distinct legal designs to simulate.
+            budget: distinct legal designs to simulate; one at a lower fidelity counts as its
+                relative cost.
             initial: known designs to evaluate, and be told of, first.
             trial_id: name of the trial in the dataset.
             resume: go on with the trial of that id in the dataset.
@@ -165,6 +171,7 @@ class Agent(ABC):
                 listener(outcomes)
 
         env.on_evaluated = watch
+        self.fidelities = env.fidelities
         state = "failed"
         try:
             with contextlib.suppress(BudgetExhausted):
@@ -182,6 +189,7 @@ class Agent(ABC):
             proposals=counts.proposals,
             duplicates=counts.duplicates,
             illegal=counts.illegal,
+            spent=counts.spent,
             regret=env.regret(best.outcome),
         )
 
@@ -199,8 +207,15 @@ class Sampler(Agent):
     """An agent that proposes designs and is told of their outcomes.
 
     A subclass writes :meth:`ask` and :meth:`tell`, and :attr:`batch_size` if it wants more than
-    one design at a time.
+    one design at a time. One that knows of fidelities sets :attr:`fidelity` as it asks; outcomes
+    say at which they are.
+
+    Attributes:
+        fidelity: at which the designs that were asked for last are to be simulated, the value of
+            one of :attr:`fidelities`.
     """
+
+    fidelity: float = 1.0
 
     @property
     def batch_size(self) -> int:
@@ -223,13 +238,13 @@ class Sampler(Agent):
 
     def run(self, env: Environment, initial: Designs) -> None:
         """Asks, evaluates and tells until the search is over."""
-        designs = initial
+        designs, fidelity = initial, 1.0
         while True:
             if len(designs):
-                outcomes = env.evaluate_batch(designs)
+                outcomes = env.evaluate_batch(designs, fidelity)
                 self.tell(outcomes.designs, outcomes)
             if env.evaluator.exhausted:
                 return
-            designs = self.ask(self.batch_size)
+            designs, fidelity = self.ask(self.batch_size), self.fidelity
             if not len(designs):
                 return

@@ -15,7 +15,8 @@ class Best:
 
     A feasible design beats an infeasible one; among feasible ones the better objective wins
     (with several goals the larger reward, which follows their weighted geometric mean), among
-    infeasible ones the smaller excess over the limits. Of equals the first stays.
+    infeasible ones the smaller excess over the limits. Of equals the first stays. What was
+    simulated below full fidelity is an estimate, and never the best.
 
     Attributes:
         outcome: the best so far, ``None`` before anything was simulated.
@@ -32,7 +33,8 @@ class Best:
 
     def update(self, outcomes: Outcomes) -> bool:
         """Takes new outcomes in; true if the best one changed."""
-        ok = np.flatnonzero((outcomes.status == 0) & ~outcomes.cached)
+        full = outcomes.fidelity == 1
+        ok = np.flatnonzero((outcomes.status == 0) & ~outcomes.cached & full)
         changed = False
         if ok.size:
             if outcomes.objectives.shape[1] > 1:

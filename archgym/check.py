@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from archgym.registry import (
     environment_names,
     make,
 )
-from archgym.simulator import read_result
+from archgym.simulator import MultiFidelitySimulator, read_result
 from archgym.space import (
     BoxEncoding,
     Designs,
@@ -202,17 +202,7 @@ def check_metrics(make_env: Maker) -> str:
     _expect(len(set(names)) == len(names), f"a metric is declared twice: {', '.join(names)}")
     stray = [name for name in env.simulator.metric_names if name not in names]
     _expect(not stray, f"the simulator gives {stray}, which are not declared")
-    given = [metric for metric in env.metrics if metric.name in env.simulator.metric_names]
-    for result, _ in env.simulator.simulate(_sample(env.design_space, SAMPLES)):
-        if isinstance(result, Mapping):
-            stray = [name for name in result if name not in names]
-            _expect(not stray, f"simulate returns {stray}, which are not declared in metrics")
-            _, _, wrong = read_result(result, env.metrics, given)
-            _expect(not wrong, f"{wrong}: raise SimulationError where a design can fail")
-        elif not isinstance(result, Exception):
-            raise CheckFailed(f"simulate returns {result!r}, not a mapping of metrics")
-        elif result.__cause__ is not None:
-            raise CheckFailed(f"simulate raises {result}: raise SimulationError where one can fail")
+    _results(env, env.simulator.simulate(_sample(env.design_space, SAMPLES)))
     return ", ".join(f"{m.name} [{m.unit}]" if m.unit else m.name for m in env.metrics)
 
 
@@ -306,6 +296,27 @@ def check_duplicates(make_env: Maker) -> str:
     return "simulated once"
 
 
+def check_fidelities(make_env: Maker) -> str:
+    """Each fidelity gives the metrics, the same in a batch and alone, and counts its cost."""
+    env = make_env()
+    samples = _sample(env.design_space, SAMPLES)
+    simulator, parts = env.simulator, env.fidelities[:-1]
+    for fidelity in parts:
+        if isinstance(simulator, MultiFidelitySimulator):
+            _results(env, simulator.simulate_at(samples, fidelity.value))
+        together = _fresh(env).evaluate_batch(samples, fidelity.value)
+        spent = env.evaluator.spent
+        counted = env.evaluator.simulations * fidelity.cost
+        _expect(abs(spent - counted) < 1e-6, f"{spent} was spent where {counted} was due")
+        env = _fresh(env)
+        for one, design in zip(together, samples, strict=True):
+            alone = env.evaluate(design, fidelity.value)
+            where = f"at fidelity {fidelity.value:g}"
+            _same(one, alone, f"a batch and a single design differ {where}")
+            _expect(one.fidelity == fidelity.value, f"an outcome is not {where}")
+    return f"{len(parts)} below the full one"
+
+
 def check_recording(make_env: Maker) -> str:
     """The rows of the dataset are what was returned."""
     from archgym.data import Dataset
@@ -339,6 +350,7 @@ _CHECKS: tuple[Callable[[Maker], str], ...] = (
     check_steps,
     check_rewards,
     check_duplicates,
+    check_fidelities,
     check_recording,
     check_gymnasium,
     check_gymnasium_make,
@@ -410,6 +422,22 @@ def _illegal(space: DesignSpace) -> dict[str, Any] | None:
     return designs[int(broken[0])] if broken.size else None
 
 
+def _results(env: Environment, results: Sequence[tuple[object, float]]) -> None:
+    """What a simulator gives is what is declared, and it fails only on purpose."""
+    names = [metric.name for metric in env.metrics]
+    given = [metric for metric in env.metrics if metric.name in env.simulator.metric_names]
+    for result, _ in results:
+        if isinstance(result, Mapping):
+            stray = [name for name in result if name not in names]
+            _expect(not stray, f"simulate returns {stray}, which are not declared in metrics")
+            _, _, wrong = read_result(result, env.metrics, given)
+            _expect(not wrong, f"{wrong}: raise SimulationError where a design can fail")
+        elif not isinstance(result, Exception):
+            raise CheckFailed(f"simulate returns {result!r}, not a mapping of metrics")
+        elif result.__cause__ is not None:
+            raise CheckFailed(f"simulate raises {result}: raise SimulationError where one can fail")
+
+
 def _observed(env: Environment, observation: Any, where: str) -> None:
     _expect(
         env.observation_space.contains(observation),
@@ -430,7 +458,7 @@ def _recorded(env: Environment, row: Mapping[str, Any]) -> tuple[Any, ...]:
         row["step"],
         {name: value for name, value in design.items() if value is not None},
         metrics if row["status"] == "ok" else {},
-        *(row[name] for name in ("reward", "status", "reason", "feasible", "cached")),
+        *(row[name] for name in ("reward", "status", "reason", "feasible", "cached", "fidelity")),
     )
 
 
@@ -444,6 +472,7 @@ def _returned(step: int, outcome: Outcome) -> tuple[Any, ...]:
         outcome.reason,
         outcome.feasible,
         outcome.cached,
+        outcome.fidelity,
     )
 
 

@@ -14,11 +14,18 @@ from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError, SimulationError, UnknownNameError
 from archgym.evaluation import Evaluator
+from archgym.fidelity import FULL, Fidelity, check_fidelities
 from archgym.metrics import Metric, metric_named
 from archgym.objective import Objective, Scorer
 from archgym.observation import metric_scale, observations
 from archgym.outcome import STATUSES, Incidental, Outcome, Outcomes, Row
-from archgym.simulator import Simulation, Simulator, read_result, simulate_each
+from archgym.simulator import (
+    MultiFidelitySimulator,
+    Simulation,
+    Simulator,
+    read_result,
+    simulate_each,
+)
 from archgym.space import (
     BoxEncoding,
     Designs,
@@ -51,7 +58,8 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
     - :meth:`simulate` for one design, or :meth:`simulate_batch` where many are faster at once,
 
     and nothing else. With workloads it also overrides :meth:`load_workload` and
-    :meth:`workloads`.
+    :meth:`workloads`; with a cheaper, partial simulation it declares :attr:`fidelities` and
+    overrides :meth:`simulate_batch_at` instead of the other two.
 
     >>> import archgym
     >>> from archgym.space import DesignSpace, Integer
@@ -82,6 +90,9 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
 
     Attributes:
         encoding: how an action stands for a design.
+        fidelities: how much of the simulation can be run, ascending; the last one is the full
+            simulation, and the only one unless the environment declares more and the simulator
+            is the embedded one.
         evaluator: the evaluation core of the current trial, with its counters.
         baseline_design: the baseline, canonical, in the design space as it is searched.
         baseline_metrics: its metrics, simulated once at construction, shape (n_metrics,).
@@ -96,15 +107,18 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
     design_space: DesignSpace
     design_spaces: ClassVar[Mapping[str, DesignSpace]] = {}
     metrics: ClassVar[tuple[Metric, ...]] = ()
+    """What it measures. Where that depends on the workload, this holds the metrics of the default
+    one, and a constructor sets those of an instance before it calls this class's."""
     default_objective: ClassVar[str | Mapping[str, Any]] = ""
     baseline: ClassVar[Mapping[str, Any]] = {}
     default_workload: ClassVar[Any] = None
     simulators: ClassVar[Mapping[str, Callable[[Any], Simulator]]] = {}
+    fidelities: tuple[Fidelity, ...] = (FULL,)
     version: ClassVar[str] = "1"
     """Version of :meth:`simulate`: raise it whenever a design may give other metrics."""
     spaces_of_workload: ClassVar[tuple[str, ...]] = ()
-    """Names of the spaces whose parameters depend on the workload: trials on different workloads
-    cannot share a dataset."""
+    """Names of the spaces whose parameters depend on the workload (``default`` is the one that is
+    searched where none is named): trials on different workloads cannot share a dataset."""
     not_modelled: ClassVar[tuple[str, ...]] = ()
     """What the simulator leaves out, a sentence each; shown by ``archgym show``."""
     metadata: dict[str, Any] = {  # noqa: RUF012
@@ -157,6 +171,7 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
             self.workload = table.header.workload
             self.workload_sha256 = table.header.workload_sha256
         self.simulator = self._choose_simulator(simulator, table)
+        self.fidelities = self._choose_fidelities()
         for name in self.objective.metric_names():
             if name not in self.simulator.metric_names:
                 raise InvalidValueError(
@@ -191,7 +206,9 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
             NotCoveredError: if the simulator does not model this design (status ``illegal``).
             TimeoutError: if it took too long (status ``timeout``).
         """
-        raise NotImplementedError(f"{type(self).__name__} must override simulate or simulate_batch")
+        raise NotImplementedError(
+            f"{type(self).__name__} must override simulate, simulate_batch or simulate_batch_at"
+        )
 
     def simulate_batch(self, designs: Designs) -> list[tuple[Simulation, float]]:
         """Metrics, or the error, of each of many designs, with the seconds that each took.
@@ -199,6 +216,21 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
         Override it where many designs at once are faster than one by one.
         """
         return simulate_each(self, designs)
+
+    def simulate_batch_at(
+        self, designs: Designs, fidelity: float
+    ) -> list[tuple[Simulation, float]]:
+        """As :meth:`simulate_batch`, at one of :attr:`fidelities`: all simulations begin here.
+
+        An environment that declares several overrides it. Below 1 it gives estimates of what
+        the full simulation gives: every metric, in the same unit (a total over a tenth of a
+        trace is scaled up tenfold).
+
+        Args:
+            designs: legal, canonical ones.
+            fidelity: value of one of :attr:`fidelities`.
+        """
+        return self.simulate_batch(designs)
 
     def load_workload(self, spec: Any) -> None:
         """Makes ready what the hardware runs; called once, at construction.
@@ -329,27 +361,41 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
 
     # -- evaluation ------------------------------------------------------------------------------
 
-    def evaluate(self, design: Mapping[str, Any]) -> Outcome:
+    def evaluate(self, design: Mapping[str, Any], fidelity: float = 1.0) -> Outcome:
         """Evaluates one design.
+
+        Args:
+            design: a mapping of parameters to values.
+            fidelity: value of one of :attr:`fidelities`; by default the full simulation. Another
+                one costs less of the budget and gives estimates.
 
         Raises:
             UnknownNameError, DesignError: if the mapping is not a design of this space.
-            BudgetExhausted: if the trial has a budget and it is spent.
+            InvalidValueError: if there is no such fidelity.
+            BudgetExhausted: if the trial has a budget and it is spent, or what is left is less
+                than this fidelity costs.
         """
-        return self._outcome(self._evaluate_one(self.design_space.codes(design)))
+        return self._outcome(self._evaluate_one(self.design_space.codes(design), fidelity))
 
-    def evaluate_batch(self, designs: Designs | Iterable[Mapping[str, Any]]) -> Outcomes:
+    def evaluate_batch(
+        self, designs: Designs | Iterable[Mapping[str, Any]], fidelity: float = 1.0
+    ) -> Outcomes:
         """Evaluates many designs, in order; with a budget, as many as are left in it.
+
+        Args:
+            designs: of this space.
+            fidelity: see :meth:`evaluate`.
 
         Raises:
             UnknownNameError, DesignError: if a mapping is not a design of this space.
-            BudgetExhausted: if the trial has a budget and it is spent.
+            InvalidValueError: if there is no such fidelity.
+            BudgetExhausted: as :meth:`evaluate`.
         """
         if not isinstance(designs, Designs):
             designs = self.design_space.designs(designs)
         elif designs.space is not self.design_space and designs.space != self.design_space:
             raise InvalidValueError("the designs are of another design space")
-        return self._evaluate(designs)
+        return self._evaluate(designs, fidelity)
 
     def start_trial(self, trial: TrialInfo | None = None) -> None:
         """Begins a trial: counters at zero, nothing known, a budget if the trial has one.
@@ -371,6 +417,7 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
             recorder=self._recording,
             budget=trial.budget,
             proposals_per_budget=trial.proposals_per_budget,
+            fidelities=self.fidelities,
         )
         self._ended = False
 
@@ -426,21 +473,21 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
 
     # -- inner workings --------------------------------------------------------------------------
 
-    def _evaluate(self, designs: Designs) -> Outcomes:
+    def _evaluate(self, designs: Designs, fidelity: float = 1.0) -> Outcomes:
         if self._ended:
             self.start_trial()  # what follows is a new one, without a budget
-        outcomes = self.evaluator.evaluate(designs)
+        outcomes = self.evaluator.evaluate(designs, fidelity)
         if len(outcomes):
             (self._last,) = outcomes.rows(len(outcomes) - 1)
             if self.on_evaluated is not None:
                 self.on_evaluated(outcomes)
         return outcomes
 
-    def _evaluate_one(self, codes: Sequence[int]) -> Row:
+    def _evaluate_one(self, codes: Sequence[int], fidelity: float = 1.0) -> Row:
         """As :meth:`_evaluate`, for one design's canonical codes."""
         if self._ended:
             self.start_trial()
-        row = self._last = self.evaluator.evaluate_one(codes)
+        row = self._last = self.evaluator.evaluate_one(codes, None, fidelity)
         if self.on_evaluated is not None:
             designs = Designs(self.design_space, np.array([codes], dtype=np.int64))
             self.on_evaluated(Outcomes.of(row, designs, self._metric_names))
@@ -539,6 +586,18 @@ class Environment(gymnasium.Env[NDArray[np.float32], Any]):
             raise UnknownNameError("simulator", simulator, allowed)
         return self.simulators[simulator](self)
 
+    def _choose_fidelities(self) -> tuple[Fidelity, ...]:
+        """Those of the simulator: of another one than its own, an environment's do not hold."""
+        owner = type(self)
+        declared = check_fidelities(self.fidelities, owner.__name__)
+        if len(declared) > 1 and owner.simulate_batch_at is Environment.simulate_batch_at:
+            raise InvalidValueError(
+                f"{owner.__name__} declares fidelities and must override simulate_batch_at"
+            )
+        if isinstance(self.simulator, MultiFidelitySimulator):
+            return check_fidelities(self.simulator.fidelities, self.simulator.name)
+        return (FULL,)
+
     def _choose_encoding(self, action: str, levels: int | None) -> Encoding:
         if action not in _ACTIONS:
             raise UnknownNameError("action form", action, _ACTIONS)
@@ -570,9 +629,10 @@ class _Embedded:
     name = "embedded"
 
     def __init__(self, environment: Environment) -> None:
-        self._environment = environment
         self.version = environment.version
         self.metric_names = environment.metrics_given
+        self.fidelities = environment.fidelities
+        self.simulate_at = environment.simulate_batch_at
 
     def simulate(self, designs: Designs) -> list[tuple[Simulation, float]]:
-        return self._environment.simulate_batch(designs)
+        return self.simulate_at(designs, 1.0)

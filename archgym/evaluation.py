@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,16 +23,18 @@ from archgym.errors import (
     ReplayMismatchError,
     SpaceTooLargeError,
 )
+from archgym.fidelity import FULL, Fidelity, cost_units
 from archgym.known import Known
 from archgym.metrics import Metric
 from archgym.objective import FAILED_REWARD, Scorer
 from archgym.outcome import STATUSES, Outcomes, Row
-from archgym.simulator import Simulator, read_result
+from archgym.simulator import MultiFidelitySimulator, Simulator, read_result
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["Evaluator", "Recorder", "Replay"]
 
 _OK, _ILLEGAL = STATUSES.index("ok"), STATUSES.index("illegal")
+_NO_END = (math.inf, math.inf)
 
 
 class Replay(Protocol):
@@ -58,6 +60,11 @@ class Replay(Protocol):
         """One text a row."""
         ...
 
+    @property
+    def fidelity(self) -> NDArray[np.float64]:
+        """At which fidelity, shape (n,)."""
+        ...
+
 
 class Recorder(Protocol):
     """Takes the evaluations of one trial; see :mod:`archgym.data`."""
@@ -81,10 +88,13 @@ class Evaluator:
     If a simulator or the recorder raises, the evaluation has not happened: nothing is counted
     and nothing is known of its designs.
 
+    A design is remembered for each fidelity by itself. At a fidelity below the full one it counts
+    as its relative cost, as a simulation against the budget and as a proposal against ten times
+    the budget.
+
     Attributes:
         budget: most distinct legal designs to simulate, failed ones included; ``None`` for no end.
-        most_proposals: most designs to take, duplicates and illegal ones included.
-        simulations: distinct legal designs simulated so far.
+        simulations: distinct legal designs simulated so far, each fidelity by itself.
         proposals: designs proposed so far.
         duplicates: proposals that were known already.
         illegal: proposals that broke a rule or that the simulator does not cover.
@@ -100,16 +110,26 @@ class Evaluator:
         recorder: Recorder | None = None,
         budget: int | None = None,
         proposals_per_budget: int = 10,
+        fidelities: Sequence[Fidelity] = (FULL,),
     ) -> None:
         self.budget = budget
-        self.most_proposals = math.inf if budget is None else proposals_per_budget * budget
         self.simulations = self.proposals = self.duplicates = self.illegal = 0
+        # Levels number the fidelities from the full one, 0, downwards.
+        values = [one.value for one in reversed(fidelities)]
+        self._levels = {value: (level, value) for level, value in enumerate(values)}
+        self._costs = cost_units(fidelities)[::-1]
+        self._most_spent = math.inf if budget is None else budget * self._costs[0]
+        self._most_offered = self._most_spent * proposals_per_budget
+        # What lower fidelities spared, of the cost of simulations and of that of proposals.
+        self._spared = self._spared_offered = 0
+        self._partial = 0  # rows of what is known that are below full fidelity
         self._space, self._simulator, self._scorer = space, simulator, scorer
         self._metrics = tuple(metrics)
         self._names = tuple(metric.name for metric in metrics)
         self._given = tuple(m for m in metrics if m.name in simulator.metric_names)
         self._recorder = recorder
-        self._known = Known(len(self._metrics), space.largest_key)
+        self._keys = space.largest_key + 1  # of each level
+        self._known = Known(len(self._metrics), len(self._costs) * self._keys - 1)
         self._no_metrics = [math.nan] * len(self._metrics)
         self._no_goals = [math.inf] * len(scorer.objective.goals)
         self._no_limits = [math.nan] * len(scorer.objective.limits)
@@ -121,63 +141,101 @@ class Evaluator:
         """Whether no design is left that could be simulated: budget, proposals or space spent."""
         if self.budget is None:
             return False
+        cheapest = self._costs[-1]
         return (
-            self.simulations >= self.budget
-            or self.proposals >= self.most_proposals
-            or len(self._known) >= self._space_size
+            self._spent + cheapest > self._most_spent
+            or self._offered + cheapest > self._most_offered
+            or self._space_is_known
         )
 
-    def evaluate(self, designs: Designs) -> Outcomes:
+    @property
+    def spent(self) -> float:
+        """Budget spent so far: the simulations, each by its relative cost."""
+        return self._spent / self._costs[0]
+
+    @property
+    def _spent(self) -> int:
+        """Cost of all simulations."""
+        return self.simulations * self._costs[0] - self._spared
+
+    @property
+    def _offered(self) -> int:
+        """Cost that all proposals would have, were none known or illegal."""
+        return self.proposals * self._costs[0] - self._spared_offered
+
+    @property
+    def _space_is_known(self) -> bool:
+        """Whether every design is known at full fidelity."""
+        return len(self._known) - self._partial >= self._space_size
+
+    def evaluate(self, designs: Designs, fidelity: float = 1.0) -> Outcomes:
         """Evaluates designs in order; with a budget, as many of them as are left in it.
+
+        Args:
+            designs: of this space.
+            fidelity: at which to simulate.
 
         Returns:
             Outcomes of the first ``len(result)`` designs: all, unless the budget ran out.
 
         Raises:
             BudgetExhausted: if nothing is left at all.
+            InvalidValueError: if there is no such fidelity.
             ReplayMismatchError: if a resumed trial proposes another design than its log holds.
         """
         if len(designs) == 1:
-            row = self.evaluate_one(designs.codes[0].tolist(), designs)
+            row = self.evaluate_one(designs.codes[0].tolist(), designs, fidelity)
             return Outcomes.of(row, designs, self._names)
-        self._begin(len(designs))
+        level, fidelity = self._levels.get(fidelity) or self._refuse(fidelity)
+        left = self._begin(len(designs), level)
         keys, reasons = designs.keys(), self._space.illegal_reasons(designs)
-        rows, fresh = self._sort_out(keys, reasons)
+        if level:
+            keys = [key + level * self._keys for key in keys]
+        rows, fresh = self._sort_out(keys, reasons, *left)
         if len(rows) < len(designs):
             designs = designs[: len(rows)]
         first = len(self._known)
-        seconds = self._simulate(designs, fresh, keys)
-        outcomes = self._outcomes(designs, rows, fresh, reasons, seconds)
+        seconds = self._simulate(designs, fresh, keys, fidelity)
+        outcomes = self._outcomes(designs, rows, fresh, reasons, seconds, fidelity)
         self._finish(
             first,
             len(rows),
+            level,
             outcomes.rows,
             illegal=int(np.count_nonzero(outcomes.status == _ILLEGAL)),
             duplicates=int(np.count_nonzero(outcomes.cached)),
         )
         return outcomes
 
-    def evaluate_one(self, codes: Sequence[int], designs: Designs | None = None) -> Row:
+    def evaluate_one(
+        self, codes: Sequence[int], designs: Designs | None = None, fidelity: float = 1.0
+    ) -> Row:
         """As :meth:`evaluate`, for one design.
 
         Args:
             codes: its canonical codes.
             designs: the same as a batch, if it is at hand.
+            fidelity: at which to simulate.
 
         Raises:
-            BudgetExhausted, ReplayMismatchError: as :meth:`evaluate`.
+            BudgetExhausted, InvalidValueError, ReplayMismatchError: as :meth:`evaluate`.
         """
-        self._begin(1)
+        level, fidelity = self._levels.get(fidelity) or self._refuse(fidelity)
+        left = self._begin(1, level)
         key, reason = self._space.key(codes), self._space.illegal_reason(codes)
-        (row,), fresh = self._sort_out([key], {0: reason} if reason else {})
+        if level:
+            key += level * self._keys
+        (row,), fresh = self._sort_out([key], {0: reason} if reason else {}, *left)
         if designs is None:
             designs = Designs(self._space, np.array([codes], dtype=np.int64))
         first = len(self._known)
-        seconds = self._simulate(designs, fresh, [key])
-        outcome = self._outcome(codes, row, reason, not (fresh or reason), sum(seconds))
+        seconds = self._simulate(designs, fresh, [key], fidelity)
+        cached = not (fresh or reason)
+        outcome = self._outcome(codes, row, reason, cached, sum(seconds), fidelity)
         self._finish(
             first,
             1,
+            level,
             lambda start: (outcome,),
             illegal=outcome.status == _ILLEGAL,
             duplicates=outcome.cached,
@@ -186,13 +244,28 @@ class Evaluator:
 
     # -- steps of evaluate -----------------------------------------------------------------------
 
-    def _begin(self, n: int) -> None:
+    def _refuse(self, fidelity: float) -> NoReturn:
+        known = ", ".join(f"{value:.12g}" for value in reversed(self._levels))
+        raise InvalidValueError(
+            f"fidelity {fidelity!r} is not among those of simulator {self._simulator.name!r}: "
+            f"{known}"
+        )
+
+    def _begin(self, n: int, level: int) -> tuple[float, float]:
+        """How many new designs, and how many in all, may be evaluated at that level."""
         self._in_agent = time.perf_counter() - self._told_at
-        if n and self.exhausted:
+        if self.budget is None:
+            return _NO_END
+        cost = self._costs[level]
+        room = (self._most_spent - self._spent) // cost
+        most = (self._most_offered - self._offered) // cost
+        if n and (room < 1 or most < 1 or self._space_is_known):
+            spent = f", {self.spent:g} of it spent" if len(self._costs) > 1 else ""
             raise BudgetExhausted(
                 f"the search is over after {self.simulations} simulated and {self.proposals} "
-                f"proposed designs (budget {self.budget})"
+                f"proposed designs (budget {self.budget}{spent})"
             )
+        return room, most
 
     @cached_property
     def _space_size(self) -> float:
@@ -202,11 +275,9 @@ class Evaluator:
             return math.inf
 
     def _sort_out(
-        self, keys: Sequence[int], reasons: Mapping[int, str]
+        self, keys: Sequence[int], reasons: Mapping[int, str], room: float, most: float
     ) -> tuple[list[int], list[int]]:
         """Each design's row among the known (-1: breaks a rule), as many as fit; the new ones."""
-        room = math.inf if self.budget is None else self.budget - self.simulations
-        most = self.most_proposals - self.proposals
         known = self._known
         rows: list[int] = []
         fresh: list[int] = []
@@ -226,26 +297,32 @@ class Evaluator:
             rows.append(row)
         return rows, fresh
 
-    def _replayed(self, designs: Designs) -> int:
+    def _replayed(self, designs: Designs, fidelity: float) -> int:
         """How many of the next designs are in the log of a resumed trial."""
         replay = self._recorder.replay if self._recorder is not None else None
         if replay is None or self.proposals >= len(replay.codes):
             return 0
-        logged = replay.codes[self.proposals : self.proposals + len(designs)]
-        differs = (designs.codes[: len(logged)] != logged).any(axis=1)
+        part = slice(self.proposals, self.proposals + len(designs))
+        logged, at = replay.codes[part], replay.fidelity[part]
+        differs = (designs.codes[: len(logged)] != logged).any(axis=1) | (at != fidelity)
         if differs.any():
             i = int(differs.argmax())
+            now, then = (
+                "" if value == 1 else f" at fidelity {value:g}" for value in (fidelity, at[i])
+            )
             raise ReplayMismatchError(
-                f"step {self.proposals + i}: the resumed search proposes {designs[i]}, but its "
-                f"log holds {self._space.design(logged[i].tolist())}: "
+                f"step {self.proposals + i}: the resumed search proposes {designs[i]}{now}, but "
+                f"its log holds {self._space.design(logged[i].tolist())}{then}: "
                 "code, seed or hyperparameters changed"
             )
         return len(logged)
 
-    def _simulate(self, designs: Designs, fresh: list[int], keys: Sequence[int]) -> list[float]:
+    def _simulate(
+        self, designs: Designs, fresh: list[int], keys: Sequence[int], fidelity: float
+    ) -> list[float]:
         """Makes new designs known, from the log or the simulator; seconds that each took."""
         seconds = [0.0] * len(fresh)
-        known, replayed = self._known, self._replayed(designs)
+        known, replayed = self._known, self._replayed(designs, fidelity)
         if replayed:
             assert self._recorder is not None
             replay = self._recorder.replay
@@ -262,7 +339,11 @@ class Evaluator:
         if not left:
             return seconds
         batch = designs if len(left) == len(designs) else designs[np.array(left)]
-        results = self._simulator.simulate(batch)
+        if fidelity == 1:
+            results = self._simulator.simulate(batch)
+        else:
+            assert isinstance(self._simulator, MultiFidelitySimulator)
+            results = self._simulator.simulate_at(batch, fidelity)
         if len(results) != len(left):
             raise InvalidValueError(
                 f"simulator {self._simulator.name!r} gave {len(results)} results "
@@ -277,7 +358,13 @@ class Evaluator:
         return seconds
 
     def _outcome(
-        self, codes: Sequence[int], row: int, reason: str, cached: bool, seconds: float
+        self,
+        codes: Sequence[int],
+        row: int,
+        reason: str,
+        cached: bool,
+        seconds: float,
+        fidelity: float,
     ) -> Row:
         status = self._known.status(row) if row >= 0 else _ILLEGAL
         if status != _OK:
@@ -293,6 +380,7 @@ class Evaluator:
                 False,
                 cached,
                 seconds,
+                fidelity,
             )
         values = self._known.values(row)
         objectives, costs, excess, reward = self._scorer.score(values)
@@ -309,6 +397,7 @@ class Evaluator:
             not broken,
             cached,
             seconds,
+            fidelity,
         )
 
     def _outcomes(
@@ -318,6 +407,7 @@ class Evaluator:
         fresh: list[int],
         reasons: Mapping[int, str],
         seconds: list[float],
+        fidelity: float,
     ) -> Outcomes:
         found = np.array(rows, dtype=np.int64)
         legal = found >= 0
@@ -356,6 +446,7 @@ class Evaluator:
             feasible=feasible,
             cached=cached,
             simulation_s=simulation_s,
+            fidelity=np.full(len(found), fidelity),
         )
 
     def _broken_limits(self, excess: Sequence[float]) -> str:
@@ -372,6 +463,7 @@ class Evaluator:
         self,
         first: int,
         n: int,
+        level: int,
         rows: Callable[[int], Iterable[Row]],
         *,
         illegal: int,
@@ -388,9 +480,15 @@ class Evaluator:
                 except BaseException:
                     self._known.forget_from(first)
                     raise
+        before = self.simulations
         for row in range(first, len(self._known)):
             self.simulations += self._known.status(row) != _ILLEGAL
         self.proposals += n
+        if level:
+            spared = self._costs[0] - self._costs[level]
+            self._spared += (self.simulations - before) * spared
+            self._spared_offered += n * spared
+            self._partial += len(self._known) - first
         self.illegal += illegal
         self.duplicates += duplicates
         self._told_at = time.perf_counter()

@@ -32,6 +32,7 @@ class Row(NamedTuple):
         feasible: legal, simulated, and within all limits.
         cached: known before, so not simulated and not counted.
         simulation_s: seconds that the simulator took.
+        fidelity: at which it was simulated; 1 is the full simulation.
     """
 
     codes: Sequence[int]
@@ -45,6 +46,7 @@ class Row(NamedTuple):
     feasible: bool
     cached: bool
     simulation_s: float
+    fidelity: float
 
     def metrics_by_name(self, names: Sequence[str]) -> dict[str, float | None]:
         """Each metric, ``None`` for one that is not given; empty unless the status is ``ok``."""
@@ -72,6 +74,7 @@ class Outcome:
         feasible: legal, simulated, and within all limits.
         cached: known before, so not simulated and not counted.
         simulation_s: seconds that the simulator took.
+        fidelity: at which it was simulated; 1 is the full simulation.
     """
 
     design: dict[str, Any]
@@ -84,6 +87,7 @@ class Outcome:
     feasible: bool
     cached: bool
     simulation_s: float
+    fidelity: float = 1.0
 
     @staticmethod
     def of(row: Row, design: dict[str, Any], metric_names: Sequence[str]) -> Outcome:
@@ -99,6 +103,7 @@ class Outcome:
             feasible=row.feasible,
             cached=row.cached,
             simulation_s=row.simulation_s,
+            fidelity=row.fidelity,
         )
 
 
@@ -119,6 +124,7 @@ class Outcomes:
         feasible: shape (n,).
         cached: shape (n,).
         simulation_s: shape (n,).
+        fidelity: at which they were simulated, shape (n,); 1 is the full simulation.
     """
 
     designs: Designs
@@ -133,6 +139,7 @@ class Outcomes:
     feasible: NDArray[np.bool_]
     cached: NDArray[np.bool_]
     simulation_s: NDArray[np.float64]
+    fidelity: NDArray[np.float64]
 
     def __len__(self) -> int:
         return len(self.reward)
@@ -160,7 +167,8 @@ class Outcomes:
             )
         ]
         columns += [self.reason[part]]
-        columns += [c[part].tolist() for c in (self.feasible, self.cached, self.simulation_s)]
+        rest = (self.feasible, self.cached, self.simulation_s, self.fidelity)
+        columns += [column[part].tolist() for column in rest]
         return map(Row._make, zip(*columns, strict=True))
 
     @staticmethod
@@ -179,6 +187,7 @@ class Outcomes:
             feasible=np.array([row.feasible]),
             cached=np.array([row.cached]),
             simulation_s=np.array([row.simulation_s]),
+            fidelity=np.array([row.fidelity]),
         )
 
 

@@ -37,6 +37,7 @@ _ENVIRONMENTS: dict[str, str | type[Environment]] = {
     "Accelerator-v0": "archgym.envs.accelerator.environment:AcceleratorEnvironment",
     "Conformance-v0": "archgym.envs.conformance:ConformanceEnvironment",
     "DRAM-v0": "archgym.envs.dram.environment:DramEnvironment",
+    "NAS-v0": "archgym.envs.nas.environment:NASEnvironment",
     "TPE-v0": "archgym.envs.tpe.environment:TensorEngine",
 }
 _AGENTS: dict[str, str | type[Agent]] = {
@@ -48,6 +49,7 @@ _AGENTS: dict[str, str | type[Agent]] = {
     "dqn": "archgym.agents.off_policy:DQN",
     "ga": "archgym.agents.genetic:Genetic",
     "gp": "archgym.agents.gp:GaussianProcessSearch",
+    "hyperband": "archgym.agents.hyperband:Hyperband",
     "ippo": "archgym.agents.multi_agent:IndependentLearners",
     "ippo_shared": "archgym.agents.multi_agent:SharedPolicy",
     "local": "archgym.agents.local_search:LocalSearch",
@@ -60,6 +62,7 @@ _AGENTS: dict[str, str | type[Agent]] = {
     "sa": "archgym.agents.annealing:SimulatedAnnealing",
     "sac": "archgym.agents.off_policy:SAC",
     "sobol": "archgym.agents.sobol:SobolSearch",
+    "staged": "archgym.agents.staged:Staged",
 }
 _GYMNASIUM_NAMESPACE = "archgym"
 

@@ -10,11 +10,18 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from archgym.errors import ArchgymError, NotCoveredError, SimulationError
+from archgym.fidelity import Fidelity
 from archgym.metrics import Metric
 from archgym.outcome import STATUSES
 from archgym.space import Designs
 
-__all__ = ["Simulation", "Simulator", "read_result", "simulate_each"]
+__all__ = [
+    "MultiFidelitySimulator",
+    "Simulation",
+    "Simulator",
+    "read_result",
+    "simulate_each",
+]
 
 Simulation = Mapping[str, float] | SimulationError | NotCoveredError | TimeoutError
 """Metrics of one design, or why there are none."""
@@ -41,6 +48,21 @@ class Simulator(Protocol):
         :class:`~archgym.errors.SimulationError`, a :class:`~archgym.errors.NotCoveredError` or
         a :class:`TimeoutError` in its place; the others are not touched by it.
         """
+        ...
+
+
+@runtime_checkable
+class MultiFidelitySimulator(Simulator, Protocol):
+    """A simulator that can also run a part of the full simulation, for a part of its cost.
+
+    Attributes:
+        fidelities: ascending, the last one is the full simulation.
+    """
+
+    fidelities: tuple[Fidelity, ...]
+
+    def simulate_at(self, designs: Designs, fidelity: float) -> Sequence[tuple[Simulation, float]]:
+        """As :meth:`simulate`, at one of :attr:`fidelities`."""
         ...
 
 

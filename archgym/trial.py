@@ -20,9 +20,10 @@ class TrialInfo:
         agent: name of the agent; ``external`` when another library drives the environment.
         hyperparameters: of the agent.
         seed: of the agent; ``None`` if not known.
-        budget: most distinct legal designs to simulate; ``None`` for no end.
+        budget: most distinct legal designs to simulate, at a lower fidelity by relative cost;
+            ``None`` for no end.
         proposals_per_budget: the search also ends when its proposals, duplicates and illegal ones
-            included, reach this multiple of the budget.
+            included and each by the cost of its fidelity, reach this multiple of the budget.
         resume: go on with a trial of this id that the dataset already holds.
 
     Raises:

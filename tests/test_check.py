@@ -35,7 +35,7 @@ def failed(target: Any, **kwargs: Any) -> dict[str, str]:
 def test_the_conformance_environment_passes_in_all_its_forms(kwargs: dict[str, Any]) -> None:
     results = check_environment("Conformance-v0", **kwargs)
     assert [r for r in results if not r.passed] == []
-    assert len(results) == 15
+    assert len(results) == 16
     assert all(r.detail for r in results)
 
 

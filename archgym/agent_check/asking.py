@@ -17,7 +17,7 @@ from archgym.agent_check.subject import (
     BUDGET,
     NotApplicableError,
     Subject,
-    designs_of,
+    evaluations_of,
     expect,
     first_taken,
     refused,
@@ -33,7 +33,9 @@ def check_prefix(subject: Subject) -> str:
     if not subject.asks:
         raise NotApplicableError("may look at its budget")
     family = first_taken(subject)
-    long, short = (designs_of(subject, family, seed=3, budget=n) for n in (BUDGET, BUDGET // 2 + 1))
+    long, short = (
+        evaluations_of(subject, family, seed=3, budget=n) for n in (BUDGET, BUDGET // 2 + 1)
+    )
     expect(long[: len(short)] == short, "the budget changes the first proposals")
     return f"{len(short)} of {len(long)}"
 
@@ -89,7 +91,7 @@ def check_every_value(subject: Subject) -> str:
     told, _ = search(subject, env, 100)
     for position in env.design_space.free:
         parameter = env.design_space.parameters[position]
-        values = {design[parameter.name] for design in told if parameter.name in design}
+        values = {design[parameter.name] for design, _ in told if parameter.name in design}
         if parameter.continuous:
             codes = np.array([parameter.code(value) for value in values])
             places = parameter.unit_interval(codes)

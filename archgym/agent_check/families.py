@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from archgym.environment import Environment
+from archgym.fidelity import FULL, Fidelity
 from archgym.registry import make
-from archgym.simulator import Simulation, Simulator
+from archgym.simulator import MultiFidelitySimulator, Simulation, Simulator
 from archgym.space import (
     Boolean,
     Categorical,
@@ -68,6 +69,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("two goals", "Conformance-v0", {"space": "finite", "objective": _GOALS}),
     Family("accelerator", "Accelerator-v0", {"workload": "alexnet"}),
     Family("dram", "DRAM-v0", {"workload": {"generator": "zipf", "requests": 300}}),
+    Family("nas", "NAS-v0", {"workload": "digits"}),
     Family("tpe", "TPE-v0", {"workload": {"gemm": [64, 256, 64]}}),
 )
 """One or more of each registered environment: mixed, conditional, with rules, limits, goals."""
@@ -90,11 +92,22 @@ class _Faulty:
     def __init__(self, simulator: Simulator, fault: Fault) -> None:
         self.name, self.version = simulator.name, simulator.version
         self.metric_names = simulator.metric_names
+        self.fidelities: tuple[Fidelity, ...] = (FULL,)
+        if isinstance(simulator, MultiFidelitySimulator):
+            self.fidelities = simulator.fidelities
         self.on = False
         self._simulator, self._fault = simulator, fault
 
     def simulate(self, designs: Designs) -> Sequence[tuple[Simulation, float]]:
-        results = self._simulator.simulate(designs)
+        return self._with_faults(designs, self._simulator.simulate(designs))
+
+    def simulate_at(self, designs: Designs, fidelity: float) -> Sequence[tuple[Simulation, float]]:
+        assert isinstance(self._simulator, MultiFidelitySimulator)
+        return self._with_faults(designs, self._simulator.simulate_at(designs, fidelity))
+
+    def _with_faults(
+        self, designs: Designs, results: Sequence[tuple[Simulation, float]]
+    ) -> Sequence[tuple[Simulation, float]]:
         if not self.on:
             return results
         faults: Iterable[Any] = map(self._fault, designs)

@@ -11,14 +11,15 @@ from archgym.agent_check.families import FAMILIES, Family
 from archgym.check import CheckFailed
 from archgym.environment import Environment
 from archgym.errors import AgentUnsuitableError, InvalidValueError
+from archgym.outcome import Outcomes
 from archgym.registry import agent_class
 
 __all__ = [
     "BUDGET",
     "NotApplicableError",
     "Subject",
-    "designs_of",
     "ended",
+    "evaluations_of",
     "expect",
     "first_taken",
     "refused",
@@ -30,6 +31,9 @@ __all__ = [
 
 BUDGET = 24
 """Designs that a check simulates, as a rule."""
+
+Evaluation = tuple[dict[str, Any], float]
+"""A design and the fidelity at which it was evaluated."""
 
 
 @dataclass(frozen=True)
@@ -87,13 +91,13 @@ def subject_of(target: str | type[Agent], hyperparameters: Mapping[str, Any]) ->
 
 def trajectories(
     target: str | type[Agent], hyperparameters: Mapping[str, Any]
-) -> dict[str, list[dict[str, Any]] | str]:
-    """Designs of a short search on each family, or the sentence by which the agent refuses it."""
+) -> dict[str, list[Evaluation] | str]:
+    """A short search on each family, or the sentence by which the agent refuses it."""
     subject = subject_of(target, hyperparameters)
-    found: dict[str, list[dict[str, Any]] | str] = {}
+    found: dict[str, list[Evaluation] | str] = {}
     for family in FAMILIES:
         try:
-            found[family.name] = designs_of(subject, family, seed=5)
+            found[family.name] = evaluations_of(subject, family, seed=5)
         except AgentUnsuitableError as refusal:
             found[family.name] = str(refusal)
     return found
@@ -111,36 +115,43 @@ def first_taken(subject: Subject) -> Family:
     raise refusal
 
 
-def watch(env: Environment) -> list[dict[str, Any]]:
-    """A list that takes every design that is evaluated."""
-    told: list[dict[str, Any]] = []
-    env.on_evaluated = lambda outcomes: told.extend(outcomes.designs)
+def watch(env: Environment) -> list[Evaluation]:
+    """A list that takes every evaluation."""
+    told: list[Evaluation] = []
+
+    def tell(outcomes: Outcomes) -> None:
+        told.extend(zip(outcomes.designs, outcomes.fidelity.tolist(), strict=True))
+
+    env.on_evaluated = tell
     return told
 
 
 def search(
     subject: Subject, env: Environment, budget: int, seed: int = 0
-) -> tuple[list[dict[str, Any]], SearchResult]:
-    """The designs of a search in order, and what it came to."""
+) -> tuple[list[Evaluation], SearchResult]:
+    """The evaluations of a search in order, and what it came to."""
     told = watch(env)
     return told, subject.make(env, seed).search(env, budget)
 
 
-def designs_of(
+def evaluations_of(
     subject: Subject, family: Family, *, seed: int, budget: int = BUDGET
-) -> list[dict[str, Any]]:
-    """The designs of a search on a fresh environment."""
+) -> list[Evaluation]:
+    """The evaluations of a search on a fresh environment."""
     told, _ = search(subject, family.make(), budget, seed)
     return told
 
 
 def ended(env: Environment, result: SearchResult, budget: int) -> None:
-    """The search is over for one of the reasons for which it may be."""
-    spent = result.simulations
-    expect(spent <= budget, f"{spent} designs were simulated, the budget is {budget}")
+    """The search is over for one of the reasons for which it may be.
+
+    Of the budget, less than a full simulation may be left.
+    """
+    spent = result.spent
+    expect(spent <= budget, f"{spent:g} designs were simulated, the budget is {budget}")
     expect(
-        spent == budget or env.evaluator.exhausted,
-        f"it gave up after {spent} of {budget} simulations and {result.proposals} proposals",
+        spent > budget - 1 or env.evaluator.exhausted,
+        f"it gave up after {spent:g} of {budget} simulations and {result.proposals} proposals",
     )
 
 

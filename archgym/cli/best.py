@@ -52,6 +52,7 @@ def _json(summaries: list[TrialSummary]) -> dict[str, Any]:
         "objective": some.objective.to_json(),
         "trials": len(summaries),
         "simulations": sum(summary.simulations for summary in summaries),
+        "spent": sum(summary.spent for summary in summaries),
         "best": None,
     }
     if found is not None and found.best is not None:
@@ -90,9 +91,13 @@ def _draw(summaries: list[TrialSummary]) -> None:
     name = " ".join(part for part in (some.environment, some.workload, settings) if part)
     out.print(title(name, summaries))
     count = f"{len(summaries)} trials, {sum(s.simulations for s in summaries):,} simulations"
+    full = sum(s.full_simulations for s in summaries)
+    if any(s.spent != s.simulations for s in summaries):
+        count += f", {full:,} of them full"
     out.print(Text(count, style="dim"))
     if found is None:
-        out.print(Text("nothing could be simulated\n"))
+        partial = "" if full or not any(s.simulations for s in summaries) else " fully yet"
+        out.print(Text(f"nothing could be simulated{partial}\n"))
         return
     out.print(best_design(found))
     goals = some.objective.goals

@@ -36,6 +36,9 @@ def evaluate(
     ] = None,
     space: Annotated[str | None, typer.Option(help="Name of a design space.")] = None,
     simulator: Annotated[str | None, typer.Option(help="Name of a simulator.")] = None,
+    fidelity: Annotated[
+        float, typer.Option(help="How much of the simulation to run, as archgym show lists it.")
+    ] = 1.0,
     arguments: Annotated[
         list[str] | None,
         typer.Option(
@@ -61,7 +64,7 @@ def evaluate(
     given |= {name: parse_value(text, f"--arg {name}") for name, text in pairs(arguments, "--arg ")}
     env = make_environment(environment, {k: v for k, v in given.items() if v is not None})
     design = _design(env, dict(pairs(values, "")))
-    outcome = env.evaluate(design)
+    outcome = env.evaluate(design, fidelity)
     env.close()
     if record is not None:
         from archgym.data import Dataset
@@ -108,6 +111,7 @@ def _json(env: Environment, outcome: Outcome) -> dict[str, Any]:
         "environment": env.name,
         "workload": env.workload_name,
         "objective": env.objective.to_json(),
+        "fidelity": outcome.fidelity,
         "design": outcome.design,
         "status": outcome.status,
         "reason": outcome.reason,
@@ -129,8 +133,9 @@ def _draw(env: Environment, outcome: Outcome) -> None:
 
     out = console()
     on = f" on {env.workload_name}" if env.workload_name else ""
+    at = f", fidelity {outcome.fidelity:g}" if outcome.fidelity < 1 else ""
     out.print(
-        Text(f"archgym {archgym.__version__}: {env.name}{on}, simulator {env.simulator.name}")
+        Text(f"archgym {archgym.__version__}: {env.name}{on}, simulator {env.simulator.name}{at}")
     )
     out.print(Text(" ".join(f"{name}={value}" for name, value in outcome.design.items())))
     baseline = _baseline(env)

@@ -124,6 +124,7 @@ def _environment_json(name: str, cls: type[Environment]) -> dict[str, Any]:
         "workloads": cls.workloads(),
         "default_workload": cls.default_workload,
         "simulators": ["embedded", *cls.simulators],
+        "fidelities": [fidelity.to_json() for fidelity in cls.fidelities],
         "arguments": own,
         "argument_docs": cls.argument_docs(),
         "not_modelled": list(cls.not_modelled),
@@ -176,6 +177,11 @@ def _draw_environment(data: dict[str, Any]) -> None:
         "Baseline design": baseline,
         "Default objective": str(data["default_objective"]),
         "Simulators": f"{', '.join(data['simulators'])} (embedded: version {data['version']})",
+        "Fidelities": "; ".join(
+            f"{one['value']:.12g} ({one['doc']}{', ' if one['doc'] else ''}cost {one['cost']:.4g})"
+            for one in data["fidelities"]
+            if len(data["fidelities"]) > 1
+        ),
         "Workloads": ", ".join(data["workloads"])
         + (f" (default {data['default_workload']})" if data["default_workload"] else ""),
     }

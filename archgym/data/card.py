@@ -196,7 +196,10 @@ def _other_columns() -> str:
         ("`status`, `reason`", "ok, illegal, failed or timeout, and why"),
         ("`feasible`", "ok, and within all limits of the objective"),
         ("`cached`", "known to the trial before, so not simulated again"),
-        ("`fidelity`", "1 for the full simulation"),
+        (
+            "`fidelity`",
+            "1 for the full simulation, less for a cheaper one (part of a trace)",
+        ),
         ("`simulation_s`, `agent_s`", "seconds in the simulator and in the agent"),
         ("`timestamp`", "when it was recorded, UTC"),
     ]

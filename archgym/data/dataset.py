@@ -136,18 +136,22 @@ class Dataset:
             np.column_stack(metrics).astype(np.float64).reshape(len(table), len(metrics)),
             np.array(status, dtype=np.int8),
             table["reason"].to_pylist(),
+            table["fidelity"].to_numpy(),
         )
 
     def info(self) -> dict[str, Any]:
         """Counts and contents, as plain values; reads a block at a time."""
         space, trials = self.sidecar.space, self.trials()
         statuses: Counter[str] = Counter()
+        fidelities: Counter[float] = Counter()
         evaluations = simulated = feasible = 0
         designs: list[NDArray[np.uint64]] = []
-        columns = ["status", "cached", "feasible", *design_columns(space)]
+        columns = ["status", "cached", "feasible", "fidelity", *design_columns(space)]
         for _, table in self.snapshot().blocks(columns):
             for count in table["status"].cast(pa.string()).value_counts().to_pylist():
                 statuses[count["values"]] += count["counts"]
+            for count in table["fidelity"].value_counts().to_pylist():
+                fidelities[count["values"]] += count["counts"]
             evaluations += table.num_rows
             counted = pc.and_(pc.invert(table["cached"]), pc.not_equal(table["status"], "illegal"))
             simulated += pc.sum(counted).as_py()
@@ -165,6 +169,7 @@ class Dataset:
             "distinct_designs": len(np.unique(np.concatenate(designs))) if designs else 0,
             "feasible": feasible,
             "status": {status: n for status, n in sorted(statuses.items()) if n},
+            "fidelity": {f"{value:.12g}": n for value, n in sorted(fidelities.items())},
             "parameters": [f"{p.name} [{p.unit}]" if p.unit else p.name for p in space.parameters],
             "metrics": [f"{m.name} [{m.unit}]" if m.unit else m.name for m in self.sidecar.metrics],
             "bytes": sum(p.stat().st_size for p in self.directory.rglob("*") if p.is_file()),

@@ -76,6 +76,7 @@ def export_minari(
         raise MissingDependencyError(
             "this export needs Minari: pip install 'archgym[minari]'"
         ) from None
+    selection = selection.where("fidelity == 1")  # an agent's steps are all in full
     written = 0
     with new_folder(path.absolute()) as root:  # pyarrow, under it, knows no relative ones
         for problem in problems_of(selection):

@@ -35,7 +35,7 @@ def export_optuna(selection: Selection, path: Path, *, study: str = "") -> int:
     out), values of the goals in their natural direction, limits as constraints (feasible at or
     below 0, in the metric's unit), and as user attributes every metric, agent, seed, step, reward,
     status and reason. Illegal, failed and timed out designs are failed trials; evaluations from
-    memory are left out.
+    memory, and those at less than the full fidelity, are left out.
 
     Args:
         selection: the rows.
@@ -48,7 +48,7 @@ def export_optuna(selection: Selection, path: Path, *, study: str = "") -> int:
 
     Raises:
         MissingDependencyError: if Optuna is not installed.
-        DatasetError: if every row is from memory.
+        DatasetError: if no row is a full simulation.
     """
     try:
         import optuna
@@ -56,9 +56,9 @@ def export_optuna(selection: Selection, path: Path, *, study: str = "") -> int:
         raise MissingDependencyError(
             "this export needs Optuna: pip install 'archgym[optuna]'"
         ) from None
-    fresh = selection.where("cached == false")
+    fresh = selection.where(["cached == false", "fidelity == 1"])
     if not len(fresh):
-        raise DatasetError("every row is an evaluation from memory: nothing to export")
+        raise DatasetError("no row is a full simulation: nothing to export")
     level = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:

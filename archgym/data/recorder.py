@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["LoggedTrial", "TrialRecorder"]
 
 ROWS_AT_ONCE = 2048
-FULL_FIDELITY = 1
 _counter = itertools.count()
 _quote = json.encoder.encode_basestring_ascii
 
@@ -45,12 +44,14 @@ class LoggedTrial:
         metrics: NaN where there are none, shape (n, n_metrics).
         status: index into ``STATUSES``, shape (n,).
         reason: one text a row.
+        fidelity: at which it was evaluated, shape (n,).
     """
 
     codes: NDArray[np.int64]
     metrics: NDArray[np.float64]
     status: NDArray[np.int8]
     reason: list[str]
+    fidelity: NDArray[np.float64]
 
 
 class TrialRecorder:
@@ -118,7 +119,7 @@ class TrialRecorder:
             reason = _quote(row.reason) if row.reason else '""'
             lines.append(
                 f"[{self._n},{step},null,{list(row.codes)},{metrics},{row.reward!r},{row.status},"
-                f"{reason},{row.feasible:d},{row.cached:d},{FULL_FIDELITY},"
+                f"{reason},{row.feasible:d},{row.cached:d},{row.fidelity!r},"
                 f"{int(row.simulation_s * 1e9)}{tail}"
             )
             step += 1
@@ -169,6 +170,7 @@ class TrialRecorder:
             "workload_spec": _json_or_none(env.workload),
             "episode_length": env.episode_length,
             "baseline": json.dumps({k: v if v == v else None for k, v in baseline.items()}),
+            "fidelities": json.dumps([one.to_json() for one in env.fidelities]),
             "baseline_design": json.dumps(env.baseline_design),
             "optimum": None if env.optimum is None else json.dumps(env.optimum.metrics),
             "versions": json.dumps(_versions()),

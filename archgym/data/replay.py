@@ -23,7 +23,6 @@ __all__ = ["Mismatch", "Replayed", "replay"]
 
 TOLERANCE = 1e-9
 """Largest relative difference of two values that are taken as equal."""
-_FULL_FIDELITY = 1.0
 
 
 @dataclass(frozen=True)
@@ -141,27 +140,26 @@ class _Player:
         ids = np.array(table["trial_id"].to_pylist(), dtype=object)
         fidelity = table["fidelity"].to_numpy().astype(np.float64)
         status = np.array(table["status"].to_pylist(), dtype=object)
-        skip = {
-            "recorded at another fidelity": fidelity != _FULL_FIDELITY,
-            "a timeout depends on the machine": status == "timeout",
-        }
-        left = np.ones(len(ids), dtype=bool)
-        for reason, which in skip.items():
-            self._skip(reason, int((left & which).sum()))
-            left &= ~which
+        left = status != "timeout"
+        self._skip("a timeout depends on the machine", int((~left).sum()))
         for trial_id in dict.fromkeys(ids[left]):
-            mine = np.flatnonzero(left & (ids == trial_id))
+            mine = left & (ids == trial_id)
             made = self._environment_of(self._trials.get(trial_id))
             if isinstance(made, str):
-                self._skip(made, len(mine))
+                self._skip(made, int(mine.sum()))
                 continue
-            self._play_one(made, table.take(mine))
+            for value in np.unique(fidelity[mine]).tolist():
+                rows = np.flatnonzero(mine & (fidelity == value))
+                if value in [known.value for known in made.fidelities]:
+                    self._play_one(made, table.take(rows), value)
+                else:
+                    self._skip(f"{made.name} has no fidelity {value:.12g}", len(rows))
 
-    def _play_one(self, env: Environment, table: pa.Table) -> None:
+    def _play_one(self, env: Environment, table: pa.Table, fidelity: float) -> None:
         env.start_trial()  # so that nothing is known from before
         space = env.design_space
         designs = read_designs(self._sidecar.space, table)
-        outcomes = env.evaluate_batch(type(designs)(space, designs.codes))
+        outcomes = env.evaluate_batch(type(designs)(space, designs.codes), fidelity)
         steps, ids = table["step"].to_pylist(), table["trial_id"].to_pylist()
         statuses = table["status"].to_pylist()
         self.found.rows += len(outcomes)

@@ -43,6 +43,7 @@ TRIAL_FIELDS: dict[str, pa.DataType] = {
     "workload_spec": pa.string(),
     "episode_length": pa.int64(),
     "baseline": pa.string(),
+    "fidelities": pa.string(),
     "baseline_design": pa.string(),
     "optimum": pa.string(),
     "versions": pa.string(),
@@ -52,9 +53,10 @@ TRIAL_FIELDS: dict[str, pa.DataType] = {
     "ended": pa.timestamp("us", "UTC"),
 }
 """Columns of the table of trials; settings, hyperparameters, objective, fixed, baseline (its
-metrics), baseline_design, optimum and versions are JSON texts. ``optimum`` holds the metrics of the
-exact best design, and is null where that is not known. ``workload_spec`` is what the environment
-was given as the workload, as a JSON text, null where it is no JSON value."""
+metrics), baseline_design, fidelities, optimum and versions are JSON texts. ``optimum`` holds the
+metrics of the exact best design, and is null where that is not known; ``fidelities`` is null in
+datasets from before there were any. ``workload_spec`` is what the environment was given as the
+workload, as a JSON text, null where it is no JSON value."""
 
 
 @dataclass(frozen=True)

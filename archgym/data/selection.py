@@ -290,10 +290,14 @@ class Selection:
         distinct: bool = True,
         dtype: Any = np.float64,
     ) -> Examples:
-        """Features and targets for learning, as arrays; see :class:`~archgym.data.Examples`."""
+        """Features and targets for learning, as arrays; see :class:`~archgym.data.Examples`.
+
+        Only of full simulations: ``where("fidelity == ...")`` and ``pandas()`` have the others.
+        """
         from archgym.data.examples import read_examples
 
-        return read_examples(self, targets, features=features, distinct=distinct, dtype=dtype)
+        full = self.where("fidelity == 1")
+        return read_examples(full, targets, features=features, distinct=distinct, dtype=dtype)
 
     def fingerprints(self, *, of: str = "design") -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
         """Numbers of rows and a 64-bit fingerprint of each, a block at a time.

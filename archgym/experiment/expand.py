@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.errors import ArchgymError, InvalidValueError
 from archgym.experiment.hyperparameters import hyperparameter_sets
 from archgym.experiment.schema import AgentEntry, EnvironmentEntry, Experiment
 from archgym.registry import environment_class
@@ -154,11 +154,10 @@ def _setting_name(setting: _Setting) -> str:
 def _dataset_key(setting: _Setting) -> dict[str, Any]:
     """What trials that share a dataset have in common."""
     free = {"workload", "objective", "fixed"}
-    if "space" in setting.arguments:
-        with suppress(UnknownNameError):  # checked later, where it is said which entry is wrong
-            environment = environment_class(setting.entry.id)
-            if setting.arguments["space"] in environment.spaces_of_workload:
-                free.remove("workload")
+    space = setting.arguments.get("space", "default")
+    with suppress(ArchgymError):  # checked later, where it is said which entry is wrong
+        if space in environment_class(setting.entry.id).spaces_of_workload:
+            free.remove("workload")
     kept = {name: value for name, value in setting.arguments.items() if name not in free}
     return {"id": setting.entry.id, **kept}
 

@@ -34,11 +34,13 @@ class Counters:
         simulations: distinct legal designs simulated.
         proposals: designs evaluated, duplicates and illegal ones included.
         best: best feasible value of each goal, minimised; empty if there is none yet.
+        spent: budget spent: the simulations, each by the relative cost of its fidelity.
     """
 
     simulations: int = 0
     proposals: int = 0
     best: tuple[float, ...] = ()
+    spent: float = 0.0
 
 
 class Progress:
@@ -126,12 +128,12 @@ class Progress:
 
     # -- inner workings ------------------------------------------------------------------------
 
-    def _done(self) -> int:
-        """Simulations, with ended trials counted as if they had spent their budget."""
+    def _done(self) -> float:
+        """Budget spent, with ended trials counted as if they had spent their budget."""
         return sum(
             trial.budget
             if self._states.get(trial_id) in ("finished", "failed")
-            else min(trial.budget, self._counters.get(trial_id, Counters()).simulations)
+            else min(trial.budget, self._counters.get(trial_id, Counters()).spent)
             for trial_id, trial in self._trials.items()
         )
 

@@ -146,6 +146,7 @@ class _TuneTrial(tune.Trainable):
             "simulations": counters.simulations,
             "proposals": counters.proposals,
             "best": list(counters.best),
+            "spent": counters.spent,
             "state": end.state if over else "running",
             "error": end.error if over else "",
             "done": over,
@@ -196,7 +197,9 @@ class _Follower(tune.Callback):
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
         trial_id = _trial_id(trial)
-        counters = Counters(result["simulations"], result["proposals"], tuple(result["best"]))
+        counters = Counters(
+            result["simulations"], result["proposals"], tuple(result["best"]), result["spent"]
+        )
         self._progress.counted(trial_id, counters)
         if result["state"] != "running":
             self._ended(trial_id, TrialEnd(result["state"], result["error"]))

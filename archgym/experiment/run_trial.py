@@ -125,16 +125,13 @@ class _Watch:
         environment.on_evaluated = self._evaluated
 
     def last(self) -> None:
-        evaluator = self._environment.evaluator if self._environment is not None else None
-        if evaluator is not None:
-            self._report(Counters(evaluator.simulations, evaluator.proposals, self._best))
+        core = self._environment.evaluator if self._environment is not None else None
+        if core is not None:
+            self._report(Counters(core.simulations, core.proposals, self._best, core.spent))
 
     def _evaluated(self, outcomes: Outcomes) -> None:
-        values = (
-            outcomes.objectives
-            if outcomes.feasible.all()
-            else (outcomes.objectives[outcomes.feasible])
-        )
+        good = outcomes.feasible & (outcomes.fidelity == 1)
+        values = outcomes.objectives if good.all() else outcomes.objectives[good]
         if len(values):
             new = values.min(axis=0)
             if not self._best:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from archgym.best import Best
 from archgym.data import Dataset
 from archgym.data.designs import design_codes
+from archgym.fidelity import FULL, Fidelity, spendings
 from archgym.metrics import Metric
 from archgym.objective import Goal, Objective, Scorer
 from archgym.outcome import STATUSES, Outcome, Outcomes
@@ -48,13 +49,15 @@ class TrialSummary:
         hyperparameters: of the agent, defaults included.
         seed: of the agent.
         state: ``finished``, ``failed``, ``closed`` or ``running``.
-        simulations: distinct legal designs simulated.
+        simulations: distinct legal designs simulated, each fidelity by itself.
+        full_simulations: those of them at full fidelity.
+        spent: budget spent: the simulations, each by the relative cost of its fidelity.
         proposals: designs proposed.
         duplicates: proposals that were known already.
         illegal: proposals that broke a rule or were not covered by the simulator.
         failed: simulations that failed or took too long.
-        better: simulations that were feasible and better than the baseline design.
-        best: the best outcome, ``None`` if nothing could be simulated.
+        better: full simulations that were feasible and better than the baseline design.
+        best: the best outcome at full fidelity, ``None`` if nothing could be simulated.
         best_at: number of simulations after which it was found.
         regret: by which share the best outcome is worse than the exact optimum, ``inf`` if it is
             not feasible; ``None`` if the optimum is not known.
@@ -63,8 +66,9 @@ class TrialSummary:
             ratios to the baseline, up to twice the baseline; the baseline alone has 1.
         baseline_metrics: metrics of the baseline design.
         baseline: value of each goal for the baseline design, minimised.
-        curve: best feasible value of each goal after each simulation, minimised, ``inf`` before
-            the first, shape (simulations, n_goals).
+        curve: best feasible value of each goal after each full simulation, or what costs as much
+            at lower fidelities, minimised, ``inf`` before the first, shape (n, n_goals) with n
+            the budget spent, rounded up.
         seconds: time in simulator and agent, s.
     """
 
@@ -81,6 +85,8 @@ class TrialSummary:
     seed: int | None
     state: str
     simulations: int
+    full_simulations: int
+    spent: float
     proposals: int
     duplicates: int
     illegal: int
@@ -123,7 +129,7 @@ class TrialSummary:
         """A JSON object, without the curve."""
         plain = (
             "trial_id dataset environment settings workload fixed agent hyperparameters seed "
-            "state simulations proposals duplicates illegal failed better"
+            "state simulations full_simulations spent proposals duplicates illegal failed better"
         )
         return {
             **{name: getattr(self, name) for name in plain.split()},
@@ -182,7 +188,8 @@ def read_trials(dataset: Dataset) -> list[TrialSummary]:
             "trial_id",
             *(f"param.{name}" for name in space.names),
             *(f"metric.{metric.name}" for metric in metrics),
-            *("reward", "status", "reason", "feasible", "cached", "simulation_s", "agent_s"),
+            *("reward", "status", "reason", "feasible", "cached", "fidelity"),
+            *("simulation_s", "agent_s"),
         ]
     )
     codes = design_codes(space, table)
@@ -223,7 +230,9 @@ def _summarise(
     best.update(outcomes)
     optimum = json.loads(row["optimum"] or "null")
     counted = ~outcomes.cached & (outcomes.status != _ILLEGAL)
-    feasible = np.where(outcomes.feasible[:, None], outcomes.objectives, np.inf)[counted]
+    full = outcomes.fidelity == 1
+    feasible = np.where((outcomes.feasible & full)[:, None], outcomes.objectives, np.inf)
+    spent = spendings(_fidelities(row), outcomes.fidelity[counted])
     return TrialSummary(
         trial_id=row["trial_id"],
         dataset=str(dataset.directory),
@@ -238,18 +247,20 @@ def _summarise(
         seed=row["seed"],
         state=row["state"],
         simulations=int(counted.sum()),
+        full_simulations=int((counted & full).sum()),
+        spent=float(spent[-1]) if len(spent) else 0.0,
         proposals=len(outcomes),
         duplicates=int(outcomes.cached.sum()),
         illegal=int((outcomes.status == _ILLEGAL).sum()),
         failed=int((counted & (outcomes.status > _ILLEGAL)).sum()),
-        better=int((counted & outcomes.feasible & (outcomes.reward > 0.5)).sum()),
+        better=int((counted & full & outcomes.feasible & (outcomes.reward > 0.5)).sum()),
         best=best.outcome,
         best_at=best.at,
         front=best.front,
         hypervolume=_hypervolume(outcomes) if len(objective.goals) > 1 else None,
         baseline_metrics=baseline_metrics,
         baseline=scorer.values(baseline[None])[0],
-        curve=np.minimum.accumulate(feasible, axis=0),
+        curve=_curve(feasible[counted], spent),
         seconds=float(np.sum(table["simulation_s"].to_numpy() + table["agent_s"].to_numpy())),
         regret=None if optimum is None else _regret(scorer, best.outcome, optimum),
     )
@@ -285,7 +296,23 @@ def _outcomes(
         feasible=_booleans(table["feasible"]),
         cached=_booleans(table["cached"]),
         simulation_s=table["simulation_s"].to_numpy(),
+        fidelity=table["fidelity"].to_numpy(),
     )
+
+
+def _fidelities(row: dict[str, Any]) -> list[Fidelity]:
+    """The fidelities of a trial; datasets from before there were any do not say."""
+    declared = json.loads(row["fidelities"] or "[]")
+    return [Fidelity(**one) for one in declared] or [FULL]
+
+
+def _curve(values: NDArray[np.float64], spent: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Least values so far at each whole number of the budget spent, shape (n, n_goals)."""
+    if not len(spent):
+        return values
+    so_far = np.concatenate([np.full_like(values[:1], np.inf), np.minimum.accumulate(values)])
+    until = np.arange(1, math.ceil(spent[-1]) + 1)
+    return np.asarray(so_far[np.searchsorted(spent, until, side="right")])
 
 
 def _regret(scorer: Scorer, best: Outcome | None, optimum: dict[str, float]) -> float:
@@ -295,7 +322,7 @@ def _regret(scorer: Scorer, best: Outcome | None, optimum: dict[str, float]) -> 
 
 
 def _hypervolume(outcomes: Outcomes) -> float:
-    costs = outcomes.costs[outcomes.feasible & ~outcomes.cached]
+    costs = outcomes.costs[outcomes.feasible & ~outcomes.cached & (outcomes.fidelity == 1)]
     costs = costs[(costs < _REFERENCE_COST).all(axis=1)]
     if not len(costs):
         return 0.0

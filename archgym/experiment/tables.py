@@ -32,6 +32,10 @@ _LEGEND_OF_SEVERAL = (
     "hypervolume: the volume that they dominate in log ratios to the baseline, up to twice the "
     "baseline; the baseline alone has 1, and 0 is nothing within twice the baseline in every goal."
 )
+_LEGEND_OF_FIDELITY = (
+    " spent: simulations by the relative cost of their fidelity; median, best and better are of "
+    "the full ones."
+)
 _LEGEND_OF_REGRET = " regret: by how much the best found is worse than the exact optimum."
 _HEADING_WIDTH = 24
 
@@ -76,6 +80,8 @@ def run_tables(result: RunResult) -> RenderableType:
             parts += [best_design(best), Text()]
     several = any(len(s.objective.goals) > 1 for s in result.summaries.values())
     legend = _LEGEND + (_LEGEND_OF_SEVERAL if several else "")
+    if any(s.spent != s.simulations for s in result.summaries.values()):
+        legend += _LEGEND_OF_FIDELITY
     if any(s.regret is not None for s in result.summaries.values()):
         legend += _LEGEND_OF_REGRET
     parts.append(Text(legend, style="dim"))
@@ -177,7 +183,9 @@ def _table(
     if tabulated:
         table.add_column("regret\nmedian / best", justify="right", no_wrap=True)
     headings = [*(("Pareto", "hypervolume") if several else ())]
-    headings += ["better", "sims", "dupl.", "illegal"] if counts else []
+    partly = counts and any(s.spent != s.simulations for s in known)
+    if counts:
+        headings += ["better", "sims", *(("spent",) if partly else ()), "dupl.", "illegal"]
     for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
     any_failed = any(t.trial_id in result.failures for ours in agents.values() for t in ours)
@@ -189,7 +197,7 @@ def _table(
         cells += [_median_and_best(summaries, number) for number in goals]
         cells += [_regrets(summaries)] if tabulated else []
         cells += _pareto_cells(summaries) if several else []
-        cells += _count_cells(summaries) if counts else []
+        cells += _count_cells(summaries, partly) if counts else []
         if counts and any_failed:
             cells.append(str(sum(trial.trial_id in result.failures for trial in trials)))
         table.add_row(*cells)
@@ -231,12 +239,12 @@ def _pareto_cells(summaries: Sequence[TrialSummary]) -> list[RenderableType]:
     ]
 
 
-def _count_cells(summaries: Sequence[TrialSummary]) -> list[RenderableType]:
-    simulations = sum(s.simulations for s in summaries)
+def _count_cells(summaries: Sequence[TrialSummary], partly: bool) -> list[RenderableType]:
     proposals = sum(s.proposals for s in summaries)
     return [
-        _share(sum(s.better for s in summaries), simulations),
-        f"{simulations:,}",
+        _share(sum(s.better for s in summaries), sum(s.full_simulations for s in summaries)),
+        f"{sum(s.simulations for s in summaries):,}",
+        *((f"{sum(s.spent for s in summaries):,.6g}",) if partly else ()),
         _share(sum(s.duplicates for s in summaries), proposals),
         _share(sum(s.illegal for s in summaries), proposals),
     ]

@@ -9,6 +9,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from archgym.environment import Environment
 from archgym.envs.dram.batch import simulate_configs
 from archgym.envs.dram.config import ControllerConfig
@@ -27,6 +29,7 @@ from archgym.envs.dram.workload import (
     workload_names,
 )
 from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.fidelity import FULL, Fidelity
 from archgym.metrics import Metric
 from archgym.reference import Reference
 from archgym.simulator import Simulation, Simulator
@@ -42,6 +45,8 @@ _READ_METRICS = (
     "read_latency_accepted_mean_ns",
 )
 _WRITE_METRICS = ("write_latency_mean_ns", "write_latency_p99_ns")
+_TOTALS = ("time_ns", "energy_pj")
+"""Metrics that grow with the trace."""
 _ENERGY_METRICS = ("energy_pj", "energy_per_bit_pj", "power_mw")
 
 
@@ -130,6 +135,11 @@ class DramEnvironment(Environment):
     baseline: ClassVar = BASELINE
     default_workload: ClassVar = "sqlite"
     version: ClassVar = "2"
+    fidelities: tuple[Fidelity, ...] = (
+        Fidelity(0.1, 0.1, "the first tenth of the requests"),
+        Fidelity(0.3, 0.3, "the first three tenths of the requests"),
+        FULL,
+    )
     simulators: ClassVar = {"dramsys": _dramsys, "dramsim3": _dramsim3}
     not_modelled: ClassVar = (
         "requests longer than one burst (a request moves one burst), masked writes, error "
@@ -178,23 +188,47 @@ class DramEnvironment(Environment):
         ControllerConfig(**self.controller)  # refuses bad values before anything runs
         super().__init__(**arguments)
 
-    def simulate_batch(self, designs: Designs) -> list[tuple[Simulation, float]]:
-        """Runs the trace through the controllers that the designs describe, on all cores."""
+    def simulate_batch_at(
+        self, designs: Designs, fidelity: float
+    ) -> list[tuple[Simulation, float]]:
+        """Runs the trace through the controllers that the designs describe, on all cores.
+
+        Below full fidelity it is the trace's first requests. Totals (time and energy) are scaled
+        up to the whole trace; latencies, rates and shares are those of the part.
+        """
         configs = [self.config(design) for design in designs]
-        return simulate_configs(configs, self.prepare, self._metrics_of)
+        scale = len(self.trace) / len(self._part(fidelity))
+
+        def metrics_of(result: Result, config: ControllerConfig) -> dict[str, float]:
+            found = self._metrics_of(result, config)
+            return {k: v * scale if k in _TOTALS else v for k, v in found.items()}
+
+        def prepared(config: ControllerConfig) -> PreparedTrace:
+            return self.prepare(config, fidelity)
+
+        return simulate_configs(configs, prepared, metrics_of)
 
     def config(self, design: Mapping[str, Any]) -> ControllerConfig:
         """The controller that a design describes, with what is not searched."""
         return ControllerConfig(**{**self.controller, **design})
 
-    def prepare(self, config: ControllerConfig) -> PreparedTrace:
-        """The trace, decoded as a controller maps addresses."""
-        key = (config.address_mapping, config.channel_interleave)
+    def prepare(self, config: ControllerConfig, fidelity: float = 1.0) -> PreparedTrace:
+        """The trace, or its first requests, decoded as a controller maps addresses."""
+        key = (config.address_mapping, config.channel_interleave, fidelity)
         found = self._prepared.get(key)
         if found is None:
             own = self.address_mappings.get(config.address_mapping)
             mapping = own or address_mapping(key[0], self.memory, key[1])
-            found = self._prepared[key] = prepare(self.trace, self.memory, mapping)
+            found = self._prepared[key] = prepare(self._part(fidelity), self.memory, mapping)
+        return found
+
+    def _part(self, fidelity: float) -> Trace:
+        """The trace, or its first requests."""
+        if fidelity == 1:
+            return self.trace
+        found = self._parts.get(fidelity)
+        if found is None:
+            found = self._parts[fidelity] = self.trace.prefix(fidelity)
         return found
 
     def _metrics_of(self, result: Result, config: ControllerConfig) -> dict[str, float]:
@@ -216,10 +250,17 @@ class DramEnvironment(Environment):
         return {name: value for name, value in values.items() if not math.isnan(value)}
 
     def load_workload(self, spec: WorkloadSpec) -> None:
-        """Loads the trace."""
+        """Loads the trace, and leaves out fidelities that have no reads, or no writes, of it."""
         self.trace = load_workload(spec)
         check_capacity(self.trace, self.memory)
-        self._prepared: dict[tuple[str, str], PreparedTrace] = {}
+        self._prepared: dict[tuple[str, str, float], PreparedTrace] = {}
+        self._parts: dict[float, Trace] = {}
+        kinds = len(np.unique(self.trace.is_write != 0))
+        self.fidelities = tuple(
+            one
+            for one in self.fidelities
+            if len(np.unique(self._part(one.value).is_write != 0)) == kinds
+        )
 
     @classmethod
     def workloads(cls) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,6 +58,11 @@ class Trace:
 
     def __len__(self) -> int:
         return len(self.arrival_ps)
+
+    def prefix(self, share: float) -> Trace:
+        """Its first requests, as many as that share of all, rounded up."""
+        n = math.ceil(share * len(self))
+        return Trace(self.name, self.arrival_ps[:n], self.address[:n], self.is_write[:n])
 
     @property
     def sha256(self) -> str:

@@ -1,0 +1,279 @@
+"""Hyperband: many designs at a low fidelity, the best of them at higher ones."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from archgym import agent
+from archgym.agents.moves import Moves
+from archgym.agents.nsga2 import constrained_ranks, crowding_distances
+from archgym.agents.parzen import GoodAndOther
+from archgym.agents.unseen import Unseen
+from archgym.fidelity import Fidelity
+from archgym.outcome import STATUSES, Outcomes
+from archgym.space import Designs, DesignSpace
+
+__all__ = ["Hyperband"]
+
+_OK = STATUSES.index("ok")
+_TOLERANCE = 1.25
+"""By so much the costs of two rungs may be closer together than ``eta``."""
+
+
+class Hyperband(agent.Sampler):
+    """Hyperband (Li et al., JMLR 2018), with the model of BOHB (Falkner et al., ICML 2018).
+
+    A bracket evaluates some new designs at a low fidelity, the best one in ``eta`` of them at
+    the next one, and so on up to the full simulation (successive halving). Brackets take turns:
+    one begins with many designs at the lowest fidelity, the next with fewer at a higher one, the
+    last with some at full fidelity, so that it does not matter much how well low fidelities
+    foretell the full one; all cost about the same.
+
+    The fidelities are the environment's; of any that cost nearly the same, the fuller one is
+    used. Where there is only the full one, each bracket is one design, and what is left is the
+    model's sampling. Once all designs have been met, those that were not promoted are simulated
+    fully after all, the best first.
+
+    New designs come from a kernel density of the best designs at the highest fidelity of which
+    enough are known (:mod:`archgym.agents.parzen`), and a part of them at random; without the
+    model all are random. Nothing is proposed twice at a fidelity. Designs are ranked by limits
+    before goals, several goals by nondominated sorting and crowding distance. The same seed
+    gives the same search on the same machine and versions.
+
+    >>> import archgym
+    >>> from archgym.registry import make_agent
+    >>> env = archgym.make("Conformance-v0")
+    >>> result = make_agent("hyperband", env.design_space, seed=1).search(env, budget=20)
+    >>> result.duplicates, result.spent <= 20 < result.simulations, result.best.fidelity
+    (0, True, 1.0)
+    """
+
+    name: ClassVar[str] = "hyperband"
+
+    class Hyperparameters(agent.Hyperparameters):
+        """Hyperparameters of Hyperband."""
+
+        eta: int = Field(
+            3, ge=2, le=64, description="of so many designs one goes on to the next fidelity"
+        )
+        model: bool = Field(
+            True, description="whether a model proposes (BOHB), or all designs are random"
+        )
+        random_share: float = Field(
+            0.33, ge=0, le=1, description="share of designs that are random, with a model, too"
+        )
+        good_share: float = Field(
+            0.15, gt=0, le=0.5, description="share of known designs that the model takes as good"
+        )
+        candidates: int = Field(
+            64,
+            ge=1,
+            le=65_536,
+            description="designs drawn from the model, of which the best one is proposed",
+        )
+        batch_size: int = Field(8, ge=1, le=4096, description="most designs proposed at once")
+
+    def setup(self) -> None:
+        """Starts with nothing known."""
+        self._moves = Moves(self.space, self.rng)
+        self._unseen = Unseen(self.space, self.rng)
+        self._known: dict[float, _Known] = {}
+        self._rungs: list[float] = []
+        self._turn = 0  # brackets begun
+        self._rung = 0
+        self._members = self.space.designs(())  # of the bracket, at its rung
+        self._waiting = self._members  # those of them that have not been proposed there
+
+    @property
+    def batch_size(self) -> int:
+        """How many designs are asked for at once."""
+        return int(self.hyperparameters.batch_size)
+
+    def ask(self, n: int) -> Designs:
+        """Up to ``n`` designs, all at :attr:`fidelity`.
+
+        Fewer where the bracket needs their outcomes to go on. What was asked for and is never
+        told of does not go on.
+        """
+        if not self._rungs:
+            self._rungs = _rungs(self.fidelities, self.hyperparameters.eta)
+        asked = self.space.designs(())
+        while len(asked) < n:
+            if not len(self._waiting):
+                if len(asked) and self._rung < len(self._rungs) - 1:
+                    break  # the rung has to be told of first
+                if not self._go_on():
+                    break
+                continue
+            fidelity = self._rungs[self._rung]
+            if len(asked) and fidelity != self.fidelity:
+                break
+            self.fidelity = fidelity
+            part = self._waiting[: n - len(asked)]
+            self._waiting = self._waiting[len(part) :]
+            self._at(fidelity).expect(part)
+            asked = asked.concatenate(part)
+        return asked
+
+    def tell(self, designs: Designs, outcomes: Outcomes) -> None:
+        """Takes in outcomes, at whatever fidelity."""
+        self._unseen.add(designs)
+        for value in np.unique(outcomes.fidelity).tolist():
+            known = self._known.setdefault(value, _Known(self.space.designs(()).codes))
+            known.learn(designs, outcomes, outcomes.fidelity == value)
+
+    # -- brackets --------------------------------------------------------------------------------
+
+    def _go_on(self) -> bool:
+        """Fills the list of waiting designs: the next rung or bracket; false if none is left."""
+        top = len(self._rungs) - 1
+        while self._rung < top and len(self._members):
+            ranked = self._at(self._rungs[self._rung]).ranked(self._members)
+            self._rung += 1
+            self._members = ranked[: max(1, len(ranked) // self.hyperparameters.eta)]
+            self._waiting = self._new_at(self._rungs[self._rung], self._members)
+            if len(self._waiting):
+                return True
+        self._rung = self._turn % (top + 1)
+        self._turn += 1
+        higher = top - self._rung  # rungs above the first one of the bracket
+        size = math.ceil((top + 1) / (higher + 1) * self.hyperparameters.eta**higher)
+        self._members = self._waiting = self._propose(size)
+        return len(self._members) > 0 or self._take_up()
+
+    def _take_up(self) -> bool:
+        """With no new design left: full simulations of those that were not promoted."""
+        self._rung = len(self._rungs) - 1
+        full = self._rungs[-1]
+        for fidelity in reversed(self._rungs[:-1]):
+            known = self._at(fidelity)
+            left = self._new_at(full, known.everything(self.space))
+            if len(left):
+                self._members = self._waiting = left
+                return True
+        return False
+
+    def _at(self, fidelity: float) -> _Known:
+        return self._known.setdefault(fidelity, _Known(self.space.designs(()).codes))
+
+    def _new_at(self, fidelity: float, designs: Designs) -> Designs:
+        known = self._at(fidelity)
+        rows = [row for row, key in enumerate(designs.keys()) if key not in known]
+        return designs[np.array(rows, dtype=np.int64)]
+
+    # -- new designs -----------------------------------------------------------------------------
+
+    def _propose(self, n: int) -> Designs:
+        """Up to ``n`` designs that were not met at any fidelity."""
+        model, proposed = self._model(), self.space.designs(())
+        for _ in range(n):
+            design = self.space.designs(())
+            if model is not None and self.rng.random() >= self.hyperparameters.random_share:
+                drawn = self._unseen.sift(model.sample(self.hyperparameters.candidates))
+                if len(drawn):
+                    row = self._unseen.favourite(drawn, model.score(drawn))
+                    design = drawn[row : row + 1]
+                    self._unseen.add(design)
+            if not len(design):
+                design = self._unseen.take(1)
+            if not len(design):
+                break
+            proposed = proposed.concatenate(design)
+        return proposed
+
+    def _model(self) -> GoodAndOther | None:
+        """A model from the highest fidelity at which enough designs are known."""
+        least = len(self._moves.free) + 1
+        if not self.hyperparameters.model:
+            return None
+        for fidelity in reversed(self._rungs):
+            ranked = self._at(fidelity).best_first()
+            if len(ranked) < least + 2:
+                continue
+            good = max(least, math.ceil(self.hyperparameters.good_share * len(ranked)))
+            other = max(least, len(ranked) - good)
+            return GoodAndOther(self._moves, self.rng, ranked[:good], ranked[-other:])
+        return None
+
+
+class _Known:
+    """What is known at one fidelity."""
+
+    def __init__(self, codes: NDArray[np.int64]) -> None:
+        self._codes = codes
+        self._goals: NDArray[np.float64] | None = None
+        self._excess = np.empty(0)  # over all limits; infinite for a failure
+        self._rows: dict[int, int] = {}
+        self._met: set[int] = set()
+        self._order: NDArray[np.int64] | None = None
+
+    def __contains__(self, key: int) -> bool:
+        """Whether a design was asked for, or told of."""
+        return key in self._met
+
+    def expect(self, designs: Designs) -> None:
+        """Designs are asked for at this fidelity."""
+        self._met.update(designs.keys())
+
+    def learn(self, designs: Designs, outcomes: Outcomes, mine: NDArray[np.bool_]) -> None:
+        """Takes in those of the outcomes that are marked and new."""
+        keys = designs.keys()
+        new = [row for row in np.flatnonzero(mine).tolist() if self._is_first(keys[row])]
+        ok = outcomes.status[new] == _OK
+        excess = np.where(ok, np.maximum(outcomes.violations[new], 0.0).sum(axis=1), np.inf)
+        goals = outcomes.costs[new]
+        self._codes = np.concatenate([self._codes, designs.codes[new]])
+        self._goals = goals if self._goals is None else np.concatenate([self._goals, goals])
+        self._excess = np.concatenate([self._excess, excess])
+        self._order = None
+
+    def ranked(self, designs: Designs) -> Designs:
+        """Those of the designs that are known and did not fail, the best first."""
+        place = np.empty(len(self._rows), dtype=np.int64)
+        place[self._best_rows()] = np.arange(len(place))
+        found = [
+            (place[row], i)
+            for i, key in enumerate(designs.keys())
+            if (row := self._rows.get(key)) is not None and np.isfinite(self._excess[row])
+        ]
+        return designs[np.array([i for _, i in sorted(found)], dtype=np.int64)]
+
+    def best_first(self) -> NDArray[np.int64]:
+        """Codes of all that is known, failures last, shape (n, n_parameters)."""
+        return np.asarray(self._codes[self._best_rows()])
+
+    def everything(self, space: DesignSpace) -> Designs:
+        """All that is known, the best first."""
+        return Designs(space, self.best_first())
+
+    def _best_rows(self) -> NDArray[np.int64]:
+        if self._order is None:
+            goals, excess = self._goals, self._excess
+            if goals is None or not len(excess):
+                self._order = np.empty(0, dtype=np.int64)
+            elif goals.shape[1] == 1:
+                value = np.where(excess > 0, 0.0, goals[:, 0])
+                self._order = np.lexsort((value, excess))
+            else:
+                ranks = constrained_ranks(goals, excess)
+                self._order = np.lexsort((-crowding_distances(goals, ranks), ranks))
+        return self._order
+
+    def _is_first(self, key: int) -> bool:
+        self._met.add(key)
+        before = len(self._rows)
+        return self._rows.setdefault(key, before) == before and len(self._rows) > before
+
+
+def _rungs(fidelities: tuple[Fidelity, ...], eta: int) -> list[float]:
+    """Values of the fidelities that are used, ascending: costs about ``eta`` apart, or more."""
+    rungs = [fidelities[-1]]
+    for fidelity in reversed(fidelities[:-1]):
+        if fidelity.cost * eta <= rungs[0].cost * _TOLERANCE:
+            rungs.insert(0, fidelity)
+    return [fidelity.value for fidelity in rungs]

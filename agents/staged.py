@@ -1,0 +1,231 @@
+"""Search in two stages: some parameters first, the rest after, as successive optimisation does."""
+
+from __future__ import annotations
+
+import dataclasses
+from fnmatch import fnmatchcase
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from archgym import agent
+from archgym.best import Best
+from archgym.environment import Environment
+from archgym.errors import AgentUnsuitableError, InvalidValueError, UnknownNameError
+from archgym.outcome import STATUSES, Outcomes
+from archgym.registry import agent_class
+from archgym.space import Designs, DesignSpace
+
+__all__ = ["Staged"]
+
+_OK = STATUSES.index("ok")
+_MOST_IDLE = 64
+"""Turns of the searcher without a new design after which a stage is over."""
+
+
+class Staged(agent.Agent):
+    """Searches some parameters, holds them at the best that it found, and searches the rest.
+
+    This is how networks and hardware are designed one after the other: networks first with the
+    chip at the baseline, then a chip for the best network; or the chip first. What is searched
+    first is named by groups or parameters of the design space, the rest stays at the baseline
+    design meanwhile. The first stage has a share of the budget, the second what is left of it. A
+    stage is searched by another agent. One that has nothing new to propose ends its stage early;
+    what is then left of the budget after both goes to a search of all parameters.
+
+    With ``first_limits: ignored`` the first stage looks at goals alone, as a search for the most
+    accurate network does that knows nothing of hardware.
+
+    What the method comes to is the best design of its second stage; the trial's best may be of
+    the first one, where that happens to be better.
+
+    >>> import archgym
+    >>> from archgym.registry import make_agent
+    >>> env = archgym.make("Conformance-v0")
+    >>> staged = make_agent("staged", env.design_space, first="ways, size_kb", seed=1)
+    >>> result = staged.search(env, budget=60)
+    >>> staged.held == {name: result.best.design[name] for name in ("size_kb", "ways")}
+    True
+    """
+
+    name: ClassVar[str] = "staged"
+
+    class Hyperparameters(agent.Hyperparameters):
+        """Hyperparameters of a search in two stages."""
+
+        first: str = Field(
+            "",
+            description="groups or parameters to search first, separated by commas, * for any "
+            "letters; the first half of the groups if this and last are empty",
+        )
+        last: str = Field("", description="in place of first: what to search in the second stage")
+        share: float = Field(0.5, gt=0, lt=1, description="share of the budget for them")
+        first_limits: Literal["kept", "ignored"] = Field(
+            "kept", description="whether the objective's limits count in the first stage"
+        )
+        searcher: str = Field("ga", description="agent that searches each stage")
+
+    def setup(self) -> None:
+        """Finds out what is searched first, and by whom.
+
+        Raises:
+            InvalidValueError: if both first and last are given.
+            UnknownNameError: if a name is no group and no parameter, or the searcher no agent.
+            AgentUnsuitableError: if a stage has nothing to search, or the searcher does not ask
+                and tell.
+        """
+        searcher = agent_class(self.hyperparameters.searcher)
+        if not issubclass(searcher, agent.Sampler):
+            raise AgentUnsuitableError(
+                f"agent {self.name!r}: searcher {searcher.name!r} drives the environment itself; "
+                "one that asks and tells is needed, such as ga, local or random"
+            )
+        self._searcher: type[agent.Sampler] = searcher
+        settings = self.hyperparameters
+        if settings.first and settings.last:
+            raise InvalidValueError(
+                f"agent {self.name!r}: give first or last, not both: {settings.first!r} and "
+                f"{settings.last!r}"
+            )
+        free = {self.space.names[position] for position in self.space.free}
+        self._first = free - self._named(settings.last) if settings.last else self._chosen()
+        for names, which in ((self._first, "first"), (free - self._first, "second")):
+            if not names:
+                raise AgentUnsuitableError(
+                    f"agent {self.name!r}: the {which} stage has no free parameter to search"
+                )
+        self.held: dict[str, object] = {}
+        """Parameters that the second stage holds, and their values; empty before it."""
+
+    def run(self, env: Environment, initial: Designs) -> None:
+        """Runs both stages, and what is left of the budget."""
+        budget = env.evaluator.budget
+        most = np.inf if budget is None else self.hyperparameters.share * budget
+        limits = self.hyperparameters.first_limits == "kept"
+        free = {self.space.names[position] for position in self.space.free}
+        self._known: list[Outcomes] = []
+        start = env.design_space.codes(env.baseline_design)
+        best = self._stage(env, initial, start, self._first, most=most, limits=limits)
+        self.held = {
+            name: value
+            for name, value in env.design_space.design(best).items()
+            if name in self._first
+        }
+        best = self._stage(env, initial[:0], best, free - self._first)
+        self._stage(env, initial[:0], best, free)
+
+    def _stage(
+        self,
+        env: Environment,
+        initial: Designs,
+        start: tuple[int, ...],
+        names: set[str],
+        *,
+        most: float = np.inf,
+        limits: bool = True,
+    ) -> tuple[int, ...]:
+        """Searches some parameters; codes of the best design, ``start`` if none could be run.
+
+        Args:
+            env: the environment.
+            initial: designs to evaluate first.
+            start: what the other parameters are held at.
+            names: the parameters to search.
+            most: what the trial may have spent when the stage is over.
+            limits: whether limits count.
+        """
+        space = self._held_space(start, names)
+        searcher = self._searcher(space, self.directions, int(self.rng.integers(2**31)))
+        best = Best()
+
+        def learn(outcomes: Outcomes) -> None:
+            judged = outcomes if limits else _without_limits(outcomes)
+            within = np.flatnonzero(space.legal(Designs(space, outcomes.designs.codes)))
+            if len(within):
+                kept = _rows(judged, within, space)
+                searcher.tell(kept.designs, kept)
+                best.update(dataclasses.replace(kept, cached=np.zeros(len(kept), dtype=bool)))
+
+        for outcomes in self._known:
+            learn(outcomes)
+        designs, idle = initial, 0
+        while True:
+            if len(designs):
+                before = env.evaluator.spent
+                outcomes = env.evaluate_batch(Designs(env.design_space, designs.codes))
+                self._known.append(outcomes)
+                learn(outcomes)
+                idle = 0 if env.evaluator.spent > before else idle + 1
+            left = most - env.evaluator.spent
+            if left < 1 or idle == _MOST_IDLE or env.evaluator.exhausted:
+                break
+            designs = searcher.ask(int(min(searcher.batch_size, left)))
+            if not len(designs):
+                break
+        if best.outcome is None:
+            return start
+        return env.design_space.codes(best.outcome.design)
+
+    def _held_space(self, start: tuple[int, ...], names: set[str]) -> DesignSpace:
+        """The space with all but some parameters held; inactive ones at their first level."""
+        space = self.space
+        held = {
+            name: space[name].value(max(code, 0))
+            for name, code in zip(space.names, start, strict=True)
+            if name not in names
+        }
+        return space.fix({**held, **space.fixed})
+
+    def _chosen(self) -> set[str]:
+        """The free parameters that are searched first."""
+        if self.hyperparameters.first:
+            return self._named(self.hyperparameters.first)
+        groups = list(self.space.groups.values())
+        return {name for names in groups[: (len(groups) + 1) // 2] for name in names}
+
+    def _named(self, patterns: str) -> set[str]:
+        """The free parameters whose name or group fits one of some patterns."""
+        groups = self.space.groups
+        found: set[str] = set()
+        for pattern in (text.strip() for text in patterns.split(",")):
+            matching = {
+                name
+                for group, names in groups.items()
+                for name in names
+                if fnmatchcase(group, pattern) or fnmatchcase(name, pattern)
+            }
+            if not matching:
+                known = [*groups, *(name for names in groups.values() for name in names)]
+                raise UnknownNameError("group or free parameter", pattern, dict.fromkeys(known))
+            found |= matching
+        return found
+
+
+def _without_limits(outcomes: Outcomes) -> Outcomes:
+    """The outcomes as if the objective had no limits."""
+    ok = outcomes.status == _OK
+    mean = np.clip(outcomes.costs.mean(axis=1), -50.0, 50.0)
+    return dataclasses.replace(
+        outcomes,
+        violations=np.where(ok[:, None], 0.0, outcomes.violations),
+        feasible=ok,
+        reward=np.where(ok, 1.0 / (1.0 + np.exp(mean)), outcomes.reward),
+        reason=["" if good else text for good, text in zip(ok, outcomes.reason, strict=True)],
+    )
+
+
+def _rows(outcomes: Outcomes, rows: NDArray[np.int64], space: DesignSpace) -> Outcomes:
+    """Some of the outcomes, their designs in another form of the same space."""
+    changes = {
+        field.name: getattr(outcomes, field.name)[rows]
+        for field in dataclasses.fields(outcomes)
+        if isinstance(getattr(outcomes, field.name), np.ndarray)
+    }
+    return dataclasses.replace(
+        outcomes,
+        **changes,
+        designs=Designs(space, outcomes.designs.codes[rows]),
+        reason=[outcomes.reason[row] for row in rows.tolist()],
+    )

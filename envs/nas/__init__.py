@@ -1,0 +1,1 @@
+"""Networks and chips searched together: families, tasks, accuracies, chips, schedules."""

@@ -1,0 +1,1 @@
+"""Where accuracies come from: tables, training on the spot, zero-cost scores, published points."""

@@ -1,0 +1,46 @@
+"""What every source of accuracies offers to the environment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.envs.nas.families import Architecture
+from archgym.envs.nas.tasks import Task
+
+__all__ = ["AccuracySource"]
+
+
+class AccuracySource(Protocol):
+    """Says how well architectures do their task; those of archgym are in `choice.SOURCES`."""
+
+    @property
+    def name(self) -> str:
+        """What datasets call it."""
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether the accuracies are those of no network that anybody trained."""
+
+    @property
+    def epochs(self) -> tuple[int, ...]:
+        """Epochs of training after which it knows the accuracy, ascending: its fidelities."""
+
+    def accuracies(
+        self, task: Task, architectures: Sequence[Architecture], epochs: int
+    ) -> NDArray[np.float64]:
+        """Accuracies (or intersections over union) in percent, shape (n_architectures,).
+
+        NaN where the source knows none. Zero-cost sources give scores in place of percentages.
+
+        Args:
+            task: what is learned.
+            architectures: of the task's family; without any, the call only checks the task.
+            epochs: one of :attr:`epochs`.
+
+        Raises:
+            UnknownNameError, InvalidValueError: if the source has nothing on the task at all.
+        """

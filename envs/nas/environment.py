@@ -1,0 +1,435 @@
+"""The NAS environment: neural networks and the chip that runs them, searched together."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.environment import Environment
+from archgym.envs.accelerator.layer import Network
+from archgym.envs.accelerator.technology import TECHNOLOGIES
+from archgym.envs.nas.accuracy.choice import SOURCES, accuracy_source, source_options
+from archgym.envs.nas.accuracy.source import AccuracySource
+from archgym.envs.nas.accuracy.training import Recipe
+from archgym.envs.nas.baseline import baseline_design
+from archgym.envs.nas.chip import DEFAULT_TECHNOLOGY, Chip
+from archgym.envs.nas.devices import DEVICES, device_chip, device_name
+from archgym.envs.nas.hardware_side import HardwareSide
+from archgym.envs.nas.metrics import accuracy_metrics, hardware_metrics, spec_metrics
+from archgym.envs.nas.reward import Specs, nasaic_reward, spec_penalty, weighted_accuracy
+from archgym.envs.nas.schedule import SCHEDULERS, Schedule
+from archgym.envs.nas.space import CHIPS, GRIDS, ChipForm, Reader, name_networks, nas_space
+from archgym.envs.nas.tasks import family_of
+from archgym.envs.nas.workloads import WORKLOADS, WorkloadSpec, load_workload
+from archgym.errors import (
+    InvalidValueError,
+    NotCoveredError,
+    SimulationError,
+    UnknownNameError,
+)
+from archgym.fidelity import Fidelity
+from archgym.metrics import Metric
+from archgym.reference import Reference
+from archgym.simulator import Simulation, Simulator
+from archgym.space import Designs, DesignSpace
+
+__all__ = ["NASEnvironment"]
+
+_DEFAULT_WORKLOAD = "digits_cells"
+_DEFAULT_FORM: ChipForm = "heterogeneous"
+_PLACES = ("cache", "data", "folder", "processes", "time_limit_s")
+"""Options of sources that say where and how, not what."""
+_HARDWARE = tuple(metric.name for metric in hardware_metrics())
+
+
+def _latency_table(environment: Any) -> Simulator:
+    """The latency of the blocks of a network, from a table (ProxylessNAS)."""
+    from archgym.envs.nas.latency_table import LatencyTableSimulator
+
+    return LatencyTableSimulator.of(environment)
+
+
+def _objective(goal: str, specs: Specs | None) -> dict[str, Any]:
+    """The most accurate networks within the specifications, if there are any."""
+    return {"maximize": goal, **({} if specs is None else {"limits": specs.limits()})}
+
+
+def _fidelities(epochs: Sequence[int]) -> tuple[Fidelity, ...]:
+    """Training for a part of the epochs: its cost is that part; the hardware side costs nothing."""
+    last = epochs[-1]
+    return tuple(Fidelity(round(n / last, 3), n / last, f"{n} of {last} epochs") for n in epochs)
+
+
+class NASEnvironment(Environment):
+    """Search neural networks for several tasks and the heterogeneous chip that runs them at once.
+
+    A design is a network for each task of the workload and a chip of one to four sub-accelerators.
+    Its accuracies come from tables of networks that were really trained, from training on the
+    spot, from zero-cost scores, or, for NASAIC's own tasks, from a synthetic curve; its latency,
+    energy and area from the accelerator environment's cost model and a scheduler. Unless another
+    objective is given, accuracy is maximised under the workload's specifications.
+
+    >>> import archgym
+    >>> env = archgym.make("NAS-v0", workload="W1")
+    >>> outcome = env.evaluate(env.baseline_design)
+    >>> outcome.feasible, outcome.metrics["accuracy_synthetic_share"]
+    (False, 1.0)
+
+    Args:
+        workload: name of a workload, or a mapping; see
+            :func:`archgym.envs.nas.workloads.load_workload`.
+        space: ``heterogeneous`` (the default), ``homogeneous``, ``single`` or ``network``
+            (:data:`archgym.envs.nas.space.CHIPS`), or a design space of one's own with the
+            parameters of one of them.
+        accuracy: where accuracies come from, one of
+            :data:`archgym.envs.nas.accuracy.choice.SOURCES` or a source of one's own; by default
+            what the workload says.
+        accuracy_options: for the source of accuracies.
+        scheduler: ``hap``, ``list`` or ``exact`` (:mod:`archgym.envs.nas.schedule`).
+        technology: one of the accelerator environment's; workloads in paper mode have MAESTRO's.
+        device: for space ``network``: what runs the networks, see
+            :func:`archgym.envs.nas.devices.device_chip`.
+        simulator_options: for ``simulator="latency_table"``: ``table``, a file; by default the
+            table that our own cost model gives for the device.
+        **arguments: those of :class:`archgym.Environment`.
+
+    Attributes:
+        loaded: the workload: tasks, specifications, weights.
+        networks: name and task of each network.
+        source: where accuracies come from.
+        hardware_side: costs of layers, and their scheduler.
+        device: the chip of space ``network``, ``None`` elsewhere.
+    """
+
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        *accuracy_metrics(name_networks(load_workload(_DEFAULT_WORKLOAD).tasks), "tabulated"),
+        *hardware_metrics(),
+        *spec_metrics(),
+    )
+    default_objective: ClassVar[str | Mapping[str, Any]] = _objective(
+        "accuracy_percent", load_workload(_DEFAULT_WORKLOAD).specs
+    )
+    baseline: ClassVar[Mapping[str, Any]] = baseline_design(
+        load_workload(_DEFAULT_WORKLOAD), _DEFAULT_FORM
+    )
+    default_workload: ClassVar[Any] = _DEFAULT_WORKLOAD
+    fidelities: tuple[Fidelity, ...] = _fidelities(Recipe().epochs)
+    simulators: ClassVar[Mapping[str, Callable[[Any], Simulator]]] = {
+        "latency_table": _latency_table
+    }
+    not_modelled: ClassVar[tuple[str, ...]] = (
+        "what W1 to W3 learn: their accuracies are synthetic, a curve through published points",
+        "traffic between sub-accelerators, and the memory outside the chip that they share",
+        "pooling, element-wise layers and activation functions",
+        "what quantisation to 8 bits costs in accuracy",
+    )
+    spaces_of_workload: ClassVar[tuple[str, ...]] = ("default", *CHIPS)
+
+    def __init__(
+        self,
+        *,
+        workload: WorkloadSpec | None = None,
+        space: str | DesignSpace | None = None,
+        accuracy: str | AccuracySource | None = None,
+        accuracy_options: Mapping[str, Any] | None = None,
+        scheduler: str = "hap",
+        technology: str = DEFAULT_TECHNOLOGY,
+        device: Any = None,
+        simulator_options: Mapping[str, Any] | None = None,
+        **arguments: Any,
+    ) -> None:
+        self.accuracy_options = _options("accuracy_options", accuracy_options)
+        self.simulator_options = _options("simulator_options", simulator_options)
+        simulator = arguments.get("simulator", "embedded")
+        if self.simulator_options and simulator not in self.simulators:
+            raise InvalidValueError(
+                f"simulator_options are for simulator='latency_table', not {simulator!r}"
+            )
+        self._accuracy = accuracy
+        space, chosen = _space_and_workload(space, workload, simulator)
+        self.form = _form_of(space)
+        self.load_workload(chosen)
+        self.hardware_side = HardwareSide(
+            self.loaded.mode, scheduler=scheduler, technology=technology
+        )
+        self._choose_device(device)
+        goal = self._choose_metrics()
+        self.default_objective = _objective(goal, self.loaded.specs)  # type: ignore[misc]
+        self.baseline = baseline_design(self.loaded, self.form)  # type: ignore[misc]
+        super().__init__(space=space, workload=workload, **arguments)
+
+    def load_workload(self, spec: WorkloadSpec) -> None:
+        """Loads the tasks, and where their accuracies come from."""
+        self.loaded = load_workload(spec)
+        self.networks = name_networks(self.loaded.tasks)
+        chosen = self.loaded.accuracy if self._accuracy is None else self._accuracy
+        self.source = accuracy_source(chosen, self.accuracy_options, self.loaded.tasks)
+        self.fidelities = _fidelities(self.source.epochs)
+        self._epochs = {
+            fidelity.value: epochs
+            for fidelity, epochs in zip(self.fidelities, self.source.epochs, strict=True)
+        }
+        self._accuracies: dict[tuple[str, str, int], float] = {}
+        self._layers: dict[tuple[str, str], Network] = {}
+
+    def simulate_batch_at(
+        self, designs: Designs, fidelity: float
+    ) -> list[tuple[Simulation, float]]:
+        """Looks accuracies up (or trains), maps and schedules the layers of the networks.
+
+        Args:
+            designs: legal, canonical ones.
+            fidelity: share of the epochs of training.
+        """
+        start = time.perf_counter()
+        rows = list(designs)
+        architectures = [self.architectures(design) for design in rows]
+        chips = [self.chip(design) for design in rows]
+        accuracies = self.accuracies(architectures, fidelity)
+        costs = self.hardware_side.evaluate(
+            [self.layers(each) for each in architectures], chips, latency_limit=self.latency_limit
+        )
+        columns = {name: getattr(costs, name).tolist() for name in _HARDWARE}
+        results: list[Simulation] = []
+        for i, found in enumerate(accuracies.tolist()):
+            if costs.reasons[i]:
+                results.append(NotCoveredError(costs.reasons[i]))
+            else:
+                hardware = {name: column[i] for name, column in columns.items()}
+                results.append(self.result(found, hardware))
+        each_s = (time.perf_counter() - start) / max(1, len(rows))
+        return [(result, each_s) for result in results]
+
+    # -- parts of a simulation -------------------------------------------------------------------
+
+    def architectures(self, design: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The architecture of each network of a canonical design."""
+        return self._reader.architectures(design)
+
+    def chip(self, design: Mapping[str, Any]) -> Chip:
+        """The chip of a canonical design."""
+        return self._reader.chip(design)
+
+    @property
+    def latency_limit(self) -> float | None:
+        """Cycles within which the scheduler saves energy; ``None`` without specifications."""
+        return None if self.loaded.specs is None else self.loaded.specs.latency_cycles
+
+    def schedule(self, design: Mapping[str, Any]) -> Schedule:
+        """Where and when each layer of a design runs; the layers are those of :meth:`layers`.
+
+        Raises:
+            UnknownNameError, DesignError: if the mapping is not a design of this space.
+            InvalidValueError: if a layer has no mapping on any sub-accelerator.
+        """
+        canonical = self.design_space.canonical(design)
+        networks = self.layers(self.architectures(canonical))
+        return self.hardware_side.schedule(
+            networks, self.chip(canonical), latency_limit=self.latency_limit
+        )
+
+    def accuracies(
+        self, architectures: Sequence[Sequence[Mapping[str, Any]]], fidelity: float = 1.0
+    ) -> NDArray[np.float64]:
+        """Accuracy of each network of each design, percent, NaN if it is not known.
+
+        Shape (n_designs, n_networks). Networks that come to the same are looked up, or trained,
+        once.
+
+        Args:
+            architectures: of each design, in the order of :attr:`networks`.
+            fidelity: share of the epochs.
+        """
+        epochs = self._epochs[fidelity]
+        found = np.empty((len(architectures), len(self.networks)))
+        for column, player in enumerate(self.networks):
+            task, key_of = player.task, family_of(player.task).key
+            keys = [(task.name, key_of(task, row[column]), epochs) for row in architectures]
+            unknown = {
+                key: row[column]
+                for key, row in zip(keys, architectures, strict=True)
+                if key not in self._accuracies
+            }
+            if unknown:
+                values = self.source.accuracies(task, list(unknown.values()), epochs)
+                self._accuracies.update(zip(unknown, values.tolist(), strict=True))
+            found[:, column] = [self._accuracies[key] for key in keys]
+        return found
+
+    def layers(self, architectures: Sequence[Mapping[str, Any]]) -> tuple[Network, ...]:
+        """The layers of each network of a design."""
+        found = []
+        for player, architecture in zip(self.networks, architectures, strict=True):
+            family = family_of(player.task)
+            key = (player.task.name, family.key(player.task, architecture))
+            if key not in self._layers:
+                self._layers[key] = family.layers(player.task, architecture)
+            found.append(self._layers[key])
+        return tuple(found)
+
+    def result(self, accuracies: Sequence[float], hardware: Mapping[str, float]) -> Simulation:
+        """The metrics of one design, or why it has none.
+
+        Args:
+            accuracies: of its networks, percent or score.
+            hardware: the metrics that the simulator gives.
+        """
+        for player, accuracy in zip(self.networks, accuracies, strict=True):
+            if math.isnan(accuracy):
+                failed = getattr(self.source, "failures", {})
+                if failed:  # it was trained, or meant to be: the budget counts it
+                    return SimulationError(f"{player.name}: {next(reversed(failed.values()))}")
+                return NotCoveredError(f"{self.source.name}: no accuracy of this {player.name}")
+        names = [metric.name for metric in self.metrics[: len(self.networks) + 1]]
+        weighted = weighted_accuracy(accuracies, self.loaded.weights)
+        found = {**dict(zip(names, [*accuracies, weighted], strict=True)), **hardware}
+        if "accuracy_percent" in found:
+            found["accuracy_synthetic_share"] = float(self.source.synthetic)
+        specs, bounds = self.loaded.specs, self.loaded.bounds
+        if specs is not None and bounds is not None and "area_um2" in hardware:
+            here = Specs(*(hardware[name] for name in vars(specs)))
+            found["spec_penalty_rate"] = spec_penalty(here, specs, bounds)
+            if "accuracy_percent" in found:
+                found["nasaic_reward_rate"] = nasaic_reward(weighted, found["spec_penalty_rate"])
+        return found
+
+    # -- what there is ---------------------------------------------------------------------------
+
+    @classmethod
+    def workloads(cls) -> dict[str, str]:
+        """Workloads, with a line on each."""
+        return {name: entry.doc for name, entry in WORKLOADS.items()}
+
+    @classmethod
+    def argument_docs(cls) -> dict[str, str]:
+        """Where accuracies come from, the scheduler, and the device."""
+        return {
+            "accuracy": "; ".join(f"{name}: {doc}" for name, doc in SOURCES.items()),
+            "accuracy_options": "a mapping; "
+            + "; ".join(f"{name}: {', '.join(source_options(name)) or 'none'}" for name in SOURCES),
+            "scheduler": ", ".join(SCHEDULERS),
+            "technology": ", ".join(name for name in TECHNOLOGIES if name != "maestro28"),
+            "device": "space 'network': "
+            + "; ".join(f"{name}: {doc}" for name, (doc, _) in DEVICES.items()),
+            "simulator_options": "simulator 'latency_table': table, a file",
+        }
+
+    @classmethod
+    def spaces(cls) -> dict[str, DesignSpace]:
+        """The design spaces, for the default workload."""
+        workload = load_workload(_DEFAULT_WORKLOAD)
+        networks = name_networks(workload.tasks)
+        return {str(form): nas_space(networks, form, GRIDS[workload.mode]) for form in CHIPS}
+
+    @classmethod
+    def references(
+        cls,
+        table: Path | None = None,
+        *,
+        workloads: Path | None = None,
+        hardware: str | None = None,
+    ) -> list[Reference]:
+        """The areas of NASAIC's published solutions; see :mod:`archgym.envs.nas.reference`."""
+        from archgym.envs.nas.reference import read_reference, shipped_references
+
+        return shipped_references() if table is None else read_reference(table)
+
+    @property
+    def workload_name(self) -> str:
+        """Name of the workload, or its tasks."""
+        return self.loaded.name
+
+    def hash_workload(self) -> str:
+        """Hash of tasks, weights, specifications and bounds."""
+        text = json.dumps(self.loaded.to_json(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Where accuracies come from, the scheduler, and the device if one is given."""
+        own = self.loaded.mode == "own"
+        options = {k: v for k, v in self.accuracy_options.items() if k not in _PLACES}
+        return {
+            "accuracy": self.source.name,
+            **({"accuracy_options": options} if options else {}),
+            "scheduler": self.hardware_side.scheduler,
+            **({"technology": self.hardware_side.costs.technology} if own else {}),
+            **({} if self.device is None else {"device": device_name(self._device_spec)}),
+            **({"simulator_options": self.simulator_options} if self.simulator_options else {}),
+        }
+
+    # -- inner workings --------------------------------------------------------------------------
+
+    @cached_property
+    def _reader(self) -> Reader:
+        return Reader(self.networks, self.design_space, self.device)
+
+    def _choose_space(self, space: str | DesignSpace) -> DesignSpace:
+        if isinstance(space, DesignSpace):
+            return space
+        return nas_space(self.networks, self.form, GRIDS[self.loaded.mode])
+
+    def _choose_device(self, device: Any) -> None:
+        if device is not None and self.form != "network":
+            raise InvalidValueError(
+                f"device is for space 'network'; space {self.form!r} searches the chip"
+            )
+        self._device_spec = device if device is not None else next(iter(DEVICES))
+        self.device: Chip | None = (
+            device_chip(self._device_spec) if self.form == "network" else None
+        )
+
+    def _choose_metrics(self) -> str:
+        """Sets the metrics; the name of the one that sums up accuracies."""
+        first = accuracy_metrics(self.networks, self.source.name)
+        limited = self.loaded.specs is not None
+        last = spec_metrics(reward=self.source.name != "proxy") if limited else ()
+        self.metrics = (*first, *hardware_metrics(), *last)  # type: ignore[misc]
+        return first[len(self.networks)].name
+
+
+def _options(name: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
+    if value is not None and not isinstance(value, Mapping):
+        raise InvalidValueError(f"{name} is {value!r:.80}; it is a mapping")
+    return dict(value or {})
+
+
+def _space_and_workload(
+    space: str | DesignSpace | None, workload: WorkloadSpec | None, simulator: object
+) -> tuple[str | DesignSpace, WorkloadSpec]:
+    """What is searched and for which tasks: as given, else a table's own, else the defaults."""
+    if isinstance(simulator, str) and simulator.startswith("tabular:"):
+        from archgym.tabular import table_named  # only where it is needed
+
+        header = table_named(simulator).header
+        return (
+            header.space if space is None else space,
+            header.workload if workload is None else workload,
+        )
+    return (
+        _DEFAULT_FORM if space is None or space == "default" else space,
+        _DEFAULT_WORKLOAD if workload is None else workload,
+    )
+
+
+def _form_of(space: str | DesignSpace) -> ChipForm:
+    """Which of `CHIPS` the designs of a space are read by."""
+    if isinstance(space, str):
+        for form in CHIPS:
+            if form == space:
+                return form
+        raise UnknownNameError("space", space, CHIPS)
+    if "sub_1_pes" not in space:
+        return "network"
+    if "sub_accelerators" not in space:
+        return "single"
+    return "heterogeneous" if "sub_2_pes" in space else "homogeneous"
