@@ -120,8 +120,8 @@ class Uninformative(Adder):
 
 
 class Unscored(Adder):
-    def evaluate_batch(self, designs: Any) -> Any:
-        outcomes = super().evaluate_batch(designs)
+    def evaluate_batch(self, designs: Any, fidelity: float = 1.0) -> Any:
+        outcomes = super().evaluate_batch(designs, fidelity)
         outcomes.reward[:] = outcomes.reward[::-1].copy()
         return outcomes
 

@@ -16,7 +16,7 @@ from pydantic import Field
 from archgym import agent
 from archgym.agent import Agent
 from archgym.agent_check import FAMILIES, check_agent, check_names, trajectories
-from archgym.agent_check.subject import designs_of, subject_of
+from archgym.agent_check.subject import evaluations_of, subject_of
 from archgym.agents.unseen import Unseen
 from archgym.check import check
 from archgym.environment import Environment
@@ -77,15 +77,15 @@ def test_trajectories_are_equal_in_another_process() -> None:
     code = (
         "import json, sys\n"
         "from archgym.agent_check import FAMILIES\n"
-        "from archgym.agent_check.subject import designs_of, subject_of\n"
-        "print(json.dumps([designs_of(subject_of(name, values), FAMILIES[family], seed=5)\n"
+        "from archgym.agent_check.subject import evaluations_of, subject_of\n"
+        "print(json.dumps([evaluations_of(subject_of(name, values), FAMILIES[family], seed=5)\n"
         "                  for name, values, family in json.loads(sys.argv[1])]))\n"
     )
     given, here = [], []
     for number, name in enumerate(AGENTS):
         for family in [(number + step) % len(FAMILIES) for step in range(len(FAMILIES))]:
             try:
-                here.append(designs_of(subject_of(name, quick(name)), FAMILIES[family], seed=5))
+                here.append(evaluations_of(subject_of(name, quick(name)), FAMILIES[family], seed=5))
             except AgentUnsuitableError:
                 continue
             given.append((name, quick(name), family))

@@ -31,19 +31,20 @@ import numpy as np
 from archgym.envs.nas.accuracy.training import RECIPES, SEEDS, one_thread, train
 from archgym.envs.nas.data import load
 from archgym.envs.nas.families import Architecture
-from archgym.envs.nas.tasks import Task, distinct_architectures, task_of
+from archgym.envs.nas.tasks import Task, distinct_architectures, family_of, task_of
 from archgym.errors import DatasetError, InvalidValueError
 
 __all__ = ["collect", "main", "train_all"]
 
 Line = dict[str, Any]
 
-_SAME = ("task", "data", "recipe")
+_SAME = ("task", "data", "networks", "recipe")
 """What journals that are put together have in common."""
 _MEANING = {
     "task": "another task needs a journal of its own",
     "data": "the digest of the images and labels differs, so these were other data: another "
     "version of scikit-learn or NumPy, or of the generator; begin a new journal",
+    "networks": "the version of the family of networks differs; begin a new journal",
     "recipe": "networks trained in different ways do not belong in one table; begin a new journal",
 }
 
@@ -182,6 +183,7 @@ def _header(task: Task, device: str) -> Line:
     return {
         "task": task.name,
         "data": load(task.data).digest,
+        "networks": family_of(task).version,
         "recipe": {**asdict(RECIPES[task.name]), "epochs": list(RECIPES[task.name].epochs)},
         "machine": {
             "torch": torch.__version__,
@@ -223,9 +225,10 @@ def _read(journal: Path) -> tuple[Line, list[Line]]:
     try:
         text = journal.read_text(encoding="utf-8")
         header, *lines = [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+        header.setdefault("networks", 1)  # what journals had before they said so
         whole = {"architecture", "seeds", "percent"}
         good = {*_SAME, "machine"} <= set(header) and all(whole <= set(line) for line in lines)
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, AttributeError) as error:
         raise DatasetError(f"{journal}: not a journal of trained networks: {error}") from error
     if not good:
         raise DatasetError(f"{journal}: not a journal of trained networks: fields are missing")

@@ -128,6 +128,7 @@ class TrainedAccuracy:
         recipe = asdict(_recipe(task))
         identity = {
             "task": task.name,
+            "networks": family_of(task).version,
             "architecture": key,
             "seed": seed,
             "data": digest,

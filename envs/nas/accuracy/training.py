@@ -65,10 +65,17 @@ def train(
     The columns are the recipe's epochs up to ``epochs`` (``None``: all). On a CPU the seeds are
     trained one after another, which is faster there than many channel groups.
     """
-    if device == "cpu":
-        curves = [_curves(task, architecture, data, [seed], epochs, device) for seed in seeds]
-        return np.concatenate(curves)
-    return _curves(task, architecture, data, seeds, epochs, device)
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # sums depend on the number of threads
+    try:
+        if device == "cpu":
+            curves = [_curves(task, architecture, data, [seed], epochs, device) for seed in seeds]
+            return np.concatenate(curves)
+        return _curves(task, architecture, data, seeds, epochs, device)
+    finally:
+        torch.set_num_threads(threads)
 
 
 def one_thread(device: str) -> None:

@@ -34,6 +34,10 @@ class Family(Protocol):
     def name(self) -> str:
         """The name by which tasks refer to it."""
 
+    @property
+    def version(self) -> int:
+        """Changes whenever an architecture's module would be trained to another accuracy."""
+
     def parameters(self, task: Task) -> tuple[Parameter, ...]:
         """The parameters of an architecture, with their conditions."""
 

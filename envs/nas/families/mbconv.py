@@ -85,6 +85,7 @@ class MBConv:
     """The family ``mbconv``: ``block1_kernel``, ``block1_expansion``, ``block2_skip`` and so on."""
 
     name = "mbconv"
+    version = 1
 
     def parameters(self, task: Task) -> tuple[Parameter, ...]:
         """Kernel and expansion of each block, and whether it is skipped."""

@@ -46,6 +46,7 @@ class Residual:
     """The family ``residual``: ``stem_filters``, ``stage1_filters``, ``stage1_skips`` and so on."""
 
     name = "residual"
+    version = 1
 
     def parameters(self, task: Task) -> tuple[Parameter, ...]:
         """Filters of the stem and, for each stage, its filters and the depth of its block."""

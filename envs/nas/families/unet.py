@@ -45,6 +45,7 @@ class UNet:
     """The family ``unet``; parameters ``height``, ``level1_filters``, ``level2_filters``..."""
 
     name = "unet"
+    version = 1
 
     def parameters(self, task: Task) -> tuple[Parameter, ...]:
         """Height, and the filters of each level that the height reaches."""

@@ -180,7 +180,8 @@ def taken_by(array: Any, kind: str) -> float:
         parts = area(array)
         return parts.macs_um2 + parts.register_files_um2
     each = accesses(array)
-    return array.pes * (each.mac_pj + each.input_rf_pj + each.weight_rf_pj + 2 * each.output_rf_pj)
+    files = each.input_rf_pj + each.weight_rf_pj + 2 * each.output_rf_pj
+    return float(array.pes * (each.mac_pj + files))
 
 
 @pytest.mark.parametrize("space", ["mapping", "per_layer", "eyeriss"])

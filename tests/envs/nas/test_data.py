@@ -242,7 +242,7 @@ def test_too_few_nuclei_are_refused(tmp_path: Path) -> None:
 
 
 def test_scaling_takes_means_over_areas() -> None:
-    image = np.arange(16.0).reshape(4, 4)
+    image = np.arange(16, dtype=np.float64).reshape(4, 4)
     assert scaled(image, 2).tolist() == [[2.5, 4.5], [10.5, 12.5]]
     assert scaled(image, 8)[::2, ::2].tolist() == image.tolist()
     # Three pixels to two: each takes one and a half.

@@ -133,6 +133,23 @@ def test_the_mobile_bottlenecks_of_proxylessnas() -> None:
     assert layers[-1].macs == 1280 * 1000
 
 
+@pytest.mark.xfail(
+    reason="the U-Nets of the table that ships have a ReLU before the mask", strict=True
+)
+@pytest.mark.parametrize("height", [1, 3])
+def test_a_mask_may_be_there_whatever_the_signs_of_its_weights(height: int) -> None:
+    task = TASKS["cells"]
+    architecture = {"height": height, **{f"level{n}_filters": 8 for n in range(1, height + 1)}}
+    module = ready(task, architecture, [0])
+    image = torch.from_numpy(np.random.default_rng(0).random((1, 1, 32, 32), dtype=np.float32))
+    last = [layer for layer in module.modules() if isinstance(layer, nn.Conv2d)][-1]
+    with torch.no_grad():
+        for sign in (1.0, -1.0):
+            last.weight.copy_(sign * last.weight.abs())
+            logits = module.train()(image)
+            assert logits.min() < 0 < logits.max()
+
+
 # -- keys ----------------------------------------------------------------------------------------
 
 
