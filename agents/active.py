@@ -101,10 +101,11 @@ class ActiveLearning(agent.Sampler):
         """Up to ``n`` designs: random ones at first, then what the models choose."""
         told, random = self._told, self.hyperparameters.n_initial - self._told.asked
         asked = self.space.designs(())
-        if random > 0 or told.learned < _LEAST_DATA:
-            asked = self._unseen.take(min(n, random) if random > 0 else n)
+        too_few = told.learned < _LEAST_DATA
+        if random > 0 or too_few:
+            asked = self._unseen.take(n if too_few else min(n, random))
             self._wait_for(asked)
-        if len(asked) == n or told.learned < _LEAST_DATA:
+        if len(asked) == n or too_few:
             return asked
         with self._threads.limit(limits=1):
             chosen = self._choose(n - len(asked))

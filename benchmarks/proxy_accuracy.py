@@ -27,8 +27,8 @@ def main() -> None:
     (name, n_train, n_test, *metrics), workloads = words[:at], words[at + 1 :]
     with tempfile.TemporaryDirectory() as folder:
         for part, n, seed in (("train", int(n_train), 1), ("test", int(n_test), 777)):
-            for workload in workloads or [None]:
-                arguments = {} if workload is None else {"workload": workload}
+            for workload in workloads or [""]:
+                arguments = {"workload": workload} if workload else {}
                 env = archgym.make(name, record=Path(folder, part), **arguments)
                 made = make_agent("random", env.design_space, seed=seed, batch_size=256)
                 made.search(env, n)
