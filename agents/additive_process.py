@@ -43,18 +43,22 @@ class AdditiveProcess(GaussianProcess):
         self.additive = False
 
     def tune(self, x: Array, y: Array) -> None:
-        """Tunes the product kernel, learns which parameters act together, and compares.
+        """Tunes the product kernel and learns which parameters act together.
+
+        Whenever the product kernel was tuned anew, the two are compared.
 
         Args:
             x: coordinates, shape (n, n_columns).
             y: targets, shape (n,).
         """
+        before = self._tuned_at
         super().tune(x, y)
-        self.additive = False
-        as_product = self.fit(x, y)
         self._interactions.walk(self.alike(x, x), y)
-        self.additive = True
-        self.additive = self.fit(x, y) > as_product
+        if self._tuned_at != before:
+            self.additive = False
+            as_product = self.fit(x, y)
+            self.additive = True
+            self.additive = self.fit(x, y) > as_product
 
     @property
     def noise(self) -> float:

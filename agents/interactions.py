@@ -38,7 +38,7 @@ _MEMORY = 10
 """States of the walk, the latest one of each call, that count."""
 _BLOCK = 20_000
 """Pairs of designs that are worked on at once, so that they stay in the cache."""
-_MOST_STEPS, _WORK = 150, 2.5e6
+_MOST_STEPS, _WORK = 150, 2e6
 """Steps a call, and squared number of designs times steps."""
 
 
