@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Interactions"]
+__all__ = ["NUGGET", "Interactions"]
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.float32]
@@ -28,7 +28,7 @@ NUGGET = 1e-3
 """Variance of what no component explains, as a share of the signal's."""
 _MOST_COMPONENTS = 32
 _LOG_PRIOR = np.array([-np.inf, -0.5, 0.0, 0.0, 0.0, -1.0])
-"""Of a set of parameters by its size: all of two to four alike, the largest are rarer."""
+"""Of a set of parameters by its size: those of two to four are alike, others rarer."""
 _LARGEST = len(_LOG_PRIOR) - 1
 _REDRAWN = (2, 3, 4)
 """Sizes of sets that are drawn anew."""
