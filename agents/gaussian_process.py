@@ -92,6 +92,11 @@ class GaussianProcess:
         return np.asarray(1.0 / (1.0 + np.exp(-self._theta[: self._n])))
 
     @property
+    def noise(self) -> float:
+        """Variance of the noise as a share of the signal's."""
+        return float(np.exp(self._theta[-1]))
+
+    @property
     def _n(self) -> int:
         return len(self._ordered) + len(self._unordered)
 
@@ -125,7 +130,7 @@ class GaussianProcess:
         """Conditions on data; log likelihood of the targets."""
         self._x = x
         kernel = self.correlation(x, x)
-        noise, failed = float(np.exp(self._theta[-1])), 1
+        noise, failed = self.noise, 1
         while failed:  # ends at the latest when the noise outweighs the signal
             kernel[np.diag_indices(len(x))] = 1.0 + noise
             self._factor, failed = self._linalg.lapack.dpotrf(kernel, lower=1)
@@ -142,6 +147,21 @@ class GaussianProcess:
     def correlation(self, a: Array, b: Array) -> Array:
         """Prior correlation of the signal at coordinates, shape (len(a), len(b))."""
         return np.asarray(np.exp(self._log_kernel(a, b)))
+
+    def alike(self, a: Array, b: Array) -> NDArray[np.float32]:
+        """How alike coordinates are by column, sensitivity apart, (n_columns, len(a), len(b))."""
+        alike = np.empty((self._n, len(a), len(b)), dtype=np.float32)
+        lengths = dict(zip(self._ordered.tolist(), np.exp(self._theta[self._n : -1]), strict=True))
+        for i in range(self._n):
+            of_a, rows = np.unique(a[:, i], return_inverse=True)
+            of_b, columns = np.unique(b[:, i], return_inverse=True)
+            if i in lengths:
+                r = _SQRT5 * np.abs(of_a[:, None] - of_b) / lengths[i]
+                table = (1.0 + r + r * r / 3.0) * np.exp(-r)
+            else:
+                table = of_a[:, None] == of_b
+            table.astype(np.float32)[:, columns].take(rows, axis=0, out=alike[i])
+        return alike
 
     def predict(self, x: Array) -> tuple[Array, Array]:
         """Mean and standard deviation of the signal, each of shape (n,)."""

@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from archgym import agent
+from archgym.agents.additive_process import AdditiveProcess
 from archgym.agents.candidates import Candidates
 from archgym.agents.confidence_bound import ConfidenceBound
 from archgym.agents.gaussian_process import GaussianProcess, coordinates
+from archgym.agents.interactions import Interactions
 from archgym.agents.moves import Moves
 from archgym.agents.niches import Niches
 from archgym.agents.scores import BROKEN_LIMIT_COST
@@ -36,7 +38,9 @@ class GaussianProcessSearch(agent.Sampler):
     """The default model-based agent: Gaussian processes and moves on the space's own structure.
 
     Each proposal asks one of several processes (:mod:`archgym.agents.gaussian_process`) that
-    differ in their prior and take turns, so that none's errors last. Of the unseen legal
+    differ in their prior and take turns, so that none's errors last; where the data show that the
+    cost is a sum of components of few parameters each, they use that, and learn which parameters
+    act together (:mod:`archgym.agents.interactions`). Of the unseen legal
     designs among all neighbours of the best, moves of two to four parameters, crossovers and
     random designs, and then the neighbours of what looks best of these, it takes the one with
     the least lower confidence bound. The bound keeps exploring where improvement is not in
@@ -123,11 +127,7 @@ class GaussianProcessSearch(agent.Sampler):
         self._ordered = np.array(
             [self.space.parameters[position].ordered for position in self.space.free], dtype=bool
         )
-        several = settings.models > 1
-        self._models = [
-            GaussianProcess(self._ordered, self.rng if several else None)
-            for _ in range(settings.models)
-        ]
+        self._models = self._processes()
         patience = settings.patience if len(self.directions) == 1 else 0
         self._niches = Niches(self._alike, settings.niche_correlation, patience)
         self._limit_models: dict[int, GaussianProcess] = {}
@@ -191,6 +191,15 @@ class GaussianProcessSearch(agent.Sampler):
         """Correlation of the first model, so that niches change only as it learns."""
         x, z = coordinates(self.space, codes), coordinates(self.space, centres)
         return self._models[0].correlation(x, z)
+
+    def _processes(self) -> list[GaussianProcess]:
+        """Those of the cost, which take turns."""
+        n = self.hyperparameters.models
+        rng = self.rng if n > 1 else None
+        if len(self.directions) > 1 or len(self._ordered) not in Interactions.columns:
+            return [GaussianProcess(self._ordered, rng) for _ in range(n)]
+        interactions = Interactions(len(self._ordered), self.rng)
+        return [AdditiveProcess(self._ordered, rng, interactions) for _ in range(n)]
 
     # -- models --------------------------------------------------------------------------------
 
