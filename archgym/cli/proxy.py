@@ -67,6 +67,42 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(commands, name="proxy")
 
 
+@commands.command("collect")
+def collect(
+    environment: Annotated[str, typer.Argument(metavar="ENV", help="A registered name.")],
+    record: Annotated[Path, typer.Option(help="Dataset to write.")],
+    target: Annotated[
+        list[str], typer.Option("--target", help="A metric that the proxy is for; repeatable.")
+    ],
+    workload: Annotated[
+        list[str] | None, typer.Option("--workload", help="A workload; repeatable.")
+    ] = None,
+    budget: Annotated[int, typer.Option(min=1, help="Designs to simulate, in all.")] = 5000,
+    rounds: Annotated[int, typer.Option(min=1, help="How often to choose anew.")] = 4,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Argument of the environment."),
+    ] = None,
+    seed: Seed = 0,
+) -> None:
+    """Simulate designs to train a proxy on: random ones, then where models disagree.
+
+    Workloads that are harder to learn get more of the designs.
+    """
+    from archgym.cli.evaluate import pairs
+    from archgym.data import Dataset
+    from archgym.experiment.load import parse_value
+    from archgym.proxy.collection import collect as choose
+    from archgym.registry import make
+
+    own = {name: parse_value(text, f"--set {name}") for name, text in pairs(settings, "--set ")}
+    loads = [{"workload": parse_value(text, "--workload")} for text in workload or []]
+    made = [make(environment, **own, **one, record=record) for one in loads or [{}]]
+    choose(made, target, budget, rounds=rounds, seed=seed)
+    Dataset(record).seal()
+    typer.echo(f"{record}: {budget:,} designs; train with archgym proxy train {record} --out FILE")
+
+
 @commands.command("train")
 def train(
     folder: Source,

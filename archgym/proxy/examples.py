@@ -37,6 +37,7 @@ class TrainingData:
         targets: NaN where there is no value, shape (n, n_metrics).
         groups: equal exactly for equal designs, whatever the workload, shape (n,).
         simulation_s: seconds that each took, as recorded, shape (n,).
+        drawn: whether agent ``random`` drew it, so that nothing favoured it, shape (n,).
     """
 
     space: DesignSpace
@@ -47,6 +48,7 @@ class TrainingData:
     targets: NDArray[np.float64]
     groups: NDArray[np.uint64]
     simulation_s: NDArray[np.float64]
+    drawn: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -67,7 +69,7 @@ class TrainingData:
         return TrainingData(
             *(self.space, self.metrics, self.origin),
             *(self.codes[rows], self.workload[rows], self.targets[rows]),
-            *(self.groups[rows], self.simulation_s[rows]),
+            *(self.groups[rows], self.simulation_s[rows], self.drawn[rows]),
         )
 
     @staticmethod
@@ -90,7 +92,10 @@ class TrainingData:
             *(first.space, first.metrics, first.origin),
             *(
                 np.concatenate([getattr(part, name) for part in parts])
-                for name in ("codes", "workload", "targets", "groups", "simulation_s")
+                for name in (
+                    *("codes", "workload", "targets"),
+                    *("groups", "simulation_s", "drawn"),
+                )
             ),
         )
 
@@ -159,6 +164,7 @@ def read_training_data(
         targets=values[:, list(kept)],
         groups=design_fingerprints(sidecar.space, table),
         simulation_s=table["simulation_s"].to_numpy().astype(np.float64),
+        drawn=np.array([trials[trial_id]["agent"] == "random" for trial_id in ids], dtype=bool),
     )
 
 

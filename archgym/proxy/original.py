@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from archgym.data.recorded import make_recorded
 from archgym.environment import Environment
-from archgym.errors import DatasetError
 from archgym.proxy.origin import Origin
-from archgym.registry import constructor_arguments, environment_class, environment_names, make
 
 __all__ = ["make_original"]
 
@@ -21,14 +20,9 @@ def make_original(origin: Origin, workload: int = 0, **arguments: Any) -> Enviro
         **arguments: of the environment, in place of those recorded.
 
     Raises:
-        DatasetError: if the environment is not registered: a file does not decide which code is
-            imported.
+        DatasetError: see :func:`archgym.data.recorded.make_recorded`.
     """
-    if origin.environment not in environment_names():
-        raise DatasetError(f"environment {origin.environment} is not registered")
     one = origin.workloads[workload]
-    taken = constructor_arguments(environment_class(origin.environment))
-    own = {key: value for key, value in origin.settings.items() if key in taken}
-    spec = one.spec if one.spec is not None else (one.name or None)
-    known = {**own, "workload": spec, "simulator": origin.simulator["name"]}
-    return make(origin.environment, **{**known, **arguments})
+    return make_recorded(
+        *(origin.environment, origin.settings, one.spec, one.name, origin.simulator), **arguments
+    )

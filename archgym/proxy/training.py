@@ -33,6 +33,8 @@ _ROWS_IN_FOLDS = 15_000
 """Rows, about, on which models are trained for cross-validation: many rows need fewer folds."""
 _FEW = 2_500
 """Rows up to which all families compete; with more, forests and Gaussian processes fall behind."""
+_ENOUGH_DRAWN = 100
+"""Held designs drawn at random from which on they alone validate and calibrate."""
 _OWN_MODEL = 200
 """Designs on a workload from which it has a model of its own by default."""
 OPTIONS = {
@@ -99,7 +101,9 @@ def train(data: TrainingData, settings: Settings | None = None) -> Proxy:
     For each workload (or all of them together) the families compete in cross-validation in which
     no design is on both sides, metric by metric; the one with the least root mean squared error,
     in the unit of the metric, is trained again on all rows. Its errors on the designs that it had
-    not seen calibrate the intervals.
+    not seen calibrate the intervals. Where enough designs were drawn at random (by agent
+    ``random``), only their errors count: those that a search or :func:`archgym.proxy.collection.
+    collect` chose are not like designs that will be asked for.
 
     Raises:
         InvalidValueError: if a workload has fewer than :data:`LEAST_ROWS` designs.
@@ -168,6 +172,8 @@ def _train_scope(
     z = scale.forward(y, baseline)
     folds = data.folds(_FOLDS, settings.seed)
     held = folds < np.clip(_ROWS_IN_FOLDS // len(data), 1, _FOLDS)
+    if (held & data.drawn).sum() >= _ENOUGH_DRAWN:
+        held &= data.drawn
     found = {
         kind: _cross_validate(kind, x, z, folds, held, settings)
         for kind in settings.families(len(data))

@@ -89,13 +89,31 @@ def test_trees_that_would_walk_in_a_circle_are_refused() -> None:
         "value": np.array([[0.0], [1.0], [2.0]]),
         "roots": np.array([0]),
     }
-    total, _ = Trees.of(arrays, 1, 1).sums(np.array([[-1.0], [1.0]], dtype=np.float32))
-    assert total.tolist() == [[1.0], [2.0]]
+    x = np.array([[-1.0], [1.0]], dtype=np.float32)
+    assert Trees.of(arrays, 1, 1).sums(x).tolist() == [[1.0], [2.0]]
+    assert Trees.of(arrays, 1, 1).square_sums(x).tolist() == [[1.0], [4.0]]
     for name, wrong in (("left", [0, 0, 0]), ("right", [9, 0, 0]), ("feature", [1, -1, -1])):
         with pytest.raises(InvalidValueError, match="not trees"):
             Trees.of({**arrays, name: np.array(wrong)}, 1, 1)
     with pytest.raises(InvalidValueError, match="not trees"):
         Trees.of({**arrays, "roots": np.array([3])}, 1, 1)
+
+
+def test_nodes_that_two_branches_share_and_any_number_of_designs() -> None:
+    trees = Trees.of(
+        {
+            "feature": np.array([-1, 0, 1, -1, -1]),  # the second tree is a leaf
+            "threshold": np.array([0.0, 0.5, 0.5, 0.0, 0.0]),
+            "left": np.array([0, 2, 3, 0, 0]),
+            "right": np.array([0, 3, 4, 0, 0]),
+            "value": np.array([[10.0], [0.0], [0.0], [1.0], [2.0]]),
+            "roots": np.array([1, 0]),
+        },
+        *(2, 1),
+    )
+    x = np.array([[0, 0], [0, 1], [1, 0]] * 30, dtype=np.float32)
+    for n in (0, 1, 7, 64, 65, 90):
+        assert trees.sums(x[:n])[:, 0].tolist() == ([11.0, 12.0, 11.0] * 30)[:n]
 
 
 def test_unknown_family() -> None:

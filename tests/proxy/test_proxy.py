@@ -65,6 +65,14 @@ def test_proxy_takes_the_simulators_place(file: Path) -> None:
     assert make_agent("ga", env.design_space).search(env, 300).simulations == 300
 
 
+def test_make_takes_space_and_settings_from_the_proxy(file: Path) -> None:
+    env = archgym.make("Conformance-v0", simulator=f"proxy:{file}")
+    assert env.design_space == archgym.make("Conformance-v0", space="finite").design_space
+    assert env.evaluate(env.baseline).status == "ok"
+    with pytest.raises(InvalidValueError, match="the proxy is of environment Conformance-v0"):
+        archgym.make("DRAM-v0", simulator=f"proxy:{file}")
+
+
 def test_designs_out_of_range_are_illegal_with_the_reason(dataset: Path, tmp_path: Path) -> None:
     few = load(dataset, ["ways <= 8", "replacement in lru, fifo"])
     path = tmp_path / "narrow.npz"

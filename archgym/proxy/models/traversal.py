@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -62,16 +63,39 @@ class Trees:
         }
         return Trees(**joined, roots=roots)
 
-    def sums(self, x: Features) -> tuple[Array, Array]:
-        """Sum over the trees of their values, and of the squares, each (n, n_outputs)."""
-        total = np.zeros((len(x), self.value.shape[1]))
-        squares = np.zeros_like(total)
-        _walk(
-            np.ascontiguousarray(x),
-            *(self.feature, self.threshold, self.left, self.right, self.value, self.roots),
-            *(total, squares),
-        )
-        return total, squares
+    def sums(self, x: Features) -> Array:
+        """Sum over the trees of their values, shape (n, n_outputs)."""
+        return self._sums(x, self._ordered[2])
+
+    def square_sums(self, x: Features) -> Array:
+        """Sum over the trees of the squares of their values, shape (n, n_outputs)."""
+        return self._sums(x, self._ordered[2] ** 2)
+
+    def _sums(self, x: Features, value: Array) -> Array:
+        n = len(x)
+        padded = np.zeros((-(-n // _AT_ONCE) * _AT_ONCE, x.shape[1]), dtype=np.float32)
+        padded[:n] = x
+        total = np.zeros((len(padded), value.shape[1]))
+        nodes, child, _ = self._ordered
+        _walk(padded, *nodes, child, value, len(self.roots), total)
+        return total[:n]
+
+    @cached_property
+    def _ordered(self) -> tuple[tuple[NDArray[Any], NDArray[Any]], NDArray[np.int32], Array]:
+        """Features and thresholds, left children and values of nodes: first the roots, then pairs.
+
+        The right child comes after the left one; a leaf is its own left child, never left.
+        """
+        inner = np.flatnonzero(self.feature >= 0)
+        pairs = np.stack([self.left[inner], self.right[inner]], axis=1)
+        source = np.concatenate([self.roots, pairs.ravel()])
+        lefts = np.zeros(len(self.feature), dtype=np.int32)
+        lefts[inner] = len(self.roots) + 2 * np.arange(len(inner))
+        leaf = self.feature[source] < 0
+        child = np.where(leaf, np.arange(len(source)), lefts[source]).astype(np.int32)
+        feature = np.where(leaf, 0, self.feature[source]).astype(np.int32)
+        threshold = np.where(leaf, np.float32(np.inf), self.threshold[source]).astype(np.float32)
+        return (feature, threshold), child, np.ascontiguousarray(self.value[source])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays by name."""
@@ -111,6 +135,25 @@ class Trees:
 
 _CHILDREN = ("left", "right")
 _BLOCK = 64
+_AT_ONCE = 8
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _next(
+    x: Features,
+    row: int,
+    node: int,
+    feature: NDArray[np.int32],
+    threshold: NDArray[np.float32],
+    child: NDArray[np.int32],
+) -> Any:
+    return child[node] + (x[row, feature[node]] > threshold[node])
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _add(value: Array, node: int, row: int, total: Array) -> None:
+    for output in range(value.shape[1]):
+        total[row, output] += value[node, output]
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
@@ -118,22 +161,50 @@ def _walk(
     x: Features,
     feature: NDArray[np.int32],
     threshold: NDArray[np.float32],
-    left: NDArray[np.int32],
-    right: NDArray[np.int32],
+    child: NDArray[np.int32],
     value: Array,
-    roots: NDArray[np.int32],
+    trees: int,
     total: Array,
-    squares: Array,
 ) -> None:
-    n_outputs = value.shape[1]
-    # A tree stays in the nearest cache for a block of rows, and their walks overlap.
+    # A tree stays in the nearest cache for a block of rows. Eight walks at a time, without a
+    # branch for where they go: the processor overlaps them, about twice as fast as one by one.
+    # The number of rows is a multiple of eight.
+    nodes = (feature, threshold, child)
     for start in range(0, x.shape[0], _BLOCK):
-        stop = min(start + _BLOCK, x.shape[0])
-        for tree in range(roots.shape[0]):
-            for row in range(start, stop):
-                node = roots[tree]
-                while feature[node] >= 0:
-                    node = left[node] if x[row, feature[node]] <= threshold[node] else right[node]
-                for output in range(n_outputs):
-                    total[row, output] += value[node, output]
-                    squares[row, output] += value[node, output] * value[node, output]
+        for root in range(trees):
+            for row in range(start, min(start + _BLOCK, x.shape[0]), _AT_ONCE):
+                a = b = c = d = e = f = g = h = root
+                moved = 1
+                while moved:
+                    after = _next(x, row, a, *nodes)
+                    moved = after ^ a
+                    a = after
+                    after = _next(x, row + 1, b, *nodes)
+                    moved |= after ^ b
+                    b = after
+                    after = _next(x, row + 2, c, *nodes)
+                    moved |= after ^ c
+                    c = after
+                    after = _next(x, row + 3, d, *nodes)
+                    moved |= after ^ d
+                    d = after
+                    after = _next(x, row + 4, e, *nodes)
+                    moved |= after ^ e
+                    e = after
+                    after = _next(x, row + 5, f, *nodes)
+                    moved |= after ^ f
+                    f = after
+                    after = _next(x, row + 6, g, *nodes)
+                    moved |= after ^ g
+                    g = after
+                    after = _next(x, row + 7, h, *nodes)
+                    moved |= after ^ h
+                    h = after
+                _add(value, a, row, total)
+                _add(value, b, row + 1, total)
+                _add(value, c, row + 2, total)
+                _add(value, d, row + 3, total)
+                _add(value, e, row + 4, total)
+                _add(value, f, row + 5, total)
+                _add(value, g, row + 6, total)
+                _add(value, h, row + 7, total)
