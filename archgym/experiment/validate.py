@@ -97,11 +97,15 @@ def check_workloads(folder: Path, trials: Sequence[Trial], made: Mapping[str, En
         dataset = Dataset(folder / dataset_name)
         table = dataset.trials().select(["trial_id", "workload_sha256"]).to_pylist()
         hashes = {row["trial_id"]: row["workload_sha256"] for row in table}
+        differences = {
+            setting: Sidecar.of(made[setting]).difference(dataset.sidecar)
+            for setting in {trial.setting for trial in trials if trial.dataset == dataset_name}
+        }
         for trial in trials:
             if trial.dataset != dataset_name:
                 continue
             environment = made[trial.setting]
-            difference = Sidecar.of(environment).difference(dataset.sidecar)
+            difference = differences[trial.setting]
             now = environment.workload_sha256
             if hashes.get(trial.trial_id, now) != now:
                 difference = f"workload {environment.workload_name!r} has changed"
