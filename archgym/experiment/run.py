@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import platform
 import time
 from collections.abc import Sequence
@@ -15,6 +16,8 @@ from rich.console import Console
 
 from archgym.data import Dataset
 from archgym.errors import DatasetError, InvalidValueError
+from archgym.experiment.comparison import write_comparisons
+from archgym.experiment.difficulty import draws_table, random_draws
 from archgym.experiment.expand import Trial, expand
 from archgym.experiment.folder import NoRoomError, RunFolder
 from archgym.experiment.local import run_locally
@@ -28,6 +31,7 @@ from archgym.experiment.validate import check_experiment, check_workloads
 
 __all__ = ["RunOptions", "RunResult", "run_experiment"]
 
+_DRAWS = "results/random_draws.json"
 _VERSIONS_OF = ("archgym", "numpy", "numba", "scikit-learn", "scikit-optimize", "ray")
 
 
@@ -102,11 +106,16 @@ def run_experiment(
     folder.check(experiment, trials, options.resume)
     with _busy(console, options.quiet):
         environments = check_experiment(experiment, trials)
+        draws = {} if folder.trials() else random_draws(experiment, trials, environments)
+    if draws and not options.quiet:
+        console.print(draws_table(draws))
     if options.resume:
         check_workloads(folder.datasets, trials, environments)
     with folder.locked() as run_id:
         folder.check(experiment, trials, options.resume, own_lock=True)
         folder.prepare(experiment, trials)
+        if draws:
+            folder.write_json(_DRAWS, draws)
         states = _sealed_states(folder)
         left = [trial for trial in ours if states.get(trial.trial_id) != "finished"]
         finished = [trial.trial_id for trial in ours if states.get(trial.trial_id) == "finished"]
@@ -195,6 +204,7 @@ def _finish(
 ) -> RunResult:
     """Reads what all trials came to, and writes it down."""
     from archgym.experiment.plot import plot_best_so_far  # slow to import
+    from archgym.experiment.tables import by_agent
 
     ends = read_ends(folder.logs)
     summaries: dict[str, TrialSummary] = {}
@@ -229,10 +239,20 @@ def _finish(
     )
     folder.write_json(
         f"{folder.tables.name}/summary.json",
-        {**head, **writer.totals.to_json(), "failures": _failures_json(result)},
+        {**head, **_with_draws(folder, writer.totals), "failures": _failures_json(result)},
     )
-    plot_best_so_far(result, folder.picture)
+    write_comparisons(folder.tables)
+    plot_best_so_far(by_agent(result), folder.picture)
     return result
+
+
+def _with_draws(folder: RunFolder, totals: Totals) -> dict[str, Any]:
+    data = totals.to_json()
+    with contextlib.suppress(FileNotFoundError):
+        draws = json.loads((folder.path / _DRAWS).read_text(encoding="utf-8"))
+        for setting, held in data["settings"].items():
+            held["random_draws"] = draws.get(setting)
+    return data
 
 
 def _failures_json(result: RunResult) -> list[dict[str, Any]]:

@@ -48,6 +48,23 @@ class EnvironmentEntry(_Model):
     arguments: dict[str, Any] = Field(
         default_factory=dict, description="further constructor arguments of the environment"
     )
+    name: str = Field(
+        default="",
+        pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$",
+        description="what results call it; made from id and workload if left out",
+    )
+    agents: list[str] | None = Field(
+        default=None,
+        min_length=1,
+        description="names of the agents that search it; all of them if left out",
+    )
+    least_random_draws: int | None = Field(
+        default=None,
+        ge=1,
+        strict=True,
+        description="refuse to run if random search is expected to need fewer draws than this "
+        "to come within 1 % of the optimum; for tables, whose optimum is known",
+    )
 
     @property
     def workloads(self) -> list[Any]:

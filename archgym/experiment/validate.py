@@ -13,7 +13,7 @@ from archgym.experiment.expand import Trial
 from archgym.experiment.schema import Experiment
 from archgym.registry import agent_class, environment_class, make, make_agent
 
-__all__ = ["check_experiment", "check_workloads", "make_environment"]
+__all__ = ["check_experiment", "check_workloads", "entry_position", "make_environment"]
 
 
 def make_environment(name: str, arguments: Mapping[str, Any], where: str = "") -> Environment:
@@ -71,7 +71,7 @@ def check_experiment(experiment: Experiment, trials: Sequence[Trial]) -> dict[st
     _check_hyperparameters(experiment, trials)
     environments: dict[str, Environment] = {}
     for trial in _first_of_each(trials, "setting"):
-        where = f"environments[{_position(experiment, trial)}]"
+        where = f"environments[{entry_position(experiment, trial)}]"
         environments[trial.setting] = make_environment(trial.environment, trial.arguments, where)
     for trial in _first_of_each(trials, "setting", "agent_label"):
         _check_agent(trial, environments[trial.setting])
@@ -151,7 +151,7 @@ def _first_of_each(trials: Sequence[Trial], *fields: str) -> Iterable[Trial]:
     return seen.values()
 
 
-def _position(experiment: Experiment, trial: Trial) -> int:
+def entry_position(experiment: Experiment, trial: Trial) -> int:
     """Which entry of the file a trial's environment comes from."""
     return next(
         number
