@@ -157,7 +157,8 @@ def _text(result: Simulation) -> str:
     if not isinstance(result, Mapping):
         return ""
     try:
-        return json.dumps({"metrics": {name: float(value) for name, value in result.items()}})
+        metrics = {name: float(value) for name, value in result.items()}
+        return json.dumps({"metrics": metrics}, allow_nan=False)  # NaN is a failure
     except (TypeError, ValueError):
         return ""
 
