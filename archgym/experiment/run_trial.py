@@ -99,7 +99,7 @@ def run_trial(
     Raises:
         NoRoomError: if it could not be recorded because the disk is full.
     """
-    began, cpu = time.perf_counter(), time.thread_time()
+    began, cpu = time.perf_counter(), time.process_time()
     watch = _Watch(report) if report is not None else None
     state, error = "finished", ""
     try:
@@ -130,7 +130,7 @@ def run_trial(
         folder.error_file(trial.trial_id).unlink(missing_ok=True)
     if watch is not None:
         watch.last()
-    seconds = time.perf_counter() - began, time.thread_time() - cpu
+    seconds = time.perf_counter() - began, time.process_time() - cpu
     return TrialEnd(state, error, *(round(s, 6) for s in seconds))
 
 

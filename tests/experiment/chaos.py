@@ -117,7 +117,7 @@ def _kill_child(driver: psutil.Process, words: str) -> bool:
 
 
 def _kill_worker(driver: psutil.Process) -> bool:
-    return _kill_child(driver, "_TunePack")
+    return _kill_child(driver, "Trainable.")
 
 
 def _kill_simulator(driver: psutil.Process) -> bool:
