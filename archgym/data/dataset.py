@@ -288,7 +288,9 @@ def _read_trials(path: Path) -> list[dict[str, Any]]:
 
 def _trials_of(path: Path) -> list[dict[str, Any]]:
     rows: dict[int, dict[str, Any]] = {}
-    for line in read_journal(path):
+    with path.open("rb") as file:
+        lines = [line for line in file if line.startswith(b"{")]  # the others are evaluations
+    for line in read_journal(path, lines):
         if isinstance(line, dict) and "trial" in line:
             started = int(line["trial"]["started"] * 1e6)
             rows[line["n"]] = {

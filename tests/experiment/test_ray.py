@@ -94,28 +94,37 @@ def test_says_that_ray_cannot_be_used(tmp_path: Path) -> None:
     assert not list(RunFolder(tmp_path / "b").datasets.glob("*"))
 
 
-def test_a_trial_begins_with_its_first_step(tmp_path: Path) -> None:
-    """Tune sets a trial up in two processes now and then, and uses one: it must not run twice."""
-    trial = expand(small(budget=5))[0]
+def test_a_pack_begins_with_its_first_step(tmp_path: Path) -> None:
+    """Tune sets a pack up in two processes now and then, and uses one: it must not run twice."""
+    trials = expand(small(budget=5))[:2]
     folder = RunFolder(tmp_path / "run")
     with folder.locked() as run_id:
+        pack = {
+            "trials": [trial.to_json() for trial in trials],
+            "begun": [],
+            "simulation": {},
+            "network": False,
+        }
+        folder.write_json("ray/packs/0.json", pack)
         task = {
-            "trial": trial.to_json(),
             "folder": str(folder.path),
+            "shard": "",
             "run_id": run_id,
-            "resume": False,
+            "packs": "ray/packs",
+            "pack": "0",
             "working_directory": os.getcwd(),
         }
-        idle, used = (ray_runner._TuneTrial.__new__(ray_runner._TuneTrial) for _ in range(2))
+        idle, used = (ray_runner._TunePack.__new__(ray_runner._TunePack) for _ in range(2))
         for actor in (idle, used):
-            actor.setup({"trial": json.dumps(task)})
-        report = used.step()
-        while not report["done"]:
-            report = used.step()
-        assert idle.reset_config({"trial": json.dumps(task)})
-    assert report["state"] == "finished"
-    assert report["simulations"] == 5
-    assert Dataset(folder.datasets / trial.dataset).evaluations().num_rows == 5
+            actor.setup(task)
+        reports = [used.step()]
+        while not reports[-1]["done"]:
+            reports.append(used.step())
+        assert idle.reset_config(task)
+    news = [event for report in reports for event in json.loads(report["news"])]
+    ended = [event[1:] for event in news if event[0] == "ended"]
+    assert ended == [[trial.trial_id, "finished"] for trial in trials]
+    assert Dataset(folder.datasets / trials[0].dataset).evaluations().num_rows == 10
 
 
 def test_a_relative_path_is_from_where_the_user_is(
