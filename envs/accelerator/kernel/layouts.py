@@ -36,10 +36,11 @@ __all__ = [
 MAX_LAYOUTS = 512
 MAX_PARTS = 512
 
-ODD = np.array([1, 3, 7, 9, 21, 49], dtype=np.int64)
-"""Odd factors of the sizes tried: those of usual sides of arrays (4, 6, 8, 12, 14, 16, 24, ...),
-and of the product of two such sides."""
-ODD_OF_SIDE = 3
+ODD = np.array([1, 3, 9], dtype=np.int64)
+"""Odd factors of the sizes tried: those of usual sides of arrays (4, 6, 8, 12, 16, 24, ...), and of
+the product of two such sides. With 7, 21 and 49 as well (for sides of 14), the mapper takes 1.7
+times as long."""
+ODD_OF_SIDE = 2
 """How many of `ODD` a side has."""
 
 _ALONG = [[1, 2, 0, 0], [0, 0, 1, 2], [3, 4, 2, 0], [1, 0, 0, 2], [0, 0, 0, 3], [0, 3, 0, 0]]

@@ -11,7 +11,7 @@ from archgym.envs.accelerator.layer import Layer
 
 from .random_designs import random_hardware, random_layer, random_mapping, table
 
-SIDES = (1, 2, 3, 4, 6, 8, 12, 14, 16, 24, 32, 48)
+SIDES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
 LINKS = {"shared": 1, "separate": 3, "duplex": 2}
 
 
