@@ -27,7 +27,15 @@ from archgym.envs.nas.hardware_side import HardwareSide
 from archgym.envs.nas.metrics import accuracy_metrics, hardware_metrics, spec_metrics
 from archgym.envs.nas.reward import Specs, nasaic_reward, spec_penalty, weighted_accuracy
 from archgym.envs.nas.schedule import SCHEDULERS, Schedule
-from archgym.envs.nas.space import CHIPS, GRIDS, ChipForm, Reader, name_networks, nas_space
+from archgym.envs.nas.space import (
+    CHIPS,
+    GRIDS,
+    ChipForm,
+    Player,
+    Reader,
+    name_networks,
+    nas_space,
+)
 from archgym.envs.nas.tasks import family_of
 from archgym.envs.nas.workloads import WORKLOADS, WorkloadSpec, load_workload
 from archgym.errors import (
@@ -205,7 +213,7 @@ class NASEnvironment(Environment):
                 results.append(NotCoveredError(costs.reasons[i]))
             else:
                 hardware = {name: column[i] for name, column in columns.items()}
-                results.append(self.result(found, hardware))
+                results.append(self.result(architectures[i], found, hardware))
         each_s = (time.perf_counter() - start) / max(1, len(rows))
         return [(result, each_s) for result in results]
 
@@ -276,19 +284,24 @@ class NASEnvironment(Environment):
             found.append(self._layers[key])
         return tuple(found)
 
-    def result(self, accuracies: Sequence[float], hardware: Mapping[str, float]) -> Simulation:
+    def result(
+        self,
+        architectures: Sequence[Mapping[str, Any]],
+        accuracies: Sequence[float],
+        hardware: Mapping[str, float],
+    ) -> Simulation:
         """The metrics of one design, or why it has none.
 
         Args:
+            architectures: of its networks.
             accuracies: of its networks, percent or score.
             hardware: the metrics that the simulator gives.
         """
-        for player, accuracy in zip(self.networks, accuracies, strict=True):
+        for player, architecture, accuracy in zip(
+            self.networks, architectures, accuracies, strict=True
+        ):
             if math.isnan(accuracy):
-                failed = getattr(self.source, "failures", {})
-                if failed:  # it was trained, or meant to be: the budget counts it
-                    return SimulationError(f"{player.name}: {next(reversed(failed.values()))}")
-                return NotCoveredError(f"{self.source.name}: no accuracy of this {player.name}")
+                return self._without_accuracy(player, architecture)
         names = [metric.name for metric in self.metrics[: len(self.networks) + 1]]
         weighted = weighted_accuracy(accuracies, self.loaded.weights)
         found = {**dict(zip(names, [*accuracies, weighted], strict=True)), **hardware}
@@ -313,14 +326,16 @@ class NASEnvironment(Environment):
     def argument_docs(cls) -> dict[str, str]:
         """Where accuracies come from, the scheduler, and the device."""
         return {
-            "accuracy": "; ".join(f"{name}: {doc}" for name, doc in SOURCES.items()),
+            "accuracy": "; ".join(f"{name}: {doc}" for name, doc in SOURCES.items())
+            + "; unless given, W1 to W3 have synthetic ones, imagenet_mbconv scores, others tables",
             "accuracy_options": "a mapping; "
             + "; ".join(f"{name}: {', '.join(source_options(name)) or 'none'}" for name in SOURCES),
             "scheduler": ", ".join(SCHEDULERS),
             "technology": ", ".join(name for name in TECHNOLOGIES if name != "maestro28"),
             "device": "space 'network': "
-            + "; ".join(f"{name}: {doc}" for name, (doc, _) in DEVICES.items()),
-            "simulator_options": "simulator 'latency_table': table, a file",
+            + "; ".join(f"{name}: {doc}" for name, (doc, _) in DEVICES.items())
+            + f"; {next(iter(DEVICES))} unless given",
+            "simulator_options": "simulator 'latency_table': table, a file; generated unless given",
         }
 
     @classmethod
@@ -372,6 +387,15 @@ class NASEnvironment(Environment):
     @cached_property
     def _reader(self) -> Reader:
         return Reader(self.networks, self.design_space, self.device)
+
+    def _without_accuracy(self, player: Player, architecture: Mapping[str, Any]) -> Simulation:
+        """Why a network has no accuracy: training failed, which the budget counts, or unknown."""
+        failures: Mapping[tuple[str, str, int], str] = getattr(self.source, "failures", {})
+        sought = (player.task.name, family_of(player.task).key(player.task, architecture))
+        for (task, key, seed), why in failures.items():
+            if (task, key) == sought:
+                return SimulationError(f"training of {player.name} (seed {seed}): {why}")
+        return NotCoveredError(f"{self.source.name}: no accuracy of this {player.name}")
 
     def _choose_space(self, space: str | DesignSpace) -> DesignSpace:
         if isinstance(space, DesignSpace):

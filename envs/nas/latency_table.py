@@ -253,7 +253,7 @@ class LatencyTableSimulator:
                 results.append(error)
                 continue
             hardware = {"latency_cycles": total * cycles_per_ms, "latency_ns": total * _NS_PER_MS}
-            results.append(env.result(found, hardware))
+            results.append(env.result(row, found, hardware))
         each = (time.perf_counter() - start) / max(1, len(results))
         return [(result, each) for result in results]
 
