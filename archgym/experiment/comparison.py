@@ -17,6 +17,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -359,6 +360,6 @@ def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _write(path: Path, schema: pa.Schema, rows: list[dict[str, Any]]) -> None:
-    unfinished = path.with_name(f".tmp-{path.name}")
+    unfinished = path.with_name(f".tmp-{os.getpid()}-{path.name}")
     pq.write_table(pa.Table.from_pylist(rows, schema), unfinished, compression="zstd")
     unfinished.replace(path)

@@ -7,7 +7,7 @@ import json
 import platform
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,8 @@ from archgym.experiment.validate import check_experiment, check_workloads
 
 __all__ = ["RunOptions", "RunResult", "run_experiment"]
 
+_LARGE = 2000
+"""Trials above which nothing is kept of each that the tables of results hold."""
 _DRAWS = "results/random_draws.json"
 _VERSIONS_OF = ("archgym", "numpy", "numba", "scikit-learn", "scikit-optimize", "ray")
 
@@ -210,6 +212,7 @@ def _finish(
     summaries: dict[str, TrialSummary] = {}
     failures: dict[str, str] = {}
     by_id = {trial.trial_id: trial for trial in trials}
+    large = len(trials) > _LARGE
     with TableWriter(folder.tables) as writer:
 
         def add(trial: Trial, summary: TrialSummary | None) -> None:
@@ -222,7 +225,7 @@ def _finish(
                 trial = by_id.pop(summary.trial_id, None)
                 if trial is not None:
                     add(trial, summary)
-                    summaries[summary.trial_id] = summary
+                    summaries[summary.trial_id] = _slim(summary, large)
         for trial in by_id.values():
             add(trial, None)
     in_order = {t.trial_id: failures[t.trial_id] for t in trials if t.trial_id in failures}
@@ -244,6 +247,12 @@ def _finish(
     write_comparisons(folder.tables)
     plot_best_so_far(by_agent(result), folder.picture)
     return result
+
+
+def _slim(summary: TrialSummary, large: bool) -> TrialSummary:
+    """What is still needed once its rows of the tables are written."""
+    single = len(summary.objective.goals) == 1
+    return replace(summary, improvements=[], front=[] if large and single else summary.front)
 
 
 def _with_draws(folder: RunFolder, totals: Totals) -> dict[str, Any]:

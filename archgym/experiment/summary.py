@@ -286,10 +286,17 @@ def _objective(text: str) -> Objective:
     return Objective.parse(json.loads(text))
 
 
+@functools.lru_cache(maxsize=256)
+def _mapping(text: str) -> dict[str, Any]:
+    """What many trials have in common, once."""
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
 def _summarise(dataset: Dataset, row: dict[str, Any], part: _Part) -> TrialSummary:
     designs, values = Designs(dataset.sidecar.space, part.codes), part.values
     metrics = dataset.sidecar.metrics
-    baseline_metrics = json.loads(row["baseline"])
+    baseline_metrics = _mapping(row["baseline"])
     baseline = np.array(
         [np.nan if (v := baseline_metrics.get(m.name)) is None else v for m in metrics]
     )
@@ -307,9 +314,9 @@ def _summarise(dataset: Dataset, row: dict[str, Any], part: _Part) -> TrialSumma
         trial_id=row["trial_id"],
         dataset=str(dataset.directory),
         environment=row["environment"],
-        settings=json.loads(row["settings"]),
+        settings=_mapping(row["settings"]),
         workload=row["workload"],
-        fixed=json.loads(row["fixed"]),
+        fixed=_mapping(row["fixed"]),
         objective=objective,
         metrics=metrics,
         agent=row["agent"],

@@ -27,7 +27,7 @@ def moody(folder: Path, **changes: object) -> Path:
         "seeds": 2,
         "environments": [{"id": f"{HELPERS}:Moody", "arguments": {"hangs": True}}],
         "agents": [{"name": "random"}, {"name": f"{HELPERS}:Failing"}, {"name": "ga"}],
-        "simulation": {"time_limit_s": 0.7},
+        "simulation": {"time_limit_s": 1.5},
     }
     return written(folder, **{**settings, **changes})
 

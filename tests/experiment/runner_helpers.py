@@ -59,7 +59,7 @@ class Moody(Slow):
         x, y = design["x"], design["y"]
         if x % 16 == 3:
             raise ValueError("this design cannot be")
-        if self.hangs and x % 16 == 7 and y % 8 == 1:
+        if self.hangs and x % 16 == 7 and y % 16 == 1:
             time.sleep(3600)
         if self.dies and x % 16 == 9:
             os._exit(1)

@@ -132,9 +132,9 @@ def test_three_faults(tmp_path: Path) -> None:
 @pytest.mark.full
 @pytest.mark.timeout(3600)
 def test_fifty_faults(tmp_path: Path) -> None:
-    chaos = Chaos(moody(tmp_path, budget=500, seeds=4), tmp_path / "run", seed=1)
+    chaos = Chaos(moody(tmp_path, budget=400, seeds=4), tmp_path / "run", seed=1)
     while chaos.happened.total() < 50 and not chaos.finished:
-        if chaos.random.random() < 0.3:
+        if chaos.random.random() < 0.25:
             kills = ["worker killed", "simulator killed"]
             faults = [chaos.random.choice(kills) for _ in range(chaos.random.randint(2, 5))]
             chaos.session(RAY, [*faults, chaos.random.choice(["driver killed", "Ctrl-C"])])
