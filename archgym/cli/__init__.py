@@ -60,6 +60,7 @@ from archgym.cli import (  # noqa: E402  (they add their commands to app)
     best,
     check,
     dataset,
+    docs,
     enumeration,
     evaluate,
     listing,
@@ -88,6 +89,7 @@ for _module in (
     validate,
     new,
     schema,
+    docs,
     simulators,
     trace,
 ):
