@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from archgym.environment import Environment
     from archgym.space import DesignSpace
 
-__all__ = ["add_to", "show"]
+__all__ = ["add_to", "environment_json", "show"]
 
 #: Characters of a rule beyond which it is cut; ``--json`` has all of it.
 _LONGEST_RULE = 300
@@ -50,7 +50,7 @@ def show(
     if isinstance(found, dict):
         data, draw = found, _draw_agent
     else:
-        data, draw = _environment_json(name, found), _draw_environment
+        data, draw = environment_json(name, found), _draw_environment
     if json:
         print_json(data)
     else:
@@ -102,7 +102,8 @@ def _find(name: str) -> Any:
 # -- environments --------------------------------------------------------------------------------
 
 
-def _environment_json(name: str, cls: type[Environment]) -> dict[str, Any]:
+def environment_json(name: str, cls: type[Environment]) -> dict[str, Any]:
+    """All there is to know of an environment, as plain values."""
     from archgym.environment import Environment
     from archgym.objective import Objective
     from archgym.registry import constructor_arguments

@@ -1,0 +1,182 @@
+"""What a report shows, in its order: the sections of the study and of every problem."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from archgym.report import panels
+from archgym.report.charts import Axis, Chart, Series
+from archgym.report.designs import BestDesign, best_designs
+from archgym.report.space_charts import (
+    Importance,
+    importance,
+    importance_chart,
+    parallel_coordinates,
+)
+from archgym.report.statistics import Ranking, rank
+from archgym.report.study import Problem, Study
+from archgym.report.tables import (
+    Table,
+    comparison_table,
+    overview_table,
+    pairs_table,
+    ranking_table,
+    reasons_table,
+    results_table,
+    settings_table,
+)
+
+__all__ = ["Section", "failures_table", "overview", "problem_sections", "study_importances"]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the report.
+
+    Attributes:
+        key: a word that names it.
+        title: its heading.
+        charts: what is drawn.
+        tables: what is listed.
+        designs: the best designs.
+    """
+
+    key: str
+    title: str
+    charts: Sequence[Chart] = ()
+    tables: Sequence[Table] = ()
+    designs: Sequence[BestDesign] = field(default_factory=list)
+
+
+def overview(study: Study) -> Section:
+    """The study as a whole: what was searched, who is best over all problems, and what changed."""
+    tables = [overview_table(study)]
+    charts = []
+    groups, problems = _ranked(study)
+    if len(groups) > 1 and problems:
+        scores = [[p.score[p.searcher == group] for group in groups] for p in problems]
+        ranking = rank(scores, np.random.default_rng(0))
+        charts.append(_ranking_chart(study, ranking, groups, len(problems)))
+        tables.append(ranking_table(study, ranking, groups, len(problems)))
+    if study.compared is not None:
+        tables.insert(0, comparison_table(study))
+    return Section("overview", "Overview", charts, tables)
+
+
+def study_importances(study: Study) -> list[Importance | None]:
+    """Parameter importance of every problem."""
+    return [importance(problem) for problem in study.problems]
+
+
+def problem_sections(
+    study: Study, problem: Problem, found: Importance | None, points: int, designs: int
+) -> list[Section]:
+    """Everything about one problem.
+
+    Args:
+        study: the study.
+        problem: one of its problems.
+        found: its parameters' importance.
+        points: of a curve, at most.
+        designs: in parallel coordinates, at most.
+    """
+    progress = [
+        *panels.best_so_far(study, problem, points),
+        *panels.best_so_far(study, problem, points, time=True),
+    ]
+    pairs = pairs_table(study, problem)
+    sections = [
+        Section("progress", "Best so far", progress),
+        Section(
+            "regret",
+            "Regret and probability",
+            [*panels.regrets(study, problem, points), *panels.reaching(study, problem, points)],
+        ),
+        Section(
+            "pareto",
+            "Pareto",
+            [*panels.hypervolumes(study, problem), *panels.fronts(study, problem)],
+        ),
+        Section(
+            "results",
+            "Results and significance",
+            (),
+            [results_table(study, problem), *([pairs] if pairs is not None else [])],
+        ),
+        Section(
+            "lottery", "Spread", panels.lottery(study, problem), settings_table(study, problem)
+        ),
+        Section(
+            "parameters",
+            "Parameters",
+            [*importance_chart(found), *parallel_coordinates(problem, found, designs)],
+        ),
+        Section(
+            "proposals",
+            "Feasibility and time",
+            [panels.feasibility(study, problem), panels.time_split(study, problem)],
+            reasons_table(study, problem),
+        ),
+        Section("designs", "Best designs", designs=best_designs(study, problem)),
+    ]
+    return [one for one in sections if one.charts or one.tables or one.designs]
+
+
+def failures_table(study: Study) -> list[Table]:
+    """Trials that ended in an error."""
+    if not study.failures:
+        return []
+    rows = [[trial_id, error] for trial_id, error in list(study.failures.items())[:200]]
+    more = len(study.failures) - len(rows)
+    note = f"{more} more are in results.json." if more else ""
+    return [Table("Trials that failed", ["trial", "why"], rows, note)]
+
+
+def _ranked(study: Study) -> tuple[list[int], list[Problem]]:
+    """Searchers that are ranked, and the problems that all of them searched.
+
+    Those that searched most problems, if not all searched the same.
+    """
+    found = {
+        number: [p for p in study.problems if (p.searcher == number).any()]
+        for number in range(len(study.searchers))
+    }
+    most = max((len(some) for some in found.values()), default=0)
+    groups = [number for number, some in found.items() if len(some) == most and most]
+    problems = [p for p in study.problems if all((p.searcher == g).any() for g in groups)]
+    if not problems and groups:  # each on problems of its own: nothing to rank
+        return [], []
+    return groups, problems
+
+
+def _ranking_chart(study: Study, ranking: Ranking, groups: Sequence[int], problems: int) -> Chart:
+    order = sorted(range(len(groups)), key=lambda i: ranking.ranks[i].value)
+    series = [
+        Series(
+            study.searchers[groups[i]].name,
+            groups[i],
+            x=[ranking.ranks[i].value],
+            low=[ranking.ranks[i].low],
+            high=[ranking.ranks[i].high],
+        )
+        for i in order
+    ]
+    critical = (
+        f" Critical difference (Nemenyi, 5 %): {ranking.critical_difference:.2f}."
+        if np.isfinite(ranking.critical_difference)
+        else ""
+    )
+    over = "problem" if problems == 1 else "problems"
+    return Chart(
+        key="ranking",
+        kind="intervals",
+        title=f"Ranking of agents over {problems} {over}",
+        x=Axis("mean rank, 1 is best", low=0.8, high=len(groups) + 0.2),
+        y=Axis(""),
+        series=series,
+        categories=[one.name for one in series],
+        note=f"Ends: 95 % bootstrap interval.{critical}",
+    )
