@@ -97,7 +97,7 @@ def _by_proxy(name: str, facts: Facts, source: str, model: str, seed: int) -> tu
         save_proxy(train(data, Settings((model,), seed=seed)), file)
         real = _environment(name, facts)
         learned = _environment(name, facts, simulator=f"proxy:{file}")
-        done = search_and_verify(learned, real, agent="local", verify=VERIFIED, seed=seed)
+        done = search_and_verify(learned, real, agent="ga", verify=VERIFIED, seed=seed)
     values = [
         float(one.objectives[0]) if one is not None and one.feasible else np.inf
         for one in (found.best, done.best)
