@@ -1,14 +1,14 @@
 """Accuracy of proxies on random unseen designs, for any environment.
 
-``python benchmarks/proxy_accuracy.py ENV TRAIN TEST METRIC... [-- WORKLOAD...]`` records TRAIN and
-TEST random designs on each workload (drawn evenly from the canonical legal designs, with seeds of
-their own), trains on the first, and prints the errors and the coverage of the 90 % intervals on
-the second.
+``python benchmarks/proxy_accuracy.py ENV --train N --test N [--target METRIC ...] [--workload NAME
+...] [--model FAMILY ...]`` records random designs on each workload (drawn evenly from the canonical
+legal designs, with seeds of their own), trains on the first, and prints the errors and the coverage
+of the 90 % intervals on the second.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 import tempfile
 import time
 from pathlib import Path
@@ -22,22 +22,27 @@ from archgym.registry import make_agent
 
 
 def main() -> None:
-    words = sys.argv[1:]
-    at = words.index("--") if "--" in words else len(words)
-    (name, n_train, n_test, *metrics), workloads = words[:at], words[at + 1 :]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("environment")
+    parser.add_argument("--train", type=int, default=2000)
+    parser.add_argument("--test", type=int, default=1000)
+    parser.add_argument("--target", nargs="+")
+    parser.add_argument("--workload", nargs="+", default=[""])
+    parser.add_argument("--model", nargs="+", default=["boosting", "mlp", "blend"])
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        for part, n, seed in (("train", int(n_train), 1), ("test", int(n_test), 777)):
-            for workload in workloads or [""]:
+        for part, n, seed in (("train", given.train, 1), ("test", given.test, 90210)):
+            for workload in given.workload:
                 arguments = {"workload": workload} if workload else {}
-                env = archgym.make(name, record=Path(folder, part), **arguments)
+                env = archgym.make(given.environment, record=Path(folder, part), **arguments)
                 made = make_agent("random", env.design_space, seed=seed, batch_size=256)
                 made.search(env, n)
                 env.close()
-        data = read_training_data(load(Path(folder, "train")), metrics or None)
+        data = read_training_data(load(Path(folder, "train")), given.target)
         names = [metric.name for metric in data.metrics]
         test = read_training_data(load(Path(folder, "test")), names)
         began = time.process_time()
-        proxy = train(data, Settings(("boosting", "mlp", "blend")))
+        proxy = train(data, Settings(tuple(given.model)))
         print(f"trained on {len(data)} evaluations in {time.process_time() - began:.0f} CPU s")
         for one in evaluate(proxy, test)[0]:
             s = one.scores

@@ -46,6 +46,7 @@ def main() -> None:
     for compiled in (False, True) if gpu else (False,):
         for precision in ("float32", "bfloat16", "float16"):
             for chunk in _CHUNKS:
+                torch.compiler.reset()  # what was compiled for another size is of no use
                 predictor = TorchPredictor(
                     *(proxy, 0),
                     **{"device": given.device, "precision": precision},

@@ -95,6 +95,8 @@ def load_proxy(path: str | Path) -> Proxy:
         content = path.read_bytes()
     except OSError as error:
         raise DatasetError(f"cannot read {path}: {error.strerror or error}") from error
+    if not zipfile.is_zipfile(io.BytesIO(content)):
+        raise DatasetError(f"{path} is not a proxy, or damaged: it is no .npz file")
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}

@@ -28,13 +28,12 @@ Predicted = tuple[Array, Array]
 AUTO = "auto"
 LEAST_ROWS = 20
 """Fewest designs on a workload from which anything can be learned."""
-_FOLDS = 10
 _ROWS_IN_FOLDS = 15_000
 """Rows, about, on which models are trained for cross-validation: many rows need fewer folds."""
 _FEW = 2_500
 """Rows up to which all families compete; with more, forests and Gaussian processes fall behind."""
 _ENOUGH_DRAWN = 100
-"""Held designs drawn at random from which on they alone validate and calibrate."""
+"""Designs drawn at random from which on they alone validate and calibrate."""
 _OWN_MODEL = 200
 """Designs on a workload from which it has a model of its own by default."""
 OPTIONS = {
@@ -65,9 +64,11 @@ class Settings:
         form: of the targets, see :data:`archgym.proxy.targets.FORMS`.
         seed: the only source of randomness.
         options: settings of the families, such as ``epochs``.
+        folds: of the cross-validation, 2 or more; fewer are faster, and validate worse models.
 
     Raises:
         UnknownNameError: for a name that does not exist.
+        InvalidValueError: for a number that is not possible.
     """
 
     models: tuple[str, ...] = (AUTO,)
@@ -75,10 +76,13 @@ class Settings:
     form: str = AUTO
     seed: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
+    folds: int = 10
 
     def __post_init__(self) -> None:
         if self.per not in _PER:
             raise UnknownNameError("scope of models", self.per, _PER)
+        if self.folds < 2:
+            raise InvalidValueError(f"folds must be at least 2, not {self.folds!r}")
         for name in self.models:
             if name not in (AUTO, *FAMILIES):
                 raise UnknownNameError("family of models", name, [AUTO, *FAMILIES])
@@ -170,10 +174,7 @@ def _train_scope(
     baseline = data.baseline[:, list(targets)]
     scale = TargetScale.of(settings.form, y, baseline)
     z = scale.forward(y, baseline)
-    folds = data.folds(_FOLDS, settings.seed)
-    held = folds < np.clip(_ROWS_IN_FOLDS // len(data), 1, _FOLDS)
-    if (held & data.drawn).sum() >= _ENOUGH_DRAWN:
-        held &= data.drawn
+    folds, held = _folds(data, settings)
     found = {
         kind: _cross_validate(kind, x, z, folds, held, settings)
         for kind in settings.families(len(data))
@@ -220,6 +221,21 @@ def _train_scope(
         for target, number in enumerate(targets)
     ]
     return parts, report
+
+
+def _folds(data: TrainingData, settings: Settings) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The fold of each row, and which rows are held out at all, each (n,).
+
+    All rows of a design share a fold. With enough designs drawn at random, only they are held out.
+    """
+    trained = int(np.clip(_ROWS_IN_FOLDS // len(data), 1, settings.folds))
+    if data.drawn.sum() < _ENOUGH_DRAWN:
+        folds = data.folds(settings.folds, settings.seed)
+        return folds, folds < trained
+    share = float(data.drawn.mean())
+    folds = data.folds(max(trained, round(settings.folds * share)), settings.seed)
+    folds[~np.isin(data.groups, data.groups[data.drawn])] = -1
+    return folds, data.drawn & (folds < trained)
 
 
 def _workload_features(

@@ -68,7 +68,7 @@ def test_proxy_takes_the_simulators_place(file: Path) -> None:
 def test_make_takes_space_and_settings_from_the_proxy(file: Path) -> None:
     env = archgym.make("Conformance-v0", simulator=f"proxy:{file}")
     assert env.design_space == archgym.make("Conformance-v0", space="finite").design_space
-    assert env.evaluate(env.baseline).status == "ok"
+    assert env.evaluate(env.baseline_design).status == "ok"
     with pytest.raises(InvalidValueError, match="the proxy is of environment Conformance-v0"):
         archgym.make("DRAM-v0", simulator=f"proxy:{file}")
 
@@ -91,7 +91,7 @@ def test_designs_out_of_range_are_illegal_with_the_reason(dataset: Path, tmp_pat
 def test_what_does_not_fit_is_refused(file: Path, tmp_path: Path) -> None:
     simulator = f"proxy:{file}"
     with pytest.raises(InvalidValueError, match="voltage"):
-        archgym.make("Conformance-v0", simulator=simulator)
+        archgym.make("Conformance-v0", space="default", simulator=simulator)
     with pytest.raises(UnknownNameError, match="proxy:PATH"):
         archgym.make("Conformance-v0", simulator="proxi")
     with pytest.raises(InvalidValueError, match="write proxy:PATH"):
