@@ -59,7 +59,7 @@
     return [];
   };
   const ends = (chart, which) => {
-    const values = chart.series.flatMap((one) => one[which] || []).filter((v) => v !== null && v > 0);
+    const values = chart.series.flatMap((one) => [...(one[which] || []), ...(which === "y" ? [...(one.low || []), ...(one.high || [])] : [])]).filter((v) => v !== null && v > 0);
     return [Math.min(...values), Math.max(...values)];
   };
   const shown = (chart) => chart.series.filter((one) => !hidden.has(one.searcher));
