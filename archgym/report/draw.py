@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,12 +65,38 @@ class Panel:
     title: str
 
 
-def draw_grid(panels: Sequence[Panel], paths: Sequence[Path], dpi: int = 160) -> None:
+@dataclass(frozen=True)
+class _Drawing:
+    """What the panels of a figure share: handles of its legend by name, and looks."""
+
+    handles: dict[str, Any]
+    looks: Sequence[tuple[int, int]]
+
+    def look(self, one: Series) -> tuple[str, str]:
+        """Colour and line style."""
+        if one.searcher < 0:
+            return "#555555", "--"
+        number = one.searcher
+        colour, style = (
+            self.looks[number] if self.looks else (number % len(COLOURS), number // len(COLOURS))
+        )
+        return COLOURS[colour], _STYLES[style % len(_STYLES)]
+
+
+def draw_grid(
+    panels: Sequence[Panel],
+    paths: Sequence[Path],
+    looks: Sequence[tuple[int, int]] = (),
+    *,
+    dpi: int = 160,
+) -> None:
     """Draws panels side by side into files.
 
     Args:
         panels: what is drawn.
         paths: the files; their endings say the format.
+        looks: number of the colour and of the line style of each searcher; one after the other
+            by default.
         dpi: resolution where the format has pixels.
 
     Raises:
@@ -82,7 +109,7 @@ def draw_grid(panels: Sequence[Panel], paths: Sequence[Path], dpi: int = 160) ->
     wide = panels[0].chart.kind == "parallel"
     columns = 1 if wide else min(len(panels), 3 if len(panels) in (3, 5, 6, 9, 11, 12) else 2)
     rows = -(-len(panels) // columns)
-    width, height = (9.0, 4.2) if wide else (5.2, 3.6 + _extra_height(panels))
+    width, height = (11.0, 4.6) if wide else (5.2, 3.6 + _extra_height(panels))
     with mpl.rc_context(_SETTINGS):
         figure = Figure(
             figsize=(width * columns, height * rows + 0.5), layout="constrained", dpi=dpi
@@ -91,18 +118,19 @@ def draw_grid(panels: Sequence[Panel], paths: Sequence[Path], dpi: int = 160) ->
         axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
         handles: dict[str, Any] = {}
         for axis, panel in zip(axes, panels, strict=False):
-            _KINDS[panel.chart.kind](axis, panel.chart, handles)
-            axis.set_title(_text(textwrap.fill(panel.title, 58 if not wide else 110)))
+            _KINDS[panel.chart.kind](axis, panel.chart, _Drawing(handles, looks))
+            axis.set_title(_text(_folded(panel.title, 46 if not wide else 120)))
         for axis in axes[len(panels) :]:
             axis.set_axis_off()
         names = list(handles)[:_MOST_IN_LEGEND]
         if names:
-            longest = max(map(len, names))
+            shown = [textwrap.shorten(name, 60) for name in names]
+            each = 0.7 + 0.07 * max(map(len, shown))  # inches
             figure.legend(
                 [handles[name] for name in names],
-                [_text(textwrap.shorten(name, 60)) for name in names],
+                [_text(name) for name in shown],
                 loc="outside lower center",
-                ncols=max(1, min(len(names), int(14 * columns * width / 6 / (4 + longest / 3)))),
+                ncols=max(1, min(len(names), int(columns * width / each))),
                 frameon=False,
             )
         for path in paths:
@@ -118,14 +146,14 @@ def _extra_height(panels: Sequence[Panel]) -> float:
     return max(0.0, 0.2 * (rows - 12))
 
 
-def _lines(axis: Axes, chart: Chart, handles: dict[str, Any]) -> None:
+def _lines(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
     for one in chart.series:
         x, y = _array(one.x), _array(one.y)
         there = np.isfinite(y)
         if not there.any():
             continue
-        colour, style = _look(one)
-        handles[one.name] = axis.step(
+        colour, style = drawing.look(one)
+        drawing.handles[one.name] = axis.step(
             x[there], y[there], style, color=colour, linewidth=1.7, where="post"
         )[0]
         if len(one.low):
@@ -134,23 +162,23 @@ def _lines(axis: Axes, chart: Chart, handles: dict[str, Any]) -> None:
             axis.fill_between(
                 x[band], low[band], high[band], color=colour, alpha=0.14, linewidth=0, step="post"
             )
-    _levels(axis, chart, handles)
+    _levels(axis, chart, drawing)
     _axes(axis, chart)
 
 
-def _points(axis: Axes, chart: Chart, handles: dict[str, Any]) -> None:
+def _points(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
     for one in chart.series:
-        colour, _ = _look(one)
+        colour, _ = drawing.look(one)
         marker = _MARKERS[one.searcher % len(_MARKERS)]
-        handles[one.name] = axis.scatter(
+        drawing.handles[one.name] = axis.scatter(
             _array(one.x), _array(one.y), s=16, color=colour, marker=marker, alpha=0.8
         )
     _axes(axis, chart)
 
 
-def _boxes(axis: Axes, chart: Chart, handles: dict[str, Any]) -> None:
+def _boxes(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
     for place, one in enumerate(chart.series):
-        colour, _ = _look(one)
+        colour, _ = drawing.look(one)
         keys = ("whislo", "q1", "med", "q3", "whishi")
         if len(one.y) and np.isfinite(one.y[2]):
             box: dict[str, Any] = dict(zip(keys, one.y, strict=True))
@@ -168,14 +196,14 @@ def _boxes(axis: Axes, chart: Chart, handles: dict[str, Any]) -> None:
         points = _array(one.points)
         places = place - 0.2 + 0.4 * ((np.arange(len(points)) * 0.618034) % 1)
         axis.scatter(places, points, s=6, color=colour, alpha=0.45, linewidths=0)
-    _levels(axis, chart, handles)
+    _levels(axis, chart, drawing)
     _axes(axis, chart)
-    names = [_text(textwrap.fill(textwrap.shorten(name, 40), 16)) for name in chart.categories]
+    names = [_text(_folded(textwrap.shorten(name, 40), 14)) for name in chart.categories]
     axis.set_xticks(range(len(names)), names, rotation=30 if len(names) > 6 else 0)
     axis.set_xlim(-0.6, len(names) - 0.4)
 
 
-def _bars(axis: Axes, chart: Chart, handles: dict[str, Any]) -> None:
+def _bars(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
     (one,) = chart.series
     x, high = _array(one.x), _array(one.high)
     axis.barh(range(len(x)), x, xerr=high - x, color=COLOURS[0], height=0.65, ecolor="#555555")
@@ -183,20 +211,22 @@ def _bars(axis: Axes, chart: Chart, handles: dict[str, Any]) -> None:
     _axes(axis, chart)
 
 
-def _stack(axis: Axes, chart: Chart, handles: dict[str, Any]) -> None:
+def _stack(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
     left = np.zeros(len(chart.categories))
     for one in chart.series:
         x = _array(one.x)
         colour = _PARTS.get(one.name, COLOURS[6])
-        handles[one.name] = axis.barh(range(len(x)), x, left=left, color=colour, height=0.65)
+        drawing.handles[one.name] = axis.barh(
+            range(len(x)), x, left=left, color=colour, height=0.65
+        )
         left = left + x
     _categories(axis, chart)
     _axes(axis, chart)
 
 
-def _intervals(axis: Axes, chart: Chart, handles: dict[str, Any]) -> None:
+def _intervals(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
     for place, one in enumerate(chart.series):
-        colour, _ = _look(one)
+        colour, _ = drawing.look(one)
         ends = [[one.x[0] - one.low[0]], [one.high[0] - one.x[0]]]
         axis.errorbar(
             [one.x[0]], [place], xerr=ends, fmt="o", color=colour, capsize=3, markersize=7
@@ -205,7 +235,7 @@ def _intervals(axis: Axes, chart: Chart, handles: dict[str, Any]) -> None:
     _axes(axis, chart)
 
 
-def _parallel(axis: Axes, chart: Chart, handles: dict[str, Any]) -> None:
+def _parallel(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
     from matplotlib import colormaps
     from matplotlib.collections import LineCollection
 
@@ -230,8 +260,15 @@ def _parallel(axis: Axes, chart: Chart, handles: dict[str, Any]) -> None:
         for tick, name in zip(ticks, names, strict=True):
             where = (tick - low) / ((high - low) or 1.0)
             if -0.01 <= where <= 1.01:
-                axis.text(place + 0.03, where, _text(textwrap.shorten(name, 14)), fontsize=6.5)
-    labels = [_text(_folded(one["label"], 16)) for one in chart.dimensions]
+                axis.text(
+                    place + 0.03,
+                    where,
+                    _text(name if len(name) < 17 else f"{name[:15]}\u2026"),
+                    fontsize=6.5,
+                    va="center",
+                    bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.6},
+                )
+    labels = [_text(_folded(one["label"], 14)) for one in chart.dimensions]
     axis.set_xticks(range(width), labels, fontsize=7)
     axis.set_yticks([])
     axis.set_xlim(-0.1, width - 0.6)
@@ -251,9 +288,9 @@ _KINDS = {
 }
 
 
-def _levels(axis: Axes, chart: Chart, handles: dict[str, Any]) -> None:
+def _levels(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
     for level in chart.levels:
-        handles[level.label] = axis.axhline(
+        drawing.handles[level.label] = axis.axhline(
             level.value, color="#555555", linestyle="--", linewidth=1.0
         )
 
@@ -306,15 +343,19 @@ def _head(value: float) -> bool:
     return round(value / 10 ** math.floor(math.log10(value) + 1e-9), 6) in (2, 3, 5)
 
 
-def _look(one: Series) -> tuple[str, str]:
-    if one.searcher < 0:
-        return "#555555", "--"
-    number = one.searcher
-    return COLOURS[number % len(COLOURS)], _STYLES[number // len(COLOURS) % len(_STYLES)]
-
-
 def _folded(text: str, width: int) -> str:
-    return textwrap.fill(text.replace("*", " \u00d7 "), width, break_long_words=False)
+    """A text in lines: broken between words, and behind an underscore of a long one."""
+    whole = re.sub(r"\[[^]]*\]", lambda unit: unit[0].replace(" ", "\u00a0"), text)
+    lines = [""]
+    for word in whole.replace("*", " \u00d7 ").split(" "):
+        parts = re.findall("[^_]*_|[^_]+", word) if len(word) > width else [word]
+        for number, part in enumerate(parts):
+            space = " " if lines[-1] and not number else ""
+            if lines[-1] and len(lines[-1]) + len(space) + len(part) > width:
+                lines.append(part)
+            else:
+                lines[-1] += space + part
+    return "\n".join(lines)
 
 
 def _text(text: str) -> str:

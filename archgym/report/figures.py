@@ -71,7 +71,7 @@ def write_figures(study: Study, folder: str | Path, formats: Sequence[str] = FOR
             for number, group in enumerate(groups):
                 name = identifier(key) + (f"_{number + 1}" if len(groups) > 1 else "")
                 paths = [target / f"{name}.{one}" for one in formats]
-                draw_grid(group, paths)
+                draw_grid(group, paths, study.looks)
                 files += paths
     except OSError as error:
         raise ReportError(f"cannot write to {target}: {error.strerror or error}") from error

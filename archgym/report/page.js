@@ -13,11 +13,10 @@
   const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   const palette = () => data.colours[root.dataset.theme === "dark" ? "dark" : "light"];
   const colour = (searcher) => {
-    const colours = palette();
-    return searcher < 0 ? css("--faint") : colours[searcher % colours.length];
+    return searcher < 0 ? css("--faint") : palette()[data.looks[searcher][0]];
   };
   const dash = (searcher) =>
-    searcher < 0 ? "dash" : data.dashes[Math.floor(searcher / palette().length) % data.dashes.length];
+    searcher < 0 ? "dash" : data.dashes[data.looks[searcher][1] % data.dashes.length];
   const faded = (hex, share) => {
     const n = parseInt(hex.slice(1), 16);
     return `rgba(${n >> 16}, ${(n >> 8) & 255}, ${n & 255}, ${share})`;
@@ -60,7 +59,7 @@
     return [];
   };
   const ends = (chart, which) => {
-    const values = chart.series.flatMap((one) => one[which] || []).filter((v) => v !== null && v > 0);
+    const values = chart.series.flatMap((one) => [...(one[which] || []), ...(which === "y" ? [...(one.low || []), ...(one.high || [])] : [])]).filter((v) => v !== null && v > 0);
     return [Math.min(...values), Math.max(...values)];
   };
   const shown = (chart) => chart.series.filter((one) => !hidden.has(one.searcher));
@@ -126,7 +125,7 @@
         });
         traces.push({
           x: xs.concat(xs.slice().reverse()), y: highs.concat(lows.slice().reverse()), fill: "toself",
-          fillcolor: faded(colour(one.searcher), 0.15), line: { width: 0 }, mode: "lines", hoverinfo: "skip", type: "scatter",
+          fillcolor: faded(colour(one.searcher), chart.series.length > 4 ? 0.09 : 0.15), line: { width: 0 }, mode: "lines", hoverinfo: "skip", type: "scatter",
         });
       }
       traces.push({

@@ -118,7 +118,12 @@ def _page(
         "closing": failures_table(study),
         "texts": _texts(study),
     }
-    data = {"colours": {"light": COLOURS, "dark": _DARK}, "dashes": DASHES, "charts": charts}
+    data = {
+        "colours": {"light": COLOURS, "dark": _DARK},
+        "dashes": DASHES,
+        "looks": study.looks,
+        "charts": charts,
+    }
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

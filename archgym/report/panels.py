@@ -76,7 +76,8 @@ def _best(
     return Chart(
         key=f"best_by_{'time' if time else 'budget'}" + (f"_{goal + 1}" if goal else ""),
         kind="lines",
-        title="Best so far, by time" if time else "Best so far, by evaluations",
+        title=f"Best {sought.name if problem.several else ''} so far, by ".replace("  ", " ")
+        + ("time" if time else "evaluations"),
         x=_time_axis() if time else _budget_axis(problem),
         y=_settled_axis(problem, goal),
         series=series,
@@ -174,24 +175,31 @@ def lottery(study: Study, problem: Problem) -> list[Chart]:
         )
     label = _with_unit(problem.score_name, problem.score_unit)
     lost = int((~np.isfinite(problem.score)).sum())
-    levels = []
+    axis = scaled(label, [np.asarray(one.points, dtype=np.float64) for one in series])
+    levels, far = [], ""
     if not problem.several and np.isfinite(problem.baseline[0]):
-        levels = [Level(problem.natural_score(float(problem.baseline[0])), "baseline")]
-    ends = [np.asarray(one.points, dtype=np.float64) for one in series]
+        baseline = problem.natural_score(float(problem.baseline[0]))
+        low, high = axis.low or 0.0, axis.high or 0.0
+        if low - 0.5 * (high - low) <= baseline <= high + 0.5 * (high - low):
+            levels = [Level(baseline, "baseline")]
+            axis = scaled(label, [np.array([low, high, baseline])])
+        else:
+            far = f" The baseline, {baseline:,.5g} {problem.score_unit}, is out of sight."
     return [
         Chart(
             key="lottery",
             kind="boxes",
             title="Spread over hyperparameters and seeds" if study.pooled else "Spread over seeds",
             x=Axis(""),
-            y=scaled(label, [*ends, np.array([level.value for level in levels])]),
+            y=axis,
             series=series,
             levels=levels,
             categories=[one.name for one in series],
             note="Box: middle half of the trials, and their median. Whiskers: furthest trial "
             "within 1.5 times the box. Dots: trials"
             + (", thinned" if len(problem.ids) > _MOST_POINTS else "")
-            + (f"; {lost} found nothing feasible and are not shown." if lost else "."),
+            + (f"; {lost} found nothing feasible and are not shown." if lost else ".")
+            + far,
         )
     ]
 
@@ -337,7 +345,7 @@ def _target(problem: Problem) -> str:
 
 def _about_target(problem: Problem) -> str:
     if problem.exact:
-        return "The optimum is exact, from the enumerated space."
+        return "The optimum is known exactly."
     return "The optimum is not known: the best design of this report stands for it."
 
 

@@ -107,7 +107,7 @@ def _distinct_names(sources: Sequence[Source]) -> list[str]:
     if len(set(names)) < len(names):
         names = [source.path.resolve().name for source in sources]
     if len(set(names)) < len(names):
-        names = [f"{name} ({i + 1})" for i, name in enumerate(names)]
+        names = [f"{name} #{i + 1}" for i, name in enumerate(names)]
     return names
 
 

@@ -61,7 +61,7 @@ def read_source(folder: str | Path, name: str = "") -> Source:
                 trials[row["trial_id"]] = _trial_of(dataset, row)
     failures = {
         str(row.get("trial_id")): str(row.get("error") or "failed")
-        for row in facts.get("trials", ())
+        for row in _ends(run, facts)
         if isinstance(row, dict) and row.get("state") == "failed"
     }
     return Source(
@@ -83,6 +83,22 @@ def _results(run: RunFolder) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise DatasetError(f"cannot read {run.results}: {error}") from error
     return data if isinstance(data, dict) else {}
+
+
+def _ends(run: RunFolder, facts: Mapping[str, Any]) -> list[Any]:
+    """How trials ended: from the run's table of results, or else from what it wrote at its end."""
+    path = run.path / "results" / "trials.parquet"
+    if not path.is_file():
+        found = facts.get("trials", ())
+        return list(found) if isinstance(found, list) else []
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        rows: list[Any] = pq.read_table(path, columns=["trial_id", "state", "error"]).to_pylist()
+    except (pa.ArrowException, OSError) as error:
+        raise DatasetError(f"cannot read {path}: {error}") from error
+    return rows
 
 
 def _trial_of(dataset: Dataset, row: Mapping[str, Any]) -> Trial:

@@ -18,7 +18,10 @@ from archgym.objective import Objective, Scorer
 from archgym.report.measures import Measures
 from archgym.space import DesignSpace
 
-__all__ = ["Chosen", "Problem", "Searcher", "Study"]
+__all__ = ["N_COLOURS", "Chosen", "Problem", "Searcher", "Study"]
+
+N_COLOURS = 8
+"""Colours that lines are told apart by, before their styles are."""
 
 
 @dataclass(frozen=True)
@@ -212,6 +215,14 @@ class Study:
     versions: dict[str, str]
     pooled: bool
     compared: tuple[str, str] | None = None
+
+    @property
+    def looks(self) -> list[tuple[int, int]]:
+        """Colour and line style of each searcher, by number; twins of two runs share a colour."""
+        if self.compared is None:
+            return [(n % N_COLOURS, n // N_COLOURS) for n in range(len(self.searchers))]
+        twins = list(dict.fromkeys(searcher.twin for searcher in self.searchers))
+        return [(twins.index(one.twin) % N_COLOURS, one.source) for one in self.searchers]
 
     @property
     def n_trials(self) -> int:

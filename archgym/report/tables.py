@@ -261,7 +261,7 @@ def ranking_table(study: Study, ranking: Ranking, groups: Sequence[int], problem
     tests = ""
     if np.isfinite(ranking.friedman_p):
         tests = (
-            f" Friedman's test that all are alike: p = {_p(ranking.friedman_p).lstrip('*')}. "
+            f" Friedman's test that all are alike: p {_relation(_p(ranking.friedman_p))}. "
             f"Nemenyi's critical difference at 5 %: {ranking.critical_difference:.2f} ranks; two "
             "agents that are closer cannot be told apart by it."
         )
@@ -367,6 +367,11 @@ def _setting(study: Study, number: int) -> str:
 def _p(value: float) -> str:
     text = "< 0.0001" if value < 1e-4 else f"{value:.2g}" if value < 0.1 else f"{value:.2f}"
     return f"*{text}" if value < SIGNIFICANT else text
+
+
+def _relation(p: str) -> str:
+    text = p.removeprefix("*")
+    return text if text.startswith("<") else f"= {text}"
 
 
 def _number(value: float) -> str:

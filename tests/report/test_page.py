@@ -223,6 +223,7 @@ def test_compares_two_runs(folder: Path, tmp_path: Path, call: Callable[..., Cal
     assert row[-1] == "b is better"
     both = page.data["charts"]["p0-best_by_budget"]["series"]
     assert [one["name"] for one in both] == ["random (a)", "random (b)"]
+    assert page.data["looks"] == [[0, 0], [0, 1]]  # one colour, another style
 
 
 @pytest.mark.parametrize(
