@@ -76,7 +76,7 @@ def run(
 
     if local and (address or cpus is not None or storage):
         raise InvalidValueError(
-            "--local runs without Ray: --address, --cpus and --storage do not go with it"
+            "--local runs without Ray: --storage, --address and --cpus do not go with it"
         )
     if address and cpus is not None:
         raise InvalidValueError("--cpus is for Ray on this machine: it does not go with --address")
