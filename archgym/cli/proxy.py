@@ -137,7 +137,7 @@ def train(
         print_json({**head, **proxy.report})
         return
     typer.echo(f"archgym {archgym.__version__}: {len(data):,} designs, seed {seed}")
-    made = table("metric", "workload", "model", ">relative RMSE", ">R2", ">Spearman", ">on")
+    made = table("metric", "workload", "model", ">rel. RMSE", ">R2", ">Spearman", ">on")
     for one in proxy.report["validation"]:
         scores = one["scores"][one["chosen"]]
         made.add_row(
