@@ -31,7 +31,7 @@ def moody_settings(**arguments: Any) -> dict[str, Any]:
     return {
         "budget": 120,
         "seeds": 1,
-        "agents": [{"name": "random"}],
+        "agents": [{"name": "random", "initial_designs": [{"x": 7, "y": 1, "z": 1}]}],
         "environments": [{"id": f"{HELPERS}:Moody", "arguments": {"seconds": 0, **arguments}}],
     }
 
