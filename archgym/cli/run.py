@@ -154,6 +154,7 @@ def _report(result: RunResult) -> None:
         "picture": str(_relative(folder.picture)),
         "datasets": ", ".join(str(_relative(folder.datasets / name)) for name in datasets),
         "results": f"{_relative(folder.results)}, {_relative(folder.tables)}/",
+        "report": f"archgym report {_relative(folder.path)} makes one page of all this",
         "trials": _counts(result),
         "split": _split(result),
     }
