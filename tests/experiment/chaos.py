@@ -27,7 +27,8 @@ def moody(folder: Path, **changes: object) -> Path:
         "seeds": 2,
         "environments": [{"id": f"{HELPERS}:Moody", "arguments": {"hangs": True}}],
         "agents": [{"name": "random"}, {"name": f"{HELPERS}:Failing"}, {"name": "ga"}],
-        "simulation": {"time_limit_s": 1.5},
+        # Killed again and again, a simulation of one design is tried again.
+        "simulation": {"time_limit_s": 1.5, "retries": 9},
     }
     return written(folder, **{**settings, **changes})
 
