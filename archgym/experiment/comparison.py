@@ -28,11 +28,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from archgym.experiment.results import WITHIN
+from archgym.statistics import holm, mann_whitney, share_interval
 
-__all__ = ["holm", "variance_share", "versus", "wilson", "write_comparisons"]
+__all__ = ["variance_share", "write_comparisons"]
 
 _POINTS = 40
-_Z = 1.959963984540054  # of a normal distribution's 95 % interval
 _COLUMNS = ("trial_id", "setting", "agent", "agent_label", "seed", "budget", "state", "goals")
 _MEASURED = ("best", "regret", "hypervolume", "hit_at", "spent")
 
@@ -92,55 +92,6 @@ def write_comparisons(folder: Path) -> None:
     _write(folder / "efficiency.parquet", _EFFICIENCY, list(_efficiency(folder, groups)))
     tests = [row for setting, agents in groups.items() for row in _pairs(setting, agents)]
     _write(folder / "significance.parquet", _SIGNIFICANCE, tests + _over_settings(groups))
-
-
-def wilson(hits: int, n: int) -> tuple[float, float]:
-    """A 95 % confidence interval of a share (Wilson 1927).
-
-    >>> tuple(round(bound, 3) for bound in wilson(1, 10))
-    (0.018, 0.404)
-    """
-    if not n:
-        return 0.0, 1.0
-    share, square = hits / n, _Z**2
-    middle = (share + square / (2 * n)) / (1 + square / n)
-    half = _Z / (1 + square / n) * math.sqrt(share * (1 - share) / n + square / (4 * n * n))
-    return max(0.0, middle - half), min(1.0, middle + half)
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """P-values adjusted for their number (Holm 1979), in the same order.
-
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    adjusted, worst = [0.0] * len(p_values), 0.0
-    for rank, i in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
-        worst = max(worst, min(1.0, (len(p_values) - rank) * p_values[i]))
-        adjusted[i] = worst
-    return adjusted
-
-
-def versus(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[float, float]:
-    """Two-sided Mann-Whitney U test (1947) and the chance that a trial of a beats one of b.
-
-    Draws count half (Vargha and Delaney 2000). Infinite scores are the worst.
-
-    Args:
-        a: scores, less is better.
-        b: likewise.
-
-    Returns:
-        P-value, and the chance.
-    """
-    from scipy.stats import mannwhitneyu
-
-    ranks = _ranks(np.concatenate([a, b]))
-    mine, theirs = ranks[: len(a)], ranks[len(a) :]
-    if (ranks == ranks[0]).all():
-        return 1.0, 0.5
-    found = mannwhitneyu(mine, theirs, alternative="two-sided", method="asymptotic")
-    return float(found.pvalue), 1.0 - float(found.statistic) / (len(a) * len(b))
 
 
 def variance_share(scores: NDArray[np.float64], labels: Sequence[str]) -> float | None:
@@ -203,7 +154,7 @@ def _lottery_row(setting: str, agent: str, trials: Sequence[dict[str, Any]]) -> 
     shares = {k: sum(t["hit"] for t in v) / len(v) for k, v in by_label.items()}
     known = trials[0]["measure"] == "regret"
     hits = sum(trial["hit"] for trial in trials)
-    low, high = wilson(hits, len(trials))
+    share = share_interval(hits, len(trials))
     q25, median, q75 = _quantiles(scores)
     reached = [math.inf if t["hit_at"] is None else t["hit_at"] for t in trials]
     middle = _quantiles(reached)[1]
@@ -226,8 +177,8 @@ def _lottery_row(setting: str, agent: str, trials: Sequence[dict[str, Any]]) -> 
         "label_medians": list(medians.values()),
         "hyperparameter_share": variance_share(scores, labels),
         "p_optimum": hits / len(trials) if known else None,
-        "p_optimum_low": low if known else None,
-        "p_optimum_high": high if known else None,
+        "p_optimum_low": share.low if known else None,
+        "p_optimum_high": share.high if known else None,
         "best_label_p_optimum": max(shares.values()) if known else None,
         "worst_label_p_optimum": min(shares.values()) if known else None,
         "evaluations_median": middle if known and middle < math.inf else None,
@@ -283,7 +234,7 @@ def _pairs(setting: str, agents: dict[str, list[dict[str, Any]]]) -> list[dict[s
     rows = []
     for a, b in itertools.combinations(agents, 2):
         scores = [np.array([trial["score"] for trial in agents[name]]) for name in (a, b)]
-        p_value, a12 = versus(*scores)
+        p_value, a12 = mann_whitney(*scores)
         rows.append(_pair(setting, a, b, "Mann-Whitney U", scores, p_value, a12))
     return _adjusted(rows)
 
@@ -305,7 +256,7 @@ def _over_settings(groups: dict[str, dict[str, list[dict[str, Any]]]]) -> list[d
         # Scores of different settings have different scales, so ranks within each are compared.
         chances = np.array(
             [
-                versus(*(np.array([t["score"] for t in found[name]]) for name in (a, b)))[1]
+                mann_whitney(*(np.array([t["score"] for t in found[name]]) for name in (a, b)))[1]
                 for found in both
             ]
         )

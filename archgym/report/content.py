@@ -16,7 +16,6 @@ from archgym.report.space_charts import (
     importance_chart,
     parallel_coordinates,
 )
-from archgym.report.statistics import Ranking, rank
 from archgym.report.study import Problem, Study
 from archgym.report.tables import (
     Table,
@@ -28,6 +27,7 @@ from archgym.report.tables import (
     results_table,
     settings_table,
 )
+from archgym.statistics import Ranking, rank
 
 __all__ = ["Section", "failures_table", "overview", "problem_sections", "study_importances"]
 

@@ -17,8 +17,8 @@ from archgym.report.curves import (
     summary,
 )
 from archgym.report.measures import COUNTS
-from archgym.report.statistics import share_interval
 from archgym.report.study import Problem, Study
+from archgym.statistics import share_interval
 
 __all__ = [
     "WITHIN",

@@ -12,7 +12,8 @@ import numpy as np
 from archgym.experiment.summary import goal_label
 from archgym.report.curves import budgets_to_reach
 from archgym.report.panels import WITHIN
-from archgym.report.statistics import (
+from archgym.report.study import Problem, Study
+from archgym.statistics import (
     Comparison,
     Interval,
     Ranking,
@@ -23,7 +24,6 @@ from archgym.report.statistics import (
     quantile,
     share_interval,
 )
-from archgym.report.study import Problem, Study
 
 __all__ = [
     "Table",

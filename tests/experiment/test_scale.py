@@ -13,9 +13,10 @@ import pytest
 from archgym.data import Dataset
 from archgym.errors import ExperimentError, InvalidValueError, UnknownNameError
 from archgym.experiment import RunOptions, expand, load_experiment, run_experiment
-from archgym.experiment.comparison import holm, variance_share, versus, wilson
+from archgym.experiment.comparison import variance_share
 from archgym.experiment.packs import make_packs, shard_of
 from archgym.experiment.results import CURVE_SCHEMA, TRIAL_SCHEMA
+from archgym.statistics import holm, mann_whitney, share_interval
 from tests.experiment.experiments import HELPERS, archgym, assert_equal_runs, small, written
 
 QUIET = RunOptions(local=True, quiet=True)
@@ -113,14 +114,14 @@ def test_the_tables_of_results(tmp_path: Path) -> None:
 
 
 def test_statistics_by_hand() -> None:
-    low, high = wilson(0, 10)  # Brown, Cai and DasGupta (2001): z2 / (n + z2)
-    assert low == 0
-    assert high == pytest.approx(3.8415 / 13.8415, abs=1e-4)
+    share = share_interval(0, 10)  # Brown, Cai and DasGupta (2001): z2 / (n + z2)
+    assert share.low == 0
+    assert share.high == pytest.approx(3.8415 / 13.8415, abs=1e-4)
     assert holm([0.5, 0.001, 0.02]) == pytest.approx([0.5, 0.003, 0.04])
-    p_value, chance = versus(np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, np.inf]))
+    p_value, chance = mann_whitney(np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, np.inf]))
     assert chance == 1.0
     assert 0.05 < p_value < 0.11
-    assert versus(np.array([np.inf]), np.array([np.inf])) == (1.0, 0.5)
+    assert mann_whitney(np.array([np.inf]), np.array([np.inf])) == (1.0, 0.5)
     assert variance_share(np.array([1.0, 2.0, 3.0, 4.0]), ["a", "a", "b", "b"]) == 0.8
     assert variance_share(np.array([1.0, 2.0]), ["a", "a"]) is None
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from archgym.report.statistics import (
+from archgym.statistics import (
     compare_all,
     holm,
     mann_whitney,
