@@ -22,7 +22,7 @@ from archgym.observation import Observer
 from archgym.outcome import STATUSES, Incidental, Outcome, Outcomes, Row
 from archgym.problem import DesignProblem
 from archgym.simulator import Simulator
-from archgym.simulator_of import fidelities_of, simulator_of, table_of
+from archgym.simulator_of import checked_options, fidelities_of, simulator_of, table_of
 from archgym.space import Designs, DesignSpace
 from archgym.trial import TrialInfo
 
@@ -68,6 +68,7 @@ class Environment(DesignProblem, gymnasium.Env[NDArray[np.float32], Any]):
             that ``archgym enumerate`` made, or the name of one that ships; workload and space
             are then the table's unless they are given), ``"proxy:PATH"`` (a model that
             ``archgym proxy train`` made), or a simulator.
+        simulator_options: for a simulator from :attr:`simulators`, which says what they are.
         record: folder of the dataset that takes every evaluation; ``None`` for none.
         episode_length: steps, that is designs, an episode.
         action: ``multi_discrete``, ``box``, ``discrete`` (one number a design), or ``auto``:
@@ -82,6 +83,7 @@ class Environment(DesignProblem, gymnasium.Env[NDArray[np.float32], Any]):
         evaluator: the evaluation core of the current trial, with its counters.
         baseline_design: the baseline, canonical, in the design space as it is searched.
         baseline_metrics: its metrics, simulated once at construction, shape (n_metrics,).
+        simulator_options: as given.
         workload_sha256: hash of the workload's content; equal hashes mean equal workloads.
         on_evaluated: called with the outcomes of each evaluation; ``None`` for nobody.
 
@@ -103,6 +105,7 @@ class Environment(DesignProblem, gymnasium.Env[NDArray[np.float32], Any]):
         space: str | DesignSpace | None = None,
         fixed: Mapping[str, Any] | None = None,
         simulator: str | Simulator = "embedded",
+        simulator_options: Mapping[str, Any] | None = None,
         record: str | Path | None = None,
         episode_length: int = 1,
         action: str = "auto",
@@ -139,6 +142,7 @@ class Environment(DesignProblem, gymnasium.Env[NDArray[np.float32], Any]):
         else:  # there is no need to load what will not be run
             self.workload = table.header.workload
             self.workload_sha256 = table.header.workload_sha256
+        self.simulator_options = checked_options(self, simulator, simulator_options)
         self.simulator = simulator_of(self, simulator, table)
         self.fidelities = fidelities_of(self)
         for name in self.objective.metric_names():
@@ -175,6 +179,13 @@ class Environment(DesignProblem, gymnasium.Env[NDArray[np.float32], Any]):
         if self.spec is not None:
             return self.spec.id.removeprefix("archgym/")
         return f"{type(self).__module__}:{type(self).__qualname__}"
+
+    @property
+    def trial_settings(self) -> dict[str, Any]:
+        """Under which metrics hold: :attr:`settings`, and options of the simulator."""
+        left_out = self.incidental_options
+        options = {k: v for k, v in self.simulator_options.items() if k not in left_out}
+        return {**self.settings, **({"simulator_options": options} if options else {})}
 
     # -- Gymnasium -------------------------------------------------------------------------------
 

@@ -36,6 +36,11 @@ class DesignProblem:
     baseline: ClassVar[Mapping[str, Any]] = {}
     default_workload: ClassVar[Any] = None
     simulators: ClassVar[Mapping[str, Callable[[Any], Simulator]]] = {}
+    """Simulators of others, by name: each is called with the environment, whose
+    :attr:`~archgym.Environment.simulator_options` it reads."""
+    incidental_options: ClassVar[tuple[str, ...]] = ("program", "threads")
+    """Options of :attr:`simulators` that say where and how they run: no metric depends on them,
+    so that they are not recorded."""
     fidelities: tuple[Fidelity, ...] = (FULL,)
     version: ClassVar[str] = "1"
     """Version of :meth:`simulate`: raise it whenever a design may give other metrics."""
@@ -143,7 +148,10 @@ class DesignProblem:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Constructor arguments of its own under which metrics hold; recorded with each trial."""
+        """Constructor arguments of its own under which metrics hold.
+
+        :attr:`archgym.Environment.trial_settings` is what is recorded.
+        """
         return {}
 
     @property

@@ -45,7 +45,7 @@ def simulation_key(environment: Environment, design: Mapping[str, Any], fidelity
     what = {
         "environment": environment.name,
         "version": environment.version,
-        "settings": environment.settings,
+        "settings": environment.trial_settings,
         "workload": [environment.workload_name, environment.workload_sha256],
         "simulator": [simulator.name, simulator.version],
         "metrics": list(simulator.metric_names),

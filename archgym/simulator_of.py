@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.fidelity import FULL, Fidelity, check_fidelities
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from archgym.environment import Environment
     from archgym.tabular import Table
 
-__all__ = ["Embedded", "fidelities_of", "simulator_of", "table_of"]
+__all__ = ["Embedded", "checked_options", "fidelities_of", "simulator_of", "table_of"]
 
 
 def table_of(simulator: object) -> Table | None:
@@ -24,6 +25,22 @@ def table_of(simulator: object) -> Table | None:
     from archgym.tabular import table_named  # only where it is needed
 
     return table_named(simulator)
+
+
+def checked_options(
+    environment: DesignProblem, simulator: object, options: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """The options of a simulator; which of them there are, it checks itself.
+
+    Raises:
+        InvalidValueError: if they are no mapping, or for a simulator that takes none.
+    """
+    if options is not None and not isinstance(options, Mapping):
+        raise InvalidValueError(f"simulator_options must be a mapping, not {options!r:.80}")
+    if options and simulator not in environment.simulators:
+        takes = " or ".join(map(repr, environment.simulators)) or "another one, which there is not"
+        raise InvalidValueError(f"simulator_options are for simulator {takes}, not {simulator!r}")
+    return dict(options or {})
 
 
 def simulator_of(

@@ -108,10 +108,11 @@ def environment_json(name: str, cls: type[Environment]) -> dict[str, Any]:
     from archgym.objective import Objective
     from archgym.registry import constructor_arguments
 
+    general, explained = inspect.signature(Environment.__init__).parameters, cls.argument_docs()
     own = {
         key: None if parameter.default is parameter.empty else str(parameter.default)
         for key, parameter in constructor_arguments(cls).items()
-        if key not in inspect.signature(Environment.__init__).parameters
+        if key in explained or key not in general
     }
     return {
         "environment": name,
@@ -127,7 +128,7 @@ def environment_json(name: str, cls: type[Environment]) -> dict[str, Any]:
         "simulators": ["embedded", *cls.simulators],
         "fidelities": [fidelity.to_json() for fidelity in cls.fidelities],
         "arguments": own,
-        "argument_docs": cls.argument_docs(),
+        "argument_docs": explained,
         "not_modelled": list(cls.not_modelled),
     }
 

@@ -157,7 +157,7 @@ class TrialRecorder:
         return {
             "trial_id": self.trial_id,
             "environment": env.name,
-            "settings": json.dumps(env.settings),
+            "settings": json.dumps(env.trial_settings),
             "agent": trial.agent,
             "hyperparameters": json.dumps(dict(trial.hyperparameters)),
             "seed": trial.seed,

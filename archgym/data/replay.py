@@ -213,7 +213,7 @@ class _Player:
                 f"the workload has changed: its SHA-256 was {trial['workload_sha256'][:16]}, "
                 f"now it is {env.workload_sha256[:16]}"
             )
-        self._compare_settings(settings, json.loads(json.dumps(env.settings)))
+        self._compare_settings(settings, json.loads(json.dumps(env.trial_settings)))
         version = {"name": env.simulator.name, "version": env.simulator.version}
         if version != self._sidecar.simulator:
             self._note(f"the simulator was {self._sidecar.simulator}, now it is {version}")

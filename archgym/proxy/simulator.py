@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from archgym.proxy.files import load_proxy
 from archgym.proxy.proxy import Proxy
 from archgym.simulator import Simulation
 from archgym.space import Designs
-from archgym.tabular.simulator import space_differences
+from archgym.stand_in import differences
 
 if TYPE_CHECKING:
     from archgym.environment import Environment
@@ -110,13 +109,11 @@ def _load(path: Path, changed_ns: int, size: int) -> Proxy:
 
 def _differences(proxy: Proxy, environment: Environment) -> list[str]:
     """What keeps a proxy from serving an environment, each in a few words."""
-    found = space_differences(proxy.space, environment.design_space, "proxy")
-    settings = json.loads(json.dumps(environment.settings))
-    for name in dict.fromkeys([*proxy.origin.settings, *settings]):
-        theirs, ours = proxy.origin.settings.get(name), settings.get(name)
-        if theirs != ours:
-            found.append(f"the proxy is for {name}={theirs!r}, not {ours!r}")
-    hashes = [(one.sha256, one.name) for one in proxy.origin.workloads]
+    origin = proxy.origin
+    found = differences(
+        "proxy", environment, space=proxy.space, settings=origin.settings, metrics=proxy.metrics
+    )
+    hashes = [(one.sha256, one.name) for one in origin.workloads]
     own = environment.workload_sha256
     if not any(
         (own == sha) if own and sha else (environment.workload_name == n) for sha, n in hashes
@@ -126,10 +123,4 @@ def _differences(proxy: Proxy, environment: Environment) -> list[str]:
             f"the proxy was trained on workload {known}, not on {environment.workload_name!r} "
             f"(sha256 {own[:12]})"
         )
-    units = {metric.name: (metric.unit, metric.direction) for metric in environment.metrics}
-    for metric in proxy.metrics:
-        if metric.name not in units:
-            found.append(f"the proxy has metric {metric.name!r}, which the environment does not")
-        elif units[metric.name] != (metric.unit, metric.direction):
-            found.append(f"metric {metric.name!r} has another unit or direction there")
     return found

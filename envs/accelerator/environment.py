@@ -116,14 +116,9 @@ class AcceleratorEnvironment(Environment):
         mapper: str | bool | None = None,
         hardware: Dict[str, Any] | None = None,
         budget: Dict[str, Any] | None = None,
-        simulator_options: Dict[str, Any] | None = None,
         **arguments: Any,
     ) -> None:
-        for name, value in (
-            ("hardware", hardware),
-            ("budget", budget),
-            ("simulator_options", simulator_options),
-        ):
+        for name, value in (("hardware", hardware), ("budget", budget)):
             if value is not None and not isinstance(value, Dict):
                 raise InvalidValueError(f"{name} is {value!r:.80}; it is a mapping")
         self.hardware_fields = dict(hardware or {})
@@ -135,12 +130,6 @@ class AcceleratorEnvironment(Environment):
         alone = {k: v for k, v in self.hardware_fields.items() if k not in _TOGETHER}
         Hardware(**{"dataflow": "nvdla_ws", "rows": 1, "columns": 1, **alone})
         self.budget = dict(budget or {})
-        self.simulator_options = dict(simulator_options or {})
-        if self.simulator_options and arguments.get("simulator") not in self.simulators:
-            raise InvalidValueError(
-                f"simulator_options are for simulator={' or '.join(map(repr, self.simulators))}, "
-                f"not {arguments.get('simulator', 'embedded')!r}"
-            )
         self.network: Network
         # The spaces of mappings and layers depend on the network, which is therefore loaded first.
         simulator = arguments.get("simulator")
@@ -278,13 +267,10 @@ class AcceleratorEnvironment(Environment):
     @property
     def settings(self) -> dict[str, Any]:
         """The mapper, and what is set of hardware and budget."""
-        where = ("program", "threads")
-        options = {k: v for k, v in self.simulator_options.items() if k not in where}
         return {
             "mapper": self.mapper,
             **({"hardware": self.hardware_fields} if self.hardware_fields else {}),
             **({"budget": self.budget} if self.budget else {}),
-            **({"simulator_options": options} if options else {}),
         }
 
     @classmethod

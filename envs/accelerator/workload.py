@@ -18,6 +18,7 @@ from archgym.envs.accelerator.layer import Layer, Network
 from archgym.envs.accelerator.networks import NETWORKS, build
 from archgym.envs.accelerator.own_layers import network_of
 from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.workload_spec import kind_of
 
 __all__ = [
     "WorkloadSpec",
@@ -79,17 +80,7 @@ def canonical_workload(spec: WorkloadSpec) -> dict[str, Any]:
         return {"file": os.fspath(spec)}
     if isinstance(spec, str):
         return _canonical_name(spec)
-    if not isinstance(spec, Mapping):
-        raise InvalidValueError(
-            f"workload {spec!r:.80} must be a name, a path or a mapping with one of the keys "
-            f"{', '.join(_KINDS)}"
-        )
-    kinds = [kind for kind in _KINDS if kind in spec]
-    if len(kinds) != 1:
-        raise InvalidValueError(
-            f"workload {dict(spec)!r:.200} must have exactly one of the keys {', '.join(_KINDS)}"
-        )
-    (kind,) = kinds
+    kind = kind_of(spec, _KINDS)
     rest = {key: value for key, value in spec.items() if key not in (kind, *_COMMON)}
     chosen = {
         "network": _canonical_network,

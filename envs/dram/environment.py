@@ -28,7 +28,7 @@ from archgym.envs.dram.workload import (
     workload_label,
     workload_names,
 )
-from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.errors import UnknownNameError
 from archgym.fidelity import FULL, Fidelity
 from archgym.metrics import Metric
 from archgym.reference import Reference
@@ -160,7 +160,6 @@ class DramEnvironment(Environment):
         memory: MemorySpec = DEFAULT_MEMORY,
         controller: Mapping[str, Any] | None = None,
         address_mappings: Mapping[str, Mapping[str, Any] | str | os.PathLike[str]] | None = None,
-        simulator_options: Mapping[str, Any] | None = None,
         **arguments: Any,
     ) -> None:
         self.memory: Memory = load_memory(memory)
@@ -169,12 +168,6 @@ class DramEnvironment(Environment):
             for name, bits in (address_mappings or {}).items()
         }
         self.controller: dict[str, Any] = dict(controller or {})
-        self.simulator_options: dict[str, Any] = dict(simulator_options or {})
-        if self.simulator_options and arguments.get("simulator") not in self.simulators:
-            raise InvalidValueError(
-                "simulator_options are for simulator='dramsys' or 'dramsim3', not "
-                f"{arguments.get('simulator', 'embedded')!r}"
-            )
         self.trace: Trace
         searched = design_space("default", self.memory, tuple(self.address_mappings)).names
         settings = {f.name for f in fields(ControllerConfig)} - set(searched)
@@ -311,9 +304,7 @@ class DramEnvironment(Environment):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The memory, what is set of the controller, and options that metrics depend on."""
-        where = ("program", "threads")
-        options = {k: v for k, v in self.simulator_options.items() if k not in where}
+        """The memory, and what is set of the controller."""
         return {
             "memory": self.memory.spec,
             "memory_sha256": self.memory.sha256,
@@ -321,7 +312,6 @@ class DramEnvironment(Environment):
                 name: mapping.bits() for name, mapping in self.address_mappings.items()
             },
             "controller": self.controller,
-            **({"simulator_options": options} if options else {}),
         }
 
     @property

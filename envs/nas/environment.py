@@ -152,18 +152,11 @@ class NASEnvironment(Environment):
         scheduler: str = "hap",
         technology: str = DEFAULT_TECHNOLOGY,
         device: Any = None,
-        simulator_options: Mapping[str, Any] | None = None,
         **arguments: Any,
     ) -> None:
         self.accuracy_options = _options("accuracy_options", accuracy_options)
-        self.simulator_options = _options("simulator_options", simulator_options)
-        simulator = arguments.get("simulator", "embedded")
-        if self.simulator_options and simulator not in self.simulators:
-            raise InvalidValueError(
-                f"simulator_options are for simulator='latency_table', not {simulator!r}"
-            )
         self._accuracy = accuracy
-        space, chosen = _space_and_workload(space, workload, simulator)
+        space, chosen = _space_and_workload(space, workload, arguments.get("simulator"))
         self.form = _form_of(space)
         self.load_workload(chosen)
         self.hardware_side = HardwareSide(
@@ -379,7 +372,6 @@ class NASEnvironment(Environment):
             "scheduler": self.hardware_side.scheduler,
             **({"technology": self.hardware_side.costs.technology} if own else {}),
             **({} if self.device is None else {"device": device_name(self._device_spec)}),
-            **({"simulator_options": self.simulator_options} if self.simulator_options else {}),
         }
 
     # -- inner workings --------------------------------------------------------------------------
