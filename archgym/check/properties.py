@@ -1,32 +1,18 @@
-"""Checks that hold for every environment, also a stranger's: what ``archgym check`` runs.
-
-Each ``check_*`` function looks at one property. It returns a line on what was looked at, or
-raises :class:`CheckFailed` (or whatever the environment itself raises) with what is wrong.
-"""
+"""What holds for the designs, metrics and rewards of every environment."""
 
 from __future__ import annotations
 
 import json
 import tempfile
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 
+from archgym.check.result import CheckFailed, expect
 from archgym.environment import Environment
-from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.outcome import STATUSES, Outcome
-from archgym.registry import (
-    agent_class,
-    agent_names,
-    environment_class,
-    environment_names,
-    make,
-)
 from archgym.simulator import MultiFidelitySimulator, read_result
 from archgym.space import (
     BoxEncoding,
@@ -40,124 +26,25 @@ from archgym.space import (
     UnitCubeEncoding,
 )
 
-__all__ = ["CheckFailed", "CheckResult", "check", "check_environment"]
+__all__ = ["PROPERTIES", "Maker"]
 
 SAMPLES = 12
 """Designs that a check simulates."""
 INFO_KEYS = ("design", "metrics", "status", "feasible", "reason", "cached", "simulation_s")
 
-
-@dataclass(frozen=True)
-class CheckResult:
-    """What one check found.
-
-    Attributes:
-        name: which check.
-        passed: whether the property holds.
-        detail: what was looked at, or what is wrong.
-    """
-
-    name: str
-    passed: bool
-    detail: str
-
-
-class CheckFailed(Exception):
-    """A property that does not hold; the message says where."""
-
-
-def check(target: str, **arguments: Any) -> list[CheckResult]:
-    """Checks whatever a name stands for.
-
-    Args:
-        target: registered name, or ``module:Class``, of an environment or of an agent.
-        **arguments: of :func:`check_environment` or :func:`archgym.agent_check.check_agent`.
-
-    Raises:
-        UnknownNameError: if there is neither an environment nor an agent of that name.
-    """
-    if _is_agent(target):
-        from archgym.agent_check import check_agent  # it needs this module's results
-
-        return check_agent(target, **arguments)
-    environment_class(target)
-    return check_environment(target, **arguments)
-
-
-def check_environment(
-    target: str | type[Environment] | Environment, **kwargs: Any
-) -> list[CheckResult]:
-    """Runs every check and reports; raises nothing, whatever the environment does.
-
-    >>> from archgym.check import check_environment
-    >>> [result.name for result in check_environment("Nowhere-v0") if not result.passed]
-    ['can_be_made']
-
-    Args:
-        target: a registered name, ``module:Class``, a class, or an environment (which is used as
-            it is; its current trial ends).
-        **kwargs: arguments of the environment, if it has yet to be made.
-    """
-    made = _run("can_be_made", lambda: _describe(_maker(target, kwargs)()))
-    if not made.passed:
-        return [made]
-    make_env = _maker(target, kwargs)
-    results = [made]
-    for check in _CHECKS:
-        name = check.__name__.removeprefix("check_")
-        results.append(_run(name, lambda check=check: check(make_env)))  # type: ignore[misc]
-    return results
-
-
 Maker = Callable[[], Environment]
-
-
-def check_gymnasium(make_env: Maker) -> str:
-    """Gymnasium's own checker raises nothing and warns of nothing."""
-    from gymnasium.utils.env_checker import check_env
-
-    env = make_env()
-    with _no_warnings():
-        check_env(env, skip_render_check=env.spec is None)
-    return "gymnasium.utils.env_checker.check_env is content"
-
-
-def check_gymnasium_make(make_env: Maker) -> str:
-    """The same environment through ``gymnasium.make``, if it is registered."""
-    from gymnasium.utils.env_checker import check_env
-
-    env = make_env()
-    if env.spec is None:
-        return "not registered: nothing to make"
-    with _no_warnings():
-        wrapped = gymnasium.make(env.spec.id, **env.spec.kwargs)
-        check_env(wrapped.unwrapped)
-        wrapped.reset(seed=0)
-        wrapped.step(wrapped.action_space.sample())
-        wrapped.close()
-    return f"gymnasium.make({env.spec.id!r})"
-
-
-def check_stable_baselines3(make_env: Maker) -> str:
-    """Stable-Baselines3's checker raises nothing and warns of nothing."""
-    from stable_baselines3.common.env_checker import check_env
-
-    with _no_warnings():
-        check_env(make_env(), warn=True)
-    return "stable_baselines3.common.env_checker.check_env is content"
+"""Makes the environment that is checked, a fresh one where there can be several."""
 
 
 def check_design_space(make_env: Maker) -> str:
     """The design space survives JSON, and sampled designs are canonical and legal."""
     space = make_env().design_space
     again = DesignSpace.from_json(json.loads(json.dumps(space.to_json())))
-    _expect(again == space, "the design space is another one after a round trip through JSON")
+    expect(again == space, "the design space is another one after a round trip through JSON")
     samples = _sample(space, 256)
-    _expect(bool(space.legal(samples).all()), "a sampled design is not legal")
+    expect(bool(space.legal(samples).all()), "a sampled design is not legal")
     for design, codes in zip(samples, samples.codes.tolist(), strict=True):
-        _expect(
-            list(space.codes(design)) == codes, f"{design} is another design after a round trip"
-        )
+        expect(list(space.codes(design)) == codes, f"{design} is another design after a round trip")
     return f"{space!r}, {len(samples)} samples"
 
 
@@ -186,11 +73,11 @@ def check_baseline(make_env: Maker) -> str:
     """The baseline design is legal, simulates, and keeps the limits or says which it breaks."""
     env = make_env()
     outcome = env.evaluate(env.baseline_design)
-    _expect(outcome.status == "ok", f"the baseline is {outcome.status}: {outcome.reason}")
-    _expect(outcome.feasible or bool(outcome.reason), "the baseline is infeasible for no reason")
+    expect(outcome.status == "ok", f"the baseline is {outcome.status}: {outcome.reason}")
+    expect(outcome.feasible or bool(outcome.reason), "the baseline is infeasible for no reason")
     for name, value in outcome.metrics.items():
         base = float(env.baseline_metrics[[m.name for m in env.metrics].index(name)])
-        _expect(value is None or value == base, f"{name} of the baseline is {value}, was {base}")
+        expect(value is None or value == base, f"{name} of the baseline is {value}, was {base}")
     return "feasible" if outcome.feasible else outcome.reason
 
 
@@ -198,10 +85,10 @@ def check_metrics(make_env: Maker) -> str:
     """The simulator gives the metrics that are declared, and fails only on purpose."""
     env = make_env()
     names = [metric.name for metric in env.metrics]
-    _expect(bool(names), "no metrics are declared")
-    _expect(len(set(names)) == len(names), f"a metric is declared twice: {', '.join(names)}")
+    expect(bool(names), "no metrics are declared")
+    expect(len(set(names)) == len(names), f"a metric is declared twice: {', '.join(names)}")
     stray = [name for name in env.simulator.metric_names if name not in names]
-    _expect(not stray, f"the simulator gives {stray}, which are not declared")
+    expect(not stray, f"the simulator gives {stray}, which are not declared")
     _results(env, env.simulator.simulate(_sample(env.design_space, SAMPLES)))
     return ", ".join(f"{m.name} [{m.unit}]" if m.unit else m.name for m in env.metrics)
 
@@ -222,7 +109,7 @@ def check_batches(make_env: Maker) -> str:
     env = make_env()
     samples = _sample(env.design_space, SAMPLES)
     together = _fresh(env).evaluate_batch(samples)
-    _expect(len(together) == len(samples), "without a budget, a batch was cut")
+    expect(len(together) == len(samples), "without a budget, a batch was cut")
     env = _fresh(env)
     for one, design in zip(together, samples, strict=True):
         _same(one, env.evaluate(design), "a batch and a single design differ")
@@ -238,10 +125,10 @@ def check_illegal_designs(make_env: Maker) -> str:
     lowest = min(o.reward for o in env.evaluate_batch(_sample(env.design_space, SAMPLES)))
     before = env.evaluator.simulations
     outcome = env.evaluate(illegal)
-    _expect(outcome.status == "illegal", f"{illegal} breaks a rule, but is {outcome.status!r}")
-    _expect(bool(outcome.reason), f"{illegal} is illegal for no reason")
-    _expect(outcome.reward <= lowest, "an illegal design has a higher reward than a legal one")
-    _expect(env.evaluator.simulations == before, "an illegal design was counted")
+    expect(outcome.status == "illegal", f"{illegal} breaks a rule, but is {outcome.status!r}")
+    expect(bool(outcome.reason), f"{illegal} is illegal for no reason")
+    expect(outcome.reward <= lowest, "an illegal design has a higher reward than a legal one")
+    expect(env.evaluator.simulations == before, "an illegal design was counted")
     return outcome.reason
 
 
@@ -255,12 +142,12 @@ def check_steps(make_env: Maker) -> str:
         observation, reward, _, truncated, info = env.step(env.action_space.sample())
         _observed(env, observation, f"step {number}")
         missing = [key for key in INFO_KEYS if key not in info]
-        _expect(not missing, f"info lacks {', '.join(missing)}")
-        _expect(info["status"] in STATUSES, f"status is {info['status']!r}")
-        _expect(info["status"] == "ok" or bool(info["reason"]), "a failure without a reason")
-        _expect(type(reward) is float, f"the reward is a {type(reward).__name__}, not a float")
-        _expect(-1.0 <= reward <= 1.0, f"a reward of {reward} is out of bounds")
-        _expect(not truncated, "an episode was truncated")
+        expect(not missing, f"info lacks {', '.join(missing)}")
+        expect(info["status"] in STATUSES, f"status is {info['status']!r}")
+        expect(info["status"] == "ok" or bool(info["reason"]), "a failure without a reason")
+        expect(type(reward) is float, f"the reward is a {type(reward).__name__}, not a float")
+        expect(-1.0 <= reward <= 1.0, f"a reward of {reward} is out of bounds")
+        expect(not truncated, "an episode was truncated")
         env.reset()
     return f"{SAMPLES} random actions"
 
@@ -269,18 +156,18 @@ def check_rewards(make_env: Maker) -> str:
     """Rewards order designs as the objective does: failed, limits broken, feasible."""
     env = make_env()
     outcomes = env.evaluate_batch(_sample(env.design_space, SAMPLES))
-    _expect(bool(np.isfinite(outcomes.reward).all()), "a reward is not finite")
+    expect(bool(np.isfinite(outcomes.reward).all()), "a reward is not finite")
     ok = outcomes.status == STATUSES.index("ok")
     feasible, broken = outcomes.feasible, ok & ~outcomes.feasible
-    _expect(bool((outcomes.reward[~ok] == -1.0).all()), "a failure has another reward than -1")
-    _expect(bool((outcomes.reward[broken] > -1.0).all()), "a broken limit is as bad as a failure")
-    _expect(bool((outcomes.reward[broken] < 0.0).all()), "a broken limit has a positive reward")
-    _expect(bool((outcomes.reward[feasible] > 0.0).all()), "a feasible reward is not positive")
+    expect(bool((outcomes.reward[~ok] == -1.0).all()), "a failure has another reward than -1")
+    expect(bool((outcomes.reward[broken] > -1.0).all()), "a broken limit is as bad as a failure")
+    expect(bool((outcomes.reward[broken] < 0.0).all()), "a broken limit has a positive reward")
+    expect(bool((outcomes.reward[feasible] > 0.0).all()), "a feasible reward is not positive")
     if outcomes.objectives.shape[1] == 1 and feasible.any():
         value, reward = outcomes.objectives[feasible, 0], outcomes.reward[feasible]
         order = np.argsort(value, kind="stable")
         worse = np.diff(reward[order]) > 0
-        _expect(not worse.any(), "a worse objective has a better reward")
+        expect(not worse.any(), "a worse objective has a better reward")
     counts = (int(feasible.sum()), int(broken.sum()), int((~ok).sum()))
     return "{} feasible, {} over limits, {} failed".format(*counts)
 
@@ -290,9 +177,9 @@ def check_duplicates(make_env: Maker) -> str:
     env = _fresh(make_env())
     design = _sample(env.design_space, 1)[0]
     first, second = env.evaluate(design), env.evaluate(design)
-    _expect(not first.cached and second.cached, "the second evaluation was not taken from memory")
+    expect(not first.cached and second.cached, "the second evaluation was not taken from memory")
     _same(first, second, "a design from memory differs")
-    _expect(env.evaluator.duplicates == 1, "a duplicate was not counted as one")
+    expect(env.evaluator.duplicates == 1, "a duplicate was not counted as one")
     return "simulated once"
 
 
@@ -307,13 +194,13 @@ def check_fidelities(make_env: Maker) -> str:
         together = _fresh(env).evaluate_batch(samples, fidelity.value)
         spent = env.evaluator.spent
         counted = env.evaluator.simulations * fidelity.cost
-        _expect(abs(spent - counted) < 1e-6, f"{spent} was spent where {counted} was due")
+        expect(abs(spent - counted) < 1e-6, f"{spent} was spent where {counted} was due")
         env = _fresh(env)
         for one, design in zip(together, samples, strict=True):
             alone = env.evaluate(design, fidelity.value)
             where = f"at fidelity {fidelity.value:g}"
             _same(one, alone, f"a batch and a single design differ {where}")
-            _expect(one.fidelity == fidelity.value, f"an outcome is not {where}")
+            expect(one.fidelity == fidelity.value, f"an outcome is not {where}")
     return f"{len(parts)} below the full one"
 
 
@@ -333,13 +220,13 @@ def check_recording(make_env: Maker) -> str:
         dataset = Dataset(folder)
         dataset.seal()
         rows = dataset.evaluations().to_pylist()
-    _expect(len(rows) == len(outcomes), f"{len(rows)} rows of {len(outcomes)} evaluations")
+    expect(len(rows) == len(outcomes), f"{len(rows)} rows of {len(outcomes)} evaluations")
     for step, (row, outcome) in enumerate(zip(rows, outcomes, strict=True)):
-        _expect(_recorded(env, row) == _returned(step, outcome), f"row {row} is not {outcome}")
+        expect(_recorded(env, row) == _returned(step, outcome), f"row {row} is not {outcome}")
     return f"{len(rows)} rows"
 
 
-_CHECKS: tuple[Callable[[Maker], str], ...] = (
+PROPERTIES: tuple[Callable[[Maker], str], ...] = (
     check_design_space,
     check_encodings,
     check_baseline,
@@ -352,53 +239,7 @@ _CHECKS: tuple[Callable[[Maker], str], ...] = (
     check_duplicates,
     check_fidelities,
     check_recording,
-    check_gymnasium,
-    check_gymnasium_make,
-    check_stable_baselines3,
 )
-
-
-def _is_agent(target: str) -> bool:
-    if target in environment_names():
-        return False
-    if ":" not in target:
-        if target not in agent_names() and target.removeprefix("archgym/") == target:
-            known = [*environment_names(), *agent_names()]
-            raise UnknownNameError("environment or agent", target, known)
-        return target in agent_names()
-    try:
-        environment_class(target)
-    except InvalidValueError:
-        agent_class(target)
-        return True
-    return False
-
-
-def _run(name: str, check: Callable[[], str]) -> CheckResult:
-    try:
-        return CheckResult(name, True, check())
-    except CheckFailed as failure:
-        return CheckResult(name, False, str(failure))
-    except Exception as error:
-        return CheckResult(name, False, f"{type(error).__name__}: {error}")
-
-
-def _maker(target: str | type[Environment] | Environment, kwargs: Mapping[str, Any]) -> Maker:
-    if isinstance(target, Environment):
-        if kwargs:
-            raise InvalidValueError(f"{target!r} is made already: {sorted(kwargs)} come too late")
-        return lambda: target
-    if isinstance(target, str):
-        environment_class(target)
-        return lambda: make(target, **kwargs)
-    if not (isinstance(target, type) and issubclass(target, Environment)):
-        raise InvalidValueError(f"{target!r} is not a subclass of archgym.Environment")
-    return lambda: target(**kwargs)
-
-
-def _describe(env: Environment) -> str:
-    goals = ", ".join(env.objective.names)
-    return f"{env.name}: {env.design_space!r}, {len(env.metrics)} metrics, goals: {goals}"
 
 
 def _fresh(env: Environment) -> Environment:
@@ -429,9 +270,9 @@ def _results(env: Environment, results: Sequence[tuple[object, float]]) -> None:
     for result, _ in results:
         if isinstance(result, Mapping):
             stray = [name for name in result if name not in names]
-            _expect(not stray, f"simulate returns {stray}, which are not declared in metrics")
+            expect(not stray, f"simulate returns {stray}, which are not declared in metrics")
             _, _, wrong = read_result(result, env.metrics, given)
-            _expect(not wrong, f"{wrong}: raise SimulationError where a design can fail")
+            expect(not wrong, f"{wrong}: raise SimulationError where a design can fail")
         elif not isinstance(result, Exception):
             raise CheckFailed(f"simulate returns {result!r}, not a mapping of metrics")
         elif result.__cause__ is not None:
@@ -439,7 +280,7 @@ def _results(env: Environment, results: Sequence[tuple[object, float]]) -> None:
 
 
 def _observed(env: Environment, observation: Any, where: str) -> None:
-    _expect(
+    expect(
         env.observation_space.contains(observation),
         f"the observation of {where} is not in the observation space: {observation}",
     )
@@ -448,7 +289,7 @@ def _observed(env: Environment, observation: Any, where: str) -> None:
 def _same(one: Outcome, other: Outcome, problem: str) -> None:
     for field in ("design", "metrics", "objectives", "reward", "status", "reason", "feasible"):
         left, right = getattr(one, field), getattr(other, field)
-        _expect(left == right, f"{problem}: {field} of {one.design} is {left} and {right}")
+        expect(left == right, f"{problem}: {field} of {one.design} is {left} and {right}")
 
 
 def _recorded(env: Environment, row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -474,25 +315,3 @@ def _returned(step: int, outcome: Outcome) -> tuple[Any, ...]:
         outcome.cached,
         outcome.fidelity,
     )
-
-
-def _expect(holds: bool, problem: str) -> None:
-    if not holds:
-        raise CheckFailed(problem)
-
-
-class _no_warnings(warnings.catch_warnings):
-    """Turns the first warning that was issued inside into a failure."""
-
-    def __init__(self) -> None:
-        super().__init__(record=True)
-
-    def __enter__(self) -> Any:
-        self._issued = super().__enter__()
-        warnings.simplefilter("always")
-        return self._issued
-
-    def __exit__(self, *exc_info: Any) -> None:
-        super().__exit__(*exc_info)
-        if exc_info[0] is None and self._issued:
-            raise CheckFailed(f"warning: {self._issued[0].message}")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from archgym.agent import Agent, Sampler, SearchResult
-from archgym.agent_check.families import FAMILIES, Family
-from archgym.check import CheckFailed
+from archgym.check.agents.families import FAMILIES, Family
+from archgym.check.result import CheckFailed, NotApplicableError, expect
 from archgym.environment import Environment
 from archgym.errors import AgentUnsuitableError, InvalidValueError
 from archgym.outcome import Outcomes
@@ -16,11 +16,9 @@ from archgym.registry import agent_class
 
 __all__ = [
     "BUDGET",
-    "NotApplicableError",
     "Subject",
     "ended",
     "evaluations_of",
-    "expect",
     "first_taken",
     "refused",
     "search",
@@ -74,10 +72,6 @@ class Subject:
     def asks(self) -> bool:
         """Whether it asks and tells."""
         return issubclass(self.cls, Sampler)
-
-
-class NotApplicableError(Exception):
-    """A check that does not concern the agent; the message says why."""
 
 
 def subject_of(target: str | type[Agent], hyperparameters: Mapping[str, Any]) -> Subject:
@@ -163,9 +157,3 @@ def refused(error: type[Exception], word: str, call: Callable[[], Any]) -> None:
         expect(word in str(refusal), f"{word!r} is not named in: {refusal}")
     else:
         raise CheckFailed(f"a bad value of {word!r} is not refused: {call}")
-
-
-def expect(holds: bool, problem: str) -> None:
-    """Raises :class:`~archgym.check.CheckFailed` where a property does not hold."""
-    if not holds:
-        raise CheckFailed(problem)

@@ -1,19 +1,4 @@
-"""Checks that hold for every agent, also a stranger's.
-
-Each ``check_*`` function looks at one property of one agent. It returns a line on what was
-looked at, or raises :class:`~archgym.check.CheckFailed` (or whatever the agent itself raises)
-with what is wrong. Agents from elsewhere are held to them in a test of one's own:
-
-.. code-block:: python
-
-    import pytest
-    from archgym.agent_check import check_agent, check_names
-
-    @pytest.mark.parametrize("check", check_names())
-    def test_my_agent_conforms(check):
-        (result,) = check_agent("my_package:MyAgent", only=[check])
-        assert result.passed, result.detail
-"""
+"""Checks that hold for every agent."""
 
 from __future__ import annotations
 
@@ -22,16 +7,16 @@ from functools import partial
 from typing import Any
 
 from archgym.agent import Agent
-from archgym.agent_check import asking, searches
-from archgym.agent_check.families import FAMILIES, Family
-from archgym.agent_check.subject import NotApplicableError, Subject, subject_of, trajectories
-from archgym.check import CheckFailed, CheckResult
+from archgym.check.agents import asking, searches
+from archgym.check.agents.families import FAMILIES, Family
+from archgym.check.agents.subject import Subject, subject_of, trajectories
+from archgym.check.result import CheckResult, run
 from archgym.errors import AgentUnsuitableError, UnknownNameError
 
-__all__ = ["FAMILIES", "Family", "check_agent", "check_names", "trajectories"]
+__all__ = ["FAMILIES", "Family", "check_agent", "agent_check_names", "trajectories"]
 
 
-def check_names() -> list[str]:
+def agent_check_names() -> list[str]:
     """Names of all checks, in the order in which they are made."""
     return list(_checks())
 
@@ -45,13 +30,13 @@ def check_agent(
     :class:`~archgym.errors.AgentUnsuitableError`; the check of that environment then passes,
     and the detail says so. It must accept one at least.
 
-    >>> from archgym.agent_check import check_agent
+    >>> from archgym.check import check_agent
     >>> [r.name for r in check_agent("random", only=["search mixed", "seeds"]) if r.passed]
     ['search mixed', 'seeds']
 
     Args:
         target: a registered name, ``module:Class``, or a class.
-        only: names of checks (:func:`check_names`); all, if there are none.
+        only: names of checks (:func:`agent_check_names`); all, if there are none.
         **hyperparameters: with which it is checked; small ones make it quick.
 
     Raises:
@@ -65,7 +50,7 @@ def check_agent(
         subject = subject_of(target, hyperparameters)
     except Exception as error:
         return [CheckResult("can be loaded", False, f"{type(error).__name__}: {error}")]
-    return [_run(name, partial(checks[name], subject)) for name in only or checks]
+    return [run(name, partial(_or_refusal, checks[name], subject)) for name in only or checks]
 
 
 def _checks() -> dict[str, Callable[[Subject], str]]:
@@ -84,14 +69,9 @@ def _on(check: Callable[[Subject, Family], str], family: Family, subject: Subjec
     return check(subject, family)
 
 
-def _run(name: str, check: Callable[[], str]) -> CheckResult:
+def _or_refusal(check: Callable[[Subject], str], subject: Subject) -> str:
+    """What a check says; an agent may refuse what does not suit it."""
     try:
-        return CheckResult(name, True, check())
-    except NotApplicableError as reason:
-        return CheckResult(name, True, f"does not apply: {reason}")
+        return check(subject)
     except AgentUnsuitableError as refusal:
-        return CheckResult(name, True, f"refused: {refusal}")
-    except CheckFailed as failure:
-        return CheckResult(name, False, str(failure))
-    except Exception as error:
-        return CheckResult(name, False, f"{type(error).__name__}: {error}")
+        return f"refused: {refusal}"

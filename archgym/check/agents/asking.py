@@ -12,17 +12,16 @@ from typing import Any, Literal
 import numpy as np
 
 from archgym.agent import Agent
-from archgym.agent_check.families import FEW_LEVELS, SMALL, with_faults
-from archgym.agent_check.subject import (
+from archgym.check.agents.families import FEW_LEVELS, SMALL, with_faults
+from archgym.check.agents.subject import (
     BUDGET,
-    NotApplicableError,
     Subject,
     evaluations_of,
-    expect,
     first_taken,
     refused,
     search,
 )
+from archgym.check.result import NotApplicableError, expect
 from archgym.errors import InvalidValueError, SimulationError, UnknownNameError
 
 __all__ = ["ONCE"]

@@ -15,20 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from archgym.agent_check.families import FAMILIES, SMALL, Family, with_faults
-from archgym.agent_check.subject import (
+from archgym.check.agents.families import FAMILIES, SMALL, Family, with_faults
+from archgym.check.agents.subject import (
     BUDGET,
-    NotApplicableError,
     Subject,
     ended,
     evaluations_of,
-    expect,
     first_taken,
     refused,
     search,
     trajectories,
     watch,
 )
+from archgym.check.result import NotApplicableError, expect
 from archgym.errors import AgentUnsuitableError, InvalidValueError, NotCoveredError, SimulationError
 from archgym.outcome import Outcomes
 from archgym.registry import agent_class
@@ -116,7 +115,7 @@ def check_processes(subject: Subject) -> str:
     """Another process, with another hash seed, gives the same trajectories."""
     code = (
         "import json, sys\n"
-        "from archgym.agent_check import trajectories\n"
+        "from archgym.check.agents import trajectories\n"
         "print(json.dumps(trajectories(*json.loads(sys.argv[1]))))\n"
     )
     try:
