@@ -12,10 +12,10 @@ the value of its goal, minimised, and with several goals the hypervolume, negate
 found nothing feasible scores infinity.
 
 The unit of independence is the seed: the trials of an agent with one seed and several sets of
-hyperparameters share their luck. Mann-Whitney tests compare the medians of seeds, and the interval
-of the chance to reach the optimum counts what varies between seeds; both speak of these sets of
-hyperparameters and not of others. ``a12`` is of trials. The unit of the tests over all settings is
-the setting.
+hyperparameters share their luck. Mann-Whitney tests compare the mean ranks of seeds, and the
+interval of the chance to reach the optimum counts what varies between seeds; both speak of these
+sets of hyperparameters and not of others. ``a12`` is of trials. The unit of the tests over all
+settings is the setting.
 """
 
 from __future__ import annotations

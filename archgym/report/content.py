@@ -138,22 +138,22 @@ def _proposals(study: Study, problem: Problem) -> Section:
 
 
 def _ranked(study: Study) -> tuple[list[int], list[Problem]]:
-    """Searchers that are ranked, and the problems that all of them searched.
+    """Searchers that are ranked, and the problems on which they are.
 
-    Problems of which no trial found anything feasible are left out, and of the searchers all but
-    those that searched most problems, if not all searched the same.
+    If not all searched the same, those searchers and problems that give most pairs of the two.
+    Problems of which no trial found anything feasible are left out.
     """
-    solved = [problem for problem in study.problems if problem.found]
-    found = {
-        number: [p for p in solved if (p.searcher == number).any()]
-        for number in range(len(study.searchers))
+    solved = [n for n, problem in enumerate(study.problems) if problem.found]
+    of = {
+        searcher: frozenset(n for n in solved if (study.problems[n].searcher == searcher).any())
+        for searcher in range(len(study.searchers))
     }
-    most = max((len(some) for some in found.values()), default=0)
-    groups = [number for number, some in found.items() if len(some) == most and most]
-    problems = [p for p in solved if all((p.searcher == g).any() for g in groups)]
-    if not problems and groups:  # each on problems of its own: nothing to rank
-        return [], []
-    return groups, problems
+    best: tuple[list[int], frozenset[int]] = [], frozenset()
+    for some in dict.fromkeys(of.values()):
+        groups = [searcher for searcher, mine in of.items() if mine >= some]
+        if len(groups) > 1 and len(groups) * len(some) > len(best[0]) * len(best[1]):
+            best = groups, some
+    return best[0], [study.problems[n] for n in sorted(best[1])]
 
 
 def _ranking_chart(study: Study, ranking: Ranking, groups: Sequence[int], problems: int) -> Chart:

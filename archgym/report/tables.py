@@ -63,10 +63,16 @@ class Table:
 
 def results_table(study: Study, problem: Problem) -> Table:
     """What each searcher reached, and whether the best one is really better."""
+    from scipy.stats import rankdata
+
     groups = np.unique(problem.searcher).tolist()
     scores = [problem.score[problem.searcher == group] for group in groups]
     units = [problem.units[problem.searcher == group] for group in groups]
-    order = sorted(range(len(groups)), key=lambda i: (quantile(scores[i], 0.5), i))
+    together = rankdata(np.concatenate(scores))
+    ranks = np.split(together, np.cumsum([len(some) for some in scores])[:-1])
+    order = sorted(
+        range(len(groups)), key=lambda i: (quantile(scores[i], 0.5), float(ranks[i].mean()), i)
+    )
     comparisons = compare_all(scores, units)
     failed = np.array([state == "failed" for state in problem.states])
     best = order[0]
@@ -236,7 +242,7 @@ def overview_table(study: Study) -> Table:
             else ""
         )
         if problem.baseline_breaks:
-            baseline += f", but breaks {' and '.join(problem.baseline_breaks)}"
+            baseline += ", infeasible"
         regret = problem.regret(measures.best_cost[number : number + 1])[0]
         rows.append(
             [
@@ -259,8 +265,8 @@ def overview_table(study: Study) -> Table:
         "Best of all trials that keeps all limits; with several goals the best value of each. "
         "Change: against the baseline design, less is better"
         + (
-            "; there is none where the baseline breaks a limit, and its value may then be better "
-            "than that of any design that keeps it."
+            ". An infeasible baseline breaks a limit (which, stands with the problem): there is "
+            "no change against it, and it may look better than any design that keeps the limit."
             if any(problem.baseline_breaks for problem in study.problems)
             else "."
         ),
@@ -421,9 +427,9 @@ def _independence(*problems: Problem) -> str:
         return "The unit of independence is the trial, each with a seed of its own."
     return (
         "The unit of independence is the seed: trials of one seed with several sets of "
-        "hyperparameters share its luck, so tests and intervals take the median of each seed's "
-        "trials, and shares count what varies between seeds. They speak of these sets of "
-        "hyperparameters, not of others."
+        "hyperparameters share its luck, so intervals take the median of each seed's trials, "
+        "tests their mean rank, and intervals of shares what varies between seeds. They speak of "
+        "these sets of hyperparameters, not of others."
     )
 
 
