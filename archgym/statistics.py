@@ -2,6 +2,11 @@
 
 Scores are smaller-is-better; ``inf``, for a trial that found nothing feasible, is worse than any
 number and equal to itself. Tests that only look at order take that as it is.
+
+Trials that share a seed share their luck: with several sets of hyperparameters an agent has many
+trials of each seed, which are no independent repetitions. ``units`` says which trials belong
+together, and intervals and tests count units, not trials. Where each trial is a unit, that is the
+same.
 """
 
 from __future__ import annotations
@@ -9,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +24,7 @@ __all__ = [
     "Comparison",
     "Interval",
     "Ranking",
+    "compare",
     "compare_all",
     "holm",
     "mann_whitney",
@@ -25,11 +32,11 @@ __all__ = [
     "quantile",
     "rank",
     "share_interval",
+    "unit_medians",
 ]
 
 CONFIDENCE = 0.95
 _RESAMPLES = 1000
-_MOST_RESAMPLED = 200
 _WORST = 1e300
 
 
@@ -58,7 +65,7 @@ class Comparison:
         first: number of a group.
         second: number of another.
         p: that groups drawn alike differ by at least as much, from a two-sided Mann-Whitney U
-            test, corrected for the number of comparisons.
+            test of the units, corrected for the number of comparisons.
         superiority: probability that a trial of the first is better than one of the second,
             ties counting half (Vargha and Delaney's A, 2000).
     """
@@ -96,37 +103,76 @@ def quantile(values: NDArray[np.float64], share: float) -> float:
     return math.inf if found > _WORST / 1e6 else found
 
 
-def median_interval(values: NDArray[np.float64]) -> Interval:
-    """Median and its exact interval from order statistics (the inversion of the sign test).
+def unit_medians(
+    values: NDArray[np.float64], units: NDArray[np.int64] | None = None
+) -> NDArray[np.float64]:
+    """Median of each unit's trials, shape (n_units,); the values themselves without units."""
+    if units is None or len(np.unique(units)) == len(values):
+        return values
+    return np.array([quantile(values[units == unit], 0.5) for unit in np.unique(units).tolist()])
 
-    Fewer than six trials allow none at 95 %; then it is their range, and says so.
+
+def median_interval(
+    values: NDArray[np.float64], units: NDArray[np.int64] | None = None
+) -> Interval:
+    """Median and its interval from order statistics (the inversion of the sign test).
+
+    The order is that of the units' medians; the interval is exact where each trial is a unit.
+    Fewer than six units allow none at 95 %; then it is their range, and says so.
+
+    Args:
+        values: of the trials.
+        units: unit of each; each trial is one by default.
     """
     from scipy.stats import quantile_test
 
     value = quantile(values, 0.5)
     if not len(values):
         return Interval(math.nan, math.nan, math.nan, False)
-    if len(values) >= 6:
-        bounded = np.minimum(values, _WORST)
+    middles = unit_medians(values, units)
+    if len(middles) >= 6:
+        bounded = np.minimum(middles, _WORST)
         found = quantile_test(bounded, q=0.0, p=0.5).confidence_interval(CONFIDENCE)
         if np.isfinite([found.low, found.high]).all():
             low, high = (math.inf if end >= _WORST else float(end) for end in found)
-            return Interval(value, low, high)
-    return Interval(value, float(values.min()), float(values.max()), False)
+            return Interval(value, min(low, value), max(high, value))
+    return Interval(value, float(middles.min()), float(middles.max()), False)
 
 
-def share_interval(hits: int, trials: int) -> Interval:
-    """A share and its Wilson score interval."""
-    from scipy.stats import binomtest
+def share_interval(hits: NDArray[np.bool_], units: NDArray[np.int64] | None = None) -> Interval:
+    """A share and its Wilson score interval.
 
-    if not trials:
+    Where units hold several trials, the number of trials is replaced by the effective one, which
+    gives the share the variance that it has between units (Kish 1965); if all trials are alike,
+    it is the number of units.
+
+    Args:
+        hits: whether each trial is counted.
+        units: unit of each; each trial is one by default.
+    """
+    n = len(hits)
+    if not n:
         return Interval(math.nan, math.nan, math.nan, False)
-    ends = binomtest(hits, trials).proportion_ci(CONFIDENCE, method="wilson")
-    return Interval(hits / trials, float(ends.low), float(ends.high))
+    share, size = float(np.mean(hits)), float(n)
+    if units is not None and (groups := len(np.unique(units))) < n:
+        _, numbers = np.unique(units, return_inverse=True)
+        beyond = np.bincount(numbers, np.asarray(hits, dtype=np.float64) - share)
+        variance = groups / max(1, groups - 1) * float((beyond**2).sum()) / n**2
+        size = float(groups)
+        if 0 < share < 1:
+            size = min(float(n), share * (1 - share) / variance) if variance else float(n)
+    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    middle = (share + z * z / (2 * size)) / (1 + z * z / size)
+    half = z / (1 + z * z / size) * math.sqrt(share * (1 - share) / size + (z / (2 * size)) ** 2)
+    low, high = max(0.0, middle - half), min(1.0, middle + half)
+    return Interval(share, low if share else 0.0, high if share < 1 else 1.0)
 
 
 def mann_whitney(first: NDArray[np.float64], second: NDArray[np.float64]) -> tuple[float, float]:
-    """Two-sided p of the Mann-Whitney U test, and the probability that the first is better."""
+    """Two-sided p of the Mann-Whitney U test, and the probability that the first is better.
+
+    All values count as independent; :func:`compare` is for trials that are not.
+    """
     from scipy.stats import mannwhitneyu
 
     one, two = np.minimum(first, _WORST), np.minimum(second, _WORST)
@@ -134,6 +180,35 @@ def mann_whitney(first: NDArray[np.float64], second: NDArray[np.float64]) -> tup
         return 1.0, 0.5
     found = mannwhitneyu(one, two, alternative="two-sided")
     return float(found.pvalue), float(1.0 - found.statistic / (len(one) * len(two)))
+
+
+def compare(
+    first: NDArray[np.float64],
+    second: NDArray[np.float64],
+    units: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
+) -> tuple[float, float]:
+    """Two-sided p of the Mann-Whitney U test, and the probability that the first is better.
+
+    What is tested are the mean ranks of the units' trials among all trials of the two groups;
+    the probability is that of trials.
+
+    Args:
+        first: of the trials of one group.
+        second: of the other.
+        units: of each group's trials.
+    """
+    from scipy.stats import rankdata
+
+    p, superiority = mann_whitney(first, second)
+    if units is None or sum(len(np.unique(one)) for one in units) == len(first) + len(second):
+        return p, superiority
+    ranks = np.asarray(rankdata(np.concatenate([first, second])), dtype=np.float64)
+    parts = ranks[: len(first)], ranks[len(first) :]
+    means = [
+        np.array([values[mine == unit].mean() for unit in np.unique(mine).tolist()])
+        for values, mine in zip(parts, units, strict=True)
+    ]
+    return mann_whitney(*means)[0], superiority
 
 
 def holm(values: Sequence[float]) -> list[float]:
@@ -153,15 +228,24 @@ def holm(values: Sequence[float]) -> list[float]:
     return [round(value, 15) for value in found.tolist()]
 
 
-def compare_all(groups: Sequence[NDArray[np.float64]]) -> list[Comparison]:
-    """Every pair of groups with at least two trials each, corrected for the number of pairs."""
+def compare_all(
+    groups: Sequence[NDArray[np.float64]], units: Sequence[NDArray[np.int64]] | None = None
+) -> list[Comparison]:
+    """Every pair of groups with at least two units each, corrected for the number of pairs.
+
+    Args:
+        groups: scores of each group's trials.
+        units: of each group's trials; each trial is one by default.
+    """
+    units = units if units is not None else [np.arange(len(group)) for group in groups]
+    enough = [len(np.unique(some)) > 1 for some in units]
     pairs = [
         (i, j)
         for i in range(len(groups))
         for j in range(i + 1, len(groups))
-        if len(groups[i]) > 1 and len(groups[j]) > 1
+        if enough[i] and enough[j]
     ]
-    found = [mann_whitney(groups[i], groups[j]) for i, j in pairs]
+    found = [compare(groups[i], groups[j], (units[i], units[j])) for i, j in pairs]
     corrected = holm([p for p, _ in found])
     return [
         Comparison(i, j, p, superiority)
@@ -169,15 +253,22 @@ def compare_all(groups: Sequence[NDArray[np.float64]]) -> list[Comparison]:
     ]
 
 
-def rank(problems: Sequence[Sequence[NDArray[np.float64]]], rng: np.random.Generator) -> Ranking:
+def rank(
+    problems: Sequence[Sequence[NDArray[np.float64]]],
+    rng: np.random.Generator,
+    units: Sequence[Sequence[NDArray[np.int64]]] | None = None,
+) -> Ranking:
     """Ranks groups on several problems by their median scores.
 
-    The interval is a percentile bootstrap that draws problems, and trials within each; with one
-    problem only trials are drawn.
+    The interval is a percentile bootstrap that draws problems and, crossed with them, units: a
+    seed that is drawn is drawn on every problem, with all of its trials, since its luck may be
+    the same there. With one problem only units are drawn.
 
     Args:
         problems: the scores of each group on each problem, none of them empty.
         rng: draws the bootstrap's samples.
+        units: of each of these trials; by default the first trials of all groups are one unit,
+            the second ones another, and so on, as seeds are.
     """
     from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
@@ -185,9 +276,20 @@ def rank(problems: Sequence[Sequence[NDArray[np.float64]]], rng: np.random.Gener
     medians = np.minimum(medians, _WORST)
     by_problem = np.asarray(rankdata(medians, axis=1))
     n_problems, n_groups = by_problem.shape
+    if units is None:
+        units = [[np.arange(len(values)) for values in groups] for groups in problems]
+    names, numbers = np.unique(
+        np.concatenate([one for some in units for one in some]), return_inverse=True
+    )
+    weights = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=_RESAMPLES)
     drawn = np.empty((n_problems, _RESAMPLES, n_groups))
+    start = 0
     for i, groups in enumerate(problems):
-        resampled = np.column_stack([_medians(values, rng) for values in groups])
+        resampled = np.empty((_RESAMPLES, n_groups))
+        for g, values in enumerate(groups):
+            mine = numbers[start : start + len(values)]
+            start += len(values)
+            resampled[:, g] = _weighted_medians(values, weights[:, mine])
         drawn[i] = rankdata(resampled, axis=1)
     picked = rng.integers(n_problems, size=(n_problems, _RESAMPLES))
     means = drawn[picked, np.arange(_RESAMPLES)].mean(axis=0)
@@ -206,13 +308,18 @@ def rank(problems: Sequence[Sequence[NDArray[np.float64]]], rng: np.random.Gener
     )
 
 
-def _medians(values: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Medians of bootstrap samples, shape (n_resamples,)."""
-    values = np.minimum(values, _WORST)
-    if len(values) > _MOST_RESAMPLED:
-        # The median of n values is normal around the true one with a spread that follows from
-        # order statistics: the ranks of n/2 heads of n coin tosses.
-        place = rng.binomial(len(values), 0.5, size=_RESAMPLES)
-        return np.asarray(np.sort(values)[np.clip(place, 0, len(values) - 1)])
-    picks = rng.integers(len(values), size=(_RESAMPLES, len(values)))
-    return np.asarray(np.median(values[picks], axis=1))
+def _weighted_medians(
+    values: NDArray[np.float64], weights: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Median of the values, each as often as its weight says, for each row of weights.
+
+    A row in which nothing is drawn has the median of all values.
+    """
+    order = np.argsort(values, kind="stable")
+    ordered = np.minimum(values, _WORST)[order]
+    so_far = np.cumsum(weights[:, order], axis=1)
+    total = so_far[:, -1:]
+    low = (2 * so_far >= total).argmax(axis=1)  # the middle one, or the lower of two
+    high = (2 * so_far > total).argmax(axis=1)
+    found = 0.5 * (ordered[low] + ordered[high])
+    return np.asarray(np.where(total[:, 0] > 0, found, np.median(ordered)))

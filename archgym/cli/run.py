@@ -39,7 +39,8 @@ def run(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="Change a value, as in budget=50 or environments.0.workload=zipf; repeatable.",
+            help="Change a value, as in budget=50 or environments.0.workload=zipf, or add one to "
+            "a list, as in agents.+={name: ga}; repeatable.",
         ),
     ] = None,
     resume: Annotated[

@@ -10,6 +10,12 @@
 What is compared is a trial's score, less is better: its regret where the optimum is known, else
 the value of its goal, minimised, and with several goals the hypervolume, negated. A trial that
 found nothing feasible scores infinity.
+
+The unit of independence is the seed: the trials of an agent with one seed and several sets of
+hyperparameters share their luck. Mann-Whitney tests compare the mean ranks of seeds, and the
+interval of the chance to reach the optimum counts what varies between seeds; both speak of these
+sets of hyperparameters and not of others. ``a12`` is of trials. The unit of the tests over all
+settings is the setting.
 """
 
 from __future__ import annotations
@@ -28,7 +34,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from archgym.experiment.results import WITHIN
-from archgym.statistics import holm, mann_whitney, share_interval
+from archgym.statistics import compare, holm, mann_whitney, share_interval
 
 __all__ = ["variance_share", "write_comparisons"]
 
@@ -66,6 +72,8 @@ _SIGNIFICANCE = pa.schema(
         *((name, pa.string()) for name in ("setting", "agent_a", "agent_b", "test")),
         ("n_a", pa.int64()),
         ("n_b", pa.int64()),
+        ("units_a", pa.int64()),
+        ("units_b", pa.int64()),
         *((name, pa.float64()) for name in ("median_a", "median_b", "a12", "p_value", "p_holm")),
     ]
 )
@@ -154,7 +162,7 @@ def _lottery_row(setting: str, agent: str, trials: Sequence[dict[str, Any]]) -> 
     shares = {k: sum(t["hit"] for t in v) / len(v) for k, v in by_label.items()}
     known = trials[0]["measure"] == "regret"
     hits = sum(trial["hit"] for trial in trials)
-    share = share_interval(hits, len(trials))
+    share = share_interval(np.array([trial["hit"] for trial in trials]), _seeds(trials))
     q25, median, q75 = _quantiles(scores)
     reached = [math.inf if t["hit_at"] is None else t["hit_at"] for t in trials]
     middle = _quantiles(reached)[1]
@@ -233,9 +241,11 @@ def _pairs(setting: str, agents: dict[str, list[dict[str, Any]]]) -> list[dict[s
     """Every pair of agents on one setting."""
     rows = []
     for a, b in itertools.combinations(agents, 2):
-        scores = [np.array([trial["score"] for trial in agents[name]]) for name in (a, b)]
-        p_value, a12 = mann_whitney(*scores)
-        rows.append(_pair(setting, a, b, "Mann-Whitney U", scores, p_value, a12))
+        one, two = (np.array([trial["score"] for trial in agents[name]]) for name in (a, b))
+        units = _seeds(agents[a]), _seeds(agents[b])
+        p_value, a12 = compare(one, two, units)
+        n = len(np.unique(units[0])), len(np.unique(units[1]))
+        rows.append(_pair(setting, a, b, "Mann-Whitney U", (one, two), n, p_value, a12))
     return _adjusted(rows)
 
 
@@ -261,9 +271,8 @@ def _over_settings(groups: dict[str, dict[str, list[dict[str, Any]]]]) -> list[d
             ]
         )
         p_value = 1.0 if (chances == 0.5).all() else float(wilcoxon(chances - 0.5).pvalue)
-        rows.append(
-            _pair("", a, b, "Wilcoxon signed-rank", medians, p_value, float(chances.mean()))
-        )
+        n, mean = (len(both), len(both)), float(chances.mean())
+        rows.append(_pair("", a, b, "Wilcoxon signed-rank", medians, n, p_value, mean))
     return _adjusted(rows)
 
 
@@ -273,6 +282,7 @@ def _pair(
     b: str,
     test: str,
     scores: Sequence[NDArray[np.float64]],
+    units: tuple[int, int],
     p_value: float,
     a12: float,
 ) -> dict[str, Any]:
@@ -283,11 +293,17 @@ def _pair(
         "test": test,
         "n_a": len(scores[0]),
         "n_b": len(scores[1]),
+        "units_a": units[0],
+        "units_b": units[1],
         "median_a": _quantiles(scores[0])[1],
         "median_b": _quantiles(scores[1])[1],
         "a12": a12,
         "p_value": p_value,
     }
+
+
+def _seeds(trials: Sequence[dict[str, Any]]) -> NDArray[np.int64]:
+    return np.array([trial["seed"] for trial in trials], dtype=np.int64)
 
 
 def _adjusted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

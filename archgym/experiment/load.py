@@ -65,7 +65,8 @@ def with_settings(data: Any, settings: Iterable[str]) -> Any:
     Args:
         data: the mapping.
         settings: texts ``path=value`` with a dotted path, such as ``budget=50`` or
-            ``environments.0.workload=zipf``; values are read as YAML.
+            ``environments.0.workload=zipf``; ``+`` adds to a list, as in
+            ``agents.+={name: ga}``. Values are read as YAML.
 
     Raises:
         InvalidValueError: if a text has another form or a path leads nowhere.
@@ -82,11 +83,13 @@ def with_settings(data: Any, settings: Iterable[str]) -> Any:
 def _put(node: Any, path: list[str], value: Any, where: str) -> None:
     for depth, part in enumerate(path):
         last = depth == len(path) - 1
-        if isinstance(node, list):
+        if isinstance(node, list) and part == "+" and last:
+            node.append(value)
+        elif isinstance(node, list):
             if not part.isdigit() or int(part) >= len(node):
                 raise InvalidValueError(
                     f"{where}: {part!r} is no position in {'.'.join(path[:depth])}: "
-                    f"allowed is 0 to {len(node) - 1}"
+                    f"allowed is 0 to {len(node) - 1}, and + at the end to add one"
                 )
             if last:
                 node[int(part)] = value

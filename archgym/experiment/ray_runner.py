@@ -336,6 +336,9 @@ def _ray(address: str, cpus: int | None) -> Iterator[None]:
     here: dict[str, Any] = {"num_cpus": cpus, "object_store_memory": _OBJECT_STORE_BYTES}
     warnings.filterwarnings("ignore", module="ray")
     logging.getLogger("ray").setLevel(logging.ERROR)
+    # With a full disk, Tune shows a traceback each time it cannot store its state, which is not
+    # needed here: workers that cannot record say so in one line.
+    logging.getLogger("ray.tune.execution.experiment_state").setLevel(logging.CRITICAL)
     try:
         ray.init(
             address=address or "local",

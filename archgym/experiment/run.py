@@ -6,7 +6,7 @@ import contextlib
 import json
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
@@ -19,7 +19,7 @@ from archgym.errors import DatasetError, InvalidValueError
 from archgym.experiment.comparison import write_comparisons
 from archgym.experiment.difficulty import draws_table, random_draws
 from archgym.experiment.expand import Trial, expand
-from archgym.experiment.folder import NoRoomError, RunFolder
+from archgym.experiment.folder import NoRoomError, RunFolder, stop_if_full
 from archgym.experiment.local import run_locally
 from archgym.experiment.packs import shard_of
 from archgym.experiment.progress import Progress, show_progress
@@ -113,7 +113,7 @@ def run_experiment(
         console.print(draws_table(draws))
     if options.resume:
         check_workloads(folder.datasets, trials, environments)
-    with folder.locked() as run_id:
+    with folder.locked() as run_id, _said_if_full(folder):
         folder.check(experiment, trials, options.resume, own_lock=True)
         folder.prepare(experiment, trials)
         if draws:
@@ -144,6 +144,21 @@ def _busy(console: Console, quiet: bool) -> contextlib.AbstractContextManager[ob
     if quiet or not console.is_terminal:
         return contextlib.nullcontext()
     return console.status("making and checking every environment and agent")
+
+
+@contextlib.contextmanager
+def _said_if_full(folder: RunFolder) -> Iterator[None]:
+    """Whatever fails because the disk is full, at the end of a run too, says so and how to go on.
+
+    Raises:
+        NoRoomError: in place of an error that comes from a full disk.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, NoRoomError):
+            stop_if_full(error, folder.path)
+        raise
 
 
 def _shard_name(shard: tuple[int, int] | None) -> str:

@@ -20,6 +20,7 @@ from archgym.report.study import Problem, Study
 from archgym.report.tables import (
     Table,
     comparison_table,
+    failures_table,
     overview_table,
     pairs_table,
     ranking_table,
@@ -29,7 +30,7 @@ from archgym.report.tables import (
 )
 from archgym.statistics import Ranking, rank
 
-__all__ = ["Section", "failures_table", "overview", "problem_sections", "study_importances"]
+__all__ = ["Section", "overview", "problem_sections", "study_importances"]
 
 
 @dataclass(frozen=True)
@@ -58,11 +59,13 @@ def overview(study: Study) -> Section:
     groups, problems = _ranked(study)
     if len(groups) > 1 and problems:
         scores = [[p.score[p.searcher == group] for group in groups] for p in problems]
-        ranking = rank(scores, np.random.default_rng(0))
+        units = [[p.units[p.searcher == group] for group in groups] for p in problems]
+        ranking = rank(scores, np.random.default_rng(0), units)
         charts.append(_ranking_chart(study, ranking, groups, len(problems)))
         tables.append(ranking_table(study, ranking, groups, len(problems)))
     if study.compared is not None:
         tables.insert(0, comparison_table(study))
+    tables += failures_table(study)
     return Section("overview", "Overview", charts, tables)
 
 
@@ -83,6 +86,11 @@ def problem_sections(
         points: of a curve, at most.
         designs: in parallel coordinates, at most.
     """
+    if not problem.found:  # there are no best values to draw or compare
+        return [
+            Section("parameters", "Parameters", parallel_coordinates(problem, found, designs)),
+            _proposals(study, problem),
+        ]
     progress = [
         *panels.best_so_far(study, problem, points),
         *panels.best_so_far(study, problem, points, time=True),
@@ -114,42 +122,38 @@ def problem_sections(
             "Parameters",
             [*importance_chart(found), *parallel_coordinates(problem, found, designs)],
         ),
-        Section(
-            "proposals",
-            "Feasibility and time",
-            [panels.feasibility(study, problem), panels.time_split(study, problem)],
-            reasons_table(study, problem),
-        ),
+        _proposals(study, problem),
         Section("designs", "Best designs", designs=best_designs(study, problem)),
     ]
     return [one for one in sections if one.charts or one.tables or one.designs]
 
 
-def failures_table(study: Study) -> list[Table]:
-    """Trials that ended in an error."""
-    if not study.failures:
-        return []
-    rows = [[trial_id, error] for trial_id, error in list(study.failures.items())[:200]]
-    more = len(study.failures) - len(rows)
-    note = f"{more} more are in results.json." if more else ""
-    return [Table("Trials that failed", ["trial", "why"], rows, note)]
+def _proposals(study: Study, problem: Problem) -> Section:
+    return Section(
+        "proposals",
+        "Feasibility and time",
+        [panels.feasibility(study, problem), panels.time_split(study, problem)],
+        reasons_table(study, problem),
+    )
 
 
 def _ranked(study: Study) -> tuple[list[int], list[Problem]]:
-    """Searchers that are ranked, and the problems that all of them searched.
+    """Searchers that are ranked, and the problems on which they are.
 
-    Those that searched most problems, if not all searched the same.
+    If not all searched the same, those searchers and problems that give most pairs of the two.
+    Problems of which no trial found anything feasible are left out.
     """
-    found = {
-        number: [p for p in study.problems if (p.searcher == number).any()]
-        for number in range(len(study.searchers))
+    solved = [n for n, problem in enumerate(study.problems) if problem.found]
+    of = {
+        searcher: frozenset(n for n in solved if (study.problems[n].searcher == searcher).any())
+        for searcher in range(len(study.searchers))
     }
-    most = max((len(some) for some in found.values()), default=0)
-    groups = [number for number, some in found.items() if len(some) == most and most]
-    problems = [p for p in study.problems if all((p.searcher == g).any() for g in groups)]
-    if not problems and groups:  # each on problems of its own: nothing to rank
-        return [], []
-    return groups, problems
+    best: tuple[list[int], frozenset[int]] = [], frozenset()
+    for some in dict.fromkeys(of.values()):
+        groups = [searcher for searcher, mine in of.items() if mine >= some]
+        if len(groups) > 1 and len(groups) * len(some) > len(best[0]) * len(best[1]):
+            best = groups, some
+    return best[0], [study.problems[n] for n in sorted(best[1])]
 
 
 def _ranking_chart(study: Study, ranking: Ranking, groups: Sequence[int], problems: int) -> Chart:
@@ -178,5 +182,5 @@ def _ranking_chart(study: Study, ranking: Ranking, groups: Sequence[int], proble
         y=Axis(""),
         series=series,
         categories=[one.name for one in series],
-        note=f"Ends: 95 % bootstrap interval.{critical}",
+        note=f"Ends: 95 % bootstrap interval, over problems and seeds.{critical}",
     )

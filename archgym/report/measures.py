@@ -39,7 +39,7 @@ class Measures:
         spent: budget spent, in full simulations, shape (n_trials,).
         simulation_s: seconds in the simulator, shape (n_trials,).
         agent_s: seconds in the agent, shape (n_trials,).
-        framework_s: seconds between first and last record in neither, shape (n_trials,).
+        framework_s: seconds in neither, shape (n_trials,).
         best: least feasible value of each goal, shape (n_trials, n_goals).
         best_cost: weighted mean of the costs of the best design, ``inf`` for none, shape
             (n_trials,).
@@ -88,7 +88,11 @@ class Measures:
 
 
 def measure(
-    rows: Rows, n_trials: int, fidelities: Sequence[Fidelity], weights: Sequence[float]
+    rows: Rows,
+    n_trials: int,
+    fidelities: Sequence[Fidelity],
+    weights: Sequence[float],
+    wall_s: NDArray[np.float64] | None = None,
 ) -> Measures:
     """What the trials of a problem came to.
 
@@ -97,6 +101,8 @@ def measure(
         n_trials: trials of the problem.
         fidelities: of the problem.
         weights: of the goals; they need not add up to 1.
+        wall_s: seconds that each trial took in all; where that is NaN, or less than simulator and
+            agent took because the trial was resumed, records tell when it began and ended.
     """
     counted, share = rows.counted, np.asarray(weights) / sum(weights)
     cost_of = rows.costs @ share
@@ -113,7 +119,8 @@ def measure(
     fronts: list[NDArray[np.int64]] = [np.empty(0, dtype=np.int64)] * n_trials
     for number, part in rows.parts():
         spent[number] = cumulated[part.stop - 1]
-        framework[number] = _framework_s(rows.time_us[part], busy[part])
+        left = np.nan if wall_s is None else wall_s[number] - busy[part].sum()
+        framework[number] = left if left >= 0 else _framework_s(rows.time_us[part], busy[part])
         where = np.flatnonzero(good[part]) + part.start
         if not len(where):
             continue

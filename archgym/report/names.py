@@ -18,8 +18,22 @@ def problem_names(problems: Sequence[Mapping[str, Any]]) -> list[str]:
 
     Args:
         problems: each with ``environment``, ``workload``, ``objective``, ``simulator``, and
-            ``details``: whatever else tells it from others.
+            ``details``: whatever else tells it from others. One that has a ``name`` is called that.
     """
+    given = [str(problem.get("name", "")) for problem in problems]
+    others = [problem for problem, name in zip(problems, given, strict=True) if not name]
+    made = iter(_made_names(others))
+    seen: Counter[str] = Counter()
+    return [_numbered(name or next(made), seen) for name in given]
+
+
+def _numbered(name: str, seen: Counter[str]) -> str:
+    """The name, with a number if it was there before."""
+    seen[name] += 1
+    return name if seen[name] == 1 else f"{name} #{seen[name]}"
+
+
+def _made_names(problems: Sequence[Mapping[str, Any]]) -> list[str]:
     one_environment = len({problem["environment"] for problem in problems}) == 1
     names = [
         ", ".join(
@@ -41,11 +55,7 @@ def problem_names(problems: Sequence[Mapping[str, Any]]) -> list[str]:
             for name, text in zip(names, extra, strict=True)
         ]
     seen: Counter[str] = Counter()
-    found = []
-    for name in names:
-        short = textwrap.shorten(name, _LONGEST, placeholder="...")
-        seen[short] += 1
-        found.append(short if seen[short] == 1 else f"{short} #{seen[short]}")
+    found = [_numbered(textwrap.shorten(n, _LONGEST, placeholder="..."), seen) for n in names]
     prefix = f"{str(problems[0]['environment']).rpartition(':')[2]}, " if problems else ""
     if one_environment and all(len(name) > len(prefix) for name in found):
         found = [name.removeprefix(prefix) for name in found]

@@ -15,7 +15,6 @@ from archgym.experiment.summary import goal_label
 from archgym.report.charts import COLOURS, DASHES
 from archgym.report.content import (
     Section,
-    failures_table,
     overview,
     problem_sections,
     study_importances,
@@ -23,6 +22,7 @@ from archgym.report.content import (
 from archgym.report.designs import BestDesign
 from archgym.report.files import write_data
 from archgym.report.study import Problem, Study
+from archgym.report.tables import failed_trials_table
 
 __all__ = ["MOST_BYTES", "write_report"]
 
@@ -115,7 +115,7 @@ def _page(
             for number, (problem, some) in enumerate(zip(study.problems, sections, strict=True))
         ],
         "links": links,
-        "closing": failures_table(study),
+        "closing": failed_trials_table(study),
         "texts": _texts(study),
     }
     data = {
@@ -173,6 +173,11 @@ def _problem(
     goals += [f"limit {limit}" for limit in problem.objective.limits]
     held = ", ".join(f"{name} = {value}" for name, value in problem.fixed.items())
     goals += [f"held: {held}"] if held else []
+    if problem.baseline_breaks:
+        goals.append(f"the baseline is not feasible: {' and '.join(problem.baseline_breaks)}")
+    if not problem.found:
+        goals.append("no design that was simulated keeps all limits")
+    goals += [f"workload {problem.workload}"] if problem.workload else []
     simulator = problem.simulator
     goals.append(f"{problem.environment}, simulator {simulator['name']} {simulator['version']}")
     return {

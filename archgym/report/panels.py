@@ -72,7 +72,7 @@ def _best(
         name = study.searchers[searcher].name
         series.append(Series(name, searcher, grid, sign * band.middle, low, high))
     baseline = sign * float(problem.baseline[goal])
-    levels = [Level(baseline, "baseline")] if np.isfinite(baseline) else []
+    levels = [Level(baseline, _baseline(problem))] if np.isfinite(baseline) else []
     return Chart(
         key=f"best_by_{'time' if time else 'budget'}" + (f"_{goal + 1}" if goal else ""),
         kind="lines",
@@ -82,7 +82,9 @@ def _best(
         y=_settled_axis(problem, goal),
         series=series,
         levels=levels,
-        note=_BAND + (" Time: of simulator and agent, one after the other." if time else ""),
+        note=_BAND
+        + (" Time: of simulator and agent, one after the other." if time else "")
+        + (" The baseline is not feasible." if problem.baseline_breaks else ""),
     )
 
 
@@ -125,9 +127,10 @@ def reaching(study: Study, problem: Problem, points: int) -> list[Chart]:
     groups = np.unique(problem.searcher).tolist()
     for searcher in groups:
         mine = reached[problem.searcher == searcher]
-        hits = (mine[:, None] <= grid).sum(axis=0)
-        known = {n: share_interval(n, len(mine)) for n in np.unique(hits).tolist()}
-        ends = [known[n] for n in hits.tolist()]
+        hits = mine[:, None] <= grid
+        units = problem.units[problem.searcher == searcher]
+        known = {n: share_interval(hits[:, i], units) for n, i in _firsts(hits.sum(axis=0))}
+        ends = [known[n] for n in hits.sum(axis=0).tolist()]
         series.append(
             Series(
                 study.searchers[searcher].name,
@@ -181,7 +184,7 @@ def lottery(study: Study, problem: Problem) -> list[Chart]:
         baseline = problem.natural_score(float(problem.baseline[0]))
         low, high = axis.low or 0.0, axis.high or 0.0
         if low - 0.5 * (high - low) <= baseline <= high + 0.5 * (high - low):
-            levels = [Level(baseline, "baseline")]
+            levels = [Level(baseline, _baseline(problem))]
             axis = scaled(label, [np.array([low, high, baseline])])
         else:
             far = f" The baseline, {baseline:,.5g} {problem.score_unit}, is out of sight."
@@ -315,8 +318,9 @@ def time_split(study: Study, problem: Problem) -> Chart:
             f"{study.searchers[g].name}, {_duration(float(whole[i, 0]))}"
             for i, g in enumerate(groups)
         ],
-        note="Between the first and the last record of each trial: what neither simulator nor "
-        "agent took is the framework's. Starting trials and the machine's waiting are not in it.",
+        note="From the beginning of each trial to its end, or, where nothing says when these "
+        "were, between its first and its last record: what neither simulator nor agent took is "
+        "the framework's. Starting processes is not in it.",
     )
 
 
@@ -329,6 +333,12 @@ def _bands(problem: Problem, rows: NDArray[np.float64]) -> list[tuple[int, Band]
     ]
 
 
+def _firsts(numbers: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Each number once, and where it is first."""
+    found, at = np.unique(numbers, return_index=True)
+    return list(zip(found.tolist(), at.tolist(), strict=True))
+
+
 def _budget_axis(problem: Problem) -> Axis:
     measures = problem.measures
     partly = bool((measures.spent != measures.counts[:, :4].sum(axis=1)).any())
@@ -337,6 +347,10 @@ def _budget_axis(problem: Problem) -> Axis:
 
 def _time_axis() -> Axis:
     return Axis("time in simulator and agent [s]", log=True)
+
+
+def _baseline(problem: Problem) -> str:
+    return "baseline, not feasible" if problem.baseline_breaks else "baseline"
 
 
 def _target(problem: Problem) -> str:

@@ -17,8 +17,9 @@ from archgym.data.snapshot import Snapshot
 from archgym.errors import DatasetError
 from archgym.experiment.expand import Trial
 from archgym.experiment.tables import agent_titles
+from archgym.experiment.trial_log import TrialEnd
 from archgym.fidelity import FULL, Fidelity
-from archgym.metrics import metric_named
+from archgym.metrics import Metric, metric_named
 from archgym.objective import Objective, Scorer
 from archgym.report.measures import measure
 from archgym.report.names import problem_names
@@ -45,6 +46,8 @@ class _Entry(NamedTuple):
     row: Mapping[str, Any]
     trial: Trial
     key: tuple[str, ...]
+    name: str
+    end: TrialEnd | None
 
 
 def read_study(
@@ -80,6 +83,7 @@ def read_study(
     by = by if by != "auto" else ("hyperparameters" if len(titles) <= _MOST_SEARCHERS else "agent")
     searchers, searcher_of = _searchers(sources, labels, titles, by, compare)
     problems = _read_problems(entries, datasets, titles, searcher_of, labels if compare else None)
+    _count_stillborn(problems, sources, entries, searcher_of)
     agent_of = {t.agent_label: t.agent for source in sources for t in source.trials.values()}
     began = {(entry.source, entry.trial.trial_id) for entry in entries}
     return Study(
@@ -90,9 +94,13 @@ def read_study(
         settings=list(titles.values()),
         setting_agent=[agent_of[label] for label in titles],
         failures={
-            (f"{labels[i]}: {trial_id}" if compare else trial_id): error
+            (f"{labels[i]}: {trial_id}" if compare else trial_id): (
+                searcher_of(i, source.trials[trial_id]),
+                end.error or "failed",
+            )
             for i, source in enumerate(sources)
-            for trial_id, error in source.failures.items()
+            for trial_id, end in source.ends.items()
+            if end.state == "failed" and trial_id in source.trials
         },
         missing=sum(len(source.trials) for source in sources) - len(began),
         facts=[source.facts for source in sources],
@@ -100,6 +108,28 @@ def read_study(
         pooled=by == "agent" and len(titles) > len(searchers),
         compared=(labels[0], labels[1]) if compare else None,
     )
+
+
+def _count_stillborn(
+    problems: Sequence[Problem],
+    sources: Sequence[Source],
+    entries: Sequence[_Entry],
+    searcher_of: Callable[[int, Trial], int],
+) -> None:
+    """Counts trials that failed before they had evaluated anything, with their setting's problem.
+
+    Problems are in the order in which entries first have them.
+    """
+    number = {key: i for i, key in enumerate(dict.fromkeys(entry.key for entry in entries))}
+    of_setting = {(e.source, e.trial.setting): problems[number[e.key]] for e in entries}
+    began = {(e.source, e.trial.trial_id) for e in entries}
+    for place, source in enumerate(sources):
+        for trial_id, end in source.ends.items():
+            if end.state == "failed" and (place, trial_id) not in began:
+                trial = source.trials.get(trial_id)
+                if trial is not None and (place, trial.setting) in of_setting:
+                    mine = of_setting[place, trial.setting]
+                    mine.stillborn[searcher_of(place, trial)] += 1
 
 
 def _distinct_names(sources: Sequence[Source]) -> list[str]:
@@ -121,7 +151,10 @@ def _entries(sources: Sequence[Source]) -> list[_Entry]:
             about = (dataset.sidecar.simulator["name"], json.dumps(dataset.sidecar.space.to_json()))
             for row in rows:
                 key = (*(str(row[name]) for name in _KEY), *about)
-                mine.append(_Entry(place, number, row, source.trials[row["trial_id"]], key))
+                trial = source.trials[row["trial_id"]]
+                name = trial.setting if trial.setting in source.named else ""
+                end = source.ends.get(trial.trial_id)
+                mine.append(_Entry(place, number, row, trial, key, name, end))
             number += 1
         entries += sorted(mine, key=lambda entry: order[entry.trial.trial_id])
     return entries
@@ -207,6 +240,7 @@ def _dataset(entry: _Entry) -> int:
 
 def _described(entry: _Entry, dataset: Dataset) -> dict[str, Any]:
     return {
+        "name": entry.name,
         "environment": entry.row["environment"],
         "workload": entry.row["workload"],
         "objective": Objective.parse(_json(entry.row["objective"])),
@@ -262,17 +296,43 @@ def _problem(
         simulator=dataset.sidecar.simulator,
         baseline=scorer.values(_vector(baseline, scorer.metric_names)[None])[0],
         baseline_metrics=baseline,
+        baseline_breaks=_broken(scorer, dataset.sidecar.metrics, baseline),
         optimum=cost,
         trials=[entry.trial for entry in entries],
         ids=[
             (f"{labels[e.source]}: " if labels is not None else "") + e.trial.trial_id
             for e in entries
         ],
-        states=[str(entry.row["state"]) for entry in entries],
+        states=[_state(entry) for entry in entries],
         searcher=nobody,
         setting=nobody,
-        measures=measure(rows, len(entries), declared, weights),
+        measures=measure(rows, len(entries), declared, weights, _wall_s(entries)),
     )
+
+
+def _state(entry: _Entry) -> str:
+    """Of the dataset; that an error ended a trial, its log says."""
+    state = str(entry.row["state"])
+    failed = entry.end is not None and entry.end.state == "failed" and state != "finished"
+    return "failed" if failed else state
+
+
+def _wall_s(entries: Sequence[_Entry]) -> NDArray[np.float64]:
+    """Seconds that each trial took in all, NaN where nothing says, shape (n_trials,)."""
+    return np.array([(e.end.wall_s if e.end is not None else 0.0) or np.nan for e in entries])
+
+
+def _broken(
+    scorer: Scorer, metrics: Sequence[Metric], baseline: Mapping[str, float | None]
+) -> list[str]:
+    """Limits that the baseline design breaks, each with the value that it has."""
+    excess = scorer.violations(_vector(baseline, scorer.metric_names)[None])[0]
+    units = {metric.name: metric.unit for metric in metrics}
+    return [
+        f"{limit} (it has {baseline[limit.metric]:,.5g} {units[limit.metric]}".rstrip() + ")"
+        for limit, over in zip(scorer.objective.limits, excess.tolist(), strict=True)
+        if over > 0
+    ]
 
 
 def _read_designs(problems: Sequence[Problem], snapshots: Sequence[Snapshot]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -71,6 +72,7 @@ class Problem:
         simulator: name and version.
         baseline: value of each goal for the baseline design, minimised.
         baseline_metrics: its metrics.
+        baseline_breaks: limits that it breaks, each with the value that it has.
         optimum: cost of the exact optimum; ``None`` if it is not known.
         trials: of the problem, in the order of ``measures``.
         ids: names of the trials, unique in the study.
@@ -78,6 +80,8 @@ class Problem:
         searcher: number of each trial's searcher, shape (n_trials,).
         setting: number of each trial's hyperparameters, shape (n_trials,).
         measures: what they came to.
+        stillborn: trials that failed before they had evaluated anything, by searcher; they are in
+            none of the others.
         chosen: designs that are shown, by row; filled in by a second reading.
         picked: positions in ``measures.full_rows`` of designs that stand for all, increasing;
             all of them are in ``chosen``.
@@ -95,6 +99,7 @@ class Problem:
     simulator: dict[str, str]
     baseline: NDArray[np.float64]
     baseline_metrics: dict[str, float | None]
+    baseline_breaks: list[str]
     optimum: float | None
     trials: list[Trial]
     ids: list[str]
@@ -102,6 +107,7 @@ class Problem:
     searcher: NDArray[np.int64]
     setting: NDArray[np.int64]
     measures: Measures
+    stillborn: Counter[int] = field(default_factory=Counter)
     chosen: dict[int, Chosen] = field(default_factory=dict)
     picked: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
@@ -109,6 +115,16 @@ class Problem:
     def several(self) -> bool:
         """Whether there are several goals."""
         return len(self.objective.goals) > 1
+
+    @cached_property
+    def units(self) -> NDArray[np.int64]:
+        """What each trial is independent of the others in, shape (n_trials,): its seed.
+
+        Trials of one seed with several sets of hyperparameters share their luck. A trial whose
+        seed is not known stands for itself, with a negative number.
+        """
+        seeds = [trial.seed if trial.seed >= 0 else -1 - i for i, trial in enumerate(self.trials)]
+        return np.array(seeds, dtype=np.int64)
 
     @cached_property
     def score(self) -> NDArray[np.float64]:
@@ -143,6 +159,11 @@ class Problem:
             return self.optimum
         best = self.measures.best_cost
         return float(best.min()) if len(best) else np.inf
+
+    @property
+    def found(self) -> bool:
+        """Whether any design kept all limits."""
+        return bool(np.isfinite(self.measures.best_cost).any())
 
     @property
     def exact(self) -> bool:
@@ -195,7 +216,7 @@ class Study:
         searchers: in the order of the experiment.
         settings: titles of the agents' hyperparameters, by number.
         setting_agent: name of the agent of each.
-        failures: why trials failed, by id.
+        failures: trials that failed, by id: number of the searcher, and why.
         missing: trials that have evaluated nothing.
         facts: what else is known of each run.
         versions: of programs, by name; several of one are joined.
@@ -209,7 +230,7 @@ class Study:
     searchers: list[Searcher]
     settings: list[str]
     setting_agent: list[str]
-    failures: dict[str, str]
+    failures: dict[str, tuple[int, str]]
     missing: int
     facts: list[Mapping[str, Any]]
     versions: dict[str, str]

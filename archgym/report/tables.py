@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from archgym.experiment.summary import goal_label
 from archgym.report.curves import budgets_to_reach
@@ -17,9 +18,9 @@ from archgym.statistics import (
     Comparison,
     Interval,
     Ranking,
+    compare,
     compare_all,
     holm,
-    mann_whitney,
     median_interval,
     quantile,
     share_interval,
@@ -28,6 +29,8 @@ from archgym.statistics import (
 __all__ = [
     "Table",
     "comparison_table",
+    "failed_trials_table",
+    "failures_table",
     "overview_table",
     "pairs_table",
     "ranking_table",
@@ -38,6 +41,7 @@ __all__ = [
 
 SIGNIFICANT = 0.05
 _MOST_REASONS = 12
+_MOST_FAILURES = 200
 
 
 @dataclass(frozen=True)
@@ -59,10 +63,18 @@ class Table:
 
 def results_table(study: Study, problem: Problem) -> Table:
     """What each searcher reached, and whether the best one is really better."""
+    from scipy.stats import rankdata
+
     groups = np.unique(problem.searcher).tolist()
     scores = [problem.score[problem.searcher == group] for group in groups]
-    order = sorted(range(len(groups)), key=lambda i: (quantile(scores[i], 0.5), i))
-    comparisons = compare_all(scores)
+    units = [problem.units[problem.searcher == group] for group in groups]
+    together = rankdata(np.concatenate(scores))
+    ranks = np.split(together, np.cumsum([len(some) for some in scores])[:-1])
+    order = sorted(
+        range(len(groups)), key=lambda i: (quantile(scores[i], 0.5), float(ranks[i].mean()), i)
+    )
+    comparisons = compare_all(scores, units)
+    failed = np.array([state == "failed" for state in problem.states])
     best = order[0]
     reached = None if problem.several else budgets_to_reach(problem, WITHIN)
     unit = f" [{problem.score_unit}]" if problem.score_unit else ""
@@ -74,14 +86,16 @@ def results_table(study: Study, problem: Problem) -> Table:
     rows = []
     for i in order:
         mine = problem.searcher == groups[i]
-        interval = median_interval(scores[i])
-        cells = [study.searchers[groups[i]].name, f"{len(scores[i]):,}"]
+        interval = median_interval(scores[i], units[i])
+        cells = [
+            study.searchers[groups[i]].name,
+            _trials(scores[i], units[i], int((failed & mine).sum()), problem.stillborn[groups[i]]),
+        ]
         cells += _median_cells(problem, interval)
         cells.append(_number(problem.natural_score(float(scores[i].min()))))
         if reached is not None:
             regret = problem.regret(np.array([quantile(problem.measures.best_cost[mine], 0.5)]))
-            hits = int(np.isfinite(reached[mine]).sum())
-            share = share_interval(hits, int(mine.sum()))
+            share = share_interval(np.isfinite(reached[mine]), units[i])
             median = quantile(reached[mine], 0.5)
             cells.append(f"+{regret[0]:.2%}" if np.isfinite(regret[0]) else "-")
             cells.append(f"{share.value:.0%} ({share.low:.0%} to {share.high:.0%})")
@@ -92,12 +106,18 @@ def results_table(study: Study, problem: Problem) -> Table:
         f"Results: {problem.score_name}{unit}",
         columns,
         rows,
-        "Median over trials, its exact 95 % interval from order statistics (in brackets the range, "
-        "where there are fewer than six trials). Within 1 %: share of trials with its 95 % Wilson "
+        "Median over trials, its 95 % interval from order statistics (in brackets the range, "
+        "where there are fewer than six). Within 1 %: share of trials with its 95 % Wilson "
         "interval, and the median budget that it took. Last column: p of a two-sided "
         "Mann-Whitney U test against the first row, corrected for all pairs (Holm), and the "
         "probability that a trial of this row is better than one of the first (Vargha and "
-        "Delaney's A).",
+        f"Delaney's A). {_independence(problem)}"
+        + (
+            " Trials that failed count with what they had found until then; those that failed at "
+            "once, before they had evaluated anything, count nowhere."
+            if study.failures
+            else ""
+        ),
     )
 
 
@@ -107,7 +127,8 @@ def pairs_table(study: Study, problem: Problem) -> Table | None:
     if not 2 < len(groups) <= 12:
         return None
     scores = [problem.score[problem.searcher == group] for group in groups]
-    found = {(c.first, c.second): c for c in compare_all(scores)}
+    units = [problem.units[problem.searcher == group] for group in groups]
+    found = {(c.first, c.second): c for c in compare_all(scores, units)}
     if not found:
         return None
     names = [study.searchers[group].name for group in groups]
@@ -122,7 +143,7 @@ def pairs_table(study: Study, problem: Problem) -> Table | None:
         "All pairs",
         ["p (Mann-Whitney U, Holm)", *(f">{name}" for name in names)],
         rows,
-        "Bold: different at 5 %, corrected for the number of pairs.",
+        f"Bold: different at 5 %, corrected for the number of pairs. {_independence(problem)}",
     )
 
 
@@ -217,9 +238,11 @@ def overview_table(study: Study) -> Table:
         )
         change = (
             f"{math.expm1(float(measures.best_cost[number])):+.1%}"
-            if found and not problem.several
+            if found and not problem.several and not problem.baseline_breaks
             else ""
         )
+        if problem.baseline_breaks:
+            baseline += ", infeasible"
         regret = problem.regret(measures.best_cost[number : number + 1])[0]
         rows.append(
             [
@@ -239,8 +262,14 @@ def overview_table(study: Study) -> Table:
         "Problems",
         ["problem", "goal", ">trials", ">baseline", ">best", ">change", "found by", "optimum"],
         rows,
-        "Best of all trials; with several goals the best value of each. Change: against the "
-        "baseline design, less is better.",
+        "Best of all trials that keeps all limits; with several goals the best value of each. "
+        "Change: against the baseline design, less is better"
+        + (
+            ". An infeasible baseline breaks a limit (which, stands with the problem): there is "
+            "no change against it, and it may look better than any design that keeps the limit."
+            if any(problem.baseline_breaks for problem in study.problems)
+            else "."
+        ),
     )
 
 
@@ -271,7 +300,9 @@ def ranking_table(study: Study, ranking: Ranking, groups: Sequence[int], problem
         rows,
         f"Rank of the median trial among the agents on each of {problems} "
         f"{'problem' if problems == 1 else 'problems'}, 1 is the best. Interval: percentile "
-        f"bootstrap over problems and trials.{tests}",
+        "bootstrap that draws problems and, crossed with them, seeds with all of their trials. "
+        "Problems count as independent of one another, which those on one workload are not "
+        f"quite.{tests}",
     )
 
 
@@ -286,15 +317,17 @@ def comparison_table(study: Study) -> Table:
     for problem in study.problems:
         for name, both in twins.items():
             if len(both) == 2:
-                one, two = (problem.score[problem.searcher == both[side]] for side in (0, 1))
+                mine = [problem.searcher == both[side] for side in (0, 1)]
+                one, two = (problem.score[some] for some in mine)
                 if len(one) and len(two):
-                    found.append((problem, name, one, two))
-    tested = [i for i, (_, _, one, two) in enumerate(found) if len(one) > 1 and len(two) > 1]
-    results = [mann_whitney(found[i][2], found[i][3]) for i in tested]
+                    units = problem.units[mine[0]], problem.units[mine[1]]
+                    found.append((problem, name, one, two, units))
+    tested = [i for i, row in enumerate(found) if min(len(np.unique(u)) for u in row[4]) > 1]
+    results = [compare(*found[i][2:5]) for i in tested]
     corrected = holm([p for p, _ in results])
     p_of = {i: (p, a) for i, p, (_, a) in zip(tested, corrected, results, strict=True)}
     rows = []
-    for i, (problem, name, one, two) in enumerate(found):
+    for i, (problem, name, one, two, _) in enumerate(found):
         medians = [quantile(values, 0.5) for values in (one, two)]
         shown = [problem.natural_score(median) for median in medians]
         change = f"{shown[1] / shown[0] - 1:+.2%}" if np.isfinite(shown).all() and shown[0] else "-"
@@ -332,7 +365,71 @@ def comparison_table(study: Study) -> Table:
         ],
         rows,
         "p: two-sided Mann-Whitney U test, corrected for all rows (Holm). P: probability that a "
-        "trial of the second is better than one of the first, ties counting half.",
+        "trial of the second is better than one of the first, ties counting half. "
+        f"{_independence(*study.problems)}",
+    )
+
+
+def failures_table(study: Study) -> list[Table]:
+    """Why trials failed, and how many."""
+    if not study.failures:
+        return []
+    by_reason: dict[tuple[int, str], list[str]] = {}
+    for trial_id, reason in study.failures.items():
+        by_reason.setdefault(reason, []).append(trial_id)
+    ordered = sorted(by_reason.items(), key=lambda pair: -len(pair[1]))
+    rows = [
+        [study.searchers[searcher].name, reason, f"{len(trials):,}", ", ".join(trials[:3])]
+        for (searcher, reason), trials in ordered[:_MOST_REASONS]
+    ]
+    more = len(ordered) - len(rows)
+    return [
+        Table(
+            "Why trials failed",
+            ["agent", "reason", ">trials", "such as"],
+            rows,
+            "Each trial is in the list at the end, and its traceback in the run's folder errors."
+            + (f" {more} rarer reasons are left out." if more else ""),
+        )
+    ]
+
+
+def failed_trials_table(study: Study) -> list[Table]:
+    """Trials that ended in an error, for looking up."""
+    if not study.failures:
+        return []
+    some = list(study.failures.items())[:_MOST_FAILURES]
+    more = len(study.failures) - len(some)
+    note = f"{more:,} more are in results/trials.parquet of the run." if more else ""
+    rows = [[trial_id, error] for trial_id, (_, error) in some]
+    return [Table("Trials that failed", ["trial", "why"], rows, note)]
+
+
+def _trials(
+    scores: NDArray[np.float64], units: NDArray[np.int64], failed: int, stillborn: int
+) -> str:
+    """How many there are, as in ``480 of 10 seeds, 3 failed``."""
+    seeds = len(np.unique(units))
+    parts = [f"{len(scores):,}" + (f" of {seeds:,} seeds" if seeds < len(scores) else "")]
+    parts += [f"{failed:,} failed"] if failed else []
+    parts += [f"{stillborn:,} more failed at once"] if stillborn else []
+    return ", ".join(parts)
+
+
+def _independence(*problems: Problem) -> str:
+    """What counts as an independent repetition in intervals and tests."""
+    pooled = any(
+        len(np.unique(problem.units[mine])) < mine.sum()
+        for problem in problems
+        for mine in (problem.searcher == n for n in np.unique(problem.searcher).tolist())
+    )
+    if not pooled:
+        return "The unit of independence is the trial, each with a seed of its own."
+    return (
+        "The unit of independence is the seed: trials of one seed with several sets of "
+        "hyperparameters share its luck, so intervals take the median of each seed's trials, "
+        "tests their mean rank, and intervals of shares what varies between seeds. They speak of "
+        "these sets of hyperparameters, not of others."
     )
 
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +17,7 @@ from archgym.experiment import RunOptions, expand, run_experiment
 from archgym.experiment.folder import RunFolder
 from archgym.experiment.trial_log import TrialLog, read_ends
 from tests.experiment.chaos import LOCAL, RAY, Chaos, moody
-from tests.experiment.experiments import HELPERS, archgym, assert_equal_runs, small, written
+from tests.experiment.experiments import HELPERS, archgym, assert_equal_runs, slow, small, written
 
 QUIET = RunOptions(local=True, quiet=True)
 
@@ -127,6 +131,54 @@ def test_three_faults(tmp_path: Path) -> None:
     assert chaos.happened.total() == 3
     chaos.finish(*LOCAL)
     assert chaos.check(tmp_path) > 200
+
+
+TINY_DISK = """
+mount -t tmpfs -o size=400k none "$1" || exit 77
+shift
+"$@"; echo "first: $?"
+mount -o remount,size=64m "$(dirname "$OUT")"
+"$@" --resume; echo "then: $?"
+cp -r "$OUT" "$KEPT"
+"""
+"""Runs a command on a disk of its own that is too small, and again once it has grown."""
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+def test_a_disk_that_is_really_full_through_ray(tmp_path: Path) -> None:
+    namespace = shutil.which("unshare")
+    disk, kept = tmp_path / "disk", tmp_path / "kept"
+    disk.mkdir()
+    experiment = slow(
+        tmp_path,
+        budget=300,
+        seeds=4,
+        environments=[{"id": f"{HELPERS}:Slow", "arguments": {"seconds": 0.001}}],
+        agents=[{"name": "random"}, {"name": "ga"}],
+    )
+    out = disk / "run"
+    run = [sys.executable, "-m", "archgym", "run", experiment, "--out", out, "-q", *RAY]
+    words = [namespace or "unshare", "-rm", "sh", "-c", TINY_DISK, "sh", disk, *run]
+    if namespace is None or subprocess.run([namespace, "-rm", "true"], check=False).returncode:
+        pytest.skip("mount namespaces are not allowed here")
+    found = subprocess.run(
+        list(map(str, words)),
+        env={**os.environ, "OUT": str(out), "KEPT": str(kept)},
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    if found.returncode == 77:
+        pytest.skip("a tmpfs cannot be mounted here")
+    assert "first: 2" in found.stdout, found.stderr
+    assert "there is no room to write in" in found.stderr
+    assert "Traceback" not in found.stderr, found.stderr
+    assert "then: 0" in found.stdout, found.stderr
+    code, _, err = archgym("run", experiment, "--local", "--out", tmp_path / "whole", "-q")
+    assert code == 0, err
+    assert_equal_runs(tmp_path / "whole", kept)
 
 
 @pytest.mark.full

@@ -145,6 +145,20 @@ def test_the_lottery_is_what_it_says() -> None:
         assert entry.name.endswith("-easy") or (entry.least_random_draws or 0) >= 1000
 
 
+@pytest.mark.parametrize("name", ["tpe", "accelerator", "nas"])
+def test_the_lotteries_of_other_environments_have_its_form(name: str) -> None:
+    experiment = load_experiment(f"lottery-{name}")
+    trials = expand(experiment)
+    assert len({trial.environment for trial in trials}) == 1
+    assert len({trial.setting for trial in trials}) == 3
+    assert len({trial.agent for trial in trials} - {"random"}) >= 5
+    assert len({trial.agent_label for trial in trials}) > 30
+    assert sum(trial.agent == "bayesian" for trial in trials) / len(trials) >= 15 / 689
+    assert experiment.budget >= 100
+    assert len(experiment.seed_list) >= 8
+    assert all((entry.least_random_draws or 0) >= 1000 for entry in experiment.environments)
+
+
 def test_a_problem_that_is_too_easy_is_refused(tmp_path: Path) -> None:
     entry = {"id": "DRAM-v0", "simulator": "tabular:dram-archgym-sort", "least_random_draws": 1000}
     easy = small(environments=[{**entry, "objective": "minimize power_mw"}])

@@ -138,7 +138,7 @@ def test_hostile_names_stay_text(folder: Path, tmp_path: Path) -> None:
     problem = study.problems[0]
     problem.name = problem.workload = study.name = HOSTILE
     study.searchers[0] = type(study.searchers[0])(HOSTILE, HOSTILE)
-    study.failures[HOSTILE] = HOSTILE
+    study.failures[HOSTILE] = 0, HOSTILE
     problem.measures.reasons[0, HOSTILE] = 3
     text = write_report(study, tmp_path / "page.html", f"archgym report {HOSTILE}").read_text()
     assert HOSTILE not in text

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from archgym.data import Dataset
@@ -13,6 +15,7 @@ from archgym.errors import ArchgymError
 from archgym.experiment.summary import TrialSummary, read_trials
 from archgym.report import Study, read_study
 from archgym.report.curves import budgets_to_reach, curves
+from archgym.report.tables import failures_table, overview_table, results_table
 from tests.report.studies import run
 
 CASES: dict[str, dict[str, Any]] = {
@@ -148,6 +151,67 @@ def test_trials_that_failed_or_never_began_are_said(tmp_path: Path) -> None:
     study = read_study([folder])
     assert len(study.failures) == 2
     assert study.n_trials + study.missing == 4
+
+
+def test_problems_have_the_names_of_the_experiment(tmp_path: Path) -> None:
+    entry = {"id": "Conformance-v0", "space": "finite"}
+    named = [{**entry, "name": "quick"}, {**entry, "objective": "minimize energy_pj"}]
+    study = read_study([run(tmp_path / "run", environments=named, budget=6)])
+    assert [problem.name for problem in study.problems] == ["quick", "energy_pj"]
+
+
+def test_a_baseline_beyond_a_limit_is_said(tmp_path: Path) -> None:
+    limit = {"minimize": "access_ns", "limits": ["energy_pj <= 3"]}
+    entry = {"id": "Conformance-v0", "space": "finite", "objective": limit}
+    study = read_study([run(tmp_path / "run", environments=[entry], budget=40)])
+    (problem,) = study.problems
+    energy = problem.baseline_metrics["energy_pj"]
+    assert energy is not None
+    assert energy > 3
+    assert problem.baseline_breaks == [f"energy_pj <= 3 (it has {energy:,.5g} pJ)"]
+    row = overview_table(study).rows[0]
+    assert row[3].endswith(", infeasible")
+    assert row[5] == ""  # no change against what is not allowed
+
+
+def test_failures_of_a_run_that_was_killed_come_from_its_logs(tmp_path: Path) -> None:
+    agents = [{"name": "random"}, {"name": "tests.report.studies:Broken"}]
+    folder = run(tmp_path / "run", agents=agents, budget=6)
+    whole = read_study([folder])
+    shutil.rmtree(folder / "results")
+    (folder / "results.json").unlink()
+    assert read_study([folder]).failures == whole.failures
+    assert [reason for _, reason in whole.failures.values()] == ["RuntimeError: no idea"] * 2
+    (table,) = failures_table(whole)
+    assert table.rows[0][:3] == ["Broken", "RuntimeError: no idea", "2"]
+
+
+def test_time_is_split_over_the_whole_trial(tmp_path: Path) -> None:
+    folder = run(tmp_path / "run", budget=6)
+    rows = pq.read_table(folder / "results" / "trials.parquet").to_pylist()
+    known = {row["trial_id"]: row["framework_s"] for row in rows}
+    (problem,) = read_study([folder]).problems
+    found = dict(zip(problem.ids, problem.measures.framework_s.tolist(), strict=True))
+    assert found == pytest.approx(known, rel=1e-3, abs=1e-5)
+
+
+def test_the_unit_is_the_seed(tmp_path: Path) -> None:
+    study = read_study([run(tmp_path / "run", budget=6, seeds=[3, 5])], by="agent")
+    (problem,) = study.problems
+    assert problem.units.tolist() == [3, 5, 3, 5, 3, 5]
+    table = results_table(study, problem)
+    assert {row[0]: row[1] for row in table.rows} == {"random": "2", "ga": "4 of 2 seeds"}
+    assert "The unit of independence is the seed" in table.note
+    alone = read_study([tmp_path / "run"], by="hyperparameters")
+    assert "is the trial" in results_table(alone, alone.problems[0]).note
+
+
+def test_a_missing_folder_names_those_that_may_be_meant(tmp_path: Path) -> None:
+    run(tmp_path / "sqlite-latency", budget=6)
+    with pytest.raises(ArchgymError, match=r"Did you mean '.*/sqlite-latency'\? There are: "):
+        read_study([tmp_path / "sqlite-latncy"])
+    with pytest.raises(ArchgymError, match="is not there"):
+        read_study([tmp_path / "no" / "where"])
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
