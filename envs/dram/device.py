@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
@@ -10,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from archgym.bounded_reading import read_json
 from archgym.envs.dram.standards import STANDARDS, Standard
 from archgym.errors import InvalidValueError, UnknownNameError
 
@@ -347,8 +347,8 @@ def _read(path: Path) -> Device:
 
     where = f"device file {path}"
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        document = read_json(path)
+    except (OSError, ValueError) as error:
         raise InvalidValueError(f"{where}: cannot be read as JSON ({error})") from error
     if not isinstance(document, dict):
         raise InvalidValueError(f"{where}: must hold a JSON object")
