@@ -110,10 +110,11 @@ def read_arrays(
 
 def _array(file: Any, size: int) -> NDArray[Any]:
     """One array of an archive, once its header fits the size that the archive gives."""
-    version = np.lib.format.read_magic(file)
+    form: Any = np.lib.format
+    version = form.read_magic(file)
     read_header = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
+        (1, 0): form.read_array_header_1_0,
+        (2, 0): form.read_array_header_2_0,
     }.get(version)
     if read_header is None:
         raise ValueError(f"version {version} of NumPy's format is not read")

@@ -28,7 +28,7 @@ class BoundedLoader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         """Counts the values of what is composed."""
         alias = self.check_event(yaml.AliasEvent)
-        mark = self.peek_event().start_mark
+        mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
         before = self._values
         node = super().compose_node(parent, index)
         if alias:

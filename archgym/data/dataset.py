@@ -288,13 +288,11 @@ def _read_trials(path: Path) -> list[dict[str, Any]]:
 
 def _journal_names(names: Any) -> list[str]:
     """Names of journals as a Parquet file gives them; sealed ones are deleted, so no paths."""
-    plain = isinstance(names, list) and all(
-        isinstance(name, str) and Path(name).name == name and name.endswith(".jsonl")
-        for name in names
-    )
-    if not plain:
+    listed = names if isinstance(names, list) else []
+    found = [name for name in listed if isinstance(name, str) and name.endswith(".jsonl")]
+    if found != names or any(Path(name).name != name for name in found):
         raise ValueError(f"{_JOURNALS_KEY.decode()} lists something else than names of journals")
-    return names
+    return found
 
 
 def _trials_of(path: Path) -> list[dict[str, Any]]:

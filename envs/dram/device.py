@@ -13,7 +13,7 @@ from archgym.bounded_reading import read_json
 from archgym.envs.dram.standards import STANDARDS, Standard
 from archgym.errors import InvalidValueError, UnknownNameError
 
-__all__ = ["Device", "Supply", "device_names", "load_device"]
+__all__ = ["Device", "Supply", "device_names", "device_sources", "load_device"]
 
 _FOLDER = Path(__file__).parent / "devices"
 _POWERS_OF_TWO = (
@@ -305,6 +305,12 @@ class Device:
 def device_names() -> tuple[str, ...]:
     """Names of the devices that ship with the package, sorted."""
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.json")))
+
+
+def device_sources(name: str) -> str:
+    """Where the figures of a device that ships come from, in a sentence for each source."""
+    document = read_json(_FOLDER / f"{name}.json")
+    return "; ".join(dict.fromkeys(document["sources"].values()))
 
 
 def load_device(name_or_path: str | os.PathLike[str]) -> Device:
