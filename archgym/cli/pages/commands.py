@@ -96,6 +96,6 @@ def _many(kind: Any) -> bool:
 
 
 def _default(default: Any) -> str:
-    if default in (None, False, "", (), []) or default is inspect.Parameter.empty:
+    if default is None or default is False or default is inspect.Parameter.empty or default == "":
         return ""
     return f"`{default.value if isinstance(default, Enum) else default}`"
