@@ -30,9 +30,7 @@ def _blocks(guide: Path) -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
 def test_every_block_says_what_becomes_of_it(guide: Path) -> None:
     for mark, kind, text in _blocks(guide):
-        allowed = {"bash": r"run|not run: .+", "python": r"python|file: .+\.py"}.get(
-            kind, "file: .+|"
-        )
+        marks = {"bash": r"run|not run: .+", "python": r"python|file: .+\.py"}
         assert re.fullmatch(marks.get(kind, "file: .+|"), mark), f"{mark!r} before {kind}:\n{text}"
         assert mark or kind in _UNMARKED, text
 
