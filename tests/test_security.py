@@ -10,6 +10,7 @@ import ast
 import gzip
 import io
 import json
+import struct
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ from archgym.data import Dataset
 from archgym.data.dataset import write_parquet
 from archgym.enumeration import enumerate_space
 from archgym.envs.dram.formats import read_trace
+from archgym.envs.nas.data import nuclei
 from archgym.envs.nas.latency_table import LatencyTable
 from archgym.errors import (
     ArchgymError,
@@ -204,7 +206,8 @@ def _npz(arrays: dict[str, bytes]) -> bytes:
 def _npy(shape: tuple[int, ...], data: bytes = b"", kind: str = "<f8") -> bytes:
     buffer = io.BytesIO()
     header = {"descr": kind, "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(buffer, header)
+    form: Any = np.lib.format
+    form.write_array_header_1_0(buffer, header)
     return buffer.getvalue() + data
 
 
@@ -225,7 +228,7 @@ def test_archives_are_measured_before_they_are_unpacked(content: bytes, message:
 
 
 def test_arrays_are_those_that_were_written(tmp_path: Path) -> None:
-    arrays = {
+    arrays: dict[str, Any] = {
         "rows": np.arange(6.0).reshape(2, 3),
         "columns": np.asfortranarray(np.arange(6, dtype=np.int16).reshape(2, 3)),
         "one": np.int64(7),
@@ -240,6 +243,17 @@ def test_arrays_are_those_that_were_written(tmp_path: Path) -> None:
         for name, array in arrays.items():
             assert (found[name].dtype, found[name].shape) == (array.dtype, array.shape)
             assert np.array_equal(found[name], array)
+
+
+def test_pictures_are_measured_before_they_are_unpacked(tmp_path: Path) -> None:
+    header = struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
+    picture = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", len(header)) + b"IHDR" + header
+    for number in range(5):
+        for kind in ("images", "masks"):
+            (tmp_path / str(number) / kind).mkdir(parents=True)
+            (tmp_path / str(number) / kind / "a.png").write_bytes(picture)
+    with pytest.raises(InvalidValueError, match="60000 x 60000 pixels"):
+        nuclei.load(tmp_path)
 
 
 @pytest.mark.parametrize("read", [read_trace, load_proxy, lambda path: read_policy(path, {})])

@@ -240,7 +240,7 @@ class AcceleratorEnvironment(Environment):
         }
 
     @classmethod
-    def sources(cls) -> Dict[str, str]:
+    def sources(cls) -> dict[str, str]:
         """Of the technologies' constants."""
         return dict(SOURCES)
 

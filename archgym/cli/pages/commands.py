@@ -43,7 +43,8 @@ def _commands(path: str, app: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
 
 def _command(path: str, callback: Callable[..., Any]) -> list[str]:
     hints = typing.get_type_hints(callback, include_extras=True)
-    arguments, options = [], []
+    arguments: list[tuple[str, Any, Any, Any]] = []
+    options: list[tuple[str, Any, Any, Any]] = []
     for name, parameter in inspect.signature(callback).parameters.items():
         kind, info = typing.get_args(hints[name])[:2]
         if getattr(info, "hidden", False):
