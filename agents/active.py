@@ -43,6 +43,10 @@ class ActiveLearning(agent.Sampler):
     rather than once a design: it is for simulators that are slow and run in parallel, and for data
     from which a proxy is to be trained in the end.
 
+    References:
+        Its own; bounds as in Srinivas et al., Gaussian Process Optimization in the
+            Bandit Setting, ICML 2010.
+
     >>> import archgym
     >>> from archgym.registry import make_agent
     >>> env = archgym.make("Conformance-v0")

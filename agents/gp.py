@@ -58,6 +58,12 @@ class GaussianProcessSearch(agent.Sampler):
     without outcome count as they were predicted. Numeric libraries are held to one thread while
     it works. The same seed gives the same search on the same machine and versions.
 
+    References:
+        Srinivas et al., Gaussian Process Optimization in the Bandit Setting, ICML 2010.
+        Kandasamy, Schneider and Póczos, High Dimensional Bayesian Optimisation and
+            Bandits via Additive Models, ICML 2015.
+        Knowles, ParEGO, IEEE Transactions on Evolutionary Computation 10, 2006.
+
     >>> import archgym
     >>> from archgym.registry import make_agent
     >>> env = archgym.make("Conformance-v0")

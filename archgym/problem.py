@@ -49,6 +49,8 @@ class DesignProblem:
     searched where none is named): trials on different workloads cannot share a dataset."""
     not_modelled: ClassVar[tuple[str, ...]] = ()
     """What the simulator leaves out, a sentence each; shown by ``archgym show``."""
+    modelled: ClassVar[tuple[str, ...]] = ()
+    """What it models, a sentence each; on the page that ``archgym docs`` writes."""
 
     workload: Any
 
@@ -105,6 +107,11 @@ class DesignProblem:
     @classmethod
     def argument_docs(cls) -> dict[str, str]:
         """What the constructor arguments of its own may be, a line each."""
+        return {}
+
+    @classmethod
+    def sources(cls) -> dict[str, str]:
+        """Where its constants come from: the paper, standard, data sheet or tool of each kind."""
         return {}
 
     @classmethod

@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import importlib
 import inspect
+import sys
 from collections.abc import Mapping
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
@@ -124,7 +125,11 @@ def recorded_arguments(
         settings: as recorded; those that are no arguments are passed over.
         spec: of the workload, as recorded; ``None`` if there is none.
         workload: its label, where there is no spec.
+
+    Raises:
+        InvalidValueError: if they name a program to run, or a place to write to.
     """
+    _refuse_places(settings)
     taken = constructor_arguments(environment)
     own = {name: value for name, value in settings.items() if name in taken}
     return {**own, "workload": spec if spec is not None else (workload or None)}
@@ -218,6 +223,7 @@ def _table_arguments(simulator: str, cls: type[Environment]) -> dict[str, Any]:
 
     header = table_named(simulator).header
     _check_fit(simulator, "table", header.environment, cls)
+    _refuse_places(header.arguments)
     return dict(header.arguments)
 
 
@@ -235,10 +241,26 @@ def _proxy_arguments(simulator: str, cls: type[Environment]) -> dict[str, Any]:
     return {**known, "space": proxy.space}
 
 
+def _refuse_places(recorded: Mapping[str, Any]) -> None:
+    """A file does not decide which program is run, or where something is written."""
+    options = recorded.get("simulator_options")
+    for name in ("program", "cache"):
+        if isinstance(options, Mapping) and name in options:
+            raise InvalidValueError(
+                f"recorded arguments have simulator_options with {name}={options[name]!r}, which "
+                "is not taken from a file: give it yourself"
+            )
+
+
 def _check_fit(simulator: str, what: str, name: str, cls: type[Environment]) -> None:
     """Refuses a table or a proxy of another environment."""
-    try:
-        fits = environment_class(name) is cls
+    module, _, attribute = name.partition(":")
+    try:  # what a file names is not imported, only compared with what is there
+        fits = cls is (
+            getattr(sys.modules.get(module), attribute, None)
+            if attribute
+            else environment_class(name)
+        )
     except ArchgymError:
         fits = False
     if not fits:

@@ -29,7 +29,7 @@ def test_code_block_runs(name: str, tmp_path: Path) -> None:
 
 
 def test_all_blocks_are_there() -> None:
-    assert set(BLOCKS) == {"environment", "library", "agent", "dataset", "tabular"}
+    assert set(BLOCKS) == {"environment", "library", "agent", "dataset"}
 
 
 def test_an_environment_takes_at_most_40_lines() -> None:

@@ -228,8 +228,8 @@ class Dataset:
         for path in sorted((self.directory / "evaluations").glob("*.parquet")):
             try:
                 meta = pq.read_schema(path).metadata or {}
-                names += json.loads(meta.get(_JOURNALS_KEY, b"[]"))
-            except (pa.ArrowException, ValueError) as error:
+                names += _journal_names(json.loads(meta.get(_JOURNALS_KEY, b"[]")))
+            except (pa.ArrowException, OSError, ValueError, RecursionError) as error:
                 raise DatasetError(f"cannot read {path}: {error}") from error
         return [self.directory / "journal" / name for name in names]
 
@@ -284,6 +284,15 @@ def _read_trials(path: Path) -> list[dict[str, Any]]:
     if rows and "trial_id" not in rows[0]:
         raise DatasetError(f"{path} is damaged: it has no column trial_id")
     return [{name: row.get(name) for name in TRIAL_FIELDS} for row in rows]
+
+
+def _journal_names(names: Any) -> list[str]:
+    """Names of journals as a Parquet file gives them; sealed ones are deleted, so no paths."""
+    listed = names if isinstance(names, list) else []
+    found = [name for name in listed if isinstance(name, str) and name.endswith(".jsonl")]
+    if found != names or any(Path(name).name != name for name in found):
+        raise ValueError(f"{_JOURNALS_KEY.decode()} lists something else than names of journals")
+    return found
 
 
 def _trials_of(path: Path) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from uuid import uuid4
 
 import yaml
 
+from archgym import bounded_yaml
 from archgym.errors import ExperimentError
 from archgym.experiment.expand import Trial
 from archgym.experiment.load import experiment_yaml
@@ -304,7 +305,7 @@ class RunFolder:
     def _difference(self, experiment: Experiment) -> str:
         """The first thing in which the experiment is not the one that was run."""
         try:
-            before = yaml.safe_load((self.path / "experiment.yaml").read_text(encoding="utf-8"))
+            before = bounded_yaml.read(self.path / "experiment.yaml")
         except (OSError, yaml.YAMLError):
             return "its experiment.yaml cannot be read"
         found = _first_difference(before, experiment.to_json(), "")

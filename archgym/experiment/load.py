@@ -11,6 +11,8 @@ from typing import Any
 
 import yaml
 
+from archgym import bounded_yaml
+from archgym.bounded_reading import read_text
 from archgym.errors import ExperimentError, InvalidValueError, UnknownNameError
 from archgym.experiment.schema import Experiment, read_experiment
 
@@ -115,7 +117,7 @@ def _source(source: str | Path) -> tuple[str, str]:
         file = resources.files("archgym").joinpath("experiments").joinpath(f"{source}.yaml")
         return str(source), file.read_text(encoding="utf-8")
     try:
-        return str(source), path.read_text(encoding="utf-8")
+        return str(source), read_text(path, bounded_yaml.YAML_LIMIT_BYTES)
     except OSError as error:
         raise ExperimentError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
@@ -133,7 +135,7 @@ def parse_value(text: str, name: str) -> Any:
         ExperimentError: if it is not YAML, with line and column.
     """
     try:
-        return yaml.load(text, _Loader)
+        return bounded_yaml.parse(text, _Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -143,7 +145,7 @@ def parse_value(text: str, name: str) -> Any:
         raise ExperimentError(f"{name} is not YAML: {error}") from None
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(bounded_yaml.BoundedLoader):
     """YAML as people expect it: text keys, no key twice, 1e-3 a number, no dates."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:

@@ -7,14 +7,14 @@ import hashlib
 import io
 import json
 import os
-import zipfile
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.bounded_reading import read_arrays, read_bytes
 from archgym.errors import ArchgymError, DatasetError
 from archgym.metrics import Metric
 from archgym.proxy.calibration import Calibration
@@ -31,6 +31,8 @@ __all__ = ["FORMAT", "load_proxy", "save_proxy"]
 FORMAT = 1
 """Version of the layout."""
 _HEADER = "header"
+_LIMIT_BYTES: Final = 1 << 32
+"""4 GiB, packed and unpacked: the largest forests have some hundred MB."""
 
 
 def save_proxy(proxy: Proxy, path: str | Path) -> Proxy:
@@ -92,14 +94,11 @@ def load_proxy(path: str | Path) -> Proxy:
     """
     path = Path(path)
     try:
-        content = path.read_bytes()
+        content = read_bytes(path, _LIMIT_BYTES)
     except OSError as error:
         raise DatasetError(f"cannot read {path}: {error.strerror or error}") from error
-    if not zipfile.is_zipfile(io.BytesIO(content)):
-        raise DatasetError(f"{path} is not a proxy, or damaged: it is no .npz file")
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        arrays = read_arrays(content, _LIMIT_BYTES)
         header = json.loads(arrays.pop(_HEADER).tobytes())
         if header.get("format") != FORMAT:
             raise DatasetError(
@@ -111,7 +110,7 @@ def load_proxy(path: str | Path) -> Proxy:
         raise
     except (
         *(ArchgymError, LookupError, TypeError, ValueError, AttributeError),
-        *(OSError, EOFError, zipfile.BadZipFile),
+        *(OSError, RecursionError),
     ) as error:
         raise DatasetError(
             f"{path} is not a proxy, or damaged: {type(error).__name__}: {error}"

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import yaml
 
+from archgym import bounded_yaml
 from archgym.experiment.expand import Trial
 from archgym.report.study import Problem, Study
 
@@ -96,7 +97,7 @@ def _text(value: Any) -> str:
     """A value as YAML on one line: a text by itself where that means the same."""
     if isinstance(value, str):
         try:
-            same = yaml.safe_load(value) == value
+            same = bounded_yaml.parse(value) == value
         except yaml.YAMLError:
             same = False
         return value if same else json.dumps(value)

@@ -30,7 +30,7 @@ from archgym.envs.accelerator.space_choice import (
     space_name,
     space_named,
 )
-from archgym.envs.accelerator.technology import TECHNOLOGIES
+from archgym.envs.accelerator.technology import SOURCES, TECHNOLOGIES
 from archgym.envs.accelerator.workload import (
     WorkloadSpec,
     load_workload,
@@ -97,6 +97,14 @@ class AcceleratorEnvironment(Environment):
     default_objective: ClassVar[str | Dict[str, Any]] = "minimize edp_js"
     baseline: ClassVar[Dict[str, Any]] = space_template.BASELINE
     default_workload: ClassVar[Any] = _DEFAULT_WORKLOAD
+    modelled: ClassVar[tuple[str, ...]] = (
+        "folds of a layer on a systolic array, exact to the cycle where memory does not stall it",
+        "reuse in spatial arrays by dataflow and mapping; traffic at every level of memory",
+        "stalls where the memory's bandwidth does not keep up",
+        "a mapper: tiles, loop orders and parts of the array, for latency, energy or their product",
+        "area of PEs, buffers, network on chip and memory interface; energy of operations, "
+        "register files, buffers, wires and memory",
+    )
     not_modelled: ClassVar[tuple[str, ...]] = (
         "leakage and clock tree: energy is that of operations and accesses",
         "sparsity",
@@ -219,6 +227,11 @@ class AcceleratorEnvironment(Environment):
             "time_limit_s, threads, program",
             "technology": ", ".join(TECHNOLOGIES) + " (a field of hardware)",
         }
+
+    @classmethod
+    def sources(cls) -> dict[str, str]:
+        """Of the technologies' constants."""
+        return dict(SOURCES)
 
     @classmethod
     def references(

@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from archgym.bounded_reading import read_json
 from archgym.envs.accelerator.layer import Layer, Network
 from archgym.envs.accelerator.networks import NETWORKS, build
 from archgym.envs.accelerator.own_layers import network_of
@@ -296,14 +297,10 @@ def _read_file(chosen: Mapping[str, Any]) -> Network:
             path, dimensions=chosen.get("dimensions", {}), ignore=chosen.get("ignore", ())
         )
     try:
-        if path.stat().st_size > _FILE_LIMIT_BYTES:
-            raise InvalidValueError(
-                f"{path}: the file has more than {_FILE_LIMIT_BYTES} bytes; it is no list of layers"
-            )
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_json(path, _FILE_LIMIT_BYTES)
     except OSError as error:
         raise InvalidValueError(f"{path}: cannot read the workload: {error.strerror}") from None
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except ValueError as error:
         raise InvalidValueError(f"{path}: the workload is no JSON: {error}") from None
     if isinstance(data, Mapping):
         if "layers" not in data:

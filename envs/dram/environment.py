@@ -15,7 +15,7 @@ from archgym.environment import Environment
 from archgym.envs.dram.batch import simulate_configs
 from archgym.envs.dram.config import ControllerConfig
 from archgym.envs.dram.cost import buffer_bits
-from archgym.envs.dram.device import device_names, load_device
+from archgym.envs.dram.device import device_names, device_sources, load_device
 from archgym.envs.dram.mapping import AddressMapping, address_mapping, read_mapping
 from archgym.envs.dram.memory import Memory, MemorySpec, load_memory
 from archgym.envs.dram.prepared import PreparedTrace, check_capacity, prepare
@@ -141,6 +141,16 @@ class DramEnvironment(Environment):
         FULL,
     )
     simulators: ClassVar = {"dramsys": _dramsys, "dramsim3": _dramsim3}
+    modelled: ClassVar = (
+        "every command of every bank, clock by clock, under the timing rules of its standard; a "
+        "bank is a state machine",
+        "finite request, response and bank buffers with back pressure, and an arbiter",
+        "five schedulers, five page policies, the address mapping, channels and ranks",
+        "refresh of all banks, of one bank and of the same bank of every group, postponed or "
+        "pulled in; power-down and self-refresh",
+        "posted writes with forwarding to reads",
+        "energy of commands and standby, by the currents of the device",
+    )
     not_modelled: ClassVar = (
         "requests longer than one burst (a request moves one burst), masked writes, error "
         "correction",
@@ -272,6 +282,17 @@ class DramEnvironment(Environment):
             "address_mappings": "mappings of one's own: a mapping from names to bits or JSON files",
             "simulator_options": "for 'dramsys' and 'dramsim3': a mapping with any of "
             "time_limit_s, threads, program; for 'dramsys' also latencies, energy",
+        }
+
+    @classmethod
+    def sources(cls) -> dict[str, str]:
+        """Of each device's figures, and of the energy equations."""
+        devices = {f"device {name}": device_sources(name) for name in device_names()}
+        return {
+            **devices,
+            "energy": "the equations of DRAMPower 4 on the devices' currents",
+            "mechanisms": "after DRAMSys 5; timing rules of the JEDEC standards, or with "
+            "timing_rules=dramsys51 those of DRAMSys 5.1",
         }
 
     @classmethod

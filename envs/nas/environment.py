@@ -134,6 +134,14 @@ class NASEnvironment(Environment):
     simulators: ClassVar[Mapping[str, Callable[[Any], Simulator]]] = {
         "latency_table": _latency_table
     }
+    modelled: ClassVar[tuple[str, ...]] = (
+        "accuracy of every network: from tables of networks that were really trained (default), "
+        "training on the spot, or zero-cost scores",
+        "latency and energy of each layer on each sub-accelerator, by the cost model of "
+        "Accelerator-v0 (W1 to W3: by MAESTRO's constants of 2019)",
+        "the schedule of the layers of all networks over the sub-accelerators",
+        "area of the chip, and totals of elements and bandwidth that sub-accelerators share",
+    )
     not_modelled: ClassVar[tuple[str, ...]] = (
         "what W1 to W3 learn: their accuracies are synthetic, a curve through published points",
         "traffic between sub-accelerators, and the memory outside the chip that they share",
@@ -314,6 +322,20 @@ class NASEnvironment(Environment):
     def workloads(cls) -> dict[str, str]:
         """Workloads, with a line on each."""
         return {name: entry.doc for name, entry in WORKLOADS.items()}
+
+    @classmethod
+    def sources(cls) -> dict[str, str]:
+        """Of accuracies, of the hardware's constants and of the specifications."""
+        return {
+            "accuracies of the default workloads": "networks that were trained for the purpose; "
+            "data, recipe and machine are in datasets/nas/README.md",
+            "accuracies of W1, W2 and W3": "synthetic: a curve through the points that NASAIC "
+            "publishes (Yang and others, DAC 2020, arXiv 2002.04116)",
+            "hardware": "the technologies of Accelerator-v0; of W1, W2 and W3 the constants of "
+            "MAESTRO (Kwon et al., MICRO 2019) at its version of 2019, which NASAIC used",
+            "specifications": "W1, W2 and W3: NASAIC's; the others by the rule in "
+            "archgym.envs.nas.specs, written before any search",
+        }
 
     @classmethod
     def argument_docs(cls) -> dict[str, str]:

@@ -78,8 +78,10 @@ class LatencyTable:
         """
         import yaml
 
+        from archgym import bounded_yaml
+
         try:
-            data = yaml.safe_load(path.read_text(encoding="utf-8"))
+            data = bounded_yaml.read(path)
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise InvalidValueError(f"{path}: cannot read the latency table: {error}") from None
         if not isinstance(data, Mapping) or not data:

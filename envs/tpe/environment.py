@@ -101,6 +101,14 @@ class TensorEngine(Environment):
         "render_modes": ["ansi", "svg", "rgb_array"],
         "render_fps": 1,
     }
+    modelled: ClassVar = (
+        "the bit heap of every PE, from which its partial products, compressors, adders and "
+        "registers are counted",
+        "area and shortest period of each block, by coefficients calibrated for a cell library",
+        "cycles of every layer: tiles, steps, results, and the non-zero digits of serial encodings",
+        "power from exact digit and toggle statistics of the operands",
+        "the function itself, exact to the bit (archgym.envs.tpe.functional)",
+    )
     not_modelled: ClassVar = (
         "clock tree, placement and wires, but for the wire load model that a cell library selects "
         "by default: areas and periods are those of synthesised cells",
@@ -198,6 +206,16 @@ class TensorEngine(Environment):
             "scope": "array (PEs and edge), or pe (one PE alone)",
             "simulator_options": "for 'yosys': a mapping with liberty (a Liberty file), and any of "
             "target_ps, time_limit_s, threads, cache",
+        }
+
+    @classmethod
+    def sources(cls) -> dict[str, str]:
+        """Of the calibrated cell libraries, and of the designs."""
+        shipped = {name: load_technology(name) for name in technology_names()}
+        return {
+            **{f"technology {name}": f"{t.title}; {t.source}" for name, t in shipped.items()},
+            "designs": "Wu and others, Exploring the Performance Improvement of Tensor Processing "
+            "Engines through Transformation in the Bit-weight Dimension of MACs, HPCA 2025",
         }
 
     @classmethod
