@@ -63,6 +63,8 @@ def report(
 
     if (folder is None) == (compare is None):
         raise InvalidValueError("give one folder DIR, or two with --compare A B")
+    if out is not None and out.suffix.lower() not in (".html", ".htm"):
+        raise InvalidValueError(f"--out is {str(out)!r}; the page is a file that ends in .html")
     formats = check_formats(form)
     if compare is not None:
         study = read_study(compare, by=by.value, compare=True)

@@ -235,6 +235,7 @@ def test_compares_two_runs(folder: Path, tmp_path: Path, call: Callable[..., Cal
         (["{folder}", "--format", ","], "name at least one format"),
         (["nowhere"], "nowhere is not there"),
         (["{folder}", "--out", "{folder}/trials.json/page.html"], "cannot write"),
+        (["{folder}", "--out", "{folder}/page"], "ends in .html"),
     ],
 )
 def test_bad_input(
