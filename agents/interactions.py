@@ -42,7 +42,7 @@ _SWAP, _FLIP, _REDRAW = 0.5, 0.8, 0.9
 """Cumulative odds of the moves; the rest exchanges parameters between two components."""
 _MEMORY = 10
 """States of the walk, the latest one of each call, that count."""
-_MOST_STEPS, _WORK = 150, 4e6
+_MOST_STEPS, _WORK = 150, 3e6
 """Steps a call, and squared number of designs times steps."""
 _FEW = 60
 """Designs that are so few that every step is tried on all of them at once."""
