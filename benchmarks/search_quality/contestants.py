@@ -26,7 +26,7 @@ SLOWEST_AGENTS = frozenset({"active", "botorch"})
 BOUNDED_AGENTS = frozenset({"auto"})
 """Our agents with a Gaussian process among others, whose price is bounded: they get the short
 budget everywhere."""
-DEAR = {"hyperband": 300, "nevergrad portfolio": 300, "skopt gp_minimize": 100}
+DEAR = {"active": 100, "hyperband": 300, "nevergrad portfolio": 300, "skopt gp_minimize": 100}
 """Get this many evaluations at most, and fewer seeds."""
 LEARNERS = frozenset(
     {"a2c", "dqn", "ippo", "ippo_shared", "mappo", "maskable_ppo", "ppo", "sac", "sb3 PPO"}

@@ -8,8 +8,8 @@ own functions, BoTorch and the one that trains proxies, only run on those two. T
 a Gaussian process among its members, gets 300 evaluations everywhere, with half of the seeds on
 problems other than the NK-like ones, and 1,000 with fewer seeds on those two. Reinforcement
 learners get fewer seeds: at these budgets they hardly differ from random search. nevergrad's
-portfolio and our hyperband get 300 evaluations and fewer seeds, and scikit-optimize's Gaussian
-process 100 evaluations, for their price: with 300 the last takes a quarter of an hour a run.
+portfolio and our hyperband get 300 evaluations and fewer seeds, scikit-optimize's Gaussian
+process and the one that trains proxies 100, for their price.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Size:
     bounded_seeds: tuple[int, int] = (20, 10)
     bounded_budget: int = SHORT
     slow_peer_seeds: int = 3
-    dear_seeds: int = 10
+    dear_seeds: int = 6
     budget: int = 1000
     slow_budget: int = 100
     deep: tuple[int, int] = (300, 5)
