@@ -44,7 +44,7 @@ _MEMORY = 10
 """States of the walk, the latest one of each call, that count."""
 _MOST_STEPS, _WORK = 150, 3e6
 """Steps a call, and squared number of designs times steps."""
-_FEW = 60
+_FEW = 120
 """Designs that are so few that every step is tried on all of them at once."""
 
 

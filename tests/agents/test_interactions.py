@@ -48,7 +48,7 @@ def correlation(interactions: Interactions, alike: Array) -> Array:
     return total
 
 
-def walked(seed: int = 0, n: int = 120, calls: int = 12) -> Interactions:
+def walked(seed: int = 0, n: int = 160, calls: int = 12) -> Interactions:
     interactions = Interactions(COLUMNS, np.random.default_rng(seed))
     x = points(n, 1)
     for _ in range(calls):
