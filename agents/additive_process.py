@@ -12,9 +12,6 @@ __all__ = ["AdditiveProcess"]
 
 Array = NDArray[np.float64]
 
-_RETUNE_GROWTH = 1.15
-"""The product kernel is tuned less often while it only lends its length scales."""
-
 
 class AdditiveProcess(GaussianProcess):
     """The Gaussian process with a choice of two kernels: the product, or a learned sum.
@@ -64,10 +61,6 @@ class AdditiveProcess(GaussianProcess):
     def noise(self) -> float:
         """Variance of the noise as a share of the signal's."""
         return NUGGET if self.additive else super().noise
-
-    @property
-    def _retune_growth(self) -> float:
-        return _RETUNE_GROWTH if self.additive else super()._retune_growth
 
     def correlation(self, a: Array, b: Array) -> Array:
         """Prior correlation of the signal at coordinates, shape (len(a), len(b))."""

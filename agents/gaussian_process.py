@@ -101,10 +101,6 @@ class GaussianProcess:
         return float(np.exp(self._theta[-1]))
 
     @property
-    def _retune_growth(self) -> float:
-        return _RETUNE_GROWTH
-
-    @property
     def _n(self) -> int:
         return len(self._ordered) + len(self._unordered)
 
@@ -117,7 +113,7 @@ class GaussianProcess:
             x: coordinates, shape (n, n_columns).
             y: targets, shape (n,).
         """
-        if self._tuned_at and self._tuned_at <= len(y) < self._retune_growth * self._tuned_at:
+        if self._tuned_at and self._tuned_at <= len(y) < _RETUNE_GROWTH * self._tuned_at:
             return
         steps = _STEPS if self._tuned_at else _FIRST_STEPS
         self._tuned_at = len(y)
