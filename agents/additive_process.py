@@ -12,9 +12,6 @@ __all__ = ["AdditiveProcess"]
 
 Array = NDArray[np.float64]
 
-_ROWS = 256
-"""Designs that are compared with all data at once, for the sake of memory."""
-
 
 class AdditiveProcess(GaussianProcess):
     """The Gaussian process with a choice of two kernels: the product, or a learned sum.
@@ -69,8 +66,4 @@ class AdditiveProcess(GaussianProcess):
         """Prior correlation of the signal at coordinates, shape (len(a), len(b))."""
         if not self.additive:
             return super().correlation(a, b)
-        rows = range(0, max(1, len(a)), _ROWS)
-        parts = [
-            self._interactions.correlation(self.alike(a[row : row + _ROWS], b)) for row in rows
-        ]
-        return np.concatenate(parts)
+        return self._sum(a, b, self._interactions.terms(), np.ones(a.shape[1]))

@@ -31,6 +31,8 @@ _OPTIMISM = (0.4, 1.0, 1.5)
 _EVERYWHERE_SHARE = 0.25
 """Of the proposals, those for which niches do not count."""
 _CLIMBING_ROUNDS = 5
+_MOST_RANKED = 1000
+"""Designs, the best ones, around which candidates are sought, niches apart."""
 _LEAST_DATA = 2
 
 
@@ -166,13 +168,14 @@ class GaussianProcessSearch(agent.Sampler):
         told, turn = self._told, self._told.asked
         if turn < self.hyperparameters.n_initial or told.learned < _LEAST_DATA:
             return self._unseen.take(1)
-        ranked = told.ranked()
+        best = told.ranked()[:_MOST_RANKED]
+        codes, costs = told.codes[best], told.costs[best]
         elsewhere = self.rng.random() >= _EVERYWHERE_SHARE
         if elsewhere:
-            free = self._niches.settle(told.codes, told.costs)
-            elsewhere = bool((told.costs[free] < BROKEN_LIMIT_COST).any())
-            ranked = ranked[free[ranked]] if elsewhere else ranked
-        pool = self._unseen.sift(self._pool.draw(told.codes[ranked]))
+            free = self._niches.settle(codes, costs)
+            elsewhere = bool((costs[free] < BROKEN_LIMIT_COST).any())
+            codes = codes[free] if elsewhere else codes
+        pool = self._unseen.sift(self._pool.draw(codes))
         if not len(pool):
             return self._unseen.take(1)
         model = self._models[turn % len(self._models)]
@@ -188,8 +191,8 @@ class GaussianProcessSearch(agent.Sampler):
             pool, scores = pool.concatenate(near), np.concatenate([scores, score(near)])
             if scores.max() <= highest:
                 break
-        best = self._unseen.favourite(pool, scores)
-        design = pool[best : best + 1]
+        row = self._unseen.favourite(pool, scores)
+        design = pool[row : row + 1]
         self._unseen.add(design)
         return design
 

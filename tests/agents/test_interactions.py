@@ -39,7 +39,16 @@ def alike(a: Array, b: Array) -> Array:
     return np.asarray(a.T[:, :, None] == b.T[:, None, :], dtype=np.float32)
 
 
-def walked(seed: int = 0, n: int = 120, calls: int = 12) -> Interactions:
+def correlation(interactions: Interactions, alike: Array) -> Array:
+    """The sum over the sets, by definition."""
+    terms = interactions.terms()
+    total = np.zeros(alike.shape[1:])
+    for columns, weight in zip(terms.sets, terms.weights, strict=True):
+        total += weight * alike[columns].prod(axis=0)
+    return total
+
+
+def walked(seed: int = 0, n: int = 160, calls: int = 12) -> Interactions:
     interactions = Interactions(COLUMNS, np.random.default_rng(seed))
     x = points(n, 1)
     for _ in range(calls):
@@ -51,18 +60,33 @@ def test_correlation_is_that_of_a_sum_of_components() -> None:
     interactions = walked(calls=3)
     rng = np.random.default_rng(2)
     some = rng.random((COLUMNS, 7, 5), dtype=np.float32)
-    found = interactions.correlation(some)
+    found = correlation(interactions, some)
     assert found.shape == (7, 5)
     assert ((found > 0) & (found < 1)).all()
-    assert interactions.correlation(np.ones_like(some)) == pytest.approx(np.ones((7, 5)))
-    assert interactions.correlation(np.zeros_like(some)) == pytest.approx(np.zeros((7, 5)))
+    assert correlation(interactions, np.ones_like(some)) == pytest.approx(np.ones((7, 5)))
+    assert correlation(interactions, np.zeros_like(some)) == pytest.approx(np.zeros((7, 5)))
     # No set has more than five members, so the interaction of all eight columns is nothing: the
     # alternating sum over the corners of the cube is zero; that along one edge is not.
     corners = np.array(list(itertools.product((0.0, 1.0), repeat=COLUMNS)), dtype=np.float32)
-    values = interactions.correlation(corners.T[:, :, None])[:, 0]
+    values = correlation(interactions, corners.T[:, :, None])[:, 0]
     sign = (-1.0) ** corners.sum(axis=1)
     assert float(sign @ values) == pytest.approx(0.0, abs=1e-4)
     assert float((sign * (corners[:, 1:] == 1).all(axis=1)) @ values) > 0
+
+
+def test_compiled_sum_is_that_of_the_definition() -> None:
+    rng = np.random.default_rng(0)
+    ordered = np.array([True, False, False, True, False, False, True, False])
+    a, b = (np.where(ordered, rng.random((n, COLUMNS)), points(n, n)) for n in (9, 6))
+    interactions = walked(calls=3)
+    model = AdditiveProcess(ordered, None, interactions)
+    model.additive = True
+    near = model.alike(a, b).astype(float)
+    assert model.correlation(a, b) == pytest.approx(correlation(interactions, near), abs=1e-6)
+    model.additive = False
+    factors = 1.0 - model.sensitivity[:, None, None] * (1.0 - near)
+    assert model.correlation(a, b) == pytest.approx(factors.prod(axis=0), abs=1e-6)
+    assert model.correlation(a, b[:0]).shape == (9, 0)
 
 
 def test_it_learns_which_columns_act_together() -> None:
@@ -76,7 +100,7 @@ def test_it_learns_which_columns_act_together() -> None:
             for off in itertools.combinations(columns, size):
                 some = one.copy()
                 some[list(off)] = 0
-                total += (-1) ** size * float(interactions.correlation(some)[0, 0])
+                total += (-1) ** size * float(correlation(interactions, some)[0, 0])
         return total
 
     assert min(share(0, 1), share(1, 2), share(3, 4), share(3, 5), share(1, 6)) > 0.15
@@ -86,7 +110,7 @@ def test_it_learns_which_columns_act_together() -> None:
 
 def test_the_same_seed_walks_the_same_way() -> None:
     some = np.random.default_rng(3).random((COLUMNS, 20, 20), dtype=np.float32)
-    first, second, other = (walked(seed, calls=2).correlation(some) for seed in (4, 4, 6))
+    first, second, other = (correlation(walked(seed, calls=2), some) for seed in (4, 4, 6))
     assert (first == second).all()
     assert (first != other).any()
 
