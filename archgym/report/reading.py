@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -182,7 +184,19 @@ def _searchers(
                 name = f"{title} ({labels[place]})" if compare else title
                 found[key(place, trial)] = Searcher(name, trial.agent, place, title)
     numbers = {known: number for number, known in enumerate(found)}
-    return list(found.values()), lambda source, trial: numbers[key(source, trial)]
+    searchers = _paired(list(found.values())) if compare else list(found.values())
+    return searchers, lambda source, trial: numbers[key(source, trial)]
+
+
+def _paired(searchers: Sequence[Searcher]) -> list[Searcher]:
+    """Pairs an agent that both runs have with one set of hyperparameters, not the same one."""
+    often = Counter((one.agent, one.source) for one in searchers)
+    return [
+        replace(one, twin=one.agent.rpartition(":")[2])
+        if often[one.agent, 0] == often[one.agent, 1] == 1
+        else one
+        for one in searchers
+    ]
 
 
 def _read_problems(
