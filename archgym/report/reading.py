@@ -310,7 +310,7 @@ def _problem(
         simulator=dataset.sidecar.simulator,
         baseline=scorer.values(_vector(baseline, scorer.metric_names)[None])[0],
         baseline_metrics=baseline,
-        baseline_breaks=_broken(scorer, dataset.sidecar.metrics, baseline),
+        baseline_breaks=_broken(objective, dataset.sidecar.metrics, baseline),
         optimum=cost,
         trials=[entry.trial for entry in entries],
         ids=[
@@ -337,15 +337,14 @@ def _wall_s(entries: Sequence[_Entry]) -> NDArray[np.float64]:
 
 
 def _broken(
-    scorer: Scorer, metrics: Sequence[Metric], baseline: Mapping[str, float | None]
+    objective: Objective, metrics: Sequence[Metric], baseline: Mapping[str, float | None]
 ) -> list[str]:
     """Limits that the baseline design breaks, each with the value that it has."""
-    excess = scorer.violations(_vector(baseline, scorer.metric_names)[None])[0]
     units = {metric.name: metric.unit for metric in metrics}
     return [
         f"{limit} (it has {baseline[limit.metric]:,.5g} {units[limit.metric]}".rstrip() + ")"
-        for limit, over in zip(scorer.objective.limits, excess.tolist(), strict=True)
-        if over > 0
+        for limit in objective.limits
+        if limit.broken_by(baseline.get(limit.metric))
     ]
 
 
