@@ -66,7 +66,7 @@ def _chart(number: int, by_agent: dict[str, list[TrialSummary]], titles: dict[st
     from archgym.report.charts import Axis, Chart, Level, Series, scaled
 
     some = next(iter(by_agent.values()))[0]
-    goal = some.objective.goals[number]
+    goal, limits = some.objective.goals[number], some.objective.limits
     sign = natural(goal, 1.0)
     colours = {label: i for i, label in enumerate(titles)}
     series, shown = [], []
@@ -79,7 +79,9 @@ def _chart(number: int, by_agent: dict[str, list[TrialSummary]], titles: dict[st
         settled = x > _UNSETTLED * x[-1]
         shown += [sign * low[settled], sign * high[settled]]
     baseline = sign * float(some.baseline[number])
-    levels = [Level(baseline, "baseline")] if np.isfinite(baseline) else []
+    broken = any(one.broken_by(some.baseline_metrics.get(one.metric)) for one in limits)
+    label = "baseline, not feasible" if broken else "baseline"
+    levels = [Level(baseline, label)] if np.isfinite(baseline) else []
     partly = any(s.spent != s.simulations for trials in by_agent.values() for s in trials)
     return Chart(
         key="best_so_far",

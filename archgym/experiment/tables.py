@@ -248,7 +248,9 @@ def title(setting: str, known: Sequence[TrialSummary]) -> Text:
                 style="not bold",
             )
         for limit in some.objective.limits:
-            text.append(f"\n  limit {limit}", style="not bold")
+            base = some.baseline_metrics.get(limit.metric)
+            beyond = f", which the baseline breaks ({base:,.5g})" if limit.broken_by(base) else ""
+            text.append(f"\n  limit {limit}{beyond}", style="not bold")
     return text
 
 

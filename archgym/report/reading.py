@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -182,7 +184,19 @@ def _searchers(
                 name = f"{title} ({labels[place]})" if compare else title
                 found[key(place, trial)] = Searcher(name, trial.agent, place, title)
     numbers = {known: number for number, known in enumerate(found)}
-    return list(found.values()), lambda source, trial: numbers[key(source, trial)]
+    searchers = _paired(list(found.values())) if compare else list(found.values())
+    return searchers, lambda source, trial: numbers[key(source, trial)]
+
+
+def _paired(searchers: Sequence[Searcher]) -> list[Searcher]:
+    """Pairs an agent that both runs have with one set of hyperparameters, not the same one."""
+    often = Counter((one.agent, one.source) for one in searchers)
+    return [
+        replace(one, twin=one.agent.rpartition(":")[2])
+        if often[one.agent, 0] == often[one.agent, 1] == 1
+        else one
+        for one in searchers
+    ]
 
 
 def _read_problems(
@@ -296,7 +310,7 @@ def _problem(
         simulator=dataset.sidecar.simulator,
         baseline=scorer.values(_vector(baseline, scorer.metric_names)[None])[0],
         baseline_metrics=baseline,
-        baseline_breaks=_broken(scorer, dataset.sidecar.metrics, baseline),
+        baseline_breaks=_broken(objective, dataset.sidecar.metrics, baseline),
         optimum=cost,
         trials=[entry.trial for entry in entries],
         ids=[
@@ -323,15 +337,14 @@ def _wall_s(entries: Sequence[_Entry]) -> NDArray[np.float64]:
 
 
 def _broken(
-    scorer: Scorer, metrics: Sequence[Metric], baseline: Mapping[str, float | None]
+    objective: Objective, metrics: Sequence[Metric], baseline: Mapping[str, float | None]
 ) -> list[str]:
     """Limits that the baseline design breaks, each with the value that it has."""
-    excess = scorer.violations(_vector(baseline, scorer.metric_names)[None])[0]
     units = {metric.name: metric.unit for metric in metrics}
     return [
         f"{limit} (it has {baseline[limit.metric]:,.5g} {units[limit.metric]}".rstrip() + ")"
-        for limit, over in zip(scorer.objective.limits, excess.tolist(), strict=True)
-        if over > 0
+        for limit in objective.limits
+        if limit.broken_by(baseline.get(limit.metric))
     ]
 
 

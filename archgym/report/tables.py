@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -278,7 +278,8 @@ def ranking_table(study: Study, ranking: Ranking, groups: Sequence[int], problem
     order = sorted(range(len(groups)), key=lambda i: ranking.ranks[i].value)
     rows = []
     for i in order:
-        found, wins = ranking.ranks[i], int((ranking.by_problem[:, i] < 1.5).sum())
+        found, least = ranking.ranks[i], ranking.by_problem.min(axis=1)
+        wins = int((ranking.by_problem[:, i] == least).sum())
         rows.append(
             [
                 study.searchers[groups[i]].name,
@@ -299,7 +300,8 @@ def ranking_table(study: Study, ranking: Ranking, groups: Sequence[int], problem
         ["agent", ">mean rank", ">95 % interval", ">first on"],
         rows,
         f"Rank of the median trial among the agents on each of {problems} "
-        f"{'problem' if problems == 1 else 'problems'}, 1 is the best. Interval: percentile "
+        f"{'problem' if problems == 1 else 'problems'}, 1 is the best; equal medians share a rank, "
+        "and the first place. Interval: percentile "
         "bootstrap that draws problems and, crossed with them, seeds with all of their trials. "
         "Problems count as independent of one another, which those on one workload are not "
         f"quite.{tests}",
@@ -315,8 +317,11 @@ def comparison_table(study: Study) -> Table:
         twins.setdefault(searcher.twin, {})[searcher.source] = number
     found = []
     for problem in study.problems:
-        for name, both in twins.items():
+        for twin, both in twins.items():
             if len(both) == 2:
+                names = [study.searchers[both[side]].name for side in (0, 1)]
+                alike = [f"{twin} ({run})" for run in study.compared] == names
+                name = twin if alike else " / ".join(names)
                 mine = [problem.searcher == both[side] for side in (0, 1)]
                 one, two = (problem.score[some] for some in mine)
                 if len(one) and len(two):
@@ -332,9 +337,10 @@ def comparison_table(study: Study) -> Table:
         shown = [problem.natural_score(median) for median in medians]
         change = f"{shown[1] / shown[0] - 1:+.2%}" if np.isfinite(shown).all() and shown[0] else "-"
         p, superiority = p_of.get(i, (math.nan, math.nan))
-        verdict = "too few trials"
+        verdict = "too few trials" if not np.array_equal(one, two) else "the same results"
         if np.isfinite(p):
-            verdict = "no difference shown"
+            if not np.array_equal(one, two):
+                verdict = "no difference shown"
             if p < SIGNIFICANT:
                 verdict = f"*{second} is {'worse' if superiority > 0.5 else 'better'}"
         rows.append(
@@ -366,7 +372,7 @@ def comparison_table(study: Study) -> Table:
         rows,
         "p: two-sided Mann-Whitney U test, corrected for all rows (Holm). P: probability that a "
         "trial of the second is better than one of the first, ties counting half. "
-        f"{_independence(*study.problems)}",
+        f"{_independence(*study.problems)}{_unpaired(study, twins)}",
     )
 
 
@@ -431,6 +437,17 @@ def _independence(*problems: Problem) -> str:
         "tests their mean rank, and intervals of shares what varies between seeds. They speak of "
         "these sets of hyperparameters, not of others."
     )
+
+
+def _unpaired(study: Study, twins: Mapping[str, Mapping[int, int]]) -> str:
+    """What only one of two compared runs has."""
+    alone = [
+        study.searchers[n].name for both in twins.values() if len(both) == 1 for n in both.values()
+    ]
+    if not alone:
+        return ""
+    shown = ", ".join(alone[:_MOST_REASONS]) + (", ..." if len(alone) > _MOST_REASONS else "")
+    return f" Only one of the two has {shown}; --by agent compares agents whatever their settings."
 
 
 def _natural(problem: Problem, goal: int, value: float) -> float:

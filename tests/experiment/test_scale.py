@@ -114,7 +114,9 @@ def test_the_tables_of_results(tmp_path: Path) -> None:
 
 
 def test_statistics_by_hand() -> None:
-    share = share_interval(0, 10)  # Brown, Cai and DasGupta (2001): z2 / (n + z2)
+    share = share_interval(
+        np.zeros(10, dtype=bool)
+    )  # Brown, Cai and DasGupta (2001): z2 / (n + z2)
     assert share.low == 0
     assert share.high == pytest.approx(3.8415 / 13.8415, abs=1e-4)
     assert holm([0.5, 0.001, 0.02]) == pytest.approx([0.5, 0.003, 0.04])

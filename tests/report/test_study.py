@@ -15,7 +15,7 @@ from archgym.errors import ArchgymError
 from archgym.experiment.summary import TrialSummary, read_trials
 from archgym.report import Study, read_study
 from archgym.report.curves import budgets_to_reach, curves
-from archgym.report.tables import failures_table, overview_table, results_table
+from archgym.report.tables import comparison_table, failures_table, overview_table, results_table
 from tests.report.studies import run
 
 CASES: dict[str, dict[str, Any]] = {
@@ -143,6 +143,29 @@ def test_two_runs_are_kept_apart(tmp_path: Path) -> None:
     assert names[0] == "random (before)"
     assert names[-1] == "ga population_size=8 (after)"
     assert problem.measures.spent.tolist() == [6.0] * 6 + [12.0] * 6
+
+
+def test_an_agent_is_compared_with_itself_in_other_settings(tmp_path: Path) -> None:
+    ga: dict[str, Any] = {"name": "ga"}
+    both = [
+        run(
+            tmp_path / name,
+            budget=20,
+            agents=[
+                {"name": "random"},
+                {**ga, "hyperparameters": {"population_size": size}},
+                *more,
+            ],
+        )
+        for name, size, more in (("one", 4, []), ("two", 8, [{"name": "sobol"}]))
+    ]
+    table = comparison_table(read_study(both, ["before", "after"], compare=True))
+    assert [row[1] for row in table.rows] == [
+        "random",
+        "ga population_size=4 (before) / ga population_size=8 (after)",
+    ]
+    assert table.rows[0][-1] == "the same results"
+    assert "Only one of the two has sobol (after)" in table.note
 
 
 def test_trials_that_failed_or_never_began_are_said(tmp_path: Path) -> None:
