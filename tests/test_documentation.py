@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib
 import re
+import tomllib
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
+import yaml
 
+import archgym
 from docs.licences import PAGE, constrained, direct, licence_of, normalised, rows
 
 ROOT = Path(__file__).parent.parent
@@ -87,6 +90,13 @@ def test_what_archgym_needs_is_under_permissive_licences() -> None:
         if uses and re.search(r"GPL|General Public", licence)
     }
     assert copyleft == {"moocore": "LGPL-2.1-or-later"}
+
+
+def test_versions_agree() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert project["version"] == citation["version"] == archgym.__version__
+    assert project["license"] == citation["license"] == "Apache-2.0"
 
 
 @pytest.mark.parametrize("name", ["index.md", "guides/agents.md", "reference/security.md"])

@@ -40,7 +40,7 @@ def docs(
     ] = False,
 ) -> None:
     """Write pages of documentation: of environments, agents, the experiment file, the commands."""
-    from archgym.errors import ReportError
+    from archgym.errors import MissingDependencyError, ReportError
 
     made = pages(names or _all_names(), out)
     show = console()
@@ -50,6 +50,11 @@ def docs(
                 _validate(name, out)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(page(), encoding="utf-8")
+        except MissingDependencyError as error:
+            if names:
+                raise
+            show.print(f"{name}: left out: {error}", soft_wrap=True, markup=False)
+            continue
         except OSError as error:
             raise ReportError(f"cannot write {path}: {error.strerror or error}") from error
         show.print(f"{name}: {path}", soft_wrap=True, markup=False)
