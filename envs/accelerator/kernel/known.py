@@ -25,6 +25,7 @@ from archgym.envs.accelerator.kernel.loopnest import (
     H_LINKS,
     H_MAC_PJ,
     H_NOC_PJ,
+    H_OUTPUT_RF_PJ,
     H_ROWS,
     H_WEIGHT_RF_PJ,
     H_WORD,
@@ -71,6 +72,16 @@ def used(dims: Ints, flow: int, rows: int, columns: int) -> tuple[int, int]:
     if flow > 3:
         return min(rows * columns, dims[SPREAD[flow, 0]]), 1
     return min(rows, dims[SPREAD[flow, 0]]), min(columns, dims[SPREAD[flow, 1]])
+
+
+@compiled
+def summed(flow: int, pair: tuple[int, int], depthwise: bool) -> int:
+    """Products that the array adds up before it writes a partial sum, of what is `used` of it."""
+    if flow == 2:
+        return pair[1]  # down the rows of a filter
+    if depthwise or flow not in (0, 5):
+        return 1
+    return pair[1] if flow == 0 else pair[0]
 
 
 @compiled
@@ -131,6 +142,7 @@ def known(given: Ints, hw: Floats, parts: bool, objective: int, legal: bool, fou
     flow = int(hw[H_DATAFLOW])
     best = score(objective, found[0], found[6]) if legal else (np.inf, np.inf)
     least_cycles, least_energy = floors(given, hw)
+    sums_pj = 2.0 * products(given) * given[8] * hw[H_OUTPUT_RF_PJ] * (1.0 - 1e-12)
     fill = first_bytes(hw) / hw[H_DRAM] if hw[H_DOUBLE] > 0 else 0.0
     last_row = side_parts(int(hw[H_ROWS]), hw, rows) - 1
     last_column = side_parts(int(hw[H_COLUMNS]), hw, columns) - 1
@@ -142,16 +154,16 @@ def known(given: Ints, hw: Floats, parts: bool, objective: int, legal: bool, fou
             times, depthwise = bounds_of(given, flat, dims)
             cycles = times * turns(dims, flow, rows[i], columns[j]) / hw[H_LANES]
             cycles = np.ceil((max(cycles, least_cycles) + fill) * (1.0 - 1e-12))
-            floor = score(objective, cycles, least_energy)
-            if parts and floor[0] > best[0]:
+            if parts and score(objective, cycles, least_energy)[0] > best[0]:
                 break  # nor are fewer columns any faster
-            if parts and not better(floor, best):
-                continue
-            known_before = n_tried
             pair = used(dims, flow, rows[i], columns[j])
-            n_tried = insert_pair(tried, n_tried, pair, dims[Q])
-            if n_tried == known_before:
+            energy = least_energy + sums_pj / summed(flow, pair, depthwise)
+            if parts and not better(score(objective, cycles, energy), best):
                 continue
+            count = insert_pair(tried, n_tried, pair, dims[Q])
+            if count == n_tried:
+                continue
+            n_tried = count
             for form in range(FORMS):
                 clusters, pes, levels = published(dims, hw, rows[i], columns[j], form, outer, inner)
                 if clusters == 0:
