@@ -169,9 +169,7 @@ class LayerCosts:
             chosen = [i for i, design in enumerate(designs) if _has_thirds(design) == thirds]
             if not chosen:
                 continue
-            costs = evaluate(
-                table, [designs[i] for i in chosen], mapper=self.mapper, thirds=thirds
-            )
+            costs = evaluate(table, [designs[i] for i in chosen], mapper=self.mapper, thirds=thirds)
             latency = np.where(costs.mapped, costs["cycles"], np.inf)
             energy = np.where(costs.mapped, costs["energy_pj"] * self._nj, np.inf)
             for row, i in enumerate(chosen):

@@ -173,7 +173,9 @@ class TrainedAccuracy:
                     environment={"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)},
                 )
             except TimeoutError as error:
-                raise TimeoutError(f"{error}, its time_limit_s; accuracy_options may give more") from None
+                raise TimeoutError(
+                    f"{error}, its time_limit_s; accuracy_options may give more"
+                ) from None
         curve: list[float] = json.loads(output.stdout)
         return curve
 
