@@ -143,7 +143,7 @@ def evaluate(
         hardware: the designs.
         mapper: one of `MAPPERS`, or ``"exhaustive"`` (latency, all candidates; slow, for tests).
         thirds: whether the mapper tries layers on parts of the array's sides that are three times
-            a power of two, beside those that are powers of two; it takes several times as long.
+            a power of two, beside those that are powers of two; it takes about twice as long.
 
     Raises:
         UnknownNameError: for a mapper that does not exist.

@@ -41,7 +41,8 @@ class LayerCosts:
     Sub-accelerators that were not asked for the longest are forgotten first. What comes back never
     depends on what was asked before. On arrays whose sides are powers of two, as all of the own
     grid are, the mapper tries parts of such sizes only: no array of that kind is slower than a
-    smaller one, and a layer costs the third of the time.
+    smaller one, and it takes less than half the time. Other parts would make a layer 0.4 % faster
+    in the mean of random designs for digits_cells, and 26 % at most.
 
     Args:
         mode: ``own``: the accelerator model's figures, with the memory outside the chip; or
