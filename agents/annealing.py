@@ -12,7 +12,7 @@ from pydantic import Field
 
 from archgym import agent
 from archgym.agents.moves import Moves
-from archgym.agents.scores import BROKEN_LIMIT_COST, costs
+from archgym.agents.scores import costs
 from archgym.agents.unseen import Unseen
 from archgym.outcome import Outcomes
 from archgym.space import Designs
@@ -43,7 +43,8 @@ class SimulatedAnnealing(agent.Sampler):
     with a few parameters moved. So the budget need not be known.
 
     Outcomes are remembered: a move to a known design is decided at once and costs nothing,
-    and a chain around which all is known jumps. So nothing is proposed twice.
+    and a chain around which all is known jumps. So nothing is proposed twice. Designs that it is
+    told of without having asked count as random ones of the start.
 
     With several goals it searches their weighted geometric mean
     (:func:`archgym.agents.scores.costs`).
@@ -65,7 +66,12 @@ class SimulatedAnnealing(agent.Sampler):
     class Hyperparameters(agent.Hyperparameters):
         """Hyperparameters of simulated annealing."""
 
-        n_initial: int = Field(10, ge=1, le=4096, description="random designs at the start")
+        n_initial: int = Field(
+            10,
+            ge=1,
+            le=4096,
+            description="random designs at the start, less those that it is told of",
+        )
         initial_temperature: float = Field(
             0.1,
             gt=0,
@@ -102,8 +108,10 @@ class SimulatedAnnealing(agent.Sampler):
         self._chains = [_Chain(nowhere) for _ in range(self.hyperparameters.chains)]
         self._best = _Chain(nowhere)
         self._turns = 0
+        self._told = 0  # designs that it did not ask for
         self._known: dict[int, float] = {}  # cost of each design by its key
         self._asked: dict[int, _Chain] = {}  # whose move a design is that is not told yet
+        self._first: list[float] = []  # costs of the first feasible designs
         self._spread = 1.0
 
     @property
@@ -121,7 +129,8 @@ class SimulatedAnnealing(agent.Sampler):
         asked = []
         for _ in range(n):
             chain = self._chains[self._turns % len(self._chains)]
-            start = self._turns < self.hyperparameters.n_initial or not len(chain.codes)
+            start = self._turns + self._told < self.hyperparameters.n_initial
+            start = start or not len(chain.codes)
             design = self._unseen.take(1) if start else self._walk(chain)
             if not len(design):
                 break
@@ -140,20 +149,21 @@ class SimulatedAnnealing(agent.Sampler):
         for row, (key, cost) in enumerate(rows):
             codes = designs.codes[row : row + 1]
             self._known[key] = cost
+            if outcomes.feasible[row] and len(self._first) < 2 * self.hyperparameters.n_initial:
+                self._first.append(cost)
+                self._spread = float(np.std(self._first)) if len(self._first) > 1 else 1.0
             if cost < self._best.cost:
                 self._best.codes, self._best.cost = codes, cost
             chain = self._asked.pop(key, None)
             if chain is None:
+                self._told += 1
                 chain = max(self._chains, key=lambda chain: chain.cost)
                 accepted = cost < chain.cost
             else:
-                chain.steps += self._turns > self.hyperparameters.n_initial
+                chain.steps += self._turns + self._told > self.hyperparameters.n_initial
                 accepted = self._accepts(chain, cost)
             if accepted:
                 chain.codes, chain.cost = codes, cost
-        if len(self._known) <= 2 * self.hyperparameters.n_initial:
-            feasible = [cost for cost in self._known.values() if cost < BROKEN_LIMIT_COST]
-            self._spread = float(np.std(feasible)) if len(feasible) > 1 else 1.0
 
     def _walk(self, chain: _Chain) -> Designs:
         """Moves over known designs until it comes to a new one; jumps if it does not."""
