@@ -12,7 +12,7 @@ from pydantic import Field
 
 from archgym import agent
 from archgym.agents.moves import Moves
-from archgym.agents.scores import costs
+from archgym.agents.scores import BROKEN_LIMIT_COST, costs
 from archgym.agents.unseen import Unseen
 from archgym.outcome import Outcomes
 from archgym.space import Designs
@@ -111,7 +111,7 @@ class SimulatedAnnealing(agent.Sampler):
         self._told = 0  # designs that it did not ask for
         self._known: dict[int, float] = {}  # cost of each design by its key
         self._asked: dict[int, _Chain] = {}  # whose move a design is that is not told yet
-        self._first: list[float] = []  # costs of the first feasible designs
+        self._first: list[float] = []  # costs of the first designs
         self._spread = 1.0
 
     @property
@@ -145,13 +145,10 @@ class SimulatedAnnealing(agent.Sampler):
         A design that no chain proposed is taken by the chain that stands worst, if it is better.
         """
         self._unseen.learn(designs, outcomes)
-        rows = zip(designs.keys(), costs(outcomes).tolist(), strict=True)
-        for row, (key, cost) in enumerate(rows):
+        told = costs(outcomes).tolist()
+        for row, (key, cost) in enumerate(zip(designs.keys(), told, strict=True)):
             codes = designs.codes[row : row + 1]
             self._known[key] = cost
-            if outcomes.feasible[row] and len(self._first) < 2 * self.hyperparameters.n_initial:
-                self._first.append(cost)
-                self._spread = float(np.std(self._first)) if len(self._first) > 1 else 1.0
             if cost < self._best.cost:
                 self._best.codes, self._best.cost = codes, cost
             chain = self._asked.pop(key, None)
@@ -164,6 +161,9 @@ class SimulatedAnnealing(agent.Sampler):
                 accepted = self._accepts(chain, cost)
             if accepted:
                 chain.codes, chain.cost = codes, cost
+        self._first += told[: 2 * self.hyperparameters.n_initial - len(self._first)]
+        feasible = [cost for cost in self._first if cost < BROKEN_LIMIT_COST]
+        self._spread = float(np.std(feasible)) if len(feasible) > 1 else 1.0
 
     def _walk(self, chain: _Chain) -> Designs:
         """Moves over known designs until it comes to a new one; jumps if it does not."""
