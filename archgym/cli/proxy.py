@@ -33,7 +33,8 @@ Models = Annotated[
     list[str] | None,
     typer.Option(
         "--model",
-        help="forest, boosting, gp, mlp or blend; repeatable. They compete; all do by default.",
+        help="forest, boosting, gp, mlp, blend or residual; repeatable. They compete; by default "
+        "all but residual, which takes minutes.",
     ),
 ]
 Per = Annotated[
@@ -226,7 +227,7 @@ def compare(
     """Compare families of models, and one model with a model a workload, on unseen designs."""
     from archgym.proxy import Settings
     from archgym.proxy.evaluation import learning_curve
-    from archgym.proxy.models import FAMILIES
+    from archgym.proxy.models import COMPETING
     from archgym.proxy.plots import plot_curves
 
     data = _data(folder, target, where, workload, agent)
@@ -241,7 +242,7 @@ def compare(
     rows: list[dict[str, Any]] = []
     curves: dict[str, list[tuple[int, Sequence[float]]]] = {}
     for scope in scopes:
-        for name in model or FAMILIES:
+        for name in model or COMPETING:
             settings = Settings((name,), scope, form, seed, _options(options))
             for size, found in learning_curve(data, unseen, wanted, settings):
                 rows += [
