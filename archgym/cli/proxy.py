@@ -80,13 +80,23 @@ def collect(
     ] = None,
     budget: Annotated[int, typer.Option(min=1, help="Designs to simulate, in all.")] = 5000,
     rounds: Annotated[int, typer.Option(min=1, help="How often to choose anew.")] = 4,
+    model: Annotated[
+        str, typer.Option(help="What chooses: boosting, or residual, which takes longer.")
+    ] = "boosting",
+    options: Annotated[
+        list[str] | None,
+        typer.Option("--option", metavar="KEY=VALUE", help="Setting of the model."),
+    ] = None,
+    most: Annotated[
+        int | None, typer.Option(min=1, help="Designs on one workload at most.")
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Argument of the environment."),
     ] = None,
     seed: Seed = 0,
 ) -> None:
-    """Simulate designs to train a proxy on: random ones, then where models disagree.
+    """Simulate designs to train a proxy on: random ones, then where models are unsure.
 
     Workloads that are harder to learn get more of the designs.
     """
@@ -99,9 +109,24 @@ def collect(
     own = {name: parse_value(text, f"--set {name}") for name, text in pairs(settings, "--set ")}
     loads = [{"workload": parse_value(text, "--workload")} for text in workload or []]
     made = [make(environment, **own, **one, record=record) for one in loads or [{}]]
-    choose(made, target, budget, rounds=rounds, seed=seed)
+    counted = [0]
+
+    def progress(designs: int) -> None:
+        counted[0] += designs
+
+    choose(
+        *(made, target, budget),
+        rounds=rounds,
+        model=model,
+        options=_options(options),
+        most=most,
+        seed=seed,
+        progress=progress,
+    )
     Dataset(record).seal()
-    typer.echo(f"{record}: {budget:,} designs; train with archgym proxy train {record} --out FILE")
+    typer.echo(
+        f"{record}: {counted[0]:,} designs; train with archgym proxy train {record} --out FILE"
+    )
 
 
 @commands.command("train")
