@@ -87,6 +87,7 @@ def collect(
         list[str] | None,
         typer.Option("--option", metavar="KEY=VALUE", help="Setting of the model."),
     ] = None,
+    drawn: Annotated[float, typer.Option(help="Share that is drawn at random.")] = 0.2,
     most: Annotated[
         int | None, typer.Option(min=1, help="Designs on one workload at most.")
     ] = None,
@@ -119,6 +120,7 @@ def collect(
         rounds=rounds,
         model=model,
         options=_options(options),
+        drawn=drawn,
         most=most,
         seed=seed,
         progress=progress,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,8 +26,6 @@ AGENT = "proxy-collect"
 """Agent of the trials that hold the chosen designs; those drawn at random are of ``random``."""
 MODELS = ("boosting", "residual")
 """Families whose doubt may choose."""
-_DRAWN = 0.2
-"""Share that is drawn at random: what validates a proxy must not have been chosen."""
 _COMMITTEE = 3
 _QUICK: Mapping[str, Any] = {"trees": 150, "rate": 0.15}
 _NETWORKS: Mapping[str, Any] = {"members": 4, "width": 96, "layers": 6, "epochs": 80}
@@ -44,6 +43,7 @@ def collect(
     rounds: int = 4,
     model: str = "boosting",
     options: Mapping[str, Any] | None = None,
+    drawn: float = 0.2,
     most: int | None = None,
     seed: int = 0,
     progress: Progress | None = None,
@@ -68,12 +68,13 @@ def collect(
         rounds: how often the models are trained.
         model: one of :data:`MODELS`.
         options: settings of that family, such as ``device``.
+        drawn: share that is drawn at random: what validates a proxy must not have been chosen.
         most: designs on one workload at most; what others do not need is then left over.
         seed: the only source of randomness.
         progress: called with the designs that were simulated since the last call.
 
     Raises:
-        InvalidValueError: if the budget is too small, or the design spaces differ.
+        InvalidValueError: if a number is not possible, or the design spaces differ.
         UnknownNameError: if there is no such metric or model.
     """
     first = environments[0]
@@ -84,9 +85,11 @@ def collect(
             raise UnknownNameError("metric", target, first.metrics_given)
     if model not in MODELS:
         raise UnknownNameError("model that chooses", model, MODELS)
-    start = int(_DRAWN * budget / len(environments))
+    if not 0 < drawn <= 1:
+        raise InvalidValueError(f"drawn must be above 0 and at most 1, not {drawn!r}")
+    start = int(drawn * budget / len(environments))
     if start < 20 or rounds < 1 or (most is not None and most < start):
-        least = int(20 * len(environments) / _DRAWN)
+        least = math.ceil(20 * len(environments) / drawn)
         raise InvalidValueError(
             f"budget must be at least {least}, rounds at least 1, and most at least {start}"
         )
@@ -110,8 +113,9 @@ def collect(
             len(doubt) if most is None else min(len(doubt), most - one.simulated)
             for one, doubt in zip(own, doubts, strict=True)
         ]
-        sizes = _shares(share, [float(np.sqrt(np.mean(d**2))) for d in doubts], rooms)
         power = 1 if model == "boosting" else 2
+        weights = [float(np.mean(doubt**power) ** (1 / power)) for doubt in doubts]
+        sizes = _shares(share, weights, rooms)
         for one, pool, doubt, size in zip(own, pools, doubts, sizes, strict=True):
             if size:
                 chance = doubt**power

@@ -92,6 +92,8 @@ def test_no_workload_gets_more_than_the_most() -> None:
 
 def test_bad_input() -> None:
     env = Steps(workload="small")
+    with pytest.raises(InvalidValueError, match=r"drawn must be above 0 .* not 1\.5"):
+        collect([env], ["cost_ns"], 1000, drawn=1.5)
     with pytest.raises(InvalidValueError, match="most at least 200"):
         collect([env], ["cost_ns"], 1000, most=100)
     with pytest.raises(UnknownNameError, match="Did you mean 'residual'"):
