@@ -107,9 +107,14 @@ def test_bad_input() -> None:
         collect([env, other], ["cost_ns"], 500)
 
 
-def test_command_writes_a_dataset_that_says_what_was_drawn(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "chooser", [[], ["--model", "residual", "--option", "epochs=5", "--option", "width=8"]]
+)
+def test_command_writes_a_dataset_that_says_what_was_drawn(
+    chooser: list[str], tmp_path: Path
+) -> None:
     folder = tmp_path / "data"
-    arguments = ["Conformance-v0", "--set", "space=finite", "--target", "energy_pj"]
+    arguments = ["Conformance-v0", "--set", "space=finite", "--target", "energy_pj", *chooser]
     done = CliRunner().invoke(
         *(app, ["proxy", "collect", *arguments, "--budget", "200", "--record", str(folder)]),
         catch_exceptions=False,

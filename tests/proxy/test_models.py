@@ -64,6 +64,18 @@ def test_residual_networks_far_from_their_data_stay_finite() -> None:
     assert np.isfinite(model.predict(np.float32(-1e4) * x)[0]).all()
 
 
+def test_residual_networks_learn_on_a_graphics_card_too() -> None:
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("no graphics card")
+    x, z = problem(400, 0)
+    unseen, truth = problem(200, 1)
+    before = torch.cuda.get_rng_state()
+    model = family("residual").fit(x, z, 0, {**QUICK, "device": "cuda"})
+    assert torch.equal(torch.cuda.get_rng_state(), before)
+    assert np.sqrt(np.mean((model.predict(unseen)[0] - truth) ** 2)) < 0.45
+
+
 def test_forest_predicts_what_scikit_learn_predicts() -> None:
     from sklearn.ensemble import RandomForestRegressor
 
