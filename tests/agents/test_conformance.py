@@ -277,7 +277,7 @@ def test_unknown_checks_and_agents() -> None:
 def test_an_agent_for_no_design_space_is_refused() -> None:
     env = make("Conformance-v0")
     with pytest.raises(InvalidValueError, match=r"env\.design_space, not for Conformance"):
-        make_agent("random", env)  # type: ignore[arg-type]
+        make_agent("random", env)
 
 
 def test_check_takes_agents_and_environments() -> None:
