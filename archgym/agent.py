@@ -92,6 +92,11 @@ class Agent(ABC):
         seed: int = 0,
         **hyperparameters: Any,
     ) -> None:
+        if not isinstance(space, DesignSpace):
+            raise InvalidValueError(
+                "an agent is made for a design space, such as env.design_space, "
+                f"not for {type(space).__name__}"
+            )
         if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
             raise InvalidValueError(f"seed must be an integer of at least 0, not {seed!r}")
         self.space = space

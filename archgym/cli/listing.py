@@ -39,12 +39,14 @@ def list_(
     if json:
         print_json(found)
         return
+    from rich.text import Text
+
     out = console()
     for name, rows in found.items():
         columns = list(rows[0]) if rows else ["name"]
         made = table(*columns, title=name)
         for row in rows:
-            made.add_row(*row.values())
+            made.add_row(*map(Text, row.values()))
         out.print(made)
 
 

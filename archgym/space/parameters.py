@@ -198,7 +198,7 @@ class _Listed(Parameter):
             number = float(text)
         except ValueError:
             raise self._refuse(text) from None
-        return self.levels[self.code(number)]
+        return self.levels[self.code(int(number) if number.is_integer() else number)]
 
     @property
     def range(self) -> str:
@@ -317,7 +317,8 @@ class Integer(Parameter):
 
     def parse(self, text: str) -> int:
         try:
-            return self.value(self.code(float(text)))
+            number = float(text)
+            return self.value(self.code(int(number) if number.is_integer() else number))
         except ValueError:
             raise self._refuse(text) from None
 

@@ -20,9 +20,9 @@ from archgym.check import check
 from archgym.check.agents import FAMILIES, agent_check_names, check_agent, trajectories
 from archgym.check.agents.subject import evaluations_of, subject_of
 from archgym.environment import Environment
-from archgym.errors import AgentUnsuitableError, UnknownNameError
+from archgym.errors import AgentUnsuitableError, InvalidValueError, UnknownNameError
 from archgym.outcome import Outcomes
-from archgym.registry import agent_class, agent_names, environment_names
+from archgym.registry import agent_class, agent_names, environment_names, make, make_agent
 from archgym.space import Designs
 
 AGENTS = agent_names()
@@ -272,6 +272,12 @@ def test_unknown_checks_and_agents() -> None:
     (result,) = check_agent("rndom")
     assert (result.name, result.passed) == ("can be loaded", False)
     assert "Did you mean 'random'" in result.detail
+
+
+def test_an_agent_for_no_design_space_is_refused() -> None:
+    env = make("Conformance-v0")
+    with pytest.raises(InvalidValueError, match=r"env\.design_space, not for Conformance"):
+        make_agent("random", env)
 
 
 def test_check_takes_agents_and_environments() -> None:
