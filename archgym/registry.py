@@ -13,7 +13,7 @@ import inspect
 import sys
 from collections.abc import Mapping
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import gymnasium
 
@@ -323,5 +323,5 @@ def _load(target: str | type[Any], base: type[Any]) -> type[Any]:
     return loaded
 
 
-def _is(value: object, base: type[Any]) -> bool:
+def _is(value: object, base: type[Any]) -> TypeGuard[type[Any]]:
     return isinstance(value, type) and issubclass(value, base)
