@@ -13,12 +13,12 @@ import inspect
 import sys
 from collections.abc import Mapping
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import gymnasium
 
 from archgym.environment import Environment
-from archgym.errors import ArchgymError, InvalidValueError, UnknownNameError
+from archgym.errors import ArchgymError, InvalidValueError, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
     from archgym.agent import Agent
@@ -94,6 +94,10 @@ def make(name: str, **kwargs: Any) -> Environment:
     elif isinstance(simulator, str) and simulator.startswith("proxy:"):
         kwargs = {**_proxy_arguments(simulator, cls), **kwargs}
     environment = cls(**kwargs)
+    if not hasattr(environment, "evaluator"):
+        raise InvalidValueError(
+            f"{cls.__name__} was not made: its __init__ must call super().__init__(**arguments)"
+        )
     spec = gymnasium.registry.get(f"{_GYMNASIUM_NAMESPACE}/{name.removeprefix('archgym/')}")
     if spec is not None:
         environment.spec = dataclasses.replace(spec, kwargs=dict(kwargs))
@@ -301,10 +305,23 @@ def _load(target: str | type[Any], base: type[Any]) -> type[Any]:
         module_name, _, attribute = target.partition(":")
         try:
             loaded = getattr(importlib.import_module(module_name), attribute)
-        except (ImportError, AttributeError) as error:
+        except AttributeError as error:
+            module = sys.modules.get(module_name)
+            near = (
+                [n for n, v in vars(module).items() if _is(v, base) and v is not base]
+                if module
+                else []
+            )
+            hint = f". {did_you_mean(attribute, near)}" if near else ""
+            raise ArchgymError(f"cannot load {target!r}: {error}{hint}") from error
+        except ImportError as error:
             raise ArchgymError(f"cannot load {target!r}: {error}") from error
     else:
         loaded = target
-    if not (isinstance(loaded, type) and issubclass(loaded, base)):
+    if not _is(loaded, base):
         raise InvalidValueError(f"{target!r} is not a subclass of archgym's {base.__name__}")
     return loaded
+
+
+def _is(value: object, base: type[Any]) -> TypeGuard[type[Any]]:
+    return isinstance(value, type) and issubclass(value, base)

@@ -195,6 +195,22 @@ def test_a_simulation_that_gives_nothing_is_a_failed_design() -> None:
     assert "None" in outcome.reason
 
 
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({"metrics": ()}, "Wrong must set metrics to a tuple of Metric"),
+        ({"metrics": archgym.Metric("total_ns", "ns")}, "must set metrics to a tuple of Metric"),
+        ({"metrics": (*Adder.metrics, Adder.metrics[0])}, "metrics named twice: total_ns"),
+        ({"baseline": {"x": 2}}, "the baseline design: the design lacks parameter 'y'"),
+        ({"baseline": {"z": 2}}, "the baseline design: unknown parameter 'z'"),
+        ({"simulate": lambda *_: {"total": 1.0}}, "gave no total_ns; it gave total"),
+    ],
+)
+def test_a_class_that_is_wrong_says_where(attributes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArchgymError, match=message):
+        type("Wrong", (Adder,), attributes)()
+
+
 def test_a_fork_after_a_trial_leaves_other_open_files_alone(tmp_path: Path) -> None:
     env = conformance(tmp_path)()
     env.evaluate(env.baseline_design)

@@ -11,7 +11,7 @@ from archgym.check.properties import PROPERTIES, Maker
 from archgym.check.result import CheckResult, run
 from archgym.environment import Environment
 from archgym.errors import InvalidValueError
-from archgym.registry import environment_class, make
+from archgym.registry import constructor_arguments, environment_class, make
 
 __all__ = ["check_environment"]
 
@@ -55,5 +55,12 @@ def _maker(target: str | type[Environment] | Environment, kwargs: Mapping[str, A
 
 
 def _describe(env: Environment) -> str:
+    allowed = constructor_arguments(type(env))
+    lacking = [name for name in constructor_arguments(Environment) if name not in allowed]
+    if lacking:
+        raise InvalidValueError(
+            f"the constructor of {type(env).__name__} does not take {', '.join(lacking)}: "
+            "let it take **arguments and hand them to super().__init__(**arguments)"
+        )
     goals = ", ".join(env.objective.names)
     return f"{env.name}: {env.design_space!r}, {len(env.metrics)} metrics, goals: {goals}"

@@ -172,6 +172,8 @@ def test_evaluate(call: Any, tmp_path: Path) -> None:
     illegal = call("evaluate", "Conformance-v0", "ways=16", "size_kb=1", "--json").json
     assert illegal["status"] == "illegal"
     assert "way_holds_a_line" in illegal["reason"]
+    idle = call("evaluate", "Conformance-v0", "distance=3").out
+    assert "distance does not act here: it does when prefetch" in idle
 
 
 def test_evaluate_keeps_what_is_fixed(call: Any) -> None:
