@@ -13,12 +13,13 @@ import inspect
 import sys
 from collections.abc import Mapping
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, TypeGuard
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
 from archgym.environment import Environment
-from archgym.errors import ArchgymError, InvalidValueError, UnknownNameError, did_you_mean
+from archgym.errors import ArchgymError, InvalidValueError, UnknownNameError
 
 if TYPE_CHECKING:
     from archgym.agent import Agent
@@ -304,24 +305,28 @@ def _load(target: str | type[Any], base: type[Any]) -> type[Any]:
     if isinstance(target, str):
         module_name, _, attribute = target.partition(":")
         try:
-            loaded = getattr(importlib.import_module(module_name), attribute)
-        except AttributeError as error:
-            module = sys.modules.get(module_name)
-            near = (
-                [n for n, v in vars(module).items() if _is(v, base) and v is not base]
-                if module
-                else []
-            )
-            hint = f". {did_you_mean(attribute, near)}" if near else ""
-            raise ArchgymError(f"cannot load {target!r}: {error}{hint}") from error
+            module = importlib.import_module(module_name)
         except ImportError as error:
             raise ArchgymError(f"cannot load {target!r}: {error}") from error
+        except Exception as error:  # whatever a stranger's module does
+            raise ArchgymError(
+                f"cannot load {target!r}: {type(error).__name__}: {error}"
+            ) from error
+        if not hasattr(module, attribute):
+            raise UnknownNameError(f"class of module {module_name!r}", attribute, _own(module))
+        loaded = getattr(module, attribute)
     else:
         loaded = target
-    if not _is(loaded, base):
-        raise InvalidValueError(f"{target!r} is not a subclass of archgym's {base.__name__}")
+    if not (isinstance(loaded, type) and issubclass(loaded, base)):
+        hint = "; derive from archgym.agent.Sampler" if base.__name__ == "Agent" else ""
+        raise InvalidValueError(f"{target!r} is not a subclass of archgym's {base.__name__}{hint}")
     return loaded
 
 
-def _is(value: object, base: type[Any]) -> TypeGuard[type[Any]]:
-    return isinstance(value, type) and issubclass(value, base)
+def _own(module: ModuleType) -> list[str]:
+    """Names of the classes that a module defines."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, type) and value.__module__ == module.__name__
+    ]

@@ -104,6 +104,8 @@ def test_names_are_looked_up_with_suggestions() -> None:
         archgym.make("Conformnce-v0")
     with pytest.raises(ArchgymError, match="cannot load 'nowhere:Env'"):
         archgym.make("nowhere:Env")
+    with pytest.raises(UnknownNameError, match="Did you mean 'JSONDecoder'"):
+        environment_class("json.decoder:JSONDecodr")
     with pytest.raises(InvalidValueError, match="not a subclass"):
         environment_class("json:JSONDecoder")
     with pytest.raises(InvalidValueError, match="-v0"):
