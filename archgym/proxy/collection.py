@@ -29,6 +29,8 @@ MODELS = ("boosting", "residual")
 _COMMITTEE = 3
 _QUICK: Mapping[str, Any] = {"trees": 150, "rate": 0.15}
 _NETWORKS: Mapping[str, Any] = {"members": 4, "width": 96, "layers": 6, "epochs": 80}
+_LEAST_DRAWN = 20
+"""Designs of a workload that are drawn at random, at least."""
 _POOL = 16
 """Random designs that stand for election for each that is chosen."""
 
@@ -88,10 +90,17 @@ def collect(
     if not 0 < drawn <= 1:
         raise InvalidValueError(f"drawn must be above 0 and at most 1, not {drawn!r}")
     start = int(drawn * budget / len(environments))
-    if start < 20 or rounds < 1 or (most is not None and most < start):
-        least = math.ceil(20 * len(environments) / drawn)
+    least = math.ceil(_LEAST_DRAWN * len(environments) / drawn)
+    if budget < least:
         raise InvalidValueError(
-            f"budget must be at least {least}, rounds at least 1, and most at least {start}"
+            f"budget is {budget}; {drawn:.0%} of it are drawn at random, at least {_LEAST_DRAWN} "
+            f"designs a workload, so it must be at least {least}"
+        )
+    if rounds < 1:
+        raise InvalidValueError(f"rounds must be at least 1, not {rounds}")
+    if most is not None and most < start:
+        raise InvalidValueError(
+            f"most must be at least {start}, what is drawn of a workload at random, not {most}"
         )
     rng = np.random.default_rng(seed)
     own = [

@@ -94,11 +94,11 @@ def test_bad_input() -> None:
     env = Steps(workload="small")
     with pytest.raises(InvalidValueError, match=r"drawn must be above 0 .* not 1\.5"):
         collect([env], ["cost_ns"], 1000, drawn=1.5)
-    with pytest.raises(InvalidValueError, match="most at least 200"):
+    with pytest.raises(InvalidValueError, match="most must be at least 200"):
         collect([env], ["cost_ns"], 1000, most=100)
     with pytest.raises(UnknownNameError, match="Did you mean 'residual'"):
         collect([env], ["cost_ns"], 1000, model="residuals")
-    with pytest.raises(InvalidValueError, match="budget must be at least 100"):
+    with pytest.raises(InvalidValueError, match="budget is .*it must be at least 100"):
         collect([env], ["cost_ns"], 50)
     with pytest.raises(UnknownNameError, match="Did you mean 'cost_ns'"):
         collect([env], ["cost_n"], 500)
