@@ -90,18 +90,7 @@ def collect(
     if not 0 < drawn <= 1:
         raise InvalidValueError(f"drawn must be above 0 and at most 1, not {drawn!r}")
     start = int(drawn * budget / len(environments))
-    least = math.ceil(_LEAST_DRAWN * len(environments) / drawn)
-    if budget < least:
-        raise InvalidValueError(
-            f"budget is {budget}; {drawn:.0%} of it are drawn at random, at least {_LEAST_DRAWN} "
-            f"designs a workload, so it must be at least {least}"
-        )
-    if rounds < 1:
-        raise InvalidValueError(f"rounds must be at least 1, not {rounds}")
-    if most is not None and most < start:
-        raise InvalidValueError(
-            f"most must be at least {start}, what is drawn of a workload at random, not {most}"
-        )
+    _check_counts(budget, rounds, most, drawn, len(environments))
     rng = np.random.default_rng(seed)
     own = [
         _Workload(env, targets, int(child), progress or (lambda n: None))
@@ -131,6 +120,24 @@ def collect(
                 chosen = rng.choice(len(pool), size, replace=False, p=chance / chance.sum())
                 trial = TrialInfo(agent=AGENT, seed=seed, budget=size)
                 one.simulate(pool[np.sort(chosen)], trial)
+
+
+def _check_counts(
+    budget: int, rounds: int, most: int | None, drawn: float, n_workloads: int
+) -> None:
+    start = int(drawn * budget / n_workloads)
+    least = math.ceil(_LEAST_DRAWN * n_workloads / drawn)
+    if budget < least:
+        raise InvalidValueError(
+            f"budget is {budget}; {drawn:.0%} of it are drawn at random, at least {_LEAST_DRAWN} "
+            f"designs a workload, so it must be at least {least}"
+        )
+    if rounds < 1:
+        raise InvalidValueError(f"rounds must be at least 1, not {rounds}")
+    if most is not None and most < start:
+        raise InvalidValueError(
+            f"most must be at least {start}, what is drawn of a workload at random, not {most}"
+        )
 
 
 @dataclass(eq=False)

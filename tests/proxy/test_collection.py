@@ -98,7 +98,7 @@ def test_bad_input() -> None:
         collect([env], ["cost_ns"], 1000, most=100)
     with pytest.raises(UnknownNameError, match="Did you mean 'residual'"):
         collect([env], ["cost_ns"], 1000, model="residuals")
-    with pytest.raises(InvalidValueError, match="budget is .*it must be at least 100"):
+    with pytest.raises(InvalidValueError, match=r"budget is .*it must be at least 100"):
         collect([env], ["cost_ns"], 50)
     with pytest.raises(UnknownNameError, match="Did you mean 'cost_ns'"):
         collect([env], ["cost_n"], 500)
