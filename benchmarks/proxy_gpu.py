@@ -1,10 +1,10 @@
 """Batched predictions of a proxy with PyTorch: predictions a second on a CPU or a GPU.
 
-``python benchmarks/proxy_gpu.py [cuda|cpu] [--proxy FILE] [--designs N]`` checks that PyTorch and
-NumPy agree on the networks of a proxy, and times both. Without a file it trains networks on 2,000
-random designs of DRAM-v0 first; with one it needs NumPy and PyTorch, and neither Arrow nor Numba.
-A prediction is one design, all metrics of it; codes are on the device already, results stay there.
-Compiled predictors are left out where there is no C compiler.
+``python benchmarks/proxy_gpu.py [cuda|cpu] [--proxy FILE] [--model mlp|residual] [--designs N]``
+checks that PyTorch and NumPy agree on the networks of a proxy, and times both. Without a file it
+trains networks on 2,000 random designs of DRAM-v0 first; with one it needs NumPy and PyTorch, and
+neither Arrow nor Numba. A prediction is one design, all metrics of it; codes are on the device
+already, results stay there. Compiled predictors are left out where there is no C compiler.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("device", nargs="?", default="cuda")
     parser.add_argument("--proxy", type=Path, help="a file that archgym proxy train wrote")
+    parser.add_argument("--model", default="mlp", choices=("mlp", "residual"))
     parser.add_argument("--designs", type=int, default=1 << 22)
     given = parser.parse_args()
     gpu = given.device.startswith("cuda")
-    proxy = load_proxy(given.proxy) if given.proxy else _trained(given.device)
+    proxy = load_proxy(given.proxy) if given.proxy else _trained(given.model, given.device)
     designs = proxy.space.sample(min(given.designs, 1 << 18), np.random.default_rng(0))
     expected = proxy.predict(designs[:_CHECKED])
     few = designs[:100_000]
@@ -73,7 +74,7 @@ def main() -> None:
                 )
 
 
-def _trained(device: str) -> Proxy:
+def _trained(model: str, device: str) -> Proxy:
     import archgym
     from archgym.data import load
     from archgym.proxy import Settings, read_training_data, train
@@ -84,7 +85,7 @@ def _trained(device: str) -> Proxy:
         make_agent("random", env.design_space, seed=0, batch_size=500).search(env, 2000)
         env.close()
         data = read_training_data(load(folder), _TARGETS)
-    return train(data, Settings(("mlp",), options={"epochs": 60, "device": device}))
+    return train(data, Settings((model,), options={"epochs": 60, "device": device}))
 
 
 def _timed(predictor: TorchPredictor, codes: torch.Tensor, gpu: bool) -> float:

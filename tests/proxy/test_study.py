@@ -36,10 +36,11 @@ def test_sources_of_equal_size(tmp_path: Path) -> None:
         study_diversity({"ga": agents["ga"]}, test, [30], settings)
 
 
-def test_torch_gives_what_numpy_gives(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["mlp", "residual"])
+def test_torch_gives_what_numpy_gives(kind: str, tmp_path: Path) -> None:
     data = read_training_data(recorded(tmp_path, budget=60))
     options = {"epochs": 30, "members": 2, "width": 16}
-    proxy = train(data, Settings(("mlp",), per="all", options=options))
+    proxy = train(data, Settings((kind,), per="all", options=options))
     for workload in (0, 1):
         predictor = TorchPredictor(proxy, workload)
         expected = proxy.predict(Designs(data.space, data.codes), workload).values
