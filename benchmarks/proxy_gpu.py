@@ -21,7 +21,8 @@ from archgym.proxy import Proxy, load_proxy
 from archgym.proxy.torch_predictor import TorchPredictor
 
 _TARGETS = ["time_ns", "read_latency_mean_ns", "power_mw", "energy_pj"]
-_CHUNKS = (1 << 15, 1 << 16, 1 << 18)
+_CHUNKS = (1 << 14, 1 << 16, 1 << 18)
+_PRECISIONS = ("float32", "bfloat16", "float16")
 _CHECKED = 2000
 
 
@@ -31,6 +32,8 @@ def main() -> None:
     parser.add_argument("--proxy", type=Path, help="a file that archgym proxy train wrote")
     parser.add_argument("--model", default="mlp", choices=("mlp", "residual"))
     parser.add_argument("--designs", type=int, default=1 << 22)
+    parser.add_argument("--precision", nargs="+", default=_PRECISIONS, choices=_PRECISIONS)
+    parser.add_argument("--chunk", nargs="+", type=int, default=_CHUNKS, help="designs at once")
     given = parser.parse_args()
     gpu = given.device.startswith("cuda")
     proxy = load_proxy(given.proxy) if given.proxy else _trained(given.model, given.device)
@@ -45,8 +48,8 @@ def main() -> None:
     print(f"{name}, PyTorch {torch.__version__}, {given.designs:,} designs a call", flush=True)
     torch.backends.cuda.matmul.allow_tf32 = True
     for compiled in (False, True) if gpu else (False,):
-        for precision in ("float32", "bfloat16", "float16"):
-            for chunk in _CHUNKS:
+        for precision in given.precision:
+            for chunk in given.chunk:
                 torch.compiler.reset()  # what was compiled for another size is of no use
                 predictor = TorchPredictor(
                     *(proxy, 0),

@@ -106,9 +106,14 @@ class TrialRecorder:
         if self._pid != os.getpid():
             self._go_on_in_child(first_step)
         if self._journal is None or self._journal.closed:
-            self._journal = journal_of(self.directory)
-            self._n = self._journal.begin(self._description())
+            self._begin()
+        assert self._journal is not None
         self._journal.append(self._blocks(first_step - self._first_step, rows, agent_s))
+
+    def _begin(self) -> None:
+        description = self._description()  # first: what fails must not leave an open journal
+        self._journal = journal_of(self.directory)
+        self._n = self._journal.begin(description)
 
     def _blocks(self, step: int, rows: Iterable[Row], agent_s: float) -> Iterator[str]:
         """Lines of the journal, some thousand at a time."""
@@ -142,8 +147,7 @@ class TrialRecorder:
                 said).
         """
         if self._journal is None and state == "finished":
-            self._journal = journal_of(self.directory)  # all replayed: say that it is over
-            self._n = self._journal.begin(self._description())
+            self._begin()  # all replayed: say that it is over
         if self._journal is not None and not self._journal.closed:
             self._journal.end(self._n, state)
             self._journal.rest()

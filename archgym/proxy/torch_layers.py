@@ -27,8 +27,9 @@ _TABLE_ROWS = 512
 class FirstLayer:
     """The first layer of an ensemble, from codes of designs.
 
-    It sees a sum over parameters of what each level contributes, so codes are looked up in tables,
-    one for some parameters together, and no features are ever made.
+    It sees a sum over parameters, and pairs of them that are compared, of what each level or two
+    contribute. So codes are looked up in tables, one for some parameters together, and no features
+    are ever made.
 
     Args:
         space: the design space.
@@ -55,13 +56,24 @@ class FirstLayer:
             begin, end = end, end + features.shape[1]
             shares.append(np.einsum("lf,mfo->lmo", features, first[:, begin:end]))
         groups = _grouped(sizes)
-        tables, strides = [], np.zeros((len(groups), max(map(len, groups))), dtype=np.int32)
-        places = np.zeros_like(strides)
-        for number, group in enumerate(groups):
+        tables = []
+        for group in groups:
             joined = shares[group[0]]
             for position in group[1:]:
                 joined = (joined[:, None] + shares[position][None]).reshape(-1, *joined.shape[1:])
             tables.append(joined)
+        for number, pair in enumerate(inputs.pairs):
+            codes = np.full((sizes[pair[0]] * sizes[pair[1]], len(sizes)), -1, dtype=np.int64)
+            codes[:, pair] = np.indices([sizes[p] for p in pair]).reshape(2, -1).T
+            for position in pair:
+                codes[codes[:, position] == sizes[position] - 1, position] = -1
+            begin, end = end, end + 2
+            features = inputs.of_pair(codes, number)
+            tables.append(np.einsum("lf,mfo->lmo", features, first[:, begin:end]))
+        groups += [list(pair) for pair in inputs.pairs]
+        strides = np.zeros((len(groups), max(map(len, groups))), dtype=np.int32)
+        places = np.zeros_like(strides)
+        for number, group in enumerate(groups):
             places[number, : len(group)] = group
             steps = [math.prod(sizes[p] for p in group[i + 1 :]) for i in range(len(group))]
             strides[number, : len(group)] = steps
