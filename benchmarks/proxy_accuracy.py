@@ -1,9 +1,9 @@
 """Accuracy of proxies on random unseen designs, for any environment.
 
 ``python benchmarks/proxy_accuracy.py ENV --train N --test N [--target METRIC ...] [--workload NAME
-...] [--model FAMILY ...] [--folds N]`` records random designs on each workload (drawn evenly from the
-canonical legal designs, with seeds of their own), trains on the first, and prints the errors and the
-coverage of the 90 % intervals on the second.
+...] [--model FAMILY ...] [--folds N]`` records random designs on each workload (drawn evenly from
+the canonical legal designs, with seeds of their own), trains on the first, and prints the errors
+and the coverage of the 90 % intervals on the second.
 """
 
 from __future__ import annotations
