@@ -113,7 +113,8 @@ def test_boosting_keeps_to_few_threads_and_leaves_them_as_they_were(
     def threads() -> list[int]:
         return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "openmp"]
 
-    grow, seen = HistGradientBoostingRegressor.fit, []
+    grow = HistGradientBoostingRegressor.fit
+    seen: list[int] = []
 
     def watched(self: HistGradientBoostingRegressor, *given: object) -> object:
         seen.extend(threads())
