@@ -41,6 +41,12 @@ class DesignProblem:
     incidental_options: ClassVar[tuple[str, ...]] = ("program", "threads")
     """Options of :attr:`simulators` that say where and how they run: no metric depends on them,
     so that they are not recorded."""
+    incidental_arguments: ClassVar[tuple[str, ...]] = ()
+    """Constructor arguments of its own on which no metric depends: they need not be in
+    :attr:`settings`."""
+    compiles: ClassVar[bool] = False
+    """Whether the first :meth:`simulate` in a process compiles, so that a limit on the time of a
+    simulation must not hold for it."""
     fidelities: tuple[Fidelity, ...] = (FULL,)
     version: ClassVar[str] = "1"
     """Version of :meth:`simulate`: raise it whenever a design may give other metrics."""
@@ -155,8 +161,10 @@ class DesignProblem:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Constructor arguments of its own under which metrics hold.
+        """Constructor arguments of its own under which metrics hold, under their names.
 
+        Environments with equal settings share what was simulated: the constructor refuses a value
+        of an argument that is neither here nor among :attr:`incidental_arguments`.
         :attr:`archgym.Environment.trial_settings` is what is recorded.
         """
         return {}

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from archgym.arguments import constructor_arguments, own_arguments
 from archgym.check.interfaces import INTERFACES
 from archgym.check.properties import PROPERTIES, Maker
 from archgym.check.result import CheckResult, run_all
 from archgym.environment import Environment
 from archgym.errors import InvalidValueError
-from archgym.registry import constructor_arguments, environment_class, make
+from archgym.registry import environment_class, make
 
 __all__ = ["check_environment"]
 
@@ -65,5 +66,14 @@ def _describe(env: Environment) -> str:
             f"the constructor of {type(env).__name__} does not take {', '.join(lacking)}: "
             "let it take **arguments and hand them to super().__init__(**arguments)"
         )
+    if type(env).settings is Environment.settings:
+        for name in own_arguments(type(env), Environment):
+            raise InvalidValueError(
+                f"{type(env).__name__} takes the argument {name!r}, and its settings do not name "
+                f"it: with another value it would pass for the same environment. Return "
+                f"{{{name!r}: self.{name}}} from a property settings; or, if no metric depends on "
+                f"it, write incidental_arguments = ({name!r},) in the class"
+            )
+    env.simulate_baseline()
     goals = ", ".join(env.objective.names)
     return f"{env.name}: {env.design_space!r}, {len(env.metrics)} metrics, goals: {goals}"

@@ -112,9 +112,9 @@ def find(name: str) -> Any:
 
 def environment_json(name: str, cls: type[Environment]) -> dict[str, Any]:
     """All there is to know of an environment, as plain values."""
+    from archgym.arguments import constructor_arguments
     from archgym.environment import Environment
     from archgym.objective import Objective
-    from archgym.registry import constructor_arguments
 
     general, explained = inspect.signature(Environment.__init__).parameters, cls.argument_docs()
     own = {

@@ -17,7 +17,7 @@ import socket
 import threading
 import uuid
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 # Ray reads these when it is imported or started.
@@ -62,6 +62,7 @@ def run_with_ray(
     run_id: str,
     resources: Resources,
     simulation: Simulation,
+    baselines: Mapping[str, Sequence[float]] | None = None,
     address: str = "",
     cpus: int | None = None,
     storage: str = "",
@@ -79,6 +80,7 @@ def run_with_ray(
         run_id: of the lock on the folder.
         resources: what a trial may use.
         simulation: how designs are simulated.
+        baselines: metrics of the baseline design of each setting, where they are known.
         address: of a Ray cluster to join; empty to start Ray on this machine.
         cpus: CPUs that Ray may use on this machine; ``None`` for all.
         storage: where Tune keeps its own files, a path or an address that Ray knows; by default
@@ -97,6 +99,7 @@ def run_with_ray(
         _check_cpus(resources, lanes)
         if address:
             _check_nodes(folder)
+        known = {setting: list(metrics) for setting, metrics in (baselines or {}).items()}
         packs = make_packs(trials, _at_a_time(resources, lanes))
         where = folder.ray.relative_to(folder.path) / "packs"
         for pack in packs:
@@ -104,6 +107,7 @@ def run_with_ray(
                 "trials": [trial.to_json() for trial in pack.trials],
                 "begun": [trial.trial_id for trial in pack.trials if trial.trial_id in begun],
                 "simulation": simulation.model_dump(mode="json"),
+                "baselines": {s: known[s] for s in {t.setting for t in pack.trials} & known.keys()},
                 "network": bool(address),
             }
             folder.write(f"{where}/{pack.name}.json", json.dumps(task))
@@ -203,7 +207,9 @@ class _TunePack(tune.Trainable):
                 simulation = Simulation.model_validate(pack["simulation"])
                 make_lane = RayLane if simulation.workers else ProcessLane
                 simulators = Simulators(simulation, make_lane, pack["network"])
-                with contextlib.closing(Environments(folder, simulators)) as environments:
+                with contextlib.closing(
+                    Environments(folder, simulators, pack["baselines"])
+                ) as environments:
                     run_pack(
                         [Trial.from_json(trial) for trial in pack["trials"]],
                         frozenset(pack["begun"]),

@@ -6,7 +6,7 @@ import contextlib
 import json
 import platform
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
@@ -27,7 +27,7 @@ from archgym.experiment.results import TableWriter, Totals
 from archgym.experiment.schema import Experiment
 from archgym.experiment.summary import TrialSummary, stream_trials
 from archgym.experiment.trial_log import read_ends
-from archgym.experiment.validate import check_experiment, check_workloads
+from archgym.experiment.validate import check_experiment, check_workloads, simulate_baselines
 
 __all__ = ["RunOptions", "RunResult", "run_experiment"]
 
@@ -98,7 +98,7 @@ def run_experiment(
 
     Raises:
         ArchgymError: if anything in the experiment is not possible or the folder cannot be
-            used; then nothing has been run or written.
+            used; then no trial has been run, and nothing written but baselines into the cache.
     """
     began = time.perf_counter()
     console = console or Console(stderr=True)
@@ -108,6 +108,7 @@ def run_experiment(
     folder.check(experiment, trials, options.resume)
     with _busy(console, options.quiet):
         environments = check_experiment(experiment, trials)
+        baselines = simulate_baselines(experiment, trials, environments, bool(options.address))
         draws = {} if folder.trials() else random_draws(experiment, trials, environments)
     if draws and not options.quiet:
         console.print(draws_table(draws))
@@ -126,7 +127,8 @@ def run_experiment(
         progress = Progress(ours, goals, finished)
         try:
             with show_progress(progress, console, options.quiet):
-                _run(left, frozenset(states), folder, run_id, experiment, options, progress)
+                begun = frozenset(states)
+                _run(left, begun, folder, run_id, experiment, options, progress, baselines)
         except NoRoomError:
             raise  # there is no room for Parquet either
         except BaseException:
@@ -178,12 +180,21 @@ def _run(
     experiment: Experiment,
     options: RunOptions,
     progress: Progress,
+    baselines: Mapping[str, Sequence[float]],
 ) -> None:
     if not trials:
         return
     simulation = experiment.simulation
     if options.local:
-        run_locally(trials, begun, folder, progress, run_id=run_id, simulation=simulation)
+        run_locally(
+            trials,
+            begun,
+            folder,
+            progress,
+            run_id=run_id,
+            simulation=simulation,
+            baselines=baselines,
+        )
         return
     from archgym.experiment.ray_runner import run_with_ray  # slow to import
 
@@ -195,6 +206,7 @@ def _run(
         run_id=run_id,
         resources=experiment.resources,
         simulation=simulation,
+        baselines=baselines,
         address=options.address,
         cpus=options.cpus,
         storage=options.storage,

@@ -7,7 +7,7 @@ import json
 import os
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -45,10 +45,16 @@ class Environments:
     Args:
         folder: of the run.
         simulators: how designs are simulated; by default in this process.
+        baselines: metrics of the baseline design of each setting, where they are known.
     """
 
-    def __init__(self, folder: RunFolder, simulators: Simulators | None = None) -> None:
-        self._folder = folder
+    def __init__(
+        self,
+        folder: RunFolder,
+        simulators: Simulators | None = None,
+        baselines: Mapping[str, Sequence[float]] | None = None,
+    ) -> None:
+        self._folder, self._baselines = folder, baselines or {}
         self._simulators = simulators or Simulators(Simulation())
         self._key = ""
         self._held: Environment | None = None
@@ -66,6 +72,9 @@ class Environments:
                 record=self._folder.datasets / trial.dataset,
             )
             self._simulators.serve(environment, trial.environment, trial.arguments)
+            if trial.setting in self._baselines:
+                environment.baseline_metrics = self._baselines[trial.setting]
+            self._simulators.simulate_baseline(environment)
         environment.on_evaluated = None
         self._key = key
         with contextlib.closing(environment):

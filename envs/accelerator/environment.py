@@ -96,6 +96,7 @@ class AcceleratorEnvironment(Environment):
     )
     default_objective: ClassVar[str | Dict[str, Any]] = "minimize edp_js"
     baseline: ClassVar[Dict[str, Any]] = space_template.BASELINE
+    compiles: ClassVar = True
     default_workload: ClassVar[Any] = _DEFAULT_WORKLOAD
     modelled: ClassVar[tuple[str, ...]] = (
         "folds of a layer on a systolic array, exact to the cycle where memory does not stall it",

@@ -133,6 +133,7 @@ class DramEnvironment(Environment):
     }
     """The default objective for a memory without a power model."""
     baseline: ClassVar = BASELINE
+    compiles: ClassVar = True
     default_workload: ClassVar = "sqlite"
     version: ClassVar = "2"
     fidelities: tuple[Fidelity, ...] = (

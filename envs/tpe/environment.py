@@ -93,6 +93,7 @@ class TensorEngine(Environment):
     )
     default_objective: ClassVar = {"product": {"tops_per_mm2": 1, "tops_per_w": 1}}
     baseline: ClassVar = design_of(BASELINES["systolic_os"])
+    compiles: ClassVar = True
     default_workload: ClassVar = DEFAULT_WORKLOAD
     simulators: ClassVar = {"yosys": _yosys}
     # The simulator's version says which Liberty file it is.

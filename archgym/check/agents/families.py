@@ -118,5 +118,6 @@ def with_faults(family: Family, fault: Fault) -> Environment:
     """The environment with a simulator that fails on some designs, the baseline excepted."""
     simulator = _Faulty(family.make().simulator, fault)
     env = family.make(simulator=simulator)
-    simulator.on = True  # the baseline, simulated at construction, must not fail
+    env.simulate_baseline()
+    simulator.on = True
     return env
