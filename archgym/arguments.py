@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from archgym.errors import InvalidValueError
-
-if TYPE_CHECKING:
-    from archgym.environment import Environment
+from archgym.problem import DesignProblem
 
 __all__ = ["check_settings", "constructor_arguments", "given_arguments", "own_arguments"]
 
 
-def constructor_arguments(environment: type[Environment]) -> dict[str, inspect.Parameter]:
+def constructor_arguments(environment: type[DesignProblem]) -> dict[str, inspect.Parameter]:
     """Keyword arguments that an environment takes, its base classes' included."""
     found: dict[str, inspect.Parameter] = {}
     for cls in environment.__mro__:
@@ -35,7 +33,7 @@ def constructor_arguments(environment: type[Environment]) -> dict[str, inspect.P
 
 
 def own_arguments(
-    environment: type[Environment], base: type[Environment]
+    environment: type[DesignProblem], base: type[DesignProblem]
 ) -> dict[str, inspect.Parameter]:
     """Those that a base class does not take, and on which metrics may depend."""
     left_out = {*constructor_arguments(base), *environment.incidental_arguments}
@@ -44,8 +42,8 @@ def own_arguments(
 
 
 def given_arguments(
-    environment: type[Environment],
-    base: type[Environment],
+    environment: type[DesignProblem],
+    base: type[DesignProblem],
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
 ) -> dict[str, Any]:
@@ -62,7 +60,7 @@ def given_arguments(
     return {name: value for name, value in given.items() if name in own}
 
 
-def check_settings(environment: Environment, given: Mapping[str, Any]) -> None:
+def check_settings(environment: DesignProblem, given: Mapping[str, Any]) -> None:
     """Refuses an environment made with an argument of its own that its settings do not name.
 
     Args:

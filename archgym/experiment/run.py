@@ -7,7 +7,7 @@ import json
 import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -24,12 +24,13 @@ from archgym.experiment.local import run_locally
 from archgym.experiment.packs import shard_of
 from archgym.experiment.progress import Progress, show_progress
 from archgym.experiment.results import TableWriter, Totals
+from archgym.experiment.run_result import RunResult
 from archgym.experiment.schema import Experiment
 from archgym.experiment.summary import TrialSummary, stream_trials
 from archgym.experiment.trial_log import read_ends
 from archgym.experiment.validate import check_experiment, check_workloads, simulate_baselines
 
-__all__ = ["RunOptions", "RunResult", "run_experiment"]
+__all__ = ["RunOptions", "run_experiment"]
 
 _LARGE = 2000
 """Trials above which nothing is kept of each that the tables of results hold."""
@@ -59,27 +60,6 @@ class RunOptions:
     storage: str = ""
     shard: tuple[int, int] | None = None
     quiet: bool = False
-
-
-@dataclass(frozen=True)
-class RunResult:
-    """What an experiment came to.
-
-    Attributes:
-        folder: everything on disk.
-        trials: all trials, in the order of the experiment.
-        summaries: of the trials that evaluated something, by id.
-        failures: why trials failed, by id.
-        totals: counts and times, over all trials that were ever run in the folder.
-        wall_s: seconds that this run took.
-    """
-
-    folder: RunFolder
-    trials: list[Trial]
-    summaries: dict[str, TrialSummary]
-    failures: dict[str, str]
-    totals: Totals
-    wall_s: float = field(compare=False)
 
 
 def run_experiment(

@@ -21,7 +21,7 @@ from archgym.outcome import Outcome
 
 if TYPE_CHECKING:
     from archgym.experiment.expand import Trial
-    from archgym.experiment.run import RunResult
+    from archgym.experiment.run_result import RunResult
 
 _MOST_ROWS = 30
 _ANY_WIDTH = 1000

@@ -13,7 +13,7 @@ from archgym.check.agents.subject import Subject, subject_of, trajectories
 from archgym.check.result import CheckResult, run_all
 from archgym.errors import AgentUnsuitableError, UnknownNameError
 
-__all__ = ["FAMILIES", "Family", "check_agent", "agent_check_names", "trajectories"]
+__all__ = ["FAMILIES", "agent_check_names", "check_agent", "trajectories"]
 
 
 def agent_check_names() -> list[str]:
