@@ -14,7 +14,13 @@ from typing import Any
 from archgym.errors import InvalidValueError
 from archgym.problem import DesignProblem
 
-__all__ = ["check_settings", "constructor_arguments", "given_arguments", "own_arguments"]
+__all__ = [
+    "check_settings",
+    "constructor_arguments",
+    "given_arguments",
+    "own_arguments",
+    "unnamed_argument",
+]
 
 
 def constructor_arguments(environment: type[DesignProblem]) -> dict[str, inspect.Parameter]:
@@ -78,12 +84,23 @@ def check_settings(environment: DesignProblem, given: Mapping[str, Any]) -> None
     defaults, settings = constructor_arguments(cls), environment.settings
     for name, value in given.items():
         if name not in settings and not _same(value, defaults[name].default):
-            raise InvalidValueError(
-                f"{cls.__name__}: results with {name}={value!r:.80} would be taken for results "
-                f"without it, because its settings do not name {name!r}: return it from the "
-                f"property settings, as in {{{name!r}: self.{name}}}; or, if no metric depends on "
-                f"it, write incidental_arguments = ({name!r},) in the class"
-            )
+            raise unnamed_argument(cls, name, f"with {name}={value!r:.80}")
+
+
+def unnamed_argument(environment: type[DesignProblem], name: str, which: str) -> InvalidValueError:
+    """The error of an argument that settings do not name, which says what to do.
+
+    Args:
+        environment: its class.
+        name: of the argument.
+        which: results would be taken for others, as in ``with voltage=0.8``.
+    """
+    return InvalidValueError(
+        f"{environment.__name__}: results {which} would be taken for results without it, because "
+        f"its settings do not name {name!r}: return it from the property settings, as in "
+        f"{{{name!r}: self.{name}}}; or, if no metric depends on it, write "
+        f"incidental_arguments = ({name!r},) in the class"
+    )
 
 
 def _same(value: Any, default: Any) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from archgym.arguments import constructor_arguments, own_arguments
+from archgym.arguments import constructor_arguments, own_arguments, unnamed_argument
 from archgym.check.interfaces import INTERFACES
 from archgym.check.properties import PROPERTIES, Maker
 from archgym.check.result import CheckResult, run_all
@@ -68,12 +68,7 @@ def _describe(env: Environment) -> str:
         )
     if type(env).settings is Environment.settings:
         for name in own_arguments(type(env), Environment):
-            raise InvalidValueError(
-                f"{type(env).__name__} takes the argument {name!r}, and its settings do not name "
-                f"it: with another value it would pass for the same environment. Return "
-                f"{{{name!r}: self.{name}}} from a property settings; or, if no metric depends on "
-                f"it, write incidental_arguments = ({name!r},) in the class"
-            )
+            raise unnamed_argument(type(env), name, f"with another value of {name}")
     env.simulate_baseline()
     goals = ", ".join(env.objective.names)
     return f"{env.name}: {env.design_space!r}, {len(env.metrics)} metrics, goals: {goals}"
