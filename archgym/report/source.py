@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import hashlib
 import json
 from collections.abc import Mapping
@@ -23,8 +22,6 @@ from archgym.experiment.trial_log import TrialEnd, read_ends
 from archgym.experiment.validate import entry_position
 
 __all__ = ["Source", "read_source"]
-
-_MOST_NAMED = 12
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,6 @@ def read_source(folder: str | Path, name: str = "") -> Source:
         ArchgymError: if it holds neither, or is damaged.
     """
     path = Path(folder)
-    _check_there(path)
     datasets = [(dataset, dataset.trials().to_pylist()) for dataset in find_datasets(path)]
     run = RunFolder(path)
     facts = _results(run)
@@ -92,31 +88,6 @@ def _results(run: RunFolder) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise DatasetError(f"cannot read {run.results}: {error}") from error
     return data if isinstance(data, dict) else {}
-
-
-def _check_there(path: Path) -> None:
-    """Refuses a folder that is not there, and names runs that may have been meant.
-
-    Raises:
-        DatasetError: if it is not there.
-    """
-    if path.exists():
-        return
-    runs = [
-        found
-        for folder in dict.fromkeys([path.parent, Path(), Path("runs")])
-        if folder.is_dir()
-        for found in sorted(folder.iterdir())
-        if (found / "trials.json").is_file() or (found / "dataset.json").is_file()
-    ]
-    message = f"the folder {path} is not there. "
-    if not runs:
-        raise DatasetError(f"{message}No run or dataset is beside it, here or in runs/.")
-    near = difflib.get_close_matches(path.name, [found.name for found in runs], n=1, cutoff=0.5)
-    meant = next((found for found in runs if near and found.name == near[0]), None)
-    shown = ", ".join(map(str, runs[:_MOST_NAMED])) + (", ..." if len(runs) > _MOST_NAMED else "")
-    did = f"Did you mean {str(meant)!r}? " if meant is not None else ""
-    raise DatasetError(f"{message}{did}There are: {shown}.")
 
 
 def _ends(run: RunFolder, facts: Mapping[str, Any]) -> dict[str, TrialEnd]:
