@@ -10,7 +10,15 @@ import pytest
 
 import archgym
 from archgym.data import Dataset
-from archgym.experiment import RunOptions, read_experiment, run_experiment
+from archgym.errors import DatasetError
+from archgym.experiment import (
+    RunOptions,
+    expand,
+    load_experiment,
+    read_experiment,
+    run_experiment,
+    shipped_experiments,
+)
 
 HEAVY = {"matplotlib", "numba", "pandas", "pyarrow", "ray", "scipy", "skopt", "sklearn", "torch"}
 
@@ -63,7 +71,10 @@ def test_version(call: Any) -> None:
     [
         (["lst"], "Did you mean 'list'?"),
         (["run", "quickstart", "--locl"], "--local"),
-        (["list", "agent"], "agents"),
+        (["list", "agent"], "unknown kind 'agent'. Did you mean 'agents'? Allowed: agents, envs"),
+        (["report", "x", "--by", "agnt"], "unknown value of --by 'agnt'. Did you mean 'agent'?"),
+        (["run", "quickstart", "--cpus", "0"], "'0' should be greater than or equal to 1"),
+        (["run", "quickstart", "--cpus", "two"], "'two' should be a valid integer"),
         (["show", "Conformanse-v0"], "Did you mean 'Conformance-v0'?"),
         (["show", "sqlite3:Connection"], "neither a subclass of"),
         (["show", "locl"], "Did you mean 'local'?"),
@@ -115,7 +126,7 @@ def test_wrong_arguments_are_one_clear_message(
 
 def test_list(call: Any) -> None:
     found = call("list", "--json").json
-    assert list(found) == ["envs", "agents", "simulators", "workloads"]
+    assert list(found) == ["envs", "agents", "simulators", "workloads", "experiments"]
     assert {"Conformance-v0", "DRAM-v0"} <= {row["name"] for row in found["envs"]}
     assert {"random", "ga", "aco", "sa", "bayesian"} <= {row["name"] for row in found["agents"]}
     assert {"sqlite", "zipf"} <= {row["name"] for row in found["workloads"]}
@@ -124,6 +135,15 @@ def test_list(call: Any) -> None:
     assert "ga" in shown
     assert "DRAM" not in shown
     assert "archgym[optuna]" in shown, "brackets are no markup"
+
+
+def test_list_experiments_says_what_each_takes(call: Any) -> None:
+    found = {row["name"]: row for row in call("list", "experiments", "--json").json["experiments"]}
+    assert set(found) == set(shipped_experiments())
+    quickstart = load_experiment("quickstart")
+    assert found["quickstart"]["trials"] == str(len(expand(quickstart)))
+    assert found["quickstart"]["simulations"] == f"{quickstart.budget} each"
+    assert found["quickstart"]["description"] == quickstart.description
 
 
 def test_show_an_environment(call: Any) -> None:
@@ -199,6 +219,18 @@ def test_best(call: Any, run_folder: Path) -> None:
     assert "baseline 13.691 ns" in shown
     datasets = [call("best", path, "--json").json for path in (run_folder / "datasets").iterdir()]
     assert sorted(datasets, key=str) == sorted([[several], [single]], key=str)
+
+
+@pytest.mark.parametrize("command", [["best"], ["report"], ["dataset", "info"]])
+def test_a_missing_folder_names_those_that_may_be_meant(
+    call: Any, run_folder: Path, command: list[str]
+) -> None:
+    meant = f"Did you mean '{run_folder}'?"
+    assert f"is not there. {meant}" in call(*command, run_folder.with_name("rnu")).err
+    above = call(*command, run_folder.parent).err
+    assert f"holds neither a run nor a dataset itself. There are: {run_folder}." in above
+    with pytest.raises(DatasetError, match="Did you mean"):
+        archgym.data.load(run_folder.with_name("rnu"))
 
 
 def test_dataset_info_and_export(call: Any, run_folder: Path, tmp_path: Path) -> None:
