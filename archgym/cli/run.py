@@ -140,7 +140,7 @@ def _report(result: RunResult) -> None:
 
     out = console()
     out.print()
-    out.print(run_tables(result))
+    out.print(run_tables(result), crop=False)
     for trial_id, reason in list(result.failures.items())[:_MOST_FAILURES]:
         file = result.folder.error_file(trial_id)
         where = f" ({_relative(file)})" if file.exists() else ""

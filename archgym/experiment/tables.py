@@ -16,6 +16,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from archgym.experiment.reproduce import evaluate_command
 from archgym.experiment.summary import TrialSummary, goal_unit, natural
 from archgym.outcome import Outcome
 
@@ -87,6 +88,7 @@ def run_tables(result: RunResult) -> RenderableType:
 
     Settings of which no trial has run yet, as in a run of shards, are left out.
     """
+    by_id = {trial.trial_id: trial for trial in result.trials}
     result = by_agent(result)
     titles = agent_titles(result.trials)
     parts: list[RenderableType] = []
@@ -101,7 +103,7 @@ def run_tables(result: RunResult) -> RenderableType:
         parts.append(_setting_table(setting, trials, titles, result))
         best = best_of([s for t in trials if (s := result.summaries.get(t.trial_id)) is not None])
         if best is not None:
-            parts += [best_design(best), Text()]
+            parts += [best_design(best, by_id[best.trial_id]), Text()]
     several = any(len(s.objective.goals) > 1 for s in result.summaries.values())
     legend = _LEGEND + (_LEGEND_OF_SEVERAL if several else "")
     if any(s.spent != s.simulations for s in result.summaries.values()):
@@ -127,16 +129,19 @@ def best_of(summaries: Sequence[TrialSummary]) -> TrialSummary | None:
     return max(found, key=rank)
 
 
-def best_design(summary: TrialSummary) -> RenderableType:
-    """The best design of a trial and its metrics against the baseline's goals."""
+def best_design(summary: TrialSummary, trial: Trial) -> RenderableType:
+    """The best design of a trial, as the command that evaluates it again, and its metrics.
+
+    The command is one line, however wide the terminal: print it with ``crop=False``.
+    """
     assert summary.best is not None
     origin = f"{summary.agent}, seed {summary.seed}, simulation {summary.best_at}"
     feasible = "" if summary.best.feasible else f"not feasible: {summary.best.reason}; "
     if summary.regret is not None and summary.best.feasible:
         origin += f", regret {regret_text(summary.regret)}"
     return Group(
-        Text(f"Best design ({feasible}{origin}):", style="bold"),
-        Text("  " + design_text(summary.best.design)),
+        Text(f"Best design ({feasible}{origin}); evaluate it again with:", style="bold"),
+        Text(f"  {evaluate_command(trial, summary.best.design)}", no_wrap=True, overflow="ignore"),
         Text("  " + metrics_text(summary, summary.best), style="dim"),
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from archgym.data import Dataset, find_datasets
 from archgym.errors import ArchgymError, DatasetError
 from archgym.experiment.expand import Trial
 from archgym.experiment.folder import RunFolder
+from archgym.experiment.reproduce import trials_in
 from archgym.experiment.schema import read_experiment
 from archgym.experiment.trial_log import TrialEnd, read_ends
 from archgym.experiment.validate import entry_position
@@ -63,11 +63,7 @@ def read_source(folder: str | Path, name: str = "") -> Source:
     datasets = [(dataset, dataset.trials().to_pylist()) for dataset in find_datasets(path)]
     run = RunFolder(path)
     facts = _results(run)
-    trials = {trial.trial_id: trial for trial in run.trials()}
-    for dataset, rows in datasets:
-        for row in rows:
-            if row["trial_id"] not in trials:
-                trials[row["trial_id"]] = _trial_of(dataset, row)
+    trials = trials_in(path, datasets)
     return Source(
         path=path,
         name=name or str(facts.get("experiment") or path.resolve().name),
@@ -128,34 +124,3 @@ def _named(run: RunFolder, trials: Mapping[str, Trial]) -> frozenset[str]:
             if experiment.environments[entry_position(experiment, trial)].name:
                 found.add(trial.setting)
     return frozenset(found)
-
-
-def _trial_of(dataset: Dataset, row: Mapping[str, Any]) -> Trial:
-    """The trial that a dataset's row describes, as far as it says."""
-    hyperparameters = json.loads(row["hyperparameters"])
-    digest = hashlib.sha256(str(row["hyperparameters"]).encode()).hexdigest()[:4]
-    spec = row["workload_spec"]
-    arguments: dict[str, Any] = {
-        "workload": json.loads(spec) if spec is not None else (row["workload"] or None),
-        "objective": json.loads(row["objective"]),
-        "fixed": json.loads(row["fixed"]),
-    }
-    if dataset.sidecar.simulator["name"] not in ("embedded", "tabular", "proxy"):
-        arguments["simulator"] = dataset.sidecar.simulator["name"]
-    arguments |= {
-        key: value
-        for key, value in json.loads(row["settings"]).items()
-        if not key.endswith("_sha256") and value not in ({}, [], None, "")
-    }
-    return Trial(
-        trial_id=row["trial_id"],
-        setting=" ".join(filter(None, (row["environment"], row["workload"]))),
-        dataset=dataset.directory.name,
-        environment=row["environment"],
-        agent=row["agent"],
-        agent_label=f"{row['agent']}-{digest}" if hyperparameters else row["agent"],
-        seed=-1 if row["seed"] is None else row["seed"],
-        budget=row["budget"] or 0,
-        arguments={key: value for key, value in arguments.items() if value not in (None, {})},
-        hyperparameters=hyperparameters,
-    )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -218,7 +219,36 @@ def test_best(call: Any, run_folder: Path) -> None:
     assert "Pareto set" in shown
     assert "baseline 13.691 ns" in shown
     datasets = [call("best", path, "--json").json for path in (run_folder / "datasets").iterdir()]
-    assert sorted(datasets, key=str) == sorted([[several], [single]], key=str)
+    assert sorted(
+        ([_without_commands(one) for one in found] for found in datasets), key=str
+    ) == sorted(([_without_commands(one)] for one in (several, single)), key=str)
+
+
+def _without_commands(problem: dict[str, Any]) -> dict[str, Any]:
+    found = [problem["best"], *problem.get("front", [])]
+    return {**problem, "best": None, "front": [{**one, "command": ""} for one in found]}
+
+
+@pytest.mark.parametrize("below", ["", "datasets/*"])
+def test_best_says_how_each_design_is_evaluated_again(
+    call: Any, run_folder: Path, below: str
+) -> None:
+    folders = sorted(run_folder.glob(below)) if below else [run_folder]
+    found = [one for folder in folders for one in call("best", folder, "--json").json]
+    assert len(found) == 2
+    for problem in found:
+        some = [problem["best"], *problem.get("front", [])[:2]]
+        for held in some:
+            program, *arguments = shlex.split(held["command"])
+            assert program == "archgym"
+            again = call(*arguments, "--json").json
+            assert again["design"] == held["design"]
+            assert again["metrics"] == held["metrics"]
+            assert again["feasible"] == held["feasible"]
+            assert again["objective"] == problem["objective"]
+    shown = [call("best", folder).out.splitlines() for folder in folders]
+    for problem in found:
+        assert any(f"  {problem['best']['command']}" in lines for lines in shown)
 
 
 @pytest.mark.parametrize("command", [["best"], ["report"], ["dataset", "info"]])
