@@ -90,11 +90,13 @@ def run_with_ray(
         NoRoomError: if the disk is full.
     """
     _check_address(address)
+    lanes = simulation.workers or 0
+    if cpus is not None and not address:  # known without waiting for Ray
+        _check_cpus(resources, lanes, [float(cpus)])
     progress.note("joining Ray" if address else "starting Ray")
     shutil.rmtree(folder.ray, ignore_errors=True)
     with _ray(address, cpus):
-        lanes = simulation.workers or 0
-        _check_cpus(resources, lanes)
+        _check_cpus(resources, lanes, [node["Resources"].get("CPU", 0.0) for node in _nodes()])
         if address:
             _check_nodes(folder)
         packs = make_packs(trials, _at_a_time(resources, lanes))
@@ -376,8 +378,8 @@ def _check_address(address: str) -> None:
         raise ExperimentError(f"cannot join the Ray cluster at {address!r}: {error}") from error
 
 
-def _check_cpus(resources: Resources, lanes: int) -> None:
-    sizes = [node["Resources"].get("CPU", 0.0) for node in _nodes()]
+def _check_cpus(resources: Resources, lanes: int, sizes: Sequence[float]) -> None:
+    """Refuses trials that do not fit into nodes of these numbers of CPUs."""
     largest = max(sizes, default=0.0)
     most = int(sum(sizes) - resources.cpus_per_trial)
     if lanes and lanes > most:
