@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import shutil
+import signal
 import socket
 import threading
 import uuid
@@ -341,6 +342,7 @@ def _ray(address: str, cpus: int | None) -> Iterator[None]:
     # With a full disk, Tune shows a traceback each time it cannot store its state, which is not
     # needed here: workers that cannot record say so in one line.
     logging.getLogger("ray.tune.execution.experiment_state").setLevel(logging.CRITICAL)
+    ends = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(
             address=address or "local",
@@ -354,6 +356,8 @@ def _ray(address: str, cpus: int | None) -> Iterator[None]:
         what = f"join the Ray cluster at {address!r}" if address else "start Ray"
         reason = str(error).strip().partition("\n")[0]
         raise ExperimentError(f"cannot {what}: {reason} (--local runs without Ray)") from error
+    if callable(ends) and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, ends)  # Ray's would print a stack and abort
     try:
         yield
     finally:

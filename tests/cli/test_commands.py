@@ -286,8 +286,35 @@ def test_check(call: Any) -> None:
     assert all(result["passed"] for result in results)
     shown = call("check", "Conformance-v0")
     assert shown.code == 0
-    assert f"{len(results)} of {len(results)} checks passed" in shown.out
+    required = sum(result["required"] for result in results)
+    assert 0 < required < len(results)
+    for n, kind in ((required, "required"), (len(results) - required, "polish")):
+        assert f"{n} of {n} {kind} checks passed" in shown.out
     assert call("check", "tests.cli.lazy:Lazy").code == 1
+
+
+@pytest.mark.parametrize(
+    ("target", "names", "near"),
+    [
+        ("Conformance-v0", ["determinism", "gymnasium"], "determinsm"),
+        ("random", ["seeds", "ask"], "seed"),
+    ],
+)
+def test_check_only_some(call: Any, target: str, names: list[str], near: str) -> None:
+    only = [word for name in names for word in ("--only", name)]
+    found = {row["name"]: row["required"] for row in call("check", target, *only, "--json").json}
+    assert found == {names[0]: True, names[1]: False}
+    refused = call("check", target, "--only", near)
+    assert refused.code == 2
+    assert f"{near!r}. Did you mean {names[0]!r}? Allowed: " in refused.err
+
+
+def test_check_only_says_too_that_it_cannot_be_made(call: Any) -> None:
+    (row,) = json.loads(
+        call("check", "Conformance-v0", "--arg", "space=x", "--only", "steps", "--json").out
+    )
+    assert row["name"] == "can_be_made"
+    assert not row["passed"]
 
 
 def test_new_env_passes_its_own_checks(call: Any, tmp_path: Path) -> None:

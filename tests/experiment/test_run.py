@@ -339,7 +339,10 @@ def test_progress_on_a_terminal_is_live(tmp_path: Path) -> None:
         assert words in shown
 
 
-def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_asked_to_end_it_keeps_what_there_is_and_says_how_to_go_on(
+    tmp_path: Path, end: signal.Signals
+) -> None:
     experiment = slow(tmp_path, budget=400)
     out = tmp_path / "run"
     process = start("run", experiment, "--local", "--out", out, "--quiet")
@@ -348,9 +351,9 @@ def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(tmp_path: Path) -> Non
             break
         time.sleep(0.05)
     time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(end)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
+    assert process.returncode == 128 + end, err
     assert f"archgym run {experiment} --local --out {out} --quiet --resume" in err
     assert "Traceback" not in err
     dataset = Dataset(out / "datasets" / "Slow")
