@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.experiment.summary import goal_label
+from archgym.experiment.tables import regret_text
 from archgym.report.curves import budgets_to_reach
 from archgym.report.panels import WITHIN
 from archgym.report.study import Problem, Study
@@ -21,6 +22,7 @@ from archgym.statistics import (
     compare,
     compare_all,
     holm,
+    least_p,
     median_interval,
     quantile,
     share_interval,
@@ -97,7 +99,7 @@ def results_table(study: Study, problem: Problem) -> Table:
             regret = problem.regret(np.array([quantile(problem.measures.best_cost[mine], 0.5)]))
             share = share_interval(np.isfinite(reached[mine]), units[i])
             median = quantile(reached[mine], 0.5)
-            cells.append(f"+{regret[0]:.2%}" if np.isfinite(regret[0]) else "-")
+            cells.append(f"+{regret_text(regret[0])}" if np.isfinite(regret[0]) else "-")
             cells.append(f"{share.value:.0%} ({share.low:.0%} to {share.high:.0%})")
             cells.append(_number(median))
         cells.append(_verdict(comparisons, best, i))
@@ -253,7 +255,7 @@ def overview_table(study: Study) -> Table:
                 best if found else "nothing feasible",
                 change,
                 study.searchers[int(problem.searcher[number])].name if found else "",
-                ("exact, reached" if regret < 1e-9 else f"exact, +{regret:.2%}")
+                ("exact, reached" if regret < 1e-9 else f"exact, +{regret_text(regret)}")
                 if problem.exact and found
                 else ("exact" if problem.exact else "not known"),
             ]
@@ -423,7 +425,28 @@ def _trials(
 
 
 def _independence(*problems: Problem) -> str:
-    """What counts as an independent repetition in intervals and tests."""
+    """What counts as an independent repetition in intervals and tests, and where it is too few."""
+    return _unit_of_independence(problems) + _too_few(problems)
+
+
+def _too_few(problems: Sequence[Problem]) -> str:
+    """Says so where no difference, however large, could be significant."""
+    pairs = []
+    for problem in problems:
+        groups = np.unique(problem.searcher).tolist()
+        sizes = sorted(len(np.unique(problem.units[problem.searcher == n])) for n in groups)
+        pairs += [(sizes[-1], sizes[-2])] if len(sizes) > 1 else []
+    if not pairs or any(least_p(*pair) < SIGNIFICANT for pair in pairs):
+        return ""
+    one, two = max(pairs)
+    return (
+        f" With {one} and {two} repetitions the least p that this test can have is "
+        f"{least_p(one, two):.2g}, before the correction: no difference, however large, is "
+        "significant here. Four of each are the least that can be, and more with many pairs."
+    )
+
+
+def _unit_of_independence(problems: Sequence[Problem]) -> str:
     pooled = any(
         len(np.unique(problem.units[mine])) < mine.sum()
         for problem in problems

@@ -197,6 +197,25 @@ def test_evaluate(call: Any, tmp_path: Path) -> None:
     assert "distance does not act here: it does when prefetch" in idle
 
 
+def test_evaluate_says_what_metrics_do_not_show(call: Any) -> None:
+    lost = "a real memory loses its data"
+    given = ("evaluate", "DRAM-v0", "--workload", "{generator: zipf, requests: 200}")
+    assert lost in " ".join(call(*given, "refresh_policy=none").out.split())
+    assert lost in call(*given, "refresh_policy=none", "--json").json["caveats"][0]
+    assert lost not in call(*given).out
+    assert lost in " ".join(call("show", "DRAM-v0").out.split())
+
+
+def test_evaluate_says_at_which_clock(call: Any) -> None:
+    given = ("evaluate", "TPE-v0", "--json")
+    (fastest,) = call(*given).json["assumptions"]
+    period = call(*given).json["metrics"]["min_period_ns"]
+    assert fastest.startswith(f"clock {1e3 / period:.4g} MHz, the fastest of this design")
+    (asked,) = call(*given, "clock=target", "clock_mhz=100").json["assumptions"]
+    assert asked.startswith("clock 100 MHz, as the design asks")
+    assert "assumed: clock 100 MHz" in call(*given[:2], "clock=target", "clock_mhz=100").out
+
+
 def test_evaluate_keeps_what_is_fixed(call: Any) -> None:
     arguments = ("evaluate", "Conformance-v0", "--arg", "fixed={ways: 4}", "--json")
     found = json.loads(call(*arguments).out)
