@@ -11,6 +11,7 @@ from archgym.fidelity import FULL, Fidelity
 from archgym.metrics import Metric
 from archgym.simulator import Simulation, Simulator, simulate_each
 from archgym.space import Designs, DesignSpace
+from archgym.space.expression import Expression
 
 if TYPE_CHECKING:
     from archgym.reference import Reference
@@ -55,6 +56,9 @@ class DesignProblem:
     searched where none is named): trials on different workloads cannot share a dataset."""
     not_modelled: ClassVar[tuple[str, ...]] = ()
     """What the simulator leaves out, a sentence each; shown by ``archgym show``."""
+    caveats: ClassVar[Mapping[str, Expression]] = {}
+    """What metrics do not show of some designs, a sentence each, and which designs these are; said
+    wherever such a design is shown, and on the pages of the environment."""
     modelled: ClassVar[tuple[str, ...]] = ()
     """What it models, a sentence each; on the page that ``archgym docs`` writes."""
 
@@ -168,6 +172,19 @@ class DesignProblem:
         :attr:`archgym.Environment.trial_settings` is what is recorded.
         """
         return {}
+
+    @classmethod
+    def caveats_of(cls, design: Mapping[str, Any]) -> list[str]:
+        """The :attr:`caveats` that concern a design, its active parameters."""
+        return [
+            sentence
+            for sentence, concerns in cls.caveats.items()
+            if set(concerns.names) <= set(design) and concerns.evaluate(design)
+        ]
+
+    def assumptions(self, design: Mapping[str, Any]) -> list[str]:
+        """What metrics of a design rest on that the design does not say, such as a clock."""
+        return []
 
     @property
     def metrics_given(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import shutil
+import signal
 import socket
 import threading
 import uuid
@@ -92,11 +93,13 @@ def run_with_ray(
         NoRoomError: if the disk is full.
     """
     _check_address(address)
+    lanes = simulation.workers or 0
+    if cpus is not None and not address:  # known without waiting for Ray
+        _check_cpus(resources, lanes, [float(cpus)])
     progress.note("joining Ray" if address else "starting Ray")
     shutil.rmtree(folder.ray, ignore_errors=True)
     with _ray(address, cpus):
-        lanes = simulation.workers or 0
-        _check_cpus(resources, lanes)
+        _check_cpus(resources, lanes, [node["Resources"].get("CPU", 0.0) for node in _nodes()])
         if address:
             _check_nodes(folder)
         known = {setting: list(metrics) for setting, metrics in (baselines or {}).items()}
@@ -345,6 +348,7 @@ def _ray(address: str, cpus: int | None) -> Iterator[None]:
     # With a full disk, Tune shows a traceback each time it cannot store its state, which is not
     # needed here: workers that cannot record say so in one line.
     logging.getLogger("ray.tune.execution.experiment_state").setLevel(logging.CRITICAL)
+    ends = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(
             address=address or "local",
@@ -358,6 +362,8 @@ def _ray(address: str, cpus: int | None) -> Iterator[None]:
         what = f"join the Ray cluster at {address!r}" if address else "start Ray"
         reason = str(error).strip().partition("\n")[0]
         raise ExperimentError(f"cannot {what}: {reason} (--local runs without Ray)") from error
+    if callable(ends) and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, ends)  # Ray's would print a stack and abort
     try:
         yield
     finally:
@@ -382,8 +388,8 @@ def _check_address(address: str) -> None:
         raise ExperimentError(f"cannot join the Ray cluster at {address!r}: {error}") from error
 
 
-def _check_cpus(resources: Resources, lanes: int) -> None:
-    sizes = [node["Resources"].get("CPU", 0.0) for node in _nodes()]
+def _check_cpus(resources: Resources, lanes: int, sizes: Sequence[float]) -> None:
+    """Refuses trials that do not fit into nodes of these numbers of CPUs."""
     largest = max(sizes, default=0.0)
     most = int(sum(sizes) - resources.cpus_per_trial)
     if lanes and lanes > most:

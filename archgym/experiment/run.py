@@ -15,11 +15,13 @@ from typing import Any
 from rich.console import Console
 
 from archgym.data import Dataset
+from archgym.environment import Environment
 from archgym.errors import DatasetError, InvalidValueError
+from archgym.experiment.best_before import best_before
 from archgym.experiment.comparison import write_comparisons
 from archgym.experiment.difficulty import draws_table, random_draws
 from archgym.experiment.expand import Trial, expand
-from archgym.experiment.folder import NoRoomError, RunFolder, stop_if_full
+from archgym.experiment.folder import RANDOM_DRAWS, NoRoomError, RunFolder, stop_if_full
 from archgym.experiment.local import run_locally
 from archgym.experiment.packs import shard_of
 from archgym.experiment.progress import Progress, show_progress
@@ -29,12 +31,12 @@ from archgym.experiment.schema import Experiment
 from archgym.experiment.summary import TrialSummary, stream_trials
 from archgym.experiment.trial_log import read_ends
 from archgym.experiment.validate import check_experiment, check_workloads, simulate_baselines
+from archgym.objective import Scorer
 
 __all__ = ["RunOptions", "run_experiment"]
 
 _LARGE = 2000
 """Trials above which nothing is kept of each that the tables of results hold."""
-_DRAWS = "results/random_draws.json"
 _VERSIONS_OF = ("archgym", "numpy", "numba", "scikit-learn", "scikit-optimize", "ray")
 
 
@@ -89,7 +91,7 @@ def run_experiment(
     with _busy(console, options.quiet):
         environments = check_experiment(experiment, trials)
         baselines = simulate_baselines(experiment, trials, environments, bool(options.address))
-        draws = {} if folder.trials() else random_draws(experiment, trials, environments)
+        draws = {} if folder.begun() else random_draws(experiment, trials, environments)
     if draws and not options.quiet:
         console.print(draws_table(draws))
     if options.resume:
@@ -98,13 +100,14 @@ def run_experiment(
         folder.check(experiment, trials, options.resume, own_lock=True)
         folder.prepare(experiment, trials)
         if draws:
-            folder.write_json(_DRAWS, draws)
+            folder.write_json(RANDOM_DRAWS, draws)
         states = _sealed_states(folder)
         left = [trial for trial in ours if states.get(trial.trial_id) != "finished"]
         finished = [trial.trial_id for trial in ours if states.get(trial.trial_id) == "finished"]
         goals = {name: (env.objective, env.metrics) for name, env in environments.items()}
+        before = _best_before(folder, ours, environments) if states and not options.quiet else {}
         environments.clear()  # this process simulates nothing
-        progress = Progress(ours, goals, finished)
+        progress = Progress(ours, goals, finished, before)
         try:
             with show_progress(progress, console, options.quiet):
                 begun = frozenset(states)
@@ -204,6 +207,19 @@ def _sealed_states(folder: RunFolder) -> dict[str, str]:
     return states
 
 
+def _best_before(
+    folder: RunFolder, trials: Sequence[Trial], environments: Mapping[str, Environment]
+) -> dict[str, tuple[float, ...]]:
+    """What trials had found when they were interrupted, or had ended."""
+    scorers = {
+        setting: Scorer(env.objective, env.metrics, env.baseline_metrics)
+        for setting, env in environments.items()
+    }
+    of_trials = {trial.trial_id: scorers[trial.setting] for trial in trials}
+    paths = sorted(folder.datasets.glob("*/dataset.json"))
+    return best_before([Dataset(path.parent) for path in paths], of_trials)
+
+
 def _finish(
     folder: RunFolder,
     trials: list[Trial],
@@ -265,7 +281,7 @@ def _slim(summary: TrialSummary, large: bool) -> TrialSummary:
 def _with_draws(folder: RunFolder, totals: Totals) -> dict[str, Any]:
     data = totals.to_json()
     with contextlib.suppress(FileNotFoundError):
-        draws = json.loads((folder.path / _DRAWS).read_text(encoding="utf-8"))
+        draws = json.loads((folder.path / RANDOM_DRAWS).read_text(encoding="utf-8"))
         for setting, held in data["settings"].items():
             held["random_draws"] = draws.get(setting)
     return data

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.experiment.tables import regret_text
 from archgym.report.curves import budgets_to_reach
 from archgym.report.panels import WITHIN
 from archgym.report.study import Problem, Study
@@ -59,7 +60,7 @@ def results_table(study: Study, problem: Problem) -> Table:
             regret = problem.regret(np.array([quantile(problem.measures.best_cost[mine], 0.5)]))
             share = share_interval(np.isfinite(reached[mine]), units[i])
             median = quantile(reached[mine], 0.5)
-            cells.append(f"+{regret[0]:.2%}" if np.isfinite(regret[0]) else "-")
+            cells.append(f"+{regret_text(regret[0])}" if np.isfinite(regret[0]) else "-")
             cells.append(f"{share.value:.0%} ({share.low:.0%} to {share.high:.0%})")
             cells.append(number_text(median))
         cells.append(_verdict(comparisons, best, i))

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from archgym.experiment.summary import goal_label, natural
+from archgym.experiment.tables import regret_text
 from archgym.report.study import Study
 from archgym.report.table import SIGNIFICANT, Table, independence, number_text, p_text
 from archgym.statistics import Ranking, compare, holm, quantile
@@ -49,7 +50,7 @@ def overview_table(study: Study) -> Table:
                 best if found else "nothing feasible",
                 change,
                 study.searchers[int(problem.searcher[number])].name if found else "",
-                ("exact, reached" if regret < 1e-9 else f"exact, +{regret:.2%}")
+                ("exact, reached" if regret < 1e-9 else f"exact, +{regret_text(regret)}")
                 if problem.exact and found
                 else ("exact" if problem.exact else "not known"),
             ]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from archgym.report.study import Problem
+from archgym.statistics import least_p
 
 __all__ = ["SIGNIFICANT", "Table", "independence", "number_text", "p_text"]
 
@@ -49,7 +50,28 @@ def p_text(value: float) -> str:
 
 
 def independence(*problems: Problem) -> str:
-    """What counts as an independent repetition in intervals and tests."""
+    """What counts as an independent repetition in intervals and tests, and where it is too few."""
+    return _unit_of_independence(problems) + _too_few(problems)
+
+
+def _too_few(problems: Sequence[Problem]) -> str:
+    """Says so where no difference, however large, could be significant."""
+    pairs = []
+    for problem in problems:
+        groups = np.unique(problem.searcher).tolist()
+        sizes = sorted(len(np.unique(problem.units[problem.searcher == n])) for n in groups)
+        pairs += [(sizes[-1], sizes[-2])] if len(sizes) > 1 else []
+    if not pairs or any(least_p(*pair) < SIGNIFICANT for pair in pairs):
+        return ""
+    one, two = max(pairs)
+    return (
+        f" With {one} and {two} repetitions the least p that this test can have is "
+        f"{least_p(one, two):.2g}, before the correction: no difference, however large, is "
+        "significant here. Four of each are the least that can be, and more with many pairs."
+    )
+
+
+def _unit_of_independence(problems: Sequence[Problem]) -> str:
     pooled = any(
         len(np.unique(problem.units[mine])) < mine.sum()
         for problem in problems

@@ -250,3 +250,9 @@ ONCE: tuple[Callable[[Subject], str], ...] = (
     check_fixed,
     check_processes,
 )
+POLISH: tuple[Callable[[Subject], str], ...] = (
+    check_small_space,
+    check_not_covered,
+    check_warm_start,
+)
+"""Those that a comparison of agents does not need."""

@@ -54,6 +54,7 @@ def environment_page(name: str, cls: type[Any], agreement: Mapping[str, Any] | N
         *_choices(data),
     ]
     for title, sentences in (
+        ("What metrics do not show", data["caveats"]),
         ("What is modelled", list(cls.modelled)),
         ("What is not modelled", data["not_modelled"]),
     ):
