@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.space import DesignSpace, Parameter
-from archgym.space.parameters import TABLE_LEVELS
+from archgym.space.parameter import TABLE_LEVELS
 
 __all__ = ["Inputs", "workload_inputs"]
 
