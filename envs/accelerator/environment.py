@@ -167,6 +167,8 @@ class AcceleratorEnvironment(Environment):
         if self.mapper not in MAPPERS:
             raise UnknownNameError("mapper", mapper, MAPPERS)
         super().__init__(space=space, workload=workload, **arguments)
+        if self.hardware_fields and self.space_name != "per_layer":
+            self.hardware(self.baseline_design)  # refuses what is possible only with other fields
 
     def simulate_batch(self, designs: Designs) -> list[tuple[Simulation, float]]:
         """Runs the network on the designs, on all cores."""

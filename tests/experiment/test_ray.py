@@ -127,6 +127,7 @@ def test_a_pack_begins_with_its_first_step(tmp_path: Path) -> None:
             "trials": [trial.to_json() for trial in trials],
             "begun": [],
             "simulation": {},
+            "baselines": {},
             "network": False,
         }
         folder.write_json("ray/packs/0.json", pack)

@@ -317,7 +317,10 @@ def test_progress_of_a_resumed_run_begins_with_what_was_found_before(
     assert not outcomes.feasible.all()
     env.end_trial("finished" if finished else "closed")
     begun: list[Progress] = []
-    monkeypatch.setattr("archgym.experiment.run._run", lambda *given: begun.append(given[-1]))
+    monkeypatch.setattr(
+        "archgym.experiment.run._run",
+        lambda *given: begun.extend(one for one in given if isinstance(one, Progress)),
+    )
     run_experiment(
         experiment, folder.path, RunOptions(local=True, resume=True), Console(file=StringIO())
     )
