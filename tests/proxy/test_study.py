@@ -48,9 +48,9 @@ def test_torch_gives_what_numpy_gives(kind: str, tmp_path: Path) -> None:
     data = read_training_data(load(tmp_path), ["time_ns", "energy_pj"])
     options = {"epochs": 30, "members": 2, "width": 16}
     proxy = train(data, Settings((kind,), per="all", options=options))
-    for workload in (0, 1):
-        predictor = TorchPredictor(proxy, workload)
-        expected = proxy.predict(Designs(data.space, data.codes), workload).values
+    for place in (0, 1):
+        predictor = TorchPredictor(proxy, place)
+        expected = proxy.predict(Designs(data.space, data.codes), place).values
         found = predictor(predictor.codes(data.codes)).numpy()
         columns = [[m.name for m in proxy.metrics].index(name) for name in predictor.names]
         np.testing.assert_allclose(found, expected[:, columns], rtol=2e-4)
