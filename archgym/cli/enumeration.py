@@ -18,6 +18,7 @@ from archgym.cli.output import console, print_json, table
 
 if TYPE_CHECKING:
     from archgym.environment import Environment
+    from archgym.metrics import Metric
     from archgym.tabular import Optimum, Table
 
 __all__ = ["add_to", "enumerate_"]
@@ -209,7 +210,7 @@ def _json(made: Table, served: Sequence[Environment], out: Path) -> dict[str, An
 
 def _result(made: Table, env: Environment) -> dict[str, Any]:
     """The optimum of an environment's objective, or its Pareto front."""
-    from archgym.experiment.summary import goal_label
+    from archgym.experiment.goals import goal_label
     from archgym.objective import Scorer
     from archgym.tabular import pareto_front
 
@@ -222,16 +223,16 @@ def _result(made: Table, env: Environment) -> dict[str, Any]:
     }
     if len(objective.goals) > 1:
         front = pareto_front(made, env.design_space, scorer)
-        return {**found, "front": [_optimum_json(one, scorer) for one in front]}
+        return {**found, "front": [_optimum_json(one, scorer, env.metrics) for one in front]}
     if env.optimum is None:
         return {**found, "optimum": None}
     regret = scorer.regret(base, env.optimum.metrics)
-    best = {**_optimum_json(env.optimum, scorer), "baseline_regret": regret}
+    best = {**_optimum_json(env.optimum, scorer, env.metrics), "baseline_regret": regret}
     return {**found, "optimum": best}
 
 
-def _optimum_json(one: Optimum, scorer: Any) -> dict[str, Any]:
-    from archgym.experiment.summary import natural
+def _optimum_json(one: Optimum, scorer: Any, metrics: Sequence[Metric]) -> dict[str, Any]:
+    from archgym.experiment.goals import natural
 
     row = [one.metrics.get(name, float("nan")) for name in scorer.metric_names]
     values = scorer.score(row)[0]
@@ -239,7 +240,9 @@ def _optimum_json(one: Optimum, scorer: Any) -> dict[str, Any]:
     return {
         "design": one.design,
         "designs": one.designs,
-        "objectives": [natural(goal, value) for goal, value in zip(goals, values, strict=True)],
+        "objectives": [
+            natural(goal, metrics, value) for goal, value in zip(goals, values, strict=True)
+        ],
         "metrics": one.metrics,
     }
 

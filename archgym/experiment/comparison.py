@@ -125,10 +125,7 @@ def variance_share(scores: NDArray[np.float64], labels: Sequence[str]) -> float 
 def _scored(folder: Path) -> list[dict[str, Any]]:
     """Finished trials with a score, its measure and whether they reached the optimum."""
     trials = pq.read_table(folder / "trials.parquet", columns=[*_COLUMNS, *_MEASURED]).to_pylist()
-    kinds = {
-        name: [goal["kind"] for goal in setting["goals"]]
-        for name, setting in _settings(folder).items()
-    }
+    signs = _signs(folder)
     found = []
     for trial in trials:
         if trial["state"] != "finished" or not trial["goals"]:
@@ -139,16 +136,19 @@ def _scored(folder: Path) -> list[dict[str, Any]]:
             score, measure = trial["regret"], "regret"
         else:
             value, measure = trial["best"][0], trial["goals"][0]
-            sign = -1.0 if kinds[trial["setting"]][0] == "maximize" else 1.0
-            score = math.inf if value is None else sign * value
+            score = math.inf if value is None else signs[trial["setting"]] * value
         hit = trial["regret"] is not None and trial["regret"] <= WITHIN
         found.append({**trial, "score": score, "measure": measure, "hit": hit})
     return found
 
 
-def _settings(folder: Path) -> dict[str, Any]:
+def _signs(folder: Path) -> dict[str, float]:
+    """By setting, -1 where the first goal's value is the better the larger it is, else 1."""
     settings: dict[str, Any] = json.loads((folder / "summary.json").read_text())["settings"]
-    return settings
+    return {
+        name: -1.0 if setting["goals"][0]["direction"] == "maximize" else 1.0
+        for name, setting in settings.items()
+    }
 
 
 def _lottery_row(setting: str, agent: str, trials: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -198,7 +198,7 @@ def _efficiency(
 ) -> Iterator[dict[str, Any]]:
     """Scores after some numbers of evaluations; with several goals there are none."""
     names = {t["trial_id"] for agents in groups.values() for ts in agents.values() for t in ts}
-    kinds = {name: setting["goals"][0]["kind"] for name, setting in _settings(folder).items()}
+    signs = _signs(folder)
     curves: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
     columns = ["trial_id", "goal", "spent", "value", "regret"]
     with pq.ParquetFile(folder / "curves.parquet") as file:
@@ -211,9 +211,7 @@ def _efficiency(
         for agent, trials in agents.items():
             if trials[0]["measure"] == "hypervolume":
                 continue
-            sign = (
-                -1.0 if kinds[setting] == "maximize" and trials[0]["measure"] != "regret" else 1.0
-            )
+            sign = signs[setting] if trials[0]["measure"] != "regret" else 1.0
             budget = max(trial["budget"] for trial in trials)
             grid = np.unique(np.geomspace(1, budget, _POINTS).round().astype(int))
             table = np.full((len(trials), len(grid)), np.inf)

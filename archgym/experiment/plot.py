@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.errors import ExperimentError
-from archgym.experiment.summary import TrialSummary, goal_label, natural
+from archgym.experiment.goals import goal_label, natural
+from archgym.experiment.summary import TrialSummary
 from archgym.experiment.tables import agent_titles
 
 if TYPE_CHECKING:
@@ -67,18 +68,19 @@ def _chart(number: int, by_agent: dict[str, list[TrialSummary]], titles: dict[st
 
     some = next(iter(by_agent.values()))[0]
     goal, limits = some.objective.goals[number], some.objective.limits
-    sign = natural(goal, 1.0)
     colours = {label: i for i, label in enumerate(titles)}
     series, shown = [], []
     for label, summaries in by_agent.items():
-        x, low, mean, high = _band([summary.curve[:, number] for summary in summaries])
+        x, low, mean, high = _band(
+            [natural(goal, some.metrics, summary.curve[:, number]) for summary in summaries]
+        )
         if not len(x):
             continue
-        ends = (sign * low, sign * high) if len(summaries) > 1 else ((), ())
-        series.append(Series(titles[label], colours[label], x, sign * mean, *ends))
+        ends = (low, high) if len(summaries) > 1 else ((), ())
+        series.append(Series(titles[label], colours[label], x, mean, *ends))
         settled = x > _UNSETTLED * x[-1]
-        shown += [sign * low[settled], sign * high[settled]]
-    baseline = sign * float(some.baseline[number])
+        shown += [low[settled], high[settled]]
+    baseline = natural(goal, some.metrics, float(some.baseline[number]))
     broken = any(one.broken_by(some.baseline_metrics.get(one.metric)) for one in limits)
     label = "baseline, not feasible" if broken else "baseline"
     levels = [Level(baseline, label)] if np.isfinite(baseline) else []

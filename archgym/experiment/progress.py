@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from archgym.experiment.expand import Trial
-from archgym.experiment.summary import goal_unit, natural
+from archgym.experiment.goals import goal_unit, natural
 from archgym.metrics import Metric
 from archgym.objective import Objective
 
@@ -193,7 +193,7 @@ class Progress:
         values, _ = self._best[setting]
         several = len(values) > 1
         return ", ".join(
-            f"{goal.name + ' ' if several else ''}{natural(goal, value):.5g} "
+            f"{goal.name + ' ' if several else ''}{natural(goal, metrics, value):.5g} "
             f"{goal_unit(goal, metrics)}".rstrip()
             for goal, value in zip(objective.goals, values, strict=True)
         )

@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 
 from archgym.errors import ExperimentError
 from archgym.experiment.expand import Trial
-from archgym.experiment.summary import TrialSummary, goal_unit, natural
+from archgym.experiment.goals import direction, goal_unit, natural
+from archgym.experiment.summary import TrialSummary
 from archgym.experiment.trial_log import TrialEnd
 from archgym.objective import Goal
 
@@ -250,7 +251,7 @@ def _row(
         "spent": summary.spent,
         "goals": [goal.name for goal in goals],
         "best": [
-            natural(goal, float(found[-1, 2])) if len(found) else None
+            natural(goal, summary.metrics, float(found[-1, 2])) if len(found) else None
             for goal, found in zip(goals, summary.improvements, strict=True)
         ],
         "best_feasible": best.feasible if best is not None else None,
@@ -282,7 +283,7 @@ def _curves(trial: Trial, summary: TrialSummary) -> Iterable[dict[str, Any]]:
             "goal": number,
             "spent": points[:, 0].tolist(),
             "seconds": points[:, 1].round(6).tolist(),
-            "value": [natural(goal, value) for value in points[:, 2].tolist()],
+            "value": natural(goal, summary.metrics, points[:, 2]).tolist(),
             "regret": None if regret is None else regret.tolist(),
         }
 
@@ -316,18 +317,25 @@ def _setting(summary: TrialSummary) -> dict[str, Any]:
         "fixed": summary.fixed,
         "objective": summary.objective.to_json(),
         "goals": [
-            {"name": goal.name, "kind": goal.kind, "unit": goal_unit(goal, summary.metrics)}
+            {
+                "name": goal.name,
+                "kind": goal.kind,
+                "unit": goal_unit(goal, summary.metrics),
+                "direction": direction(goal, summary.metrics),
+            }
             for goal in goals
         ],
-        "baseline": _naturals(goals, summary.baseline),
-        "optimum": None if summary.optimum is None else _naturals(goals, summary.optimum),
+        "baseline": _naturals(summary, summary.baseline),
+        "optimum": None if summary.optimum is None else _naturals(summary, summary.optimum),
         "metrics": [metric.to_json() for metric in summary.metrics],
     }
 
 
-def _naturals(goals: Iterable[Goal], values: NDArray[np.float64]) -> list[float | None]:
-    pairs = zip(goals, values.tolist(), strict=True)
-    return [natural(goal, value) if math.isfinite(value) else None for goal, value in pairs]
+def _naturals(summary: TrialSummary, values: NDArray[np.float64]) -> list[float | None]:
+    return [
+        natural(goal, summary.metrics, value) if math.isfinite(value) else None
+        for goal, value in zip(summary.objective.goals, values.tolist(), strict=True)
+    ]
 
 
 def _text(value: Any) -> str:

@@ -21,13 +21,14 @@ from numpy.typing import NDArray
 from archgym.best import Best
 from archgym.data import Dataset
 from archgym.data.designs import design_codes
+from archgym.experiment.goals import natural
 from archgym.fidelity import FULL, Fidelity, spendings
 from archgym.metrics import Metric
-from archgym.objective import Goal, Objective, Scorer
+from archgym.objective import Objective, Scorer
 from archgym.outcome import STATUSES, Outcome, Outcomes
 from archgym.space import Designs
 
-__all__ = ["TrialSummary", "goal_label", "goal_unit", "natural", "read_trials", "stream_trials"]
+__all__ = ["TrialSummary", "read_trials", "stream_trials"]
 
 _REFERENCE_COST = math.log(2.0)
 """Corner of the hypervolume: twice the baseline in every goal."""
@@ -132,7 +133,7 @@ class TrialSummary:
             "design": outcome.design,
             "metrics": outcome.metrics,
             "objectives": {
-                goal.name: _number(natural(goal, value))
+                goal.name: _number(natural(goal, self.metrics, value))
                 for goal, value in zip(self.objective.goals, outcome.objectives, strict=True)
             },
             "feasible": outcome.feasible,
@@ -154,43 +155,6 @@ class TrialSummary:
             "hypervolume": self.hypervolume,
             "seconds": round(self.seconds, 3),
         }
-
-
-def natural(goal: Goal, value: float) -> float:
-    """A goal's minimised value in its natural sign."""
-    return -value if goal.kind == "maximize" else value
-
-
-def goal_unit(goal: Goal, metrics: Sequence[Metric]) -> str:
-    """Unit of a goal's value; empty for none."""
-    by_name = {metric.name: metric for metric in metrics}
-    if goal.kind == "target":
-        return ""
-    if goal.kind != "product":
-        return by_name[goal.terms[0][0]].unit
-    parts = []
-    for name, weight in goal.terms:
-        power = weight * by_name[name].sign
-        if by_name[name].unit:
-            parts.append(_unit_power(by_name[name].unit, power))
-    return " ".join(parts)
-
-
-def _unit_power(unit: str, power: float) -> str:
-    """A unit to a power, as in ``mm2/TOPS`` for the first negative one of ``TOPS/mm2``."""
-    if power == 1:
-        return unit
-    if power == -1 and unit.count("/") < 2:
-        above, _, below = unit.partition("/")
-        return f"{below or 1}/{above}"
-    return f"({unit})^{power:g}"
-
-
-def goal_label(goal: Goal, metrics: Sequence[Metric]) -> str:
-    """A goal with its unit, as in ``energy_pj [pJ]``."""
-    unit = goal_unit(goal, metrics)
-    name = f"log distance to {goal.name}" if goal.kind == "target" else goal.name
-    return f"{name} [{unit}]" if unit else name
 
 
 def read_trials(dataset: Dataset) -> list[TrialSummary]:

@@ -17,8 +17,9 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from archgym.experiment.goals import direction, goal_unit, natural
 from archgym.experiment.reproduce import evaluate_command
-from archgym.experiment.summary import TrialSummary, goal_unit, natural
+from archgym.experiment.summary import TrialSummary
 from archgym.outcome import Outcome
 from archgym.registry import environment_class, environment_names
 
@@ -194,7 +195,9 @@ def metrics_text(summary: TrialSummary, outcome: Outcome) -> str:
 def value_text(summary: TrialSummary, number: int, value: float) -> str:
     """A goal's value in its natural sign, with its unit."""
     goal = summary.objective.goals[number]
-    return f"{natural(goal, value):.5g} {goal_unit(goal, summary.metrics)}".rstrip()
+    return (
+        f"{natural(goal, summary.metrics, value):.5g} {goal_unit(goal, summary.metrics)}".rstrip()
+    )
 
 
 def _setting_table(
@@ -301,7 +304,7 @@ def title(setting: str, known: Sequence[TrialSummary]) -> Text:
     if known:
         some = known[0]
         for i, goal in enumerate(some.objective.goals):
-            verb = "minimize" if goal.kind == "product" else goal.kind
+            verb = "target" if goal.kind == "target" else direction(goal, some.metrics)
             text.append(
                 f"\n  {verb} {goal.name}, baseline {value_text(some, i, float(some.baseline[i]))}",
                 style="not bold",
@@ -339,9 +342,11 @@ def _median_and_best(summaries: Sequence[TrialSummary], number: int) -> str:
     if not ends or min(ends) == math.inf:
         return "- / -"
     goal = summaries[0].objective.goals[number]
-    median = statistics.median(ends)
-    shown = f"{natural(goal, median):.5g}" if median < math.inf else "-"
-    return f"{shown} / {natural(goal, min(ends)):.5g}"
+    told = [natural(goal, summaries[0].metrics, end) for end in ends]
+    best = min(told) if direction(goal, summaries[0].metrics) == "minimize" else max(told)
+    median = statistics.median(told)
+    shown = f"{median:.5g}" if math.isfinite(median) else "-"
+    return f"{shown} / {best:.5g}"
 
 
 def _regrets(summaries: Sequence[TrialSummary]) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from archgym.data.dataset import write_parquet
+from archgym.experiment.goals import natural
 from archgym.report.measures import COUNTS
 from archgym.report.study import Study
 
@@ -95,7 +96,6 @@ def _steps(study: Study) -> pa.Table:
     for problem in study.problems:
         measures = problem.measures
         for i, goal in enumerate(problem.objective.goals):
-            sign = -1.0 if goal.kind == "maximize" else 1.0
             names = pa.array(problem.ids)
             tables.append(
                 pa.table(
@@ -107,7 +107,7 @@ def _steps(study: Study) -> pa.Table:
                         "goal": pa.array([goal.name] * len(measures.event_trial), pa.string()),
                         "spent": measures.event_spent,
                         "seconds": measures.event_s,
-                        "best": sign * measures.event_values[:, i],
+                        "best": natural(goal, problem.metrics, measures.event_values[:, i]),
                     }
                 )
             )

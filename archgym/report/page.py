@@ -11,7 +11,7 @@ from typing import Any
 
 import archgym
 from archgym.errors import ReportError
-from archgym.experiment.summary import goal_label
+from archgym.experiment.goals import direction, goal_label
 from archgym.report.charts import COLOURS, DASHES
 from archgym.report.content import (
     Section,
@@ -166,8 +166,7 @@ def _problem(
     charts: dict[str, Any],
 ) -> dict[str, Any]:
     goals = [
-        f"{'minimize' if goal.kind in ('product', 'target') else goal.kind} "
-        f"{goal_label(goal, problem.metrics)}"
+        f"{direction(goal, problem.metrics)} {goal_label(goal, problem.metrics)}"
         for goal in problem.objective.goals
     ]
     goals += [f"limit {limit}" for limit in problem.objective.limits]

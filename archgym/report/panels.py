@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.experiment.summary import goal_label, natural
+from archgym.experiment.goals import goal_label, natural
 from archgym.report.charts import Axis, Chart, Level, Series, scaled
 from archgym.report.curves import (
     Band,
@@ -51,27 +51,29 @@ def best_so_far(study: Study, problem: Problem, points: int, *, time: bool = Fal
 def _settled_axis(problem: Problem, goal: int) -> Axis:
     """The axis of best values: where searches settle, not where they begin."""
     sought = problem.objective.goals[goal]
-    sign = natural(sought, 1.0)
     grid = budgets(problem, _AXIS_POINTS)
-    shown = [np.array([sign * float(problem.baseline[goal])])]
+    shown = [problem.baseline[goal : goal + 1]]
     for _, band in _bands(problem, curves(problem, grid, goal=goal)):
         late, later = grid >= _SETTLED * grid[-1], grid >= 0.5 * grid[-1]
-        shown += [sign * band.low[late], sign * band.middle[late], sign * band.high[later]]
-    return scaled(goal_label(sought, problem.metrics), shown)
+        shown += [band.low[late], band.middle[late], band.high[later]]
+    told = [natural(sought, problem.metrics, values) for values in shown]
+    return scaled(goal_label(sought, problem.metrics), told)
 
 
 def _best(
     study: Study, problem: Problem, grid: NDArray[np.float64], goal: int, time: bool
 ) -> Chart:
     sought = problem.objective.goals[goal]
-    sign = natural(sought, 1.0)
     rows = curves(problem, grid, time=time, goal=goal)
     series = []
     for searcher, band in _bands(problem, rows):
-        low, high = sorted((sign * band.low, sign * band.high), key=lambda ends: float(ends[-1]))
+        low, middle, high = (
+            natural(sought, problem.metrics, line) for line in (band.low, band.middle, band.high)
+        )
+        low, high = sorted((low, high), key=lambda ends: float(ends[-1]))
         name = study.searchers[searcher].name
-        series.append(Series(name, searcher, grid, sign * band.middle, low, high))
-    baseline = sign * float(problem.baseline[goal])
+        series.append(Series(name, searcher, grid, middle, low, high))
+    baseline = natural(sought, problem.metrics, float(problem.baseline[goal]))
     levels = [Level(baseline, _baseline(problem))] if np.isfinite(baseline) else []
     return Chart(
         key=f"best_by_{'time' if time else 'budget'}" + (f"_{goal + 1}" if goal else ""),
@@ -243,13 +245,15 @@ def fronts(study: Study, problem: Problem) -> list[Chart]:
         return []
     goals = problem.objective.goals
     _, values, searchers = problem.front
-    signs = np.array([natural(goal, 1.0) for goal in goals])
+    values = np.column_stack(
+        [natural(goal, problem.metrics, values[:, i]) for i, goal in enumerate(goals)]
+    )
     pairs = [(i, j) for i in range(len(goals)) for j in range(i + 1, len(goals))][:6]
     charts = []
     for i, j in pairs:
         series, shown = [], []
         for searcher in np.unique(searchers).tolist():
-            mine = (values * signs)[searchers == searcher]
+            mine = values[searchers == searcher]
             order = np.argsort(mine[:, i], kind="stable")
             order = order[
                 np.unique(np.linspace(0, len(order) - 1, min(len(order), 300)).astype(int))

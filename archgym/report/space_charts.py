@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.experiment.summary import goal_label, natural
+from archgym.experiment.goals import goal_label, natural
 from archgym.report.charts import Axis, Chart, Series
 from archgym.report.study import Problem
 from archgym.space import Parameter
@@ -137,8 +137,8 @@ def parallel_coordinates(problem: Problem, found: Importance | None, designs: in
         )
     )
     for number, goal in enumerate(problem.objective.goals):
-        column = [natural(goal, value) for value in values[:, number].tolist()]
-        dimensions.append(_goal_dimension(goal_label(goal, problem.metrics), np.array(column)))
+        column = natural(goal, problem.metrics, values[:, number])
+        dimensions.append(_goal_dimension(goal_label(goal, problem.metrics), column))
     return [
         Chart(
             key="parallel",

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.experiment.expand import Trial
-from archgym.experiment.summary import goal_unit, natural
+from archgym.experiment.goals import goal_unit, natural
 from archgym.metrics import Metric
 from archgym.objective import Objective, Scorer
 from archgym.report.measures import Measures
@@ -150,7 +150,7 @@ class Problem:
 
     def natural_score(self, value: float) -> float:
         """A score in its natural sign."""
-        return -value if self.several else natural(self.objective.goals[0], value)
+        return -value if self.several else natural(self.objective.goals[0], self.metrics, value)
 
     @cached_property
     def target(self) -> float:

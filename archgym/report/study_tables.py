@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from archgym.experiment.summary import goal_label, natural
+from archgym.experiment.goals import goal_label, natural
 from archgym.experiment.tables import regret_text
 from archgym.report.study import Study
 from archgym.report.table import SIGNIFICANT, Table, independence, number_text, p_text
@@ -27,10 +27,11 @@ def overview_table(study: Study) -> Table:
         found = bool(np.isfinite(measures.best_cost[number]))
         goals = problem.objective.goals
         baseline = ", ".join(
-            number_text(natural(goals[i], float(problem.baseline[i]))) for i in range(len(goals))
+            number_text(natural(goals[i], problem.metrics, float(problem.baseline[i])))
+            for i in range(len(goals))
         )
         best = ", ".join(
-            number_text(natural(goals[i], float(measures.best[:, i].min())))
+            number_text(natural(goals[i], problem.metrics, float(measures.best[:, i].min())))
             for i in range(len(goals))
         )
         change = (
