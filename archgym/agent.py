@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pydantic
 
+from archgym.allowed_values import allowed_text
 from archgym.best import Best
 from archgym.environment import Environment
 from archgym.errors import BudgetExhausted, InvalidValueError, UnknownNameError
@@ -132,7 +133,7 @@ class Agent(ABC):
             where = ".".join(str(part) for part in problem["loc"]) or "hyperparameters"
             raise InvalidValueError(
                 f"agent {cls.name!r}: hyperparameter {where} cannot be "
-                f"{problem['input']!r}: {problem['msg']}"
+                f"{problem['input']!r}: {allowed_text(problem)}"
             ) from None
 
     def search(

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from archgym.allowed_values import allowed_text
 from archgym.errors import InvalidValueError, UnknownNameError, did_you_mean
 
 __all__ = [
@@ -21,6 +22,9 @@ __all__ = [
 
 Design = dict[str, Any]
 Seed = Annotated[int, Field(ge=0, strict=True)]
+
+_OF_OBJECTIVE = ("str", "dict[str,any]")
+"""Places that pydantic adds for a union of types, of which the objective is the only one."""
 
 
 class _Model(BaseModel):
@@ -234,8 +238,23 @@ def _explain(problem: Any) -> Exception:
     if kind == "missing":
         doc = _model_at(location[:-1]).model_fields[str(location[-1])].description
         return InvalidValueError(f"{where} is missing" + (f" ({doc})" if doc else ""))
-    message = str(problem["msg"]).removeprefix("Value error, ")
-    return InvalidValueError(f"{where} cannot be {_short(problem['input'])}: {message}")
+    if kind == "model_type":
+        allowed_here = _mapping_text(_model_at(location), problem["input"])
+    elif kind == "string_pattern_mismatch":
+        allowed_here = "allowed are letters, digits, '.', '_' and '-', a letter or digit first"
+    elif location[-1] in _OF_OBJECTIVE:
+        where = _path(location[:-1])
+        allowed_here = "allowed is 'minimize METRIC', 'maximize METRIC' or a mapping"
+    else:
+        allowed_here = allowed_text(problem)
+    return InvalidValueError(f"{where} cannot be {_short(problem['input'])}: {allowed_here}")
+
+
+def _mapping_text(model: type[BaseModel], given: Any) -> str:
+    fields = model.model_fields
+    first = next(iter(fields))
+    instead = f"; write {{{first}: {given}}}" if isinstance(given, str) else ""
+    return f"allowed is a mapping with the keys {', '.join(fields)}{instead}"
 
 
 def _model_at(location: tuple[int | str, ...]) -> type[BaseModel]:
