@@ -173,10 +173,11 @@ class TableWriter:
         if summary is not None:
             self._put("curves", _curves(trial, summary))
             totals.evaluations += summary.proposals
-            if end is not None and end.wall_s:
+            wall_s = _wall_s(summary, end)
+            if wall_s is not None:
                 totals.agent_s += summary.agent_s
                 totals.simulation_s += summary.simulation_s
-                totals.wall_s += end.wall_s
+                totals.wall_s += wall_s
             if trial.setting not in totals.settings:
                 totals.settings[trial.setting] = _setting(summary)
         return state
@@ -240,7 +241,7 @@ def _row(
     }
     if summary is None:
         return row
-    known = end.wall_s if end is not None and end.wall_s else None
+    known = _wall_s(summary, end)
     inside = summary.agent_s + summary.simulation_s
     goals, best = summary.objective.goals, summary.best
     row |= {
@@ -265,9 +266,18 @@ def _row(
         "agent_s": summary.agent_s,
         "simulation_s": summary.simulation_s,
         "wall_s": known,
-        "framework_s": None if known is None else max(0.0, known - inside),
+        "framework_s": None if known is None else known - inside,
     }
     return row
+
+
+def _wall_s(summary: TrialSummary, end: TrialEnd | None) -> float | None:
+    """Seconds of the whole trial; ``None`` if it ended in another process than it began in.
+
+    Also where designs are simulated side by side, and their seconds are more than the trial's.
+    """
+    inside = summary.agent_s + summary.simulation_s
+    return end.wall_s if end is not None and end.wall_s >= max(inside, 1e-9) else None
 
 
 def _curves(trial: Trial, summary: TrialSummary) -> Iterable[dict[str, Any]]:

@@ -3,18 +3,12 @@
 from archgym.space.constraints import Rule
 from archgym.space.design_space import DesignSpace
 from archgym.space.designs import Designs
-from archgym.space.encodings import (
-    BoxEncoding,
-    Encoding,
-    FeatureEncoding,
-    FlatEncoding,
-    MultiDiscreteEncoding,
-    OptunaEncoding,
-    SkoptEncoding,
-    UnitCubeEncoding,
-)
+from archgym.space.encoding import Encoding
 from archgym.space.expression import Expression, param
+from archgym.space.level_encodings import FlatEncoding, MultiDiscreteEncoding
+from archgym.space.library_encodings import OptunaEncoding, SkoptEncoding
 from archgym.space.listed import Boolean, Categorical, Ordinal
+from archgym.space.number_encodings import BoxEncoding, FeatureEncoding, UnitCubeEncoding
 from archgym.space.numeric import Integer, Real
 from archgym.space.parameter import Parameter
 

@@ -113,6 +113,24 @@ def test_the_tables_of_results(tmp_path: Path) -> None:
     assert (row["agent_a"], row["agent_b"], row["n_a"], row["n_b"]) == ("random", "ga", 4, 4)
 
 
+def test_the_time_of_a_trial_that_went_on_in_another_process_is_not_known(tmp_path: Path) -> None:
+    """Its last process took less than agent and simulator did in all; no share is above 1."""
+    folder = tmp_path / "run"
+    run_experiment(small(seeds=2), folder, QUIET)
+    (log,) = (folder / "log").glob("*.jsonl")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    ended = [line for line in lines if line.get("wall_s")]
+    ended[0]["wall_s"] = 1e-7
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run_experiment(small(seeds=2), folder, RunOptions(local=True, quiet=True, resume=True))
+    rows = pq.read_table(folder / "results" / "trials.parquet").to_pylist()
+    unknown = {row["trial_id"] for row in rows if row["wall_s"] is None}
+    assert unknown == {ended[0]["trial_id"]}
+    assert all((row["framework_s"] is None) == (row["trial_id"] in unknown) for row in rows)
+    split = json.loads((folder / "results" / "summary.json").read_text())["split"]
+    assert split["agent_s"] + split["simulation_s"] <= split["wall_s"]
+
+
 def test_statistics_by_hand() -> None:
     share = share_interval(
         np.zeros(10, dtype=bool)

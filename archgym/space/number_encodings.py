@@ -1,0 +1,182 @@
+"""Designs as real numbers: points in a cube, and features for learned models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.errors import DesignError
+from archgym.space.design_space import DesignSpace
+from archgym.space.designs import Designs
+from archgym.space.encoding import Encoding
+
+__all__ = ["BoxEncoding", "FeatureEncoding", "UnitCubeEncoding"]
+
+
+class UnitCubeEncoding(Encoding):
+    """One number in [0, 1] a parameter, float64: the middle of its level's equal share."""
+
+    def __init__(self, design_space: DesignSpace) -> None:
+        super().__init__(design_space)
+        self.space: gymnasium.spaces.Box = gymnasium.spaces.Box(
+            0.0, 1.0, (len(self.free),), np.float64
+        )
+        # One table of positions for all listed levels, so that a row costs one look-up.
+        parameters = [design_space.parameters[p] for p in self.free]
+        sizes = [0 if p.continuous else p.size for p in parameters]
+        self._offsets = np.cumsum([0, *sizes[:-1]])
+        self._continuous = [(i, p) for i, p in enumerate(parameters) if p.continuous]
+        tables = [
+            p.unit_interval(np.arange(size)) for p, size in zip(parameters, sizes, strict=True)
+        ]
+        self._table = np.concatenate([*tables, [0.0]])
+        self._middles = [(i, p.middles) for i, p in zip(self.free, parameters, strict=True)]
+
+    def encode(self, designs: Designs) -> NDArray[np.floating[Any]]:
+        """Positions, shape (n_designs, n_free)."""
+        codes = self._known(designs)
+        if not self._continuous:
+            return np.asarray(self._table[codes + self._offsets])
+        columns = codes.copy()
+        for i, _ in self._continuous:
+            columns[:, i] = 0
+        positions: NDArray[np.float64] = self._table[columns + self._offsets]
+        for i, parameter in self._continuous:
+            positions[:, i] = parameter.unit_interval(codes[:, i])
+        return positions
+
+    def encode_one(self, codes: Sequence[int]) -> list[float]:
+        """Positions of one design's canonical codes, as :meth:`encode`."""
+        return [middles[codes[position]] for position, middles in self._middles]
+
+    def decode(self, rows: NDArray[Any]) -> Designs:
+        rows = _numbers(self._check(rows, len(self.free)))
+        columns = [
+            self.design_space.parameters[p].from_unit_interval(rows[:, i])
+            for i, p in enumerate(self.free)
+        ]
+        return self._assemble(columns, len(rows))
+
+    def decode_one(self, row: Any) -> tuple[int, ...]:
+        row = _numbers(row)
+        if row.shape != (len(self.free),):
+            raise DesignError(
+                f"an action is {len(self.free)} numbers, got an array of shape {row.shape}"
+            )
+        codes = list(self._first)
+        for position, place in zip(self.free, row.tolist(), strict=True):
+            parameter = self.design_space.parameters[position]
+            if parameter.continuous:
+                codes[position] = int(parameter.from_unit_interval(np.array([place]))[0])
+            else:
+                share = int(min(max(place, 0.0), 1.0) * parameter.size)
+                codes[position] = min(share, parameter.size - 1)
+        return self.design_space.canonical_codes(codes)
+
+
+class BoxEncoding(UnitCubeEncoding):
+    """One number in [-1, 1] a parameter, float32: what continuous-action RL wants.
+
+    Values beyond the ends are taken as the ends.
+    """
+
+    def __init__(self, design_space: DesignSpace) -> None:
+        super().__init__(design_space)
+        self.space = gymnasium.spaces.Box(-1.0, 1.0, (len(self.free),), np.float32)
+
+    def encode(self, designs: Designs) -> NDArray[np.float32]:
+        """Positions, float32, shape (n_designs, n_free)."""
+        return (2.0 * super().encode(designs) - 1.0).astype(np.float32)
+
+    def encode_one(self, codes: Sequence[int]) -> list[float]:
+        """Positions of one design's canonical codes, not yet rounded to float32."""
+        return [2.0 * middles[codes[position]] - 1.0 for position, middles in self._middles]
+
+    def decode(self, rows: NDArray[Any]) -> Designs:
+        return super().decode((_numbers(rows) + 1.0) / 2.0)
+
+    def decode_one(self, row: Any) -> tuple[int, ...]:
+        return super().decode_one((_numbers(row) + 1.0) / 2.0)
+
+
+class FeatureEncoding(Encoding):
+    """Features for learned models, float64: one-hot for unordered values, [0, 1] for ordered.
+
+    A parameter with a condition has one more feature, ``NAME?``: 1 where it is active; its
+    other features are 0 where it is not.
+
+    Attributes:
+        feature_names: name of each column, such as ``policy=open`` or ``size``.
+    """
+
+    def __init__(self, design_space: DesignSpace) -> None:
+        super().__init__(design_space)
+        self.feature_names: list[str] = []
+        for position in self.free:
+            parameter = design_space.parameters[position]
+            if parameter.when is not None:
+                self.feature_names.append(f"{parameter.name}?")
+            if parameter.ordered:
+                self.feature_names.append(parameter.name)
+            else:
+                self.feature_names += [
+                    f"{parameter.name}={parameter.value(c)}" for c in range(parameter.size)
+                ]
+        self.space = gymnasium.spaces.Box(0.0, 1.0, (len(self.feature_names),), np.float64)
+
+    def encode(self, designs: Designs) -> NDArray[np.float64]:
+        """Features, shape (n_designs, n_features)."""
+        features = np.zeros((len(designs), len(self.feature_names)), order="F")
+        column = 0
+        for position in self.free:
+            parameter = self.design_space.parameters[position]
+            codes = designs.codes[:, position]
+            active = codes >= 0
+            if parameter.when is not None:
+                features[:, column] = active
+                column += 1
+            if parameter.ordered:
+                features[:, column] = np.where(active, parameter.unit_interval(codes), 0.0)
+                column += 1
+            else:
+                for level in range(parameter.size):
+                    features[:, column] = codes == level
+                    column += 1
+        return features
+
+    def decode(self, rows: NDArray[Any]) -> Designs:
+        rows = _numbers(self._check(rows, len(self.feature_names)))
+        columns, column = [], 0
+        for position in self.free:
+            parameter = self.design_space.parameters[position]
+            column += parameter.when is not None
+            if parameter.ordered:
+                columns.append(parameter.from_unit_interval(rows[:, column]))
+                column += 1
+            else:
+                columns.append(_largest(rows[:, column : column + parameter.size]))
+                column += parameter.size
+        return self._assemble(columns, len(rows))
+
+
+def _largest(rows: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Column of each row's largest number, a column at a time: ``argmax`` is slow on few."""
+    found, largest = np.zeros(len(rows), dtype=np.int64), rows[:, 0].copy()
+    for column in range(1, rows.shape[1]):
+        found[rows[:, column] > largest] = column
+        np.maximum(largest, rows[:, column], out=largest)
+    return found
+
+
+def _numbers(rows: Any) -> NDArray[np.float64]:
+    try:
+        numbers = np.asarray(rows, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DesignError(f"rows of numbers expected, got {rows!r}") from None
+    if np.isnan(numbers).any():
+        raise DesignError("rows of numbers expected, but there is a NaN among them")
+    return numbers
