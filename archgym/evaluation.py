@@ -12,10 +12,9 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from archgym.errors import (
     BudgetExhausted,
@@ -26,60 +25,17 @@ from archgym.errors import (
 from archgym.fidelity import FULL, Fidelity, cost_units
 from archgym.known import Known
 from archgym.metrics import Metric
-from archgym.objective import FAILED_REWARD, Scorer
+from archgym.objective import Scorer
 from archgym.outcome import STATUSES, Outcomes, Row
+from archgym.recording import Recorder
 from archgym.simulator import MultiFidelitySimulator, Simulator, read_result
 from archgym.space import Designs, DesignSpace
+from archgym.verdicts import Verdicts
 
-__all__ = ["Evaluator", "Recorder", "Replay"]
+__all__ = ["Evaluator"]
 
 _OK, _ILLEGAL = STATUSES.index("ok"), STATUSES.index("illegal")
 _NO_END = (math.inf, math.inf)
-
-
-class Replay(Protocol):
-    """What a trial evaluated before it was interrupted, in order."""
-
-    @property
-    def codes(self) -> NDArray[np.int64]:
-        """Designs, shape (n, n_parameters)."""
-        ...
-
-    @property
-    def metrics(self) -> NDArray[np.float64]:
-        """NaN where there are none, shape (n, n_metrics)."""
-        ...
-
-    @property
-    def status(self) -> NDArray[np.int8]:
-        """Index into ``STATUSES``, shape (n,)."""
-        ...
-
-    @property
-    def reason(self) -> Sequence[str]:
-        """One text a row."""
-        ...
-
-    @property
-    def fidelity(self) -> NDArray[np.float64]:
-        """At which fidelity, shape (n,)."""
-        ...
-
-
-class Recorder(Protocol):
-    """Takes the evaluations of one trial; see :mod:`archgym.data`."""
-
-    replay: Replay | None
-
-    def write(self, first_step: int, rows: Iterable[Row], agent_s: float) -> None:
-        """Hands rows to the operating system before the agent is told.
-
-        Args:
-            first_step: number of the first one in the trial.
-            rows: evaluations, in order.
-            agent_s: seconds that the agent spent on each.
-        """
-        ...
 
 
 class Evaluator:
@@ -123,16 +79,14 @@ class Evaluator:
         # What lower fidelities spared, of the cost of simulations and of that of proposals.
         self._spared = self._spared_offered = 0
         self._partial = 0  # rows of what is known that are below full fidelity
-        self._space, self._simulator, self._scorer = space, simulator, scorer
+        self._space, self._simulator = space, simulator
         self._metrics = tuple(metrics)
         self._names = tuple(metric.name for metric in metrics)
         self._given = tuple(m for m in metrics if m.name in simulator.metric_names)
         self._recorder = recorder
         self._keys = space.largest_key + 1  # of each level
         self._known = Known(len(self._metrics), len(self._costs) * self._keys - 1)
-        self._no_metrics = [math.nan] * len(self._metrics)
-        self._no_goals = [math.inf] * len(scorer.objective.goals)
-        self._no_limits = [math.nan] * len(scorer.objective.limits)
+        self._verdicts = Verdicts(self._names, scorer, self._known)
         self._told_at = time.perf_counter()
         self._in_agent = 0.0
 
@@ -196,7 +150,7 @@ class Evaluator:
             designs = designs[: len(rows)]
         first = len(self._known)
         seconds = self._simulate(designs, fresh, keys, fidelity)
-        outcomes = self._outcomes(designs, rows, fresh, reasons, seconds, fidelity)
+        outcomes = self._verdicts.many(designs, rows, fresh, reasons, seconds, fidelity)
         self._finish(
             first,
             len(rows),
@@ -231,7 +185,7 @@ class Evaluator:
         first = len(self._known)
         seconds = self._simulate(designs, fresh, [key], fidelity)
         cached = not (fresh or reason)
-        outcome = self._outcome(codes, row, reason, cached, sum(seconds), fidelity)
+        outcome = self._verdicts.one(codes, row, reason, cached, sum(seconds), fidelity)
         self._finish(
             first,
             1,
@@ -356,108 +310,6 @@ class Evaluator:
             known.add(keys[i], status, values, reason)
             seconds[number] = float(spent)
         return seconds
-
-    def _outcome(
-        self,
-        codes: Sequence[int],
-        row: int,
-        reason: str,
-        cached: bool,
-        seconds: float,
-        fidelity: float,
-    ) -> Row:
-        status = self._known.status(row) if row >= 0 else _ILLEGAL
-        if status != _OK:
-            return Row(
-                codes,
-                self._no_metrics,
-                self._no_goals,
-                self._no_goals,
-                self._no_limits,
-                FAILED_REWARD,
-                status,
-                reason or self._known.reason(row),
-                False,
-                cached,
-                seconds,
-                fidelity,
-            )
-        values = self._known.values(row)
-        objectives, costs, excess, reward = self._scorer.score(values)
-        broken = self._broken_limits(excess)
-        return Row(
-            codes,
-            values,
-            objectives,
-            costs,
-            excess,
-            reward,
-            status,
-            broken,
-            not broken,
-            cached,
-            seconds,
-            fidelity,
-        )
-
-    def _outcomes(
-        self,
-        designs: Designs,
-        rows: list[int],
-        fresh: list[int],
-        reasons: Mapping[int, str],
-        seconds: list[float],
-        fidelity: float,
-    ) -> Outcomes:
-        found = np.array(rows, dtype=np.int64)
-        legal = found >= 0
-        values = np.full((len(found), len(self._metrics)), np.nan)
-        status = np.full(len(found), _ILLEGAL, dtype=np.int8)
-        values[legal] = self._known.metrics(found[legal])
-        status[legal] = self._known.statuses(found[legal])
-        cached = legal.copy()
-        cached[fresh] = False
-        simulation_s = np.zeros(len(found))
-        simulation_s[fresh] = seconds
-        scorer, ok = self._scorer, status == _OK
-        objectives, costs = scorer.values(values), scorer.costs(values)
-        violations = scorer.violations(values)
-        reward = np.where(ok, scorer.rewards(costs, violations), FAILED_REWARD)
-        feasible = ok & ~(violations > 0).any(axis=1)
-        texts = [""] * len(found)
-        for i in np.flatnonzero(~feasible).tolist():
-            texts[i] = (
-                self._broken_limits(violations[i].tolist())
-                if ok[i]
-                else reasons.get(i) or self._known.reason(rows[i])
-            )
-        objectives[~ok] = costs[~ok] = np.inf
-        violations[~ok] = np.nan
-        return Outcomes(
-            designs=designs,
-            metric_names=self._names,
-            metrics=values,
-            objectives=objectives,
-            costs=costs,
-            violations=violations,
-            reward=reward,
-            status=status,
-            reason=texts,
-            feasible=feasible,
-            cached=cached,
-            simulation_s=simulation_s,
-            fidelity=np.full(len(found), fidelity),
-        )
-
-    def _broken_limits(self, excess: Sequence[float]) -> str:
-        """Which limits are exceeded, and by how much; empty if none is."""
-        if not any(excess):
-            return ""
-        return ", ".join(
-            f"limit {limit} exceeded by {over:.1%}"
-            for limit, over in zip(self._scorer.objective.limits, excess, strict=True)
-            if over > 0
-        )
 
     def _finish(
         self,

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from archgym.data.journal import Journal, journal_of
 from archgym.data.schema import Sidecar
 from archgym.errors import DatasetError
-from archgym.evaluation import Replay
 from archgym.outcome import Row
+from archgym.recording import Replay
 from archgym.trial import TrialInfo
 
 if TYPE_CHECKING:
