@@ -55,7 +55,7 @@ def open_dataset(directory: Path, environment: Environment) -> None:
 
 @dataclass(frozen=True)
 class LoggedTrial:
-    """What a trial evaluated before it was interrupted, in order (an ``evaluation.Replay``).
+    """What a trial evaluated before it was interrupted, in order (a ``recording.Replay``).
 
     Attributes:
         codes: designs, shape (n, n_parameters).
