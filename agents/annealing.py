@@ -48,6 +48,10 @@ class SimulatedAnnealing(agent.Sampler):
     With several goals it searches their weighted geometric mean
     (:func:`archgym.agents.scores.costs`).
 
+    References:
+        Kirkpatrick, Gelatt and Vecchi, Optimization by Simulated Annealing, Science
+            220, 1983.
+
     >>> import archgym
     >>> from archgym.registry import make_agent
     >>> env = archgym.make("Conformance-v0")

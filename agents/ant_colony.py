@@ -37,6 +37,14 @@ class AntColony(agent.Sampler):
     With several goals it searches their weighted geometric mean
     (:func:`archgym.agents.scores.costs`).
 
+    References:
+        Dorigo and Gambardella, Ant Colony System, IEEE Transactions on Evolutionary
+            Computation 1, 1997.
+        Stützle and Hoos, MAX-MIN Ant System, Future Generation Computer Systems 16,
+            2000.
+        Socha and Dorigo, Ant colony optimization for continuous domains, European
+            Journal of Operational Research 185, 2008.
+
     >>> import archgym
     >>> from archgym.registry import make_agent
     >>> env = archgym.make("Conformance-v0")

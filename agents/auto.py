@@ -50,6 +50,9 @@ class Auto(agent.Sampler):
 
     It has nothing to tune. The same seed gives the same search on the same machine and versions.
 
+    References:
+        Its own portfolio; the members' pages name theirs.
+
     >>> import archgym
     >>> from archgym.registry import make_agent
     >>> env = archgym.make("Conformance-v0")

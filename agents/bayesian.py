@@ -41,6 +41,12 @@ class Bayesian(agent.Sampler):
     (:func:`archgym.agents.scores.costs`). Numeric libraries are held to one thread while it
     works. The same seed gives the same search on the same machine and versions.
 
+    References:
+        Jones, Schonlau and Welch, Efficient Global Optimization of Expensive Black-Box
+            Functions, Journal of Global Optimization 13, 1998.
+        Ginsbourger, Le Riche and Carraro, Kriging Is Well-Suited to Parallelize
+            Optimization, 2010 (constant liar).
+
     >>> import archgym
     >>> from archgym.registry import make_agent
     >>> env = archgym.make("Conformance-v0")

@@ -55,6 +55,16 @@ class BoTorchSearch(agent.Sampler):
     Numeric libraries are held to one thread while it works. The same seed gives the same search
     on the same machine and versions.
 
+    References:
+        Balandat et al., BoTorch: A Framework for Efficient Monte-Carlo Bayesian
+            Optimization, NeurIPS 2020.
+        Eriksson et al., Scalable Global Optimization via Local Bayesian Optimization
+            (TuRBO), NeurIPS 2019.
+        Ament et al., Unexpected Improvements to Expected Improvement for Bayesian
+            Optimization, NeurIPS 2023.
+        Daulton, Balandat and Bakshy, Parallel Bayesian Optimization of Multiple Noisy
+            Objectives, NeurIPS 2021.
+
     >>> import archgym
     >>> from archgym.registry import make_agent
     >>> env = archgym.make("Conformance-v0")

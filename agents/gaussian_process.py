@@ -7,7 +7,7 @@ unordered ones it is 1 for equal values and 0 for others (Hamming). Expanded, th
 over all sets of parameters, in which effects of few parameters weigh more than those of many.
 A parameter of sensitivity 0 is dead.
 
-SciPy is imported when a process is made, not with this module.
+SciPy and numba are imported when a process is made, not with this module.
 """
 
 from __future__ import annotations
@@ -70,11 +70,15 @@ class GaussianProcess:
     def __init__(self, ordered: NDArray[np.bool_], rng: np.random.Generator | None = None) -> None:
         from scipy import linalg, optimize
 
+        from archgym.agents import products
+
         self._linalg: Any = linalg
         self._optimize: Any = optimize
+        self._products: Any = products
         self._ordered = np.flatnonzero(ordered)
         self._unordered = np.flatnonzero(~ordered)
         n, lengths = len(ordered), len(self._ordered)
+        self._all = products.Terms(np.ones((1, n), dtype=np.bool_), np.ones(1))
         self._prior_centre = np.repeat((_SENSITIVITY[0], _LENGTH[0], _NOISE[0]), (n, lengths, 1))
         self._prior_scale = np.repeat((_SENSITIVITY[1], _LENGTH[1], _NOISE[1]), (n, lengths, 1))
         names = np.repeat(("sensitivity", "length", "noise"), (n, lengths, 1)).tolist()
@@ -90,6 +94,11 @@ class GaussianProcess:
     def sensitivity(self) -> Array:
         """Of each column, shape (n_columns,)."""
         return np.asarray(1.0 / (1.0 + np.exp(-self._theta[: self._n])))
+
+    @property
+    def noise(self) -> float:
+        """Variance of the noise as a share of the signal's."""
+        return float(np.exp(self._theta[-1]))
 
     @property
     def _n(self) -> int:
@@ -125,7 +134,7 @@ class GaussianProcess:
         """Conditions on data; log likelihood of the targets."""
         self._x = x
         kernel = self.correlation(x, x)
-        noise, failed = float(np.exp(self._theta[-1])), 1
+        noise, failed = self.noise, 1
         while failed:  # ends at the latest when the noise outweighs the signal
             kernel[np.diag_indices(len(x))] = 1.0 + noise
             self._factor, failed = self._linalg.lapack.dpotrf(kernel, lower=1)
@@ -141,7 +150,16 @@ class GaussianProcess:
 
     def correlation(self, a: Array, b: Array) -> Array:
         """Prior correlation of the signal at coordinates, shape (len(a), len(b))."""
-        return np.asarray(np.exp(self._log_kernel(a, b)))
+        return self._sum(a, b, self._all, self.sensitivity)
+
+    def alike(self, a: Array, b: Array) -> NDArray[np.float32]:
+        """How alike coordinates are by column, sensitivity apart, (n_columns, len(a), len(b))."""
+        alike = np.empty((self._n, len(a), len(b)), dtype=np.float32)
+        for i in self._unordered:
+            alike[i] = a[:, i, None] == b[None, :, i]
+        for i, (table, rows, columns) in self._tables(a, b, np.ones(self._n)).items():
+            table.astype(np.float32)[:, columns].take(rows, axis=0, out=alike[i])
+        return alike
 
     def predict(self, x: Array) -> tuple[Array, Array]:
         """Mean and standard deviation of the signal, each of shape (n,)."""
@@ -163,18 +181,25 @@ class GaussianProcess:
         scale = (float((y - mean) @ weights) + 1.0) / (len(y) + 1.0)  # a prior of one datum
         return mean, weights, max(scale, 1e-12)
 
-    def _log_kernel(self, a: Array, b: Array) -> Array:
-        """Logarithm of the correlation, shape (len(a), len(b))."""
-        total = np.zeros((len(a), len(b)))
-        s, n = self.sensitivity, self._n
-        for i in self._unordered:
-            values, where = np.unique(a[:, i], return_inverse=True)
-            total += ((values[:, None] != b[None, :, i]) * np.log1p(-s[i]))[where]
-        for i, length in zip(self._ordered, np.exp(self._theta[n:-1]), strict=True):
-            values, where = np.unique(a[:, i], return_inverse=True)
-            r = _SQRT5 * np.abs(values[:, None] - b[None, :, i]) / length
-            total += np.log1p(-s[i] * (1.0 - (1.0 + r + r * r / 3.0) * np.exp(-r)))[where]
-        return total
+    def _sum(self, a: Array, b: Array, terms: Any, sensitivity: Array) -> Array:
+        """Sum of products of the factors of columns, shape (len(a), len(b))."""
+        tables = self._tables(a, b, sensitivity)
+        likeness = self._products.Likeness(a, b, 1.0 - sensitivity, tables)
+        return np.asarray(self._products.sum_of_products(likeness, terms))
+
+    def _tables(
+        self, a: Array, b: Array, sensitivity: Array
+    ) -> dict[int, tuple[Array, NDArray[np.int64], NDArray[np.int64]]]:
+        """Factors of ordered columns: distinct values, and which of them coordinates have."""
+        tables = {}
+        lengths = np.exp(self._theta[self._n : -1])
+        for i, length in zip(self._ordered.tolist(), lengths, strict=True):
+            of_a, rows = np.unique(a[:, i], return_inverse=True)
+            of_b, columns = np.unique(b[:, i], return_inverse=True)
+            r = _SQRT5 * np.abs(of_a[:, None] - of_b) / length
+            matern = (1.0 + r + r * r / 3.0) * np.exp(-r)
+            tables[i] = (1.0 - sensitivity[i] * (1.0 - matern), rows, columns)
+        return tables
 
     def _loss(self, theta: Array, pairs: _Pairs, y: Array) -> tuple[float, Array]:
         """Negative log posterior density up to a constant, and its gradient."""

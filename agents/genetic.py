@@ -59,6 +59,9 @@ class Genetic(agent.Sampler):
     With several goals it searches their weighted geometric mean
     (:func:`archgym.agents.scores.costs`).
 
+    References:
+        Goldberg, Genetic Algorithms in Search, Optimization and Machine Learning, 1989.
+
     >>> import archgym
     >>> from archgym.registry import make_agent
     >>> env = archgym.make("Conformance-v0")

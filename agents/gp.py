@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from archgym import agent
+from archgym.agents.additive_process import AdditiveProcess
 from archgym.agents.candidates import Candidates
 from archgym.agents.confidence_bound import ConfidenceBound
 from archgym.agents.gaussian_process import GaussianProcess, coordinates
+from archgym.agents.interactions import Interactions
 from archgym.agents.moves import Moves
 from archgym.agents.niches import Niches
 from archgym.agents.scores import BROKEN_LIMIT_COST
@@ -29,6 +31,8 @@ _OPTIMISM = (0.4, 1.0, 1.5)
 _EVERYWHERE_SHARE = 0.25
 """Of the proposals, those for which niches do not count."""
 _CLIMBING_ROUNDS = 5
+_MOST_RANKED = 1000
+"""Designs, the best ones, around which candidates are sought, niches apart."""
 _LEAST_DATA = 2
 
 
@@ -36,7 +40,9 @@ class GaussianProcessSearch(agent.Sampler):
     """The default model-based agent: Gaussian processes and moves on the space's own structure.
 
     Each proposal asks one of several processes (:mod:`archgym.agents.gaussian_process`) that
-    differ in their prior and take turns, so that none's errors last. Of the unseen legal
+    differ in their prior and take turns, so that none's errors last; where the data show that the
+    cost is a sum of components of few parameters each, they use that, and learn which parameters
+    act together (:mod:`archgym.agents.interactions`). Of the unseen legal
     designs among all neighbours of the best, moves of two to four parameters, crossovers and
     random designs, and then the neighbours of what looks best of these, it takes the one with
     the least lower confidence bound. The bound keeps exploring where improvement is not in
@@ -53,6 +59,12 @@ class GaussianProcessSearch(agent.Sampler):
     With several goals every proposal draws its own weights of them (ParEGO). In a batch, designs
     without outcome count as they were predicted. Numeric libraries are held to one thread while
     it works. The same seed gives the same search on the same machine and versions.
+
+    References:
+        Srinivas et al., Gaussian Process Optimization in the Bandit Setting, ICML 2010.
+        Kandasamy, Schneider and Póczos, High Dimensional Bayesian Optimisation and
+            Bandits via Additive Models, ICML 2015.
+        Knowles, ParEGO, IEEE Transactions on Evolutionary Computation 10, 2006.
 
     >>> import archgym
     >>> from archgym.registry import make_agent
@@ -123,11 +135,7 @@ class GaussianProcessSearch(agent.Sampler):
         self._ordered = np.array(
             [self.space.parameters[position].ordered for position in self.space.free], dtype=bool
         )
-        several = settings.models > 1
-        self._models = [
-            GaussianProcess(self._ordered, self.rng if several else None)
-            for _ in range(settings.models)
-        ]
+        self._models = self._processes()
         patience = settings.patience if len(self.directions) == 1 else 0
         self._niches = Niches(self._alike, settings.niche_correlation, patience)
         self._limit_models: dict[int, GaussianProcess] = {}
@@ -160,13 +168,14 @@ class GaussianProcessSearch(agent.Sampler):
         told, turn = self._told, self._told.asked
         if turn < self.hyperparameters.n_initial or told.learned < _LEAST_DATA:
             return self._unseen.take(1)
-        ranked = told.ranked()
+        best = told.ranked()[:_MOST_RANKED]
+        codes, costs = told.codes[best], told.costs[best]
         elsewhere = self.rng.random() >= _EVERYWHERE_SHARE
         if elsewhere:
-            free = self._niches.settle(told.codes, told.costs)
-            elsewhere = bool((told.costs[free] < BROKEN_LIMIT_COST).any())
-            ranked = ranked[free[ranked]] if elsewhere else ranked
-        pool = self._unseen.sift(self._pool.draw(told.codes[ranked]))
+            free = self._niches.settle(codes, costs)
+            elsewhere = bool((costs[free] < BROKEN_LIMIT_COST).any())
+            codes = codes[free] if elsewhere else codes
+        pool = self._unseen.sift(self._pool.draw(codes))
         if not len(pool):
             return self._unseen.take(1)
         model = self._models[turn % len(self._models)]
@@ -182,8 +191,8 @@ class GaussianProcessSearch(agent.Sampler):
             pool, scores = pool.concatenate(near), np.concatenate([scores, score(near)])
             if scores.max() <= highest:
                 break
-        best = self._unseen.favourite(pool, scores)
-        design = pool[best : best + 1]
+        row = self._unseen.favourite(pool, scores)
+        design = pool[row : row + 1]
         self._unseen.add(design)
         return design
 
@@ -191,6 +200,15 @@ class GaussianProcessSearch(agent.Sampler):
         """Correlation of the first model, so that niches change only as it learns."""
         x, z = coordinates(self.space, codes), coordinates(self.space, centres)
         return self._models[0].correlation(x, z)
+
+    def _processes(self) -> list[GaussianProcess]:
+        """Those of the cost, which take turns."""
+        n = self.hyperparameters.models
+        rng = self.rng if n > 1 else None
+        if len(self.directions) > 1 or len(self._ordered) not in Interactions.columns:
+            return [GaussianProcess(self._ordered, rng) for _ in range(n)]
+        interactions = Interactions(len(self._ordered), self.rng)
+        return [AdditiveProcess(self._ordered, rng, interactions) for _ in range(n)]
 
     # -- models --------------------------------------------------------------------------------
 

@@ -45,6 +45,12 @@ class Hyperband(agent.Sampler):
     before goals, several goals by nondominated sorting and crowding distance. The same seed
     gives the same search on the same machine and versions.
 
+    References:
+        Li et al., Hyperband: A Novel Bandit-Based Approach to Hyperparameter
+            Optimization, JMLR 18, 2018.
+        Falkner, Klein and Hutter, BOHB: Robust and Efficient Hyperparameter
+            Optimization at Scale, ICML 2018.
+
     >>> import archgym
     >>> from archgym.registry import make_agent
     >>> env = archgym.make("Conformance-v0")

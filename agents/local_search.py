@@ -34,6 +34,10 @@ class LocalSearch(agent.Sampler):
     With several goals it searches their weighted geometric mean
     (:func:`archgym.agents.scores.costs`).
 
+    References:
+        Lourenço, Martin and Stützle, Iterated Local Search, Handbook of Metaheuristics,
+            2003.
+
     >>> import archgym
     >>> from archgym.registry import make_agent
     >>> env = archgym.make("Conformance-v0")

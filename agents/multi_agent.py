@@ -85,6 +85,14 @@ class IndependentLearners(agent.Sampler):
     With several goals the reward, and so the search, is that of their weighted geometric mean.
     The same seed gives the same search on the same machine and versions.
 
+    References:
+        Krishnan et al., Multi-Agent Reinforcement Learning for Microprocessor Design
+            Space Exploration, arXiv 2211.16385, 2022.
+        de Witt et al., Is Independent Learning All You Need in the StarCraft Multi-
+            Agent Challenge?, arXiv 2011.09533, 2020.
+        Schulman et al., Proximal Policy Optimization Algorithms, arXiv 1707.06347,
+            2017.
+
     >>> import archgym
     >>> from archgym.registry import make_agent
     >>> env = archgym.make("Conformance-v0")
@@ -238,6 +246,12 @@ class SharedPolicy(IndependentLearners):
 
     Agents have different numbers of choices; outputs beyond an agent's own are masked. All else
     is as with :class:`IndependentLearners`.
+
+    References:
+        Krishnan et al., Multi-Agent Reinforcement Learning for Microprocessor Design
+            Space Exploration, arXiv 2211.16385, 2022.
+        Gupta, Egorov and Kochenderfer, Cooperative Multi-agent Control Using Deep
+            Reinforcement Learning, AAMAS 2017 workshops (parameter sharing).
     """
 
     name: ClassVar[str] = "ippo_shared"
@@ -262,6 +276,11 @@ class CentralisedCritic(IndependentLearners):
     expects when that agent chooses anew and all others stay (the counterfactual baseline of COMA,
     Foerster and others, 2018): luck and blame of the others drop out. All else is as with
     :class:`IndependentLearners`.
+
+    References:
+        Yu et al., The Surprising Effectiveness of PPO in Cooperative Multi-Agent Games,
+            NeurIPS 2022.
+        Foerster et al., Counterfactual Multi-Agent Policy Gradients, AAAI 2018.
     """
 
     name: ClassVar[str] = "mappo"

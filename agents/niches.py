@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 import numpy as np
@@ -10,6 +11,9 @@ from numpy.typing import NDArray
 __all__ = ["Niches"]
 
 Codes = NDArray[np.int64]
+
+_MOST = 64
+"""Niches at a time; of more, the oldest is open again, so that no proposal costs ever more."""
 
 
 class Niches:
@@ -35,7 +39,7 @@ class Niches:
         patience: int,
     ) -> None:
         self._alike, self._correlation, self._patience = alike, correlation, patience
-        self._centres: list[Codes] = []
+        self._centres: deque[Codes] = deque(maxlen=_MOST)
         self._best, self._since = np.inf, 0
 
     def __len__(self) -> int:

@@ -29,6 +29,10 @@ class Nsga2(Genetic):
 
     With one goal it is a genetic algorithm that keeps the best.
 
+    References:
+        Deb et al., A Fast and Elitist Multiobjective Genetic Algorithm: NSGA-II, IEEE
+            Transactions on Evolutionary Computation 6, 2002.
+
     >>> import archgym
     >>> from archgym.registry import make_agent
     >>> env = archgym.make("Conformance-v0", objective={"minimize": ["access_ns", "energy_pj"]})

@@ -58,6 +58,12 @@ class DQN(_OffPolicy):
 
     Spaces of up to 1,024 combinations are seen as one action each, larger ones a parameter a
     step, unless ``form`` says otherwise. Real parameters are seen at ``levels`` values.
+
+    References:
+        Mnih et al., Human-level control through deep reinforcement learning, Nature
+            518, 2015.
+        Raffin et al., Stable-Baselines3: Reliable Reinforcement Learning
+            Implementations, JMLR 22, 2021.
     """
 
     name: ClassVar[str] = "dqn"
@@ -124,6 +130,11 @@ class SAC(_OffPolicy):
 
     The values of a discrete parameter have equal shares of that range, in their order, so every
     value can be reached (:class:`archgym.space.BoxEncoding`); real parameters are not coarsened.
+
+    References:
+        Haarnoja et al., Soft Actor-Critic, ICML 2018.
+        Raffin et al., Stable-Baselines3: Reliable Reinforcement Learning
+            Implementations, JMLR 22, 2021.
     """
 
     name: ClassVar[str] = "sac"

@@ -63,6 +63,12 @@ class PPO(_OnPolicy):
     The defaults update the policy every 128 designs, since budgets here are some thousands.
     Real parameters are seen at ``levels`` values.
 
+    References:
+        Schulman et al., Proximal Policy Optimization Algorithms, arXiv 1707.06347,
+            2017.
+        Raffin et al., Stable-Baselines3: Reliable Reinforcement Learning
+            Implementations, JMLR 22, 2021.
+
     >>> import archgym
     >>> from archgym.registry import make_agent
     >>> env = archgym.make("Conformance-v0")
@@ -113,6 +119,12 @@ class MaskablePPO(PPO):
     Masks leave out values that the parameter does not have and those that break a rule;
     inactive parameters take no step. So no proposal is wasted on an illegal design, unless
     choices made before a rule could be seen to leave nothing else.
+
+    References:
+        Huang and Ontañón, A Closer Look at Invalid Action Masking in Policy Gradient
+            Algorithms, FLAIRS 2022.
+        Raffin et al., Stable-Baselines3: Reliable Reinforcement Learning
+            Implementations, JMLR 22, 2021.
     """
 
     name: ClassVar[str] = "maskable_ppo"
@@ -148,6 +160,11 @@ class A2C(_OnPolicy):
     """Advantage actor-critic, Stable-Baselines3's, on whole designs or a parameter a step.
 
     One gradient step for each rollout, so these are short.
+
+    References:
+        Mnih et al., Asynchronous Methods for Deep Reinforcement Learning, ICML 2016.
+        Raffin et al., Stable-Baselines3: Reliable Reinforcement Learning
+            Implementations, JMLR 22, 2021.
     """
 
     name: ClassVar[str] = "a2c"

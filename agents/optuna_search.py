@@ -43,6 +43,14 @@ class OptunaSearch(agent.Sampler):
     Failed and illegal designs are failed trials. The same seed gives the same search on the
     same machine and versions.
 
+    References:
+        Akiba et al., Optuna: A Next-generation Hyperparameter Optimization Framework,
+            KDD 2019.
+        Bergstra et al., Algorithms for Hyper-Parameter Optimization, NeurIPS 2011
+            (TPE).
+        Hansen and Ostermeier, Completely Derandomized Self-Adaptation in Evolution
+            Strategies, Evolutionary Computation 9, 2001 (CMA-ES).
+
     >>> import archgym
     >>> from archgym.registry import make_agent
     >>> env = archgym.make("Conformance-v0")

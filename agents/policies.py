@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import random
-import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.bounded_reading import read_arrays
 from archgym.errors import InvalidValueError
 
 __all__ = ["apply_policy", "one_seeded_thread", "read_policy", "write_policy"]
 
+_LIMIT_BYTES: Final = 1 << 30
+"""1 GiB of weights."""
 _ABOUT = "about"
 """Name of the array that holds the JSON text; no weight of a network is called so."""
 
@@ -63,12 +65,11 @@ def read_policy(path: Path, about: Mapping[str, Any]) -> dict[str, NDArray[Any]]
             written with other data about it.
     """
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
+        arrays = read_arrays(path, _LIMIT_BYTES)
         found = json.loads(str(arrays.pop(_ABOUT)))
     except FileNotFoundError:
         raise InvalidValueError(f"there is no policy at {str(path)!r}") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidValueError(f"{str(path)!r} is not a saved policy: {error}") from None
     if not isinstance(found, dict):
         raise InvalidValueError(f"{str(path)!r} is not a saved policy")

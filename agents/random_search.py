@@ -30,6 +30,10 @@ class RandomSearch(agent.Sampler):
 
     It uses nothing of the outcomes, so it works for any number of goals.
 
+    References:
+        Bergstra and Bengio, Random Search for Hyper-Parameter Optimization, JMLR 13,
+            2012.
+
     >>> import archgym
     >>> from archgym.registry import make_agent
     >>> env = archgym.make("Conformance-v0")

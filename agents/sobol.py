@@ -31,6 +31,11 @@ class SobolSearch(agent.Sampler):
 
     It uses nothing of the outcomes, so it works for any number of goals.
 
+    References:
+        Sobol', On the distribution of points in a cube and the approximate evaluation
+            of integrals, USSR Computational Mathematics and Mathematical Physics 7,
+            1967.
+
     >>> import archgym
     >>> from archgym.registry import make_agent
     >>> env = archgym.make("Conformance-v0")

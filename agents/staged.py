@@ -41,6 +41,11 @@ class Staged(agent.Agent):
     What the method comes to is the best design of its second stage; the trial's best may be of
     the first one, where that happens to be better.
 
+    References:
+        Yang et al., Co-Exploration of Neural Architectures and Heterogeneous ASIC
+            Accelerator Designs Targeting Multiple Tasks, DAC 2020, whose baselines
+            search in stages.
+
     >>> import archgym
     >>> from archgym.registry import make_agent
     >>> env = archgym.make("Conformance-v0")

@@ -165,7 +165,7 @@ def _header(made: Environment, arguments: Mapping[str, Any]) -> Header:
     header = Header(
         environment=made.name,
         arguments=own,
-        settings=made.settings,
+        settings=made.trial_settings,
         space=made.design_space,
         workload=workload,
         workload_name=made.workload_name,

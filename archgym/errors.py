@@ -20,6 +20,7 @@ __all__ = [
     "MissingDependencyError",
     "NotCoveredError",
     "ReplayMismatchError",
+    "ReportError",
     "SimulationError",
     "SpaceTooLargeError",
     "TraceError",
@@ -118,6 +119,10 @@ class ReplayMismatchError(DatasetError):
 
 class ExperimentError(ArchgymError):
     """An experiment file that is not valid, or an output folder that cannot be used."""
+
+
+class ReportError(ArchgymError):
+    """A report or a figure cannot be written."""
 
 
 class TraceError(ArchgymError):

@@ -98,6 +98,12 @@ class Limit:
             )
         return Limit(match[1], match[2][0] + "=", number)
 
+    def broken_by(self, value: float | None) -> bool:
+        """Whether a value of the metric is beyond the bound; one that is not known is not."""
+        if value is None:
+            return False
+        return value > self.value if self.op == "<=" else value < self.value
+
     def __str__(self) -> str:
         short = f"{self.value:g}"
         return f"{self.metric} {self.op} {short if float(short) == self.value else self.value}"

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
 from archgym.metrics import Metric
-from archgym.space import BoxEncoding, Designs
+from archgym.space import BoxEncoding, Designs, DesignSpace
 
-__all__ = ["metric_scale", "observations"]
+__all__ = ["Observer", "metric_scale", "observations"]
 
 
 def observations(
@@ -42,6 +43,44 @@ def observations(
         ratio[column == base] = 0.0
         seen[:, i - len(metrics)] = np.where(np.isnan(column), metric.sign, ratio)
     return seen
+
+
+class Observer:
+    """Observes designs of one environment; see :func:`observations`.
+
+    Args:
+        space: the design space as it is searched.
+        metrics: of the environment.
+        baseline: their values for the baseline design, shape (n_metrics,).
+
+    Attributes:
+        space: of the observations, shape (width,).
+    """
+
+    def __init__(
+        self, space: DesignSpace, metrics: Sequence[Metric], baseline: Sequence[float]
+    ) -> None:
+        self._encoding = BoxEncoding(space)
+        self._metrics, self._baseline = tuple(metrics), list(baseline)
+        self._bases = list(zip(baseline, metrics, strict=True))
+        width = len(self._encoding.free) + len(self._metrics)
+        self.space = gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
+
+    def many(self, designs: Designs, values: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Observations of designs with their metrics, shape (n, width)."""
+        return observations(self._encoding, self._metrics, self._baseline, designs, values)
+
+    def one(self, codes: Sequence[int], metrics: Sequence[float]) -> NDArray[np.float32]:
+        """As :meth:`many`, for one design's canonical codes."""
+        seen = self._encoding.encode_one(codes)
+        for value, (base, metric) in zip(metrics, self._bases, strict=True):
+            if value == base:
+                seen.append(0.0)
+            elif value != value:  # NaN: there is no metric
+                seen.append(metric.sign)
+            else:
+                seen.append((value - base) / metric_scale(value, base, metric.signed))
+        return np.array(seen, dtype=np.float32)
 
 
 def metric_scale(value: Any, base: float, signed: bool) -> Any:

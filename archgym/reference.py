@@ -8,19 +8,20 @@ workload; the helpers here take its cells apart and name the place of whatever i
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import math
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
+from archgym.bounded_reading import read_text
 from archgym.errors import InvalidValueError, did_you_mean
 
 __all__ = ["ColumnUse", "Reference", "ReferenceRow", "Skipped", "TableRow", "read_table"]
 
+_LIMIT_BYTES: Final = 1 << 28
+"""256 MiB of a table, unpacked."""
 Use = Literal["parameter", "setting", "metric", "case", "check", "ignored"]
 
 
@@ -160,9 +161,8 @@ def read_table(path: Path) -> tuple[list[str], list[TableRow]]:
         InvalidValueError: if the file cannot be read or is no such table; names file and line.
     """
     try:
-        data = path.read_bytes()
-        text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8-sig")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        text = read_text(path, _LIMIT_BYTES, unpack=True)
+    except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise InvalidValueError(f"{path}: cannot read the reference table: {reason}") from None
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)

@@ -10,6 +10,8 @@ import dataclasses
 import functools
 import importlib
 import inspect
+import sys
+from collections.abc import Mapping
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +31,7 @@ __all__ = [
     "environment_names",
     "make",
     "make_agent",
+    "recorded_arguments",
     "register",
     "register_agent",
 ]
@@ -43,6 +46,7 @@ _ENVIRONMENTS: dict[str, str | type[Environment]] = {
 _AGENTS: dict[str, str | type[Agent]] = {
     "a2c": "archgym.agents.on_policy:A2C",
     "aco": "archgym.agents.ant_colony:AntColony",
+    "active": "archgym.agents.active:ActiveLearning",
     "auto": "archgym.agents.auto:Auto",
     "bayesian": "archgym.agents.bayesian:Bayesian",
     "botorch": "archgym.agents.botorch_search:BoTorchSearch",
@@ -73,7 +77,8 @@ def make(name: str, **kwargs: Any) -> Environment:
     Args:
         name: a registered name, such as ``DRAM-v0``, or ``module:Class``.
         **kwargs: arguments of the environment, see :class:`archgym.Environment`. With
-            ``simulator="tabular:PATH"`` those that are not given are the table's.
+            ``simulator="tabular:PATH"`` or ``"proxy:PATH"`` those that are not given are the
+            table's or the proxy's (of several workloads a proxy chooses none).
 
     Raises:
         UnknownNameError: if there is no such environment, or it has no such argument.
@@ -86,6 +91,8 @@ def make(name: str, **kwargs: Any) -> Environment:
     simulator = kwargs.get("simulator")
     if isinstance(simulator, str) and simulator.startswith("tabular:"):
         kwargs = {**_table_arguments(simulator, cls), **kwargs}
+    elif isinstance(simulator, str) and simulator.startswith("proxy:"):
+        kwargs = {**_proxy_arguments(simulator, cls), **kwargs}
     environment = cls(**kwargs)
     spec = gymnasium.registry.get(f"{_GYMNASIUM_NAMESPACE}/{name.removeprefix('archgym/')}")
     if spec is not None:
@@ -106,6 +113,26 @@ def constructor_arguments(environment: type[Environment]) -> dict[str, inspect.P
         if cls is Environment or all(p.kind is not p.VAR_KEYWORD for p in parameters):
             break
     return found
+
+
+def recorded_arguments(
+    environment: type[Environment], settings: Mapping[str, Any], spec: Any, workload: str | None
+) -> dict[str, Any]:
+    """Arguments of an environment under which something was recorded.
+
+    Args:
+        environment: its class.
+        settings: as recorded; those that are no arguments are passed over.
+        spec: of the workload, as recorded; ``None`` if there is none.
+        workload: its label, where there is no spec.
+
+    Raises:
+        InvalidValueError: if they name a program to run, or a place to write to.
+    """
+    _refuse_places(settings)
+    taken = constructor_arguments(environment)
+    own = {name: value for name, value in settings.items() if name in taken}
+    return {**own, "workload": spec if spec is not None else (workload or None)}
 
 
 def make_agent(name: str, *args: Any, **kwargs: Any) -> Agent:
@@ -195,16 +222,52 @@ def _table_arguments(simulator: str, cls: type[Environment]) -> dict[str, Any]:
     from archgym.tabular import table_named  # only where it is needed
 
     header = table_named(simulator).header
-    try:
-        fits = environment_class(header.environment) is cls
+    _check_fit(simulator, "table", header.environment, cls)
+    _refuse_places(header.arguments)
+    return dict(header.arguments)
+
+
+def _proxy_arguments(simulator: str, cls: type[Environment]) -> dict[str, Any]:
+    """The environment's own arguments under which a proxy's data were recorded."""
+    from archgym.proxy.simulator import proxy_named  # only where it is needed
+
+    proxy = proxy_named(simulator)
+    origin = proxy.origin
+    _check_fit(simulator, "proxy", origin.environment, cls)
+    only = origin.workloads[0]
+    known = recorded_arguments(cls, origin.settings, only.spec, only.name)
+    if len(origin.workloads) > 1:
+        del known["workload"]
+    return {**known, "space": proxy.space}
+
+
+def _refuse_places(recorded: Mapping[str, Any]) -> None:
+    """A file does not decide which program is run, or where something is written."""
+    options = recorded.get("simulator_options")
+    for name in ("program", "cache"):
+        if isinstance(options, Mapping) and name in options:
+            raise InvalidValueError(
+                f"recorded arguments have simulator_options with {name}={options[name]!r}, which "
+                "is not taken from a file: give it yourself"
+            )
+
+
+def _check_fit(simulator: str, what: str, name: str, cls: type[Environment]) -> None:
+    """Refuses a table or a proxy of another environment."""
+    module, _, attribute = name.partition(":")
+    try:  # what a file names is not imported, only compared with what is there
+        fits = cls is (
+            getattr(sys.modules.get(module), attribute, None)
+            if attribute
+            else environment_class(name)
+        )
     except ArchgymError:
         fits = False
     if not fits:
         raise InvalidValueError(
-            f"simulator {simulator!r} does not fit: the table is of environment "
-            f"{header.environment}, not of {cls.__module__}:{cls.__qualname__}"
+            f"simulator {simulator!r} does not fit: the {what} is of environment "
+            f"{name}, not of {cls.__module__}:{cls.__qualname__}"
         )
-    return dict(header.arguments)
 
 
 def _register_one(name: str) -> None:

@@ -78,7 +78,7 @@ def ours(designs: int, repeats: int) -> dict[str, float]:
     print("|---|---|---|---|---|")
     seconds: dict[str, float] = {}
     for name in ("resnet50", "mobilenet_v2", "bert_base"):
-        for mapper in ("off", "latency"):
+        for mapper in ("off", "latency", "edp"):
             env: Any = archgym.make(
                 "Accelerator-v0", workload=name, space="template", mapper=mapper
             )

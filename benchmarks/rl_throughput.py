@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 from stable_baselines3 import PPO
+from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 import archgym
@@ -89,6 +90,7 @@ class Race:
             device="cpu",
             seed=0,
         )
+        model.set_logger(Logger(folder=None, output_formats=[]))  # else a folder is left
         start = time.perf_counter()
         model.learn(self.designs * self.steps)
         spent = time.perf_counter() - start

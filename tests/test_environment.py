@@ -18,7 +18,7 @@ from archgym.data.dataset import TIMING_COLUMNS
 from archgym.errors import ArchgymError, InvalidValueError, UnknownNameError
 from archgym.outcome import Incidental
 from archgym.registry import environment_class, environment_names
-from archgym.space import DesignSpace, Integer, Real, Rule, param
+from archgym.space import BoxEncoding, DesignSpace, Integer, Real, Rule, param
 
 from .helpers import Adder, Grumpy
 
@@ -29,7 +29,7 @@ def test_reset_simulates_nothing_and_observes_the_baseline() -> None:
     assert env.simulated == []
     assert info == {}
     design = env.design_space.designs([{"x": 2, "y": 2, "mode": "plain"}])
-    assert observation[:4].tolist() == env._observed.encode(design)[0].tolist()
+    assert observation[:4].tolist() == BoxEncoding(env.design_space).encode(design)[0].tolist()
     assert observation[4:].tolist() == [0.0, 0.0]
     observation[:] = 9.0
     assert env.reset()[0].max() <= 1.0

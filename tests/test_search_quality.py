@@ -310,6 +310,12 @@ def test_plan_gives_every_run_once_and_slow_ones_less() -> None:
     assert sum(task.budget == 300 for task in plain if task.contestant == "bayesian") == 5
     assert {t.problem for t in plain if t.contestant == "skopt gp_minimize"} == {"nk-9001"}
     assert not list(tasks(Size(problems=("none",)), names, ["ga"]))
+    everywhere = [name for name in suite() if not name.startswith("table")]
+    portfolio = list(tasks(FULL, everywhere, ["auto"]))
+    assert sum(task.problem == "nk-9002" for task in portfolio) == 20
+    assert sum(task.problem == "dram-xz" for task in portfolio) == 10
+    assert [task.problem for task in portfolio if task.budget == 1000] == ["nk-9001"] * 5
+    assert {task.budget for task in portfolio} == {300, 1000}
 
 
 def test_grids_hold_only_settings_that_agents_have() -> None:

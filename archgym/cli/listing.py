@@ -120,7 +120,7 @@ def paragraphs(doc: str | None) -> str:
     """A docstring up to its sections, each paragraph on one line, without markup."""
     parts = inspect.cleandoc(doc or "").split("\n\n")
     kept = itertools.takewhile(
-        lambda part: not re.match(r"(Args|Attributes|Raises):|>>>", part), parts
+        lambda part: not re.match(r"(Args|Attributes|Raises|References):|>>>", part), parts
     )
     text = "\n\n".join(" ".join(part.split()) for part in kept)
     return re.sub(r":\w+:`[~!]?([^`]*)`|``([^`]*)``", lambda found: found[1] or found[2], text)

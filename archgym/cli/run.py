@@ -13,9 +13,12 @@ import archgym
 from archgym.cli.output import console
 
 if TYPE_CHECKING:
-    from archgym.experiment import Experiment, RunResult
+    from archgym.experiment import Experiment, RunOptions, RunResult
 
 __all__ = ["add_to", "run"]
+
+
+_MOST_FAILURES = 20
 
 
 def add_to(app: typer.Typer) -> None:
@@ -36,7 +39,8 @@ def run(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="Change a value, as in budget=50 or environments.0.workload=zipf; repeatable.",
+            help="Change a value, as in budget=50 or environments.0.workload=zipf, or add one to "
+            "a list, as in agents.+={name: ga}; repeatable.",
         ),
     ] = None,
     resume: Annotated[
@@ -51,20 +55,44 @@ def run(
     cpus: Annotated[
         int | None, typer.Option(min=1, help="CPUs that Ray may use here; all if left out.")
     ] = None,
+    storage: Annotated[
+        str,
+        typer.Option(
+            metavar="PATH", help="Where Ray Tune keeps its own files; OUT/ray if left out."
+        ),
+    ] = "",
+    shard: Annotated[
+        str,
+        typer.Option(
+            metavar="I/N",
+            help="Run the I-th of N parts of the trials; parts share the folder, also at the "
+            "same time.",
+        ),
+    ] = "",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
     """Run an experiment: environments x agents x hyperparameters x seeds."""
     from archgym.errors import InvalidValueError
     from archgym.experiment import RunOptions, load_experiment, run_experiment
 
-    if local and (address or cpus is not None):
-        raise InvalidValueError("--local runs without Ray: --address and --cpus do not go with it")
+    if local and (address or cpus is not None or storage):
+        raise InvalidValueError(
+            "--local runs without Ray: --storage, --address and --cpus do not go with it"
+        )
     if address and cpus is not None:
         raise InvalidValueError("--cpus is for Ray on this machine: it does not go with --address")
     loaded = load_experiment(experiment, settings or ())
     folder = out if out is not None else Path("runs") / loaded.name
-    options = RunOptions(local=local, resume=resume, address=address, cpus=cpus, quiet=quiet)
-    _announce(loaded, folder, options.local)
+    options = RunOptions(
+        local=local,
+        resume=resume,
+        address=address,
+        cpus=cpus,
+        storage=storage,
+        shard=_shard(shard),
+        quiet=quiet,
+    )
+    _announce(loaded, folder, options)
     try:
         result = run_experiment(loaded, folder, options)
     except KeyboardInterrupt:
@@ -76,16 +104,32 @@ def run(
         raise typer.Exit(1)
 
 
-def _announce(experiment: Experiment, folder: Path, local: bool) -> None:
+def _shard(text: str) -> tuple[int, int] | None:
+    from archgym.errors import InvalidValueError
+
+    if not text:
+        return None
+    number, _, of = text.partition("/")
+    if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
+        raise InvalidValueError(f"--shard cannot be {text!r}: the third of 16 parts is 3/16")
+    return int(number), int(of)
+
+
+def _announce(experiment: Experiment, folder: Path, options: RunOptions) -> None:
     from archgym.experiment import expand
+    from archgym.experiment.packs import shard_of
 
     trials = expand(experiment)
+    part = ""
+    if options.shard is not None:
+        part = f"part {options.shard[0]} of {options.shard[1]}, "
+        trials = shard_of(trials, *options.shard)
     seeds = experiment.seed_list
     shown = ", ".join(map(str, seeds[:8])) + (", ..." if len(seeds) > 8 else "")
     console().print(
-        f"archgym {archgym.__version__}: {experiment.name}, {len(trials)} trials of "
+        f"archgym {archgym.__version__}: {experiment.name}, {part}{len(trials)} trials of "
         f"{experiment.budget} simulations, seed{'s' if len(seeds) > 1 else ''} {shown}"
-        f"{', without Ray' if local else ''}, into {folder}",
+        f"{', without Ray' if options.local else ''}, into {folder}",
         soft_wrap=True,
         markup=False,
     )
@@ -97,21 +141,46 @@ def _report(result: RunResult) -> None:
     out = console()
     out.print()
     out.print(run_tables(result))
-    for trial_id, reason in result.failures.items():
+    for trial_id, reason in list(result.failures.items())[:_MOST_FAILURES]:
         file = result.folder.error_file(trial_id)
         where = f" ({_relative(file)})" if file.exists() else ""
         text = f"failed: {trial_id}: {reason}{where}"
         out.print(text, style="red", soft_wrap=True, markup=False)
+    if len(result.failures) > _MOST_FAILURES:
+        more = f"... and {len(result.failures) - _MOST_FAILURES} more, in results/summary.json"
+        out.print(more, style="red", markup=False)
     folder = result.folder
     datasets = sorted({trial.dataset for trial in result.trials})
     lines = {
         "picture": str(_relative(folder.picture)),
         "datasets": ", ".join(str(_relative(folder.datasets / name)) for name in datasets),
-        "results": str(_relative(folder.results)),
+        "results": f"{_relative(folder.results)}, {_relative(folder.tables)}/",
+        "report": f"archgym report {_relative(folder.path)} makes one page of all this",
+        "trials": _counts(result),
+        "split": _split(result),
     }
     for label, text in lines.items():
-        out.print(f"{label + ':':<10}{text}", soft_wrap=True, markup=False)
+        if text:
+            out.print(f"{label + ':':<10}{text}", soft_wrap=True, markup=False)
     out.print(f"{'time:':<10}{result.wall_s:.1f} s", markup=False)
+
+
+def _counts(result: RunResult) -> str:
+    states = {"finished": 0, **result.totals.states}
+    return ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in states.items())
+
+
+def _split(result: RunResult) -> str:
+    """Where the time of the trials went."""
+    totals = result.totals
+    if not totals.wall_s:
+        return ""
+    shares = {
+        "agents": totals.agent_s / totals.wall_s,
+        "simulators": totals.simulation_s / totals.wall_s,
+    }
+    shares["framework"] = max(0.0, 1 - sum(shares.values()))
+    return ", ".join(f"{name} {share:.1%}" for name, share in shares.items())
 
 
 def _relative(path: Path) -> Path:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from archgym.environment import Environment
     from archgym.space import DesignSpace
 
-__all__ = ["add_to", "show"]
+__all__ = ["add_to", "agent_json", "environment_json", "find", "show"]
 
 #: Characters of a rule beyond which it is cut; ``--json`` has all of it.
 _LONGEST_RULE = 300
@@ -43,14 +43,16 @@ def show(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show all there is to know of an environment or an agent."""
-    found = _find(name)
+    from archgym.environment import Environment
+
+    found = find(name)
     if picture is not None or design is not None:
         _draw_picture(name, found, picture, design)
         return
-    if isinstance(found, dict):
-        data, draw = found, _draw_agent
+    if issubclass(found, Environment):
+        data, draw = environment_json(name, found), _draw_environment
     else:
-        data, draw = _environment_json(name, found), _draw_environment
+        data, draw = agent_json(name, found), _draw_agent
     if json:
         print_json(data)
     else:
@@ -58,9 +60,10 @@ def show(
 
 
 def _draw_picture(name: str, found: Any, picture: Path | None, design: str | None) -> None:
+    from archgym.environment import Environment
     from archgym.errors import InvalidValueError, UnknownNameError
 
-    if isinstance(found, dict):
+    if not issubclass(found, Environment):
         raise InvalidValueError(f"agent {name!r} has no picture; --picture is for environments")
     if picture is None:
         raise InvalidValueError("--design is for --picture FILE")
@@ -71,8 +74,13 @@ def _draw_picture(name: str, found: Any, picture: Path | None, design: str | Non
     console().print(f"drew {design or 'the baseline design'} into {picture}")
 
 
-def _find(name: str) -> Any:
-    """An environment's class, or the description of an agent."""
+def find(name: str) -> Any:
+    """The class of an environment or of an agent, by name or ``module:Class``.
+
+    Raises:
+        UnknownNameError: if there is none of that name.
+        InvalidValueError: if the class is neither.
+    """
     from archgym.agent import Agent
     from archgym.environment import Environment
     from archgym.errors import InvalidValueError, UnknownNameError
@@ -84,14 +92,14 @@ def _find(name: str) -> Any:
     )
 
     if name in agent_names():
-        return _agent_json(name, agent_class(name))
+        return agent_class(name)
     if ":" not in name and name.removeprefix("archgym/") not in environment_names():
         raise UnknownNameError("environment or agent", name, [*environment_names(), *agent_names()])
     try:
         return environment_class(name)
     except InvalidValueError:
         try:
-            return _agent_json(name, agent_class(name))
+            return agent_class(name)
         except InvalidValueError:
             raise InvalidValueError(
                 f"{name!r} is neither a subclass of {Environment.__module__}:Environment "
@@ -102,15 +110,17 @@ def _find(name: str) -> Any:
 # -- environments --------------------------------------------------------------------------------
 
 
-def _environment_json(name: str, cls: type[Environment]) -> dict[str, Any]:
+def environment_json(name: str, cls: type[Environment]) -> dict[str, Any]:
+    """All there is to know of an environment, as plain values."""
     from archgym.environment import Environment
     from archgym.objective import Objective
     from archgym.registry import constructor_arguments
 
+    general, explained = inspect.signature(Environment.__init__).parameters, cls.argument_docs()
     own = {
         key: None if parameter.default is parameter.empty else str(parameter.default)
         for key, parameter in constructor_arguments(cls).items()
-        if key not in inspect.signature(Environment.__init__).parameters
+        if key in explained or key not in general
     }
     return {
         "environment": name,
@@ -126,7 +136,7 @@ def _environment_json(name: str, cls: type[Environment]) -> dict[str, Any]:
         "simulators": ["embedded", *cls.simulators],
         "fidelities": [fidelity.to_json() for fidelity in cls.fidelities],
         "arguments": own,
-        "argument_docs": cls.argument_docs(),
+        "argument_docs": explained,
         "not_modelled": list(cls.not_modelled),
     }
 
@@ -238,7 +248,8 @@ def _count(number: float | None) -> str:
 # -- agents --------------------------------------------------------------------------------------
 
 
-def _agent_json(name: str, cls: type[Agent]) -> dict[str, Any]:
+def agent_json(name: str, cls: type[Agent]) -> dict[str, Any]:
+    """All there is to know of an agent, as plain values."""
     schema = cls.Hyperparameters.model_json_schema()
     return {
         "agent": name,

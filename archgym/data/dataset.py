@@ -228,8 +228,8 @@ class Dataset:
         for path in sorted((self.directory / "evaluations").glob("*.parquet")):
             try:
                 meta = pq.read_schema(path).metadata or {}
-                names += json.loads(meta.get(_JOURNALS_KEY, b"[]"))
-            except (pa.ArrowException, ValueError) as error:
+                names += _journal_names(json.loads(meta.get(_JOURNALS_KEY, b"[]")))
+            except (pa.ArrowException, OSError, ValueError, RecursionError) as error:
                 raise DatasetError(f"cannot read {path}: {error}") from error
         return [self.directory / "journal" / name for name in names]
 
@@ -286,9 +286,20 @@ def _read_trials(path: Path) -> list[dict[str, Any]]:
     return [{name: row.get(name) for name in TRIAL_FIELDS} for row in rows]
 
 
+def _journal_names(names: Any) -> list[str]:
+    """Names of journals as a Parquet file gives them; sealed ones are deleted, so no paths."""
+    listed = names if isinstance(names, list) else []
+    found = [name for name in listed if isinstance(name, str) and name.endswith(".jsonl")]
+    if found != names or any(Path(name).name != name for name in found):
+        raise ValueError(f"{_JOURNALS_KEY.decode()} lists something else than names of journals")
+    return found
+
+
 def _trials_of(path: Path) -> list[dict[str, Any]]:
     rows: dict[int, dict[str, Any]] = {}
-    for line in read_journal(path):
+    with path.open("rb") as file:
+        lines = [line for line in file if line.startswith(b"{")]  # the others are evaluations
+    for line in read_journal(path, lines):
         if isinstance(line, dict) and "trial" in line:
             started = int(line["trial"]["started"] * 1e6)
             rows[line["n"]] = {

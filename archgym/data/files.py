@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 import archgym
+from archgym.bounded_reading import read_json
 from archgym.data.dataset import Dataset, write_parquet
 from archgym.data.schema import TRIAL_FIELDS, Sidecar, evaluation_schema
 from archgym.errors import DatasetError
@@ -60,7 +61,7 @@ def provenance(dataset: Dataset) -> dict[str, Any]:
     """
     path = dataset.directory / PROVENANCE
     try:
-        data = json.loads(path.read_text())
+        data = read_json(path)
         return {"operations": list(data["operations"]), "whole_trials": bool(data["whole_trials"])}
     except FileNotFoundError:
         return {"operations": [], "whole_trials": True}

@@ -29,7 +29,14 @@ from typing import Any
 
 from archgym.errors import DatasetError
 
-__all__ = ["ROW_FIELDS", "Journal", "close_journals", "journal_of", "read_journal"]
+__all__ = [
+    "ROW_FIELDS",
+    "Journal",
+    "close_journals",
+    "journal_of",
+    "journals_kept_open",
+    "read_journal",
+]
 
 ROW_FIELDS = (
     "n",
@@ -144,6 +151,11 @@ class Journal:
                 fcntl.flock(self._file, fcntl.LOCK_UN)  # a forked child may hold the file too
                 os.close(self._file)
 
+    def rest(self) -> None:
+        """Closes it if every trial in it is over, unless journals are kept open for more."""
+        if self.idle and not _keepers:
+            self.close()
+
     def abandon(self) -> None:
         """Lets go of a journal that belongs to the parent of this process."""
         if not self._over:  # once closed, its descriptor may be somebody else's file
@@ -165,6 +177,23 @@ class Journal:
 
 
 _journals: dict[Path, Journal] = {}
+_keepers: list[object] = []
+
+
+@contextlib.contextmanager
+def journals_kept_open() -> Iterator[None]:
+    """In the block this process's journals take trial after trial: a file for all of them.
+
+    At its end those in which every trial is over are closed.
+    """
+    keeper = object()
+    _keepers.append(keeper)
+    try:
+        yield
+    finally:
+        _keepers.remove(keeper)
+        for journal in list(_journals.values()):
+            journal.rest()
 
 
 def journal_of(directory: Path) -> Journal:

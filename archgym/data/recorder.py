@@ -80,7 +80,7 @@ class TrialRecorder:
         self.replay: Replay | None = None
         self._environment, self._trial = environment, trial
         self._journal: Journal | None = None
-        self._n = -1
+        self._n, self._began = -1, time.time()
         self._pid, self._first_step = os.getpid(), 0
         own = Sidecar.of(environment)
         own.save(directory)
@@ -146,8 +146,7 @@ class TrialRecorder:
             self._n = self._journal.begin(self._description())
         if self._journal is not None and not self._journal.closed:
             self._journal.end(self._n, state)
-            if self._journal.idle:
-                self._journal.close()
+            self._journal.rest()
         self._journal = None
 
     def _description(self) -> dict[str, Any]:
@@ -158,7 +157,7 @@ class TrialRecorder:
         return {
             "trial_id": self.trial_id,
             "environment": env.name,
-            "settings": json.dumps(env.settings),
+            "settings": json.dumps(env.trial_settings),
             "agent": trial.agent,
             "hyperparameters": json.dumps(dict(trial.hyperparameters)),
             "seed": trial.seed,
@@ -175,7 +174,7 @@ class TrialRecorder:
             "optimum": None if env.optimum is None else json.dumps(env.optimum.metrics),
             "versions": json.dumps(_versions()),
             "commit": _commit(),
-            "started": time.time(),
+            "started": self._began,
         }
 
 
@@ -200,7 +199,7 @@ def _commit() -> str:
         return ""
     try:
         done = subprocess.run(
-            ["git", "-C", str(root), "rev-parse", "HEAD"],
+            ["git", "-C", str(root), "rev-parse", "HEAD"],  # noqa: S607 - wherever it is
             capture_output=True,
             text=True,
             timeout=10,

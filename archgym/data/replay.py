@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections import Counter
 from collections.abc import Mapping
@@ -13,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from archgym.data.designs import design_columns, read_designs
+from archgym.data.recorded import make_recorded
 from archgym.data.selection import Selection
 from archgym.environment import Environment
 from archgym.errors import ArchgymError, DatasetError, InvalidValueError
 from archgym.outcome import STATUSES
-from archgym.registry import environment_class, environment_names, make
 
 __all__ = ["Mismatch", "Replayed", "replay"]
 
@@ -197,43 +196,28 @@ class _Player:
         return self._made[key]
 
     def _make(self, trial: Mapping[str, Any]) -> Environment:
-        name = self._environment or str(trial["environment"])
-        if not self._environment and name not in environment_names():
-            raise DatasetError(f"{name} is not registered: name it with --environment {name}")
         settings = json.loads(trial["settings"])
-        taken = inspect.signature(environment_class(name).__init__).parameters
-        arguments = {key: value for key, value in settings.items() if key in taken}
         spec = trial["workload_spec"]
-        workload = json.loads(spec) if spec is not None else (trial["workload"] or None)
-        env = make(
-            name,
-            **arguments,
-            workload=workload,
+        env = make_recorded(
+            *(str(trial["environment"]), settings),
+            *(json.loads(spec) if spec is not None else None, trial["workload"]),
+            self._sidecar.simulator,
+            chosen=self._environment,
+            simulator=self._simulator,
             objective=json.loads(trial["objective"]),
             space=self._sidecar.space,
             fixed=json.loads(trial["fixed"]),
-            simulator=self._simulator or self._recorded_simulator(name),
         )
         if trial["workload_sha256"] not in ("", None, env.workload_sha256):
             raise DatasetError(
                 f"the workload has changed: its SHA-256 was {trial['workload_sha256'][:16]}, "
                 f"now it is {env.workload_sha256[:16]}"
             )
-        self._compare_settings(settings, json.loads(json.dumps(env.settings)))
+        self._compare_settings(settings, json.loads(json.dumps(env.trial_settings)))
         version = {"name": env.simulator.name, "version": env.simulator.version}
         if version != self._sidecar.simulator:
             self._note(f"the simulator was {self._sidecar.simulator}, now it is {version}")
         return env
-
-    def _recorded_simulator(self, environment: str) -> str:
-        name = self._sidecar.simulator["name"]
-        known = ("embedded", *environment_class(environment).simulators)
-        if name not in known:
-            raise DatasetError(
-                f"it was recorded with simulator {name!r} {self._sidecar.simulator['version']}: "
-                "name it with --simulator, as in --simulator tabular:PATH"
-            )
-        return name
 
     def _compare_settings(self, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
         for key in sorted({*then, *now}):

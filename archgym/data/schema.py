@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from archgym.bounded_reading import read_json
 from archgym.data.journal import ROW_FIELDS
 from archgym.errors import ArchgymError, DatasetError
 from archgym.metrics import Metric
@@ -95,7 +96,7 @@ class Sidecar:
         """
         path = directory / SIDECAR
         try:
-            data = json.loads(path.read_text())
+            data = read_json(path)
         except FileNotFoundError:
             raise DatasetError(f"{directory} is not a dataset: it has no {SIDECAR}") from None
         except (OSError, ValueError) as error:

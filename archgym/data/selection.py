@@ -364,14 +364,17 @@ class Selection:
         column = table["trial_id"].unify_dictionaries().combine_chunks()
         if isinstance(column, pa.ChunkedArray):
             column = column.chunk(0)
-        try:
-            mine = np.array([numbers[text] for text in column.dictionary.to_pylist()], np.int32)
-        except KeyError as error:
+        # A file's dictionary may name trials of which none of these rows is.
+        names = column.dictionary.to_pylist()
+        mine = np.array([numbers.get(text, -1) for text in names], np.int32)
+        indices = column.indices.to_numpy()
+        places = mine[indices]
+        if len(places) and places.min() < 0:
+            unknown = names[int(indices[int(np.argmin(places))])]
             raise DatasetError(
-                f"{self.dataset.directory}: trial {error} has evaluations, but is not in the "
+                f"{self.dataset.directory}: trial {unknown!r} has evaluations, but is not in the "
                 "table of trials; archgym dataset validate says more"
-            ) from None
-        places = mine[column.indices.to_numpy()]
+            )
         if isinstance(values, np.ndarray):
             return values[places]
         if pa.types.is_string(values.type):

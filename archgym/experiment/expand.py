@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from archgym.errors import ArchgymError, InvalidValueError
+from archgym.errors import ArchgymError, InvalidValueError, UnknownNameError
 from archgym.experiment.hyperparameters import hyperparameter_sets
 from archgym.experiment.schema import AgentEntry, EnvironmentEntry, Experiment
 from archgym.registry import environment_class
@@ -80,6 +80,7 @@ def expand(experiment: Experiment) -> list[Trial]:
     Raises:
         UnknownNameError, InvalidValueError: for impossible distributions or repeated entries.
     """
+    _check_agents(experiment)
     settings = [
         _Setting(entry, workload, entry.constructor_arguments(workload))
         for entry in experiment.environments
@@ -133,12 +134,23 @@ def expand(experiment: Experiment) -> list[Trial]:
             list(zip(searchers, agent_ids, strict=True)),
             experiment.seed_list,
         )
+        if setting.entry.agents is None or searcher.entry.name in setting.entry.agents
     ]
 
 
+def _check_agents(experiment: Experiment) -> None:
+    known = [agent.name for agent in experiment.agents]
+    for number, entry in enumerate(experiment.environments):
+        for name in entry.agents or ():
+            if name not in known:
+                raise UnknownNameError("agent", name, known, f"environments[{number}].agents")
+
+
 def _setting_name(setting: _Setting) -> str:
-    name = _plain(setting.entry.id)
+    name = setting.entry.name or _plain(setting.entry.id)
     workload = setting.workload
+    if setting.entry.name and len(setting.entry.workloads) == 1:
+        return name
     if workload is None:
         return name
     if isinstance(workload, str):

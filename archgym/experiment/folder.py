@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -14,17 +15,42 @@ from uuid import uuid4
 
 import yaml
 
+from archgym import bounded_yaml
 from archgym.errors import ExperimentError
 from archgym.experiment.expand import Trial
 from archgym.experiment.load import experiment_yaml
 from archgym.experiment.schema import Experiment
 
-__all__ = ["RunFolder"]
+__all__ = ["NoRoomError", "RunFolder", "stop_if_full"]
 
 _LOCK = ".lock"
 _WORKERS = ".workers"
-_OWN_FILES = {_LOCK, _WORKERS, "experiment.yaml"}
 _WAIT_FOR_WORKERS_S = 60.0
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class NoRoomError(ExperimentError):
+    """The disk is full: nothing can be recorded, so the run stops until there is room."""
+
+
+def stop_if_full(error: BaseException | None, path: Path) -> None:
+    """Tells a full disk from everything else that can go wrong with one trial.
+
+    Args:
+        error: what was raised.
+        path: the folder of the run.
+
+    Raises:
+        NoRoomError: if it comes from a full disk.
+    """
+    first = error
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            raise NoRoomError(
+                f"there is no room to write in {path} ({error.strerror}): what was evaluated is "
+                "kept; make room and go on with --resume"
+            ) from first
+        error = error.__cause__ or error.__context__
 
 
 class RunFolder:
@@ -37,15 +63,22 @@ class RunFolder:
         datasets/NAME/      the evaluations
         errors/TRIAL.txt    why a trial failed
         results.json        what every trial came to
+        results/            the same as tables, with curves and comparisons
         best_so_far.png     the picture
+        log/                how trials ended, a file for each pack of them
         ray/                Ray Tune's own files
 
     Args:
         path: the folder; it need not exist.
+        shard: name of the part of the trials that is run, such as ``3-of-16``; parts run at the
+            same time in one folder, each with a lock of its own. Empty for all trials.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, shard: str = "") -> None:
         self.path = Path(path).absolute()
+        self.shard = shard
+        ending = f"-{shard}" if shard else ""
+        self._lock, self._workers = _LOCK + ending, _WORKERS + ending
 
     @property
     def datasets(self) -> Path:
@@ -63,9 +96,23 @@ class RunFolder:
         return self.path / "best_so_far.png"
 
     @property
+    def tables(self) -> Path:
+        """Folder of the tables of results."""
+        return self.path / "results"
+
+    @property
     def ray(self) -> Path:
         """Folder of Ray Tune."""
-        return self.path / "ray"
+        return self.path / "ray" / self.shard
+
+    @property
+    def logs(self) -> Path:
+        """Folder of the logs that say how trials ended."""
+        return self.path / "log"
+
+    def log_file(self, run_id: str, pack: str) -> Path:
+        """Log of one pack of a run."""
+        return self.logs / f"{run_id[:8]}-{pack}.jsonl"
 
     def error_file(self, trial_id: str) -> Path:
         """File that says why a trial failed."""
@@ -107,16 +154,17 @@ class RunFolder:
         """
         self._check_writable()
         held = {entry.name for entry in self.path.iterdir()} if self.path.is_dir() else set()
-        if not held or (own_lock and held <= {_LOCK, _WORKERS}):
+        if not held or (own_lock and held <= {self._lock, self._workers}):
             return
-        if not resume:
+        new_shard = self.shard and (own_lock or self._lock not in held)
+        if not (resume or new_shard):
             raise ExperimentError(
                 f"the output folder {self.path} exists already: go on with its run by --resume, "
                 "or choose another folder with --out"
             )
         before = self.trials()
         if not before:
-            if {name for name in held if not name.startswith(".tmp-")} <= _OWN_FILES:
+            if not any(_is_foreign(name) for name in held):
                 return  # killed before it began
             raise ExperimentError(f"{self.path} holds no run to resume (it has no trials.json)")
         if [trial.to_json() for trial in before] != [trial.to_json() for trial in trials]:
@@ -164,16 +212,21 @@ class RunFolder:
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+            lock = os.open(self.path / self._lock, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise ExperimentError(
                 f"cannot write to the output folder {self.path}: {error.strerror}"
             ) from error
+        whole = lock
         try:
             try:
+                if self.shard:  # other shards may run beside it, but not the whole experiment
+                    whole = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+                    fcntl.flock(whole, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise ExperimentError(f"another run is writing to {self.path}") from None
+            self._check_shards()
             run_id = uuid4().hex
             os.truncate(lock, 0)
             os.pwrite(lock, run_id.encode(), 0)
@@ -181,6 +234,8 @@ class RunFolder:
             yield run_id
         finally:
             os.close(lock)
+            if whole != lock:
+                os.close(whole)
 
     def wait_for_workers(self, seconds: float = _WAIT_FOR_WORKERS_S) -> None:
         """Waits until no worker process is in the middle of a trial.
@@ -209,19 +264,29 @@ class RunFolder:
         """
         with self._workers_file() as file:
             fcntl.flock(file, fcntl.LOCK_SH)
-            if (self.path / _LOCK).read_text() != run_id:
+            if (self.path / self._lock).read_text() != run_id:
                 raise ExperimentError(f"the run in {self.path} that this worker belongs to is over")
             yield
 
     @contextlib.contextmanager
     def _workers_file(self) -> Iterator[int]:
-        file = os.open(self.path / _WORKERS, os.O_RDWR | os.O_CREAT, 0o644)
+        file = os.open(self.path / self._workers, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             yield file
         finally:
             os.close(file)
 
     # -- inner workings ------------------------------------------------------------------------
+
+    def _check_shards(self) -> None:
+        """Refuses a shard of another number of shards: the two would overlap."""
+        _, of, number = self.shard.partition("-of-")
+        for path in self.path.glob(f"{_LOCK}-*"):
+            if of and path.name.partition("-of-")[2] != number:
+                raise ExperimentError(
+                    f"--shard cannot be {self.shard.replace('-of-', '/')}: the run in {self.path} "
+                    f"was divided into {path.name.partition('-of-')[2]} shards"
+                )
 
     def _check_writable(self) -> None:
         if self.path.exists() and not self.path.is_dir():
@@ -240,11 +305,16 @@ class RunFolder:
     def _difference(self, experiment: Experiment) -> str:
         """The first thing in which the experiment is not the one that was run."""
         try:
-            before = yaml.safe_load((self.path / "experiment.yaml").read_text(encoding="utf-8"))
+            before = bounded_yaml.read(self.path / "experiment.yaml")
         except (OSError, yaml.YAMLError):
             return "its experiment.yaml cannot be read"
         found = _first_difference(before, experiment.to_json(), "")
         return found or "archgym expands it to other trials now (another version?)"
+
+
+def _is_foreign(name: str) -> bool:
+    """Whether a file is none that a run makes before it has a list of trials."""
+    return name != "experiment.yaml" and not name.startswith((_LOCK, _WORKERS, ".tmp-"))
 
 
 def _first_difference(before: Any, now: Any, where: str) -> str:

@@ -11,6 +11,8 @@ from typing import Any
 
 import yaml
 
+from archgym import bounded_yaml
+from archgym.bounded_reading import read_text
 from archgym.errors import ExperimentError, InvalidValueError, UnknownNameError
 from archgym.experiment.schema import Experiment, read_experiment
 
@@ -65,7 +67,8 @@ def with_settings(data: Any, settings: Iterable[str]) -> Any:
     Args:
         data: the mapping.
         settings: texts ``path=value`` with a dotted path, such as ``budget=50`` or
-            ``environments.0.workload=zipf``; values are read as YAML.
+            ``environments.0.workload=zipf``; ``+`` adds to a list, as in
+            ``agents.+={name: ga}``. Values are read as YAML.
 
     Raises:
         InvalidValueError: if a text has another form or a path leads nowhere.
@@ -82,11 +85,13 @@ def with_settings(data: Any, settings: Iterable[str]) -> Any:
 def _put(node: Any, path: list[str], value: Any, where: str) -> None:
     for depth, part in enumerate(path):
         last = depth == len(path) - 1
-        if isinstance(node, list):
+        if isinstance(node, list) and part == "+" and last:
+            node.append(value)
+        elif isinstance(node, list):
             if not part.isdigit() or int(part) >= len(node):
                 raise InvalidValueError(
                     f"{where}: {part!r} is no position in {'.'.join(path[:depth])}: "
-                    f"allowed is 0 to {len(node) - 1}"
+                    f"allowed is 0 to {len(node) - 1}, and + at the end to add one"
                 )
             if last:
                 node[int(part)] = value
@@ -112,7 +117,7 @@ def _source(source: str | Path) -> tuple[str, str]:
         file = resources.files("archgym").joinpath("experiments").joinpath(f"{source}.yaml")
         return str(source), file.read_text(encoding="utf-8")
     try:
-        return str(source), path.read_text(encoding="utf-8")
+        return str(source), read_text(path, bounded_yaml.YAML_LIMIT_BYTES)
     except OSError as error:
         raise ExperimentError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
@@ -130,7 +135,7 @@ def parse_value(text: str, name: str) -> Any:
         ExperimentError: if it is not YAML, with line and column.
     """
     try:
-        return yaml.load(text, _Loader)
+        return bounded_yaml.parse(text, _Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -140,7 +145,7 @@ def parse_value(text: str, name: str) -> Any:
         raise ExperimentError(f"{name} is not YAML: {error}") from None
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(bounded_yaml.BoundedLoader):
     """YAML as people expect it: text keys, no key twice, 1e-3 a number, no dates."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:

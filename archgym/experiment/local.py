@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
-from functools import partial
 
 from archgym.experiment.expand import Trial
 from archgym.experiment.folder import RunFolder
 from archgym.experiment.progress import Progress
-from archgym.experiment.run_trial import TrialEnd, run_trial
+from archgym.experiment.run_pack import run_pack
+from archgym.experiment.run_trial import Environments
+from archgym.experiment.schema import Simulation
+from archgym.experiment.simulating import Simulators
+from archgym.experiment.trial_log import TrialEnd
 
 __all__ = ["run_locally"]
 
 
 def run_locally(
-    trials: Sequence[Trial], begun: frozenset[str], folder: RunFolder, progress: Progress
+    trials: Sequence[Trial],
+    begun: frozenset[str],
+    folder: RunFolder,
+    progress: Progress,
+    *,
+    run_id: str,
+    simulation: Simulation,
 ) -> dict[str, TrialEnd]:
     """Runs trials in order; how each of them ended.
 
@@ -23,15 +33,12 @@ def run_locally(
         begun: ids of the trials that the datasets hold a part of.
         folder: of the run.
         progress: is told how far it is.
+        run_id: of the lock on the folder.
+        simulation: how designs are simulated.
+
+    Raises:
+        NoRoomError: if the disk is full.
     """
-    ends: dict[str, TrialEnd] = {}
-    for trial in trials:
-        progress.started(trial.trial_id)
-        ends[trial.trial_id] = run_trial(
-            trial,
-            folder,
-            resume=trial.trial_id in begun,
-            report=partial(progress.counted, trial.trial_id),
-        )
-        progress.ended(trial.trial_id, ends[trial.trial_id].state)
-    return ends
+    log = folder.log_file(run_id, "local")
+    with contextlib.closing(Environments(folder, Simulators(simulation))) as environments:
+        return run_pack(trials, begun, folder, log, environments, progress)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,6 +24,8 @@ __all__ = ["Counters", "Progress", "show_progress"]
 
 _LINE_EVERY_S = 5.0
 _RATE_OVER_S = 10.0
+_MANY = 100  # trials from which on a line says the per cent
+_MOST_SHOWN = 6  # settings of which a line says the best
 
 
 @dataclass(frozen=True)
@@ -61,10 +63,14 @@ class Progress:
         self.total = len(trials)
         self.already = len(finished)
         self.goals = goals
-        self._trials = {trial.trial_id: trial for trial in trials if trial.trial_id not in finished}
+        before = frozenset(finished)
+        self._trials = {trial.trial_id: trial for trial in trials if trial.trial_id not in before}
         self._budget = sum(trial.budget for trial in self._trials.values())
+        # Of trials that have ended only sums are kept: there may be very many.
         self._counters: dict[str, Counters] = {}
         self._states: dict[str, str] = {}
+        self._ended: Counter[str] = Counter()
+        self._evaluated = self._settled = 0
         self._best: dict[str, tuple[tuple[float, ...], str]] = {}
         self._began = time.perf_counter()
         self._note = ""
@@ -84,12 +90,13 @@ class Progress:
             if not self._states:
                 self._began = time.perf_counter()
                 self._recent = deque([(self._began, 0)])
-            self._states[trial_id] = "running"
+            self._states.setdefault(trial_id, "running")
 
     def counted(self, trial_id: str, counters: Counters) -> None:
         """A trial has come further."""
         with self._lock:
-            self._counters[trial_id] = counters
+            if self._states.get(trial_id, "running") == "running":
+                self._counters[trial_id] = counters
             trial = self._trials[trial_id]
             held = self._best.get(trial.setting)
             if counters.best and (held is None or counters.best[0] < held[0][0]):
@@ -98,7 +105,12 @@ class Progress:
     def ended(self, trial_id: str, state: str) -> None:
         """A trial is ``finished`` or ``failed``."""
         with self._lock:
+            if self._states.get(trial_id, "running") != "running":
+                return  # told again, by the pack's next worker
             self._states[trial_id] = state
+            self._ended[state] += 1
+            self._evaluated += self._counters.pop(trial_id, Counters()).proposals
+            self._settled += self._trials[trial_id].budget
 
     # -- read by the displays ------------------------------------------------------------------
 
@@ -107,7 +119,15 @@ class Progress:
         with self._lock:
             found = [setting for setting in self.goals if setting in self._best]
             best = "; ".join(f"{setting}: {self._best_text(setting)}" for setting in found)
-            parts = [self._trial_text(), self._rate_text(), f"best {best}" if best else ""]
+            share = f"{self._share():.0%}" if self._states and len(self._trials) >= _MANY else ""
+            if len(found) > _MOST_SHOWN:
+                best = ""
+            parts = [
+                self._trial_text(),
+                share,
+                self._rate_text(),
+                f"best {best}" if best else "",
+            ]
             return ", ".join(part for part in parts if part)
 
     def picture(self) -> RenderableType:
@@ -130,28 +150,27 @@ class Progress:
 
     def _done(self) -> float:
         """Budget spent, with ended trials counted as if they had spent their budget."""
-        return sum(
-            trial.budget
-            if self._states.get(trial_id) in ("finished", "failed")
-            else min(trial.budget, self._counters.get(trial_id, Counters()).spent)
-            for trial_id, trial in self._trials.items()
+        return self._settled + sum(
+            min(self._trials[trial_id].budget, counters.spent)
+            for trial_id, counters in self._counters.items()
         )
 
     def _share(self) -> float:
         return self._done() / self._budget if self._budget else 1.0
 
     def _trial_text(self) -> str:
-        states = list(self._states.values())
-        done = states.count("finished") + self.already
-        parts = [f"{done} of {self.total} trials done", f"{states.count('running')} running"]
-        failed = states.count("failed")
-        if not states and self._note:
+        done = self._ended["finished"] + self.already
+        running = len(self._states) - self._ended.total()
+        parts = [f"{done} of {self.total} trials done", f"{running} running"]
+        failed = self._ended["failed"]
+        if not self._states and self._note:
             parts = [f"{done} of {self.total} trials done", self._note]
         return ", ".join(parts + ([f"{failed} failed"] if failed else []))
 
     def _rate_text(self) -> str:
         now = time.perf_counter()
-        evaluated = sum(counters.proposals for counters in self._counters.values())
+        evaluated = self._evaluated
+        evaluated += sum(counters.proposals for counters in self._counters.values())
         self._recent.append((now, evaluated))
         while len(self._recent) > 2 and self._recent[1][0] < now - _RATE_OVER_S:
             self._recent.popleft()

@@ -1,12 +1,14 @@
-"""Runs trials through Ray Tune, on this machine or on a cluster.
+"""Runs packs of trials through Ray Tune, on this machine or on a cluster.
 
-Ray decides only when and where a trial runs. Tune's own search and checkpoints are not used:
-the list of trials is ours, and the dataset is what a run goes on from.
+Tune decides when and where a pack runs, keeps its actors for the next ones, and starts it again
+where a process or node is lost. Its own search and checkpoints are not used: the list of trials
+is ours, and the dataset is what a run goes on from.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import logging
 import os
@@ -16,7 +18,6 @@ import threading
 import uuid
 import warnings
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any
 
 # Ray reads these when it is imported or started.
@@ -34,15 +35,21 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 import archgym
 from archgym.errors import ExperimentError
 from archgym.experiment.expand import Trial
-from archgym.experiment.folder import RunFolder
+from archgym.experiment.folder import NoRoomError, RunFolder, stop_if_full
+from archgym.experiment.packs import Pack, make_packs
 from archgym.experiment.progress import Counters, Progress
-from archgym.experiment.run_trial import TrialEnd, run_trial
-from archgym.experiment.schema import Resources
+from archgym.experiment.ray_lane import RayLane
+from archgym.experiment.run_pack import dead_worker, run_pack
+from archgym.experiment.run_trial import Environments
+from archgym.experiment.schema import Resources, Simulation
+from archgym.experiment.simulating import ProcessLane, Simulators
+from archgym.experiment.trial_log import TrialEnd, read_ends
 
 __all__ = ["run_with_ray"]
 
 _CONNECT_S = 10.0
 _STEP_S = 1.0  # how often a trial says how far it is
+_RESTARTS = 10  # of a pack without a trial that could be blamed
 _OBJECT_STORE_BYTES = 100 * 1024 * 1024  # trials exchange next to nothing
 
 
@@ -54,10 +61,15 @@ def run_with_ray(
     *,
     run_id: str,
     resources: Resources,
+    simulation: Simulation,
     address: str = "",
     cpus: int | None = None,
+    storage: str = "",
 ) -> dict[str, TrialEnd]:
     """Runs trials in parallel; how each of them ended.
+
+    Each of Tune's trials is a pack of ours. If its worker process or node is lost, Tune starts
+    the pack again elsewhere, and it goes on with the trial that it was in the middle of.
 
     Args:
         trials: what to run.
@@ -66,36 +78,46 @@ def run_with_ray(
         progress: is told how far it is.
         run_id: of the lock on the folder.
         resources: what a trial may use.
+        simulation: how designs are simulated.
         address: of a Ray cluster to join; empty to start Ray on this machine.
         cpus: CPUs that Ray may use on this machine; ``None`` for all.
+        storage: where Tune keeps its own files, a path or an address that Ray knows; by default
+            in the folder.
 
     Raises:
         ExperimentError: if Ray cannot be started or joined, a trial needs more CPUs than there
             are, or a node does not see the output folder.
+        NoRoomError: if the disk is full.
     """
     _check_address(address)
     progress.note("joining Ray" if address else "starting Ray")
     shutil.rmtree(folder.ray, ignore_errors=True)
     with _ray(address, cpus):
-        _check_cpus(resources)
+        lanes = simulation.workers or 0
+        _check_cpus(resources, lanes)
         if address:
             _check_nodes(folder)
-        texts = [
-            json.dumps(
-                {
-                    "trial": trial.to_json(),
-                    "folder": str(folder.path),
-                    "run_id": run_id,
-                    "resume": trial.trial_id in begun,
-                    "working_directory": os.getcwd(),
-                }
-            )
-            for trial in trials
-        ]
-        follower = _Follower(progress)
+        packs = make_packs(trials, _at_a_time(resources, lanes))
+        where = folder.ray.relative_to(folder.path) / "packs"
+        for pack in packs:
+            task = {
+                "trials": [trial.to_json() for trial in pack.trials],
+                "begun": [trial.trial_id for trial in pack.trials if trial.trial_id in begun],
+                "simulation": simulation.model_dump(mode="json"),
+                "network": bool(address),
+            }
+            folder.write(f"{where}/{pack.name}.json", json.dumps(task))
+        run = {
+            "folder": str(folder.path),
+            "shard": folder.shard,
+            "run_id": run_id,
+            "packs": str(where),
+            "working_directory": os.getcwd(),
+        }
+        follower = _Follower(progress, packs)
         tuner = tune.Tuner(
-            tune.with_resources(_TuneTrial, {"cpu": resources.cpus_per_trial}),
-            param_space={"trial": tune.grid_search(texts)},
+            tune.with_resources(_TunePack, _bundles(resources, lanes)),
+            param_space={**run, "pack": tune.grid_search([pack.name for pack in packs])},
             tune_config=tune.TuneConfig(
                 max_concurrent_trials=resources.max_concurrent,
                 reuse_actors=True,
@@ -104,33 +126,42 @@ def run_with_ray(
             ),
             run_config=tune.RunConfig(
                 name=f"tune-{run_id[:8]}",
-                storage_path=str(folder.ray),
-                failure_config=tune.FailureConfig(max_failures=0),
+                storage_path=storage or str(folder.ray),
+                # Each new start leaves a trial fewer to be run, or gives one up.
+                failure_config=tune.FailureConfig(
+                    max_failures=_RESTARTS + 3 * max(len(pack.trials) for pack in packs)
+                ),
                 checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
+                stop=_Stopper(follower),
                 callbacks=[follower],
                 verbose=0,
             ),
         )
         tuner.fit()
-    return follower.ends
+    stop_if_full(follower.no_room, folder.path)
+    ends = read_ends(folder.logs, f"{run_id[:8]}-*.jsonl")
+    for name, reason in follower.lost.items():
+        for trial in next(pack.trials for pack in packs if pack.name == name):
+            ends.setdefault(trial.trial_id, TrialEnd("failed", reason))
+    return ends
 
 
-class _TuneTrial(tune.Trainable):
-    """One of our trials as Tune sees it: each step waits a second and says how far it is.
+class _TunePack(tune.Trainable):
+    """A pack as Tune sees it: each step waits a second and says how far it is.
 
-    The search runs in a thread of its own and never waits for Tune. It begins with the first
-    step, not before: Tune may set up a trial in two processes and then use only one of them.
+    The searches run in a thread of their own and never wait for Tune. They begin with the first
+    step, not before: Tune may set up a pack in two processes and then use only one of them.
     """
 
     def setup(self, config: dict[str, Any]) -> None:
-        """Takes the trial in."""
-        self._task: dict[str, Any] = json.loads(config["trial"])
-        self._counters = Counters()
-        self._end: TrialEnd | None = None
+        """Takes the pack in."""
+        self._task = config
+        self._mailbox = _Mailbox()
+        self._problem: Exception | None = None
         self._thread: threading.Thread | None = None
 
     def step(self) -> dict[str, Any]:
-        """How far the search is; at its end, how it ended."""
+        """What happened since the last step."""
         if self._thread is None:
             # Tune has put this process into a folder of its own; paths in the experiment are
             # from where the user is. A node without that folder still runs what needs no path.
@@ -140,20 +171,16 @@ class _TuneTrial(tune.Trainable):
             self._thread.start()
         self._thread.join(_STEP_S)
         over = not self._thread.is_alive()
-        counters = self._counters
-        end = self._end or TrialEnd("failed", "the search ended without a word")
+        problem = self._problem
         return {
-            "simulations": counters.simulations,
-            "proposals": counters.proposals,
-            "best": list(counters.best),
-            "spent": counters.spent,
-            "state": end.state if over else "running",
-            "error": end.error if over else "",
+            "news": self._mailbox.news(),
+            "no_room": isinstance(problem, NoRoomError),
+            "error": "" if problem is None else f"{type(problem).__name__}: {problem}",
             "done": over,
         }
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
-        """Goes on with another trial in the same process."""
+        """Goes on with another pack in the same process."""
         if self._thread is not None and self._thread.is_alive():
             return False
         self.setup(new_config)
@@ -166,60 +193,141 @@ class _TuneTrial(tune.Trainable):
         """Nothing to load."""
 
     def _search(self) -> None:
-        folder = RunFolder(self._task["folder"])
+        task = self._task
+        folder = RunFolder(task["folder"], task["shard"])
         try:
-            with folder.working(self._task["run_id"]):
-                self._end = run_trial(
-                    Trial.from_json(self._task["trial"]),
-                    folder,
-                    resume=self._task["resume"],
-                    report=partial(setattr, self, "_counters"),
+            with folder.working(task["run_id"]):
+                pack = json.loads(
+                    (folder.path / task["packs"] / f"{task['pack']}.json").read_text()
                 )
+                simulation = Simulation.model_validate(pack["simulation"])
+                make_lane = RayLane if simulation.workers else ProcessLane
+                simulators = Simulators(simulation, make_lane, pack["network"])
+                with contextlib.closing(Environments(folder, simulators)) as environments:
+                    run_pack(
+                        [Trial.from_json(trial) for trial in pack["trials"]],
+                        frozenset(pack["begun"]),
+                        folder,
+                        folder.log_file(task["run_id"], task["pack"]),
+                        environments,
+                        self._mailbox,
+                    )
         except Exception as error:  # a folder that went away, say: the driver must hear of it
-            self._end = TrialEnd("failed", f"{type(error).__name__}: {error}")
+            self._problem = error
+
+
+class _Mailbox:
+    """What a pack's searches have to say until the next step of Tune; nothing piles up."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._news: list[tuple[Any, ...]] = []
+        self._counters: dict[str, Counters] = {}
+
+    def started(self, trial_id: str) -> None:
+        with self._lock:
+            self._news.append(("started", trial_id))
+
+    def counted(self, trial_id: str, counters: Counters) -> None:
+        with self._lock:
+            self._counters[trial_id] = counters
+
+    def ended(self, trial_id: str, state: str) -> None:
+        with self._lock:
+            self._news.append(("ended", trial_id, state))
+
+    def news(self) -> str:
+        """JSON of it, and forgets it."""
+        with self._lock:
+            counted = [
+                ("counted", trial_id, c.simulations, c.proposals, list(c.best), c.spent)
+                for trial_id, c in self._counters.items()
+            ]
+            # Counters last, but before a trial's end: what has ended is not counted any more.
+            news = [n for n in self._news if n[0] == "started"]
+            news += counted + [n for n in self._news if n[0] == "ended"]
+            self._news, self._counters = [], {}
+        return json.dumps(news)
 
 
 class _Follower(tune.Callback):
-    """Hands on what Tune hears from the trials."""
+    """Hands on what Tune hears from the packs.
 
-    def __init__(self, progress: Progress) -> None:
-        self.ends: dict[str, TrialEnd] = {}
+    Attributes:
+        lost: why a pack did not come to its end, by its name.
+        no_room: set when the disk is full.
+    """
+
+    def __init__(self, progress: Progress, packs: Sequence[Pack]) -> None:
+        self.lost: dict[str, str] = {}
+        self.no_room: OSError | None = None
         self._progress = progress
+        self._packs = {pack.name: [trial.trial_id for trial in pack.trials] for pack in packs}
 
     def __getstate__(self) -> dict[str, Any]:
         """Tune stores its callbacks in case it is restored, which we never do."""
         return {}
 
-    def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        self._progress.started(_trial_id(trial))
-
     def on_trial_result(
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
-        trial_id = _trial_id(trial)
-        counters = Counters(
-            result["simulations"], result["proposals"], tuple(result["best"]), result["spent"]
-        )
-        self._progress.counted(trial_id, counters)
-        if result["state"] != "running":
-            self._ended(trial_id, TrialEnd(result["state"], result["error"]))
+        for what, trial_id, *rest in json.loads(result["news"]):
+            if what == "started":
+                self._progress.started(trial_id)
+            elif what == "counted":
+                simulations, proposals, best, spent = rest
+                counters = Counters(simulations, proposals, tuple(best), spent)
+                self._progress.counted(trial_id, counters)
+            else:
+                self._progress.ended(trial_id, rest[0])
+        if result["no_room"]:
+            self.no_room = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        elif result["error"]:
+            self._lose(trial.config["pack"], result["error"])
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        # What a trial raises is caught in the worker: here the worker itself is gone.
-        reason = "its worker process died (killed from outside, out of memory, or a crash)"
-        self._ended(_trial_id(trial), TrialEnd("failed", reason))
+        # What a trial raises is caught in the worker: here the worker itself is gone, for good.
+        self._lose(trial.config["pack"], dead_worker(1))
 
-    def _ended(self, trial_id: str, end: TrialEnd) -> None:
-        self.ends[trial_id] = end
-        self._progress.ended(trial_id, end.state)
+    def _lose(self, pack: str, reason: str) -> None:
+        self.lost[pack] = reason
+        for trial_id in self._packs[pack]:
+            self._progress.ended(trial_id, "failed")
 
 
-def _trial_id(trial: Any) -> str:
-    return str(json.loads(trial.config["trial"])["trial"]["trial_id"])
+class _Stopper(tune.Stopper):
+    """Ends the run when the disk is full: every further trial would fail."""
+
+    def __init__(self, follower: _Follower) -> None:
+        self._follower = follower
+
+    def __getstate__(self) -> dict[str, Any]:
+        """As of the follower, nothing of it is stored."""
+        return {}
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        return False
+
+    def stop_all(self) -> bool:
+        return self._follower.no_room is not None
 
 
 def _name(trial: Any) -> str:
-    return f"{_trial_id(trial)[:120]}-{trial.trial_id}"
+    return f"{trial.config['pack']}-{trial.trial_id}"
+
+
+def _bundles(resources: Resources, lanes: int) -> tune.PlacementGroupFactory:
+    """CPUs of a pack: its own, and one for each process that simulates for it."""
+    return tune.PlacementGroupFactory(
+        [{"CPU": resources.cpus_per_trial}, *([{"CPU": 1.0}] * lanes)], strategy="PACK"
+    )
+
+
+def _at_a_time(resources: Resources, lanes: int) -> int:
+    """Packs that fit into the cluster at the same time."""
+    total = sum(node["Resources"].get("CPU", 0.0) for node in _nodes())
+    most = max(1, int(total / (resources.cpus_per_trial + lanes)))
+    return min(most, resources.max_concurrent or most)
 
 
 @contextlib.contextmanager
@@ -228,6 +336,9 @@ def _ray(address: str, cpus: int | None) -> Iterator[None]:
     here: dict[str, Any] = {"num_cpus": cpus, "object_store_memory": _OBJECT_STORE_BYTES}
     warnings.filterwarnings("ignore", module="ray")
     logging.getLogger("ray").setLevel(logging.ERROR)
+    # With a full disk, Tune shows a traceback each time it cannot store its state, which is not
+    # needed here: workers that cannot record say so in one line.
+    logging.getLogger("ray.tune.execution.experiment_state").setLevel(logging.CRITICAL)
     try:
         ray.init(
             address=address or "local",
@@ -265,8 +376,15 @@ def _check_address(address: str) -> None:
         raise ExperimentError(f"cannot join the Ray cluster at {address!r}: {error}") from error
 
 
-def _check_cpus(resources: Resources) -> None:
-    largest = max((node["Resources"].get("CPU", 0.0) for node in _nodes()), default=0.0)
+def _check_cpus(resources: Resources, lanes: int) -> None:
+    sizes = [node["Resources"].get("CPU", 0.0) for node in _nodes()]
+    largest = max(sizes, default=0.0)
+    if lanes and lanes + resources.cpus_per_trial > sum(sizes):
+        raise ExperimentError(
+            f"simulation.workers cannot be {lanes}: with resources.cpus_per_trial of "
+            f"{resources.cpus_per_trial:g} beside them, Ray would have to offer more than "
+            f"{sum(sizes):g} CPUs"
+        )
     if resources.cpus_per_trial > largest:
         raise ExperimentError(
             f"resources.cpus_per_trial cannot be {resources.cpus_per_trial:g}: the largest node "
@@ -277,7 +395,7 @@ def _check_cpus(resources: Resources) -> None:
 def _check_nodes(folder: RunFolder) -> None:
     """Refuses a cluster of which a node does not see the output folder or has another archgym."""
     token = uuid.uuid4().hex
-    folder.write("ray/token", token)
+    folder.write(str(folder.ray.relative_to(folder.path) / "token"), token)
     path = str(folder.ray / "token")
     look = ray.remote(num_cpus=0)(_look)
     for node in _nodes():

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import platform
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -14,17 +15,25 @@ from typing import Any
 from rich.console import Console
 
 from archgym.data import Dataset
+from archgym.errors import DatasetError, InvalidValueError
+from archgym.experiment.comparison import write_comparisons
+from archgym.experiment.difficulty import draws_table, random_draws
 from archgym.experiment.expand import Trial, expand
-from archgym.experiment.folder import RunFolder
+from archgym.experiment.folder import NoRoomError, RunFolder, stop_if_full
 from archgym.experiment.local import run_locally
+from archgym.experiment.packs import shard_of
 from archgym.experiment.progress import Progress, show_progress
-from archgym.experiment.run_trial import TrialEnd
+from archgym.experiment.results import TableWriter, Totals
 from archgym.experiment.schema import Experiment
-from archgym.experiment.summary import TrialSummary, read_trials
+from archgym.experiment.summary import TrialSummary, stream_trials
+from archgym.experiment.trial_log import read_ends
 from archgym.experiment.validate import check_experiment, check_workloads
 
 __all__ = ["RunOptions", "RunResult", "run_experiment"]
 
+_LARGE = 2000
+"""Trials above which nothing is kept of each that the tables of results hold."""
+_DRAWS = "results/random_draws.json"
 _VERSIONS_OF = ("archgym", "numpy", "numba", "scikit-learn", "scikit-optimize", "ray")
 
 
@@ -37,6 +46,9 @@ class RunOptions:
         resume: go on with the run in the folder; starts afresh if there is none.
         address: of a Ray cluster to join; empty to start Ray on this machine.
         cpus: CPUs that Ray may use on this machine; ``None`` for all.
+        storage: where Ray Tune keeps its own files; empty for the output folder.
+        shard: run only a part of the trials, ``(3, 16)`` the third of sixteen; the parts share
+            the folder, one after the other or at the same time.
         quiet: show no progress.
     """
 
@@ -44,6 +56,8 @@ class RunOptions:
     resume: bool = False
     address: str = ""
     cpus: int | None = None
+    storage: str = ""
+    shard: tuple[int, int] | None = None
     quiet: bool = False
 
 
@@ -56,6 +70,7 @@ class RunResult:
         trials: all trials, in the order of the experiment.
         summaries: of the trials that evaluated something, by id.
         failures: why trials failed, by id.
+        totals: counts and times, over all trials that were ever run in the folder.
         wall_s: seconds that this run took.
     """
 
@@ -63,6 +78,7 @@ class RunResult:
     trials: list[Trial]
     summaries: dict[str, TrialSummary]
     failures: dict[str, str]
+    totals: Totals
     wall_s: float = field(compare=False)
 
 
@@ -86,30 +102,41 @@ def run_experiment(
     """
     began = time.perf_counter()
     console = console or Console(stderr=True)
-    folder = RunFolder(out)
+    folder = RunFolder(out, _shard_name(options.shard))
     trials = expand(experiment)
+    ours = trials if options.shard is None else shard_of(trials, *options.shard)
     folder.check(experiment, trials, options.resume)
     with _busy(console, options.quiet):
         environments = check_experiment(experiment, trials)
+        draws = {} if folder.trials() else random_draws(experiment, trials, environments)
+    if draws and not options.quiet:
+        console.print(draws_table(draws))
     if options.resume:
         check_workloads(folder.datasets, trials, environments)
-    with folder.locked() as run_id:
+    with folder.locked() as run_id, _said_if_full(folder):
         folder.check(experiment, trials, options.resume, own_lock=True)
         folder.prepare(experiment, trials)
+        if draws:
+            folder.write_json(_DRAWS, draws)
         states = _sealed_states(folder)
-        left = [trial for trial in trials if states.get(trial.trial_id) != "finished"]
-        finished = [trial.trial_id for trial in trials if states.get(trial.trial_id) == "finished"]
+        left = [trial for trial in ours if states.get(trial.trial_id) != "finished"]
+        finished = [trial.trial_id for trial in ours if states.get(trial.trial_id) == "finished"]
         goals = {name: (env.objective, env.metrics) for name, env in environments.items()}
-        progress = Progress(trials, goals, finished)
+        environments.clear()  # this process simulates nothing
+        progress = Progress(ours, goals, finished)
         try:
             with show_progress(progress, console, options.quiet):
-                ends = _run(left, frozenset(states), folder, run_id, experiment, options, progress)
-        finally:
-            folder.wait_for_workers()
-            _sealed_states(folder)
-        result = _result(folder, trials, ends, began)
-        _write(result, experiment, options)
-    return result
+                _run(left, frozenset(states), folder, run_id, experiment, options, progress)
+        except NoRoomError:
+            raise  # there is no room for Parquet either
+        except BaseException:
+            with contextlib.suppress(DatasetError):
+                folder.wait_for_workers()
+                _sealed_states(folder)
+            raise
+        folder.wait_for_workers()
+        _sealed_states(folder)
+        return _finish(folder, trials, experiment, options, began)
 
 
 def _busy(console: Console, quiet: bool) -> contextlib.AbstractContextManager[object]:
@@ -119,13 +146,28 @@ def _busy(console: Console, quiet: bool) -> contextlib.AbstractContextManager[ob
     return console.status("making and checking every environment and agent")
 
 
-def summarise_run(folder: RunFolder) -> dict[str, TrialSummary]:
-    """Summaries of all trials in a run's datasets, by id."""
-    return {
-        summary.trial_id: summary
-        for path in sorted(folder.datasets.glob("*/dataset.json"))
-        for summary in read_trials(Dataset(path.parent))
-    }
+@contextlib.contextmanager
+def _said_if_full(folder: RunFolder) -> Iterator[None]:
+    """Whatever fails because the disk is full, at the end of a run too, says so and how to go on.
+
+    Raises:
+        NoRoomError: in place of an error that comes from a full disk.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, NoRoomError):
+            stop_if_full(error, folder.path)
+        raise
+
+
+def _shard_name(shard: tuple[int, int] | None) -> str:
+    if shard is None:
+        return ""
+    number, of = shard
+    if not 1 <= number <= of:
+        raise InvalidValueError(f"shard cannot be {number}/{of}: the first is 1/{of}")
+    return f"{number}-of-{of}"
 
 
 def _run(
@@ -136,22 +178,26 @@ def _run(
     experiment: Experiment,
     options: RunOptions,
     progress: Progress,
-) -> dict[str, TrialEnd]:
+) -> None:
     if not trials:
-        return {}
+        return
+    simulation = experiment.simulation
     if options.local:
-        return run_locally(trials, begun, folder, progress)
+        run_locally(trials, begun, folder, progress, run_id=run_id, simulation=simulation)
+        return
     from archgym.experiment.ray_runner import run_with_ray  # slow to import
 
-    return run_with_ray(
+    run_with_ray(
         trials,
         begun,
         folder,
         progress,
         run_id=run_id,
         resources=experiment.resources,
+        simulation=simulation,
         address=options.address,
         cpus=options.cpus,
+        storage=options.storage,
     )
 
 
@@ -166,27 +212,84 @@ def _sealed_states(folder: RunFolder) -> dict[str, str]:
     return states
 
 
-def _result(
-    folder: RunFolder, trials: list[Trial], ends: Mapping[str, TrialEnd], began: float
+def _finish(
+    folder: RunFolder,
+    trials: list[Trial],
+    experiment: Experiment,
+    options: RunOptions,
+    began: float,
 ) -> RunResult:
-    failures = {trial_id: end.error for trial_id, end in ends.items() if end.state == "failed"}
-    return RunResult(folder, trials, summarise_run(folder), failures, time.perf_counter() - began)
-
-
-def _write(result: RunResult, experiment: Experiment, options: RunOptions) -> None:
+    """Reads what all trials came to, and writes it down."""
     from archgym.experiment.plot import plot_best_so_far  # slow to import
+    from archgym.experiment.tables import by_agent
 
-    result.folder.write_json(
-        result.folder.results.name,
-        {
-            "experiment": experiment.name,
-            "versions": _versions(),
-            "runner": "local" if options.local else "ray",
-            "wall_s": round(result.wall_s, 3),
-            "trials": [_trial_json(result, trial) for trial in result.trials],
-        },
+    ends = read_ends(folder.logs)
+    summaries: dict[str, TrialSummary] = {}
+    failures: dict[str, str] = {}
+    by_id = {trial.trial_id: trial for trial in trials}
+    large = len(trials) > _LARGE
+    with TableWriter(folder.tables) as writer:
+
+        def add(trial: Trial, summary: TrialSummary | None) -> None:
+            end = ends.get(trial.trial_id)
+            if writer.add(trial, summary, end) == "failed":
+                failures[trial.trial_id] = end.error if end is not None else "it failed"
+
+        for path in sorted(folder.datasets.glob("*/dataset.json")):
+            for summary in stream_trials(Dataset(path.parent)):
+                trial = by_id.pop(summary.trial_id, None)
+                if trial is not None:
+                    add(trial, summary)
+                    summaries[summary.trial_id] = _slim(summary, large)
+        for trial in by_id.values():
+            add(trial, None)
+    in_order = {t.trial_id: failures[t.trial_id] for t in trials if t.trial_id in failures}
+    wall_s = time.perf_counter() - began
+    result = RunResult(folder, trials, summaries, in_order, writer.totals, wall_s)
+    head = {
+        "experiment": experiment.name,
+        "versions": _versions(),
+        "runner": "local" if options.local else "ray",
+        "wall_s": round(wall_s, 3),
+    }
+    folder.write_json(
+        folder.results.name, {**head, "trials": [_trial_json(result, trial) for trial in trials]}
     )
-    plot_best_so_far(result, result.folder.picture)
+    folder.write_json(
+        f"{folder.tables.name}/summary.json",
+        {**head, **_with_draws(folder, writer.totals), "failures": _failures_json(result)},
+    )
+    write_comparisons(folder.tables)
+    plot_best_so_far(by_agent(result), folder.picture)
+    return result
+
+
+def _slim(summary: TrialSummary, large: bool) -> TrialSummary:
+    """What is still needed once its rows of the tables are written."""
+    single = len(summary.objective.goals) == 1
+    return replace(summary, improvements=[], front=[] if large and single else summary.front)
+
+
+def _with_draws(folder: RunFolder, totals: Totals) -> dict[str, Any]:
+    data = totals.to_json()
+    with contextlib.suppress(FileNotFoundError):
+        draws = json.loads((folder.path / _DRAWS).read_text(encoding="utf-8"))
+        for setting, held in data["settings"].items():
+            held["random_draws"] = draws.get(setting)
+    return data
+
+
+def _failures_json(result: RunResult) -> list[dict[str, Any]]:
+    folder = result.folder
+    return [
+        {
+            "trial_id": trial_id,
+            "error": error,
+            "traceback_file": str(file.relative_to(folder.path)) if file.exists() else None,
+        }
+        for trial_id, error in result.failures.items()
+        for file in [folder.error_file(trial_id)]
+    ]
 
 
 def _trial_json(result: RunResult, trial: Trial) -> dict[str, Any]:

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from archgym.environment import Environment
+from archgym.errors import ExperimentError
 from archgym.experiment.expand import Trial
-from archgym.experiment.folder import RunFolder
+from archgym.experiment.folder import RunFolder, stop_if_full
 from archgym.experiment.progress import Counters
+from archgym.experiment.schema import Simulation
+from archgym.experiment.simulating import Simulators
+from archgym.experiment.trial_log import TrialEnd
 from archgym.experiment.validate import goal_directions
 from archgym.outcome import Outcomes
 from archgym.registry import make, make_agent
 
-__all__ = ["TrialEnd", "one_numeric_thread", "run_trial"]
+__all__ = ["Environments", "one_numeric_thread", "run_trial"]
 
 REPORT_EVERY_S = 0.5
 _THREAD_VARIABLES = (
@@ -31,22 +35,54 @@ _THREAD_VARIABLES = (
 )
 
 
-@dataclass(frozen=True)
-class TrialEnd:
-    """How a trial ended.
+class Environments:
+    """The environments of trials, in one process.
 
-    Attributes:
-        state: ``finished`` or ``failed``.
-        error: one line that says why it failed.
+    An environment is made once for trials that follow one another with the same arguments: each
+    begins with nothing known and all counters at zero. One that overrides ``close`` frees
+    something there and is made for each trial, and so is one in which a trial failed.
+
+    Args:
+        folder: of the run.
+        simulators: how designs are simulated; by default in this process.
     """
 
-    state: str
-    error: str = ""
+    def __init__(self, folder: RunFolder, simulators: Simulators | None = None) -> None:
+        self._folder = folder
+        self._simulators = simulators or Simulators(Simulation())
+        self._key = ""
+        self._held: Environment | None = None
+
+    @contextlib.contextmanager
+    def of(self, trial: Trial) -> Iterator[Environment]:
+        """The environment of a trial, to run it in."""
+        key = json.dumps([trial.dataset, trial.environment, trial.arguments], sort_keys=True)
+        environment, self._held = self._held, None
+        if environment is None or key != self._key:
+            self._simulators.close()
+            environment = make(
+                trial.environment,
+                **trial.arguments,
+                record=self._folder.datasets / trial.dataset,
+            )
+            self._simulators.serve(environment, trial.environment, trial.arguments)
+        environment.on_evaluated = None
+        self._key = key
+        with contextlib.closing(environment):
+            yield environment
+        if type(environment).close is Environment.close:
+            self._held = environment
+
+    def close(self) -> None:
+        """Ends what simulates."""
+        self._held = None
+        self._simulators.close()
 
 
 def run_trial(
     trial: Trial,
     folder: RunFolder,
+    environments: Environments | None = None,
     *,
     resume: bool = False,
     report: Callable[[Counters], None] | None = None,
@@ -56,12 +92,18 @@ def run_trial(
     Args:
         trial: what to run.
         folder: where its dataset is, and where the traceback of an error goes.
+        environments: of this process; by default one is made for this trial.
         resume: go on with what the dataset holds of the trial.
         report: called now and then, and at the end, with how far it is.
+
+    Raises:
+        NoRoomError: if it could not be recorded because the disk is full.
     """
+    began, cpu = time.perf_counter(), time.process_time()
     watch = _Watch(report) if report is not None else None
+    state, error = "finished", ""
     try:
-        with one_numeric_thread(), contextlib.closing(_environment(trial, folder)) as environment:
+        with (environments or Environments(folder)).of(trial) as environment:
             if watch is not None:
                 watch.follow(environment)
             agent = make_agent(
@@ -78,14 +120,18 @@ def run_trial(
                 trial_id=trial.trial_id,
                 resume=resume,
             )
-    except Exception as error:
-        folder.write(f"errors/{trial.trial_id}.txt", traceback.format_exc())
-        message = str(error).strip().partition("\n")[0]
-        return TrialEnd("failed", f"{type(error).__name__}: {message}".removesuffix(": "))
+    except Exception as raised:
+        stop_if_full(raised, folder.path)
+        with contextlib.suppress(ExperimentError):
+            folder.write(f"errors/{trial.trial_id}.txt", traceback.format_exc())
+        message = str(raised).strip().partition("\n")[0]
+        state, error = "failed", f"{type(raised).__name__}: {message}".removesuffix(": ")
+    else:
+        folder.error_file(trial.trial_id).unlink(missing_ok=True)
     if watch is not None:
         watch.last()
-    folder.error_file(trial.trial_id).unlink(missing_ok=True)
-    return TrialEnd("finished")
+    seconds = time.perf_counter() - began, time.process_time() - cpu
+    return TrialEnd(state, error, *(round(s, 6) for s in seconds))
 
 
 @contextlib.contextmanager
@@ -105,10 +151,6 @@ def one_numeric_thread() -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-def _environment(trial: Trial, folder: RunFolder) -> Environment:
-    return make(trial.environment, **trial.arguments, record=folder.datasets / trial.dataset)
 
 
 class _Watch:

@@ -10,7 +10,14 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from archgym.errors import InvalidValueError, UnknownNameError
 
-__all__ = ["AgentEntry", "EnvironmentEntry", "Experiment", "Resources", "read_experiment"]
+__all__ = [
+    "AgentEntry",
+    "EnvironmentEntry",
+    "Experiment",
+    "Resources",
+    "Simulation",
+    "read_experiment",
+]
 
 Design = dict[str, Any]
 Seed = Annotated[int, Field(ge=0, strict=True)]
@@ -40,6 +47,23 @@ class EnvironmentEntry(_Model):
     )
     arguments: dict[str, Any] = Field(
         default_factory=dict, description="further constructor arguments of the environment"
+    )
+    name: str = Field(
+        default="",
+        pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$",
+        description="what results call it; made from id and workload if left out",
+    )
+    agents: list[str] | None = Field(
+        default=None,
+        min_length=1,
+        description="names of the agents that search it; all of them if left out",
+    )
+    least_random_draws: int | None = Field(
+        default=None,
+        ge=1,
+        strict=True,
+        description="refuse to run if random search is expected to need fewer draws than this "
+        "to come within 1 % of the optimum; for tables, whose optimum is known",
     )
 
     @property
@@ -111,6 +135,34 @@ class Resources(_Model):
     )
 
 
+class Simulation(_Model):
+    """How designs are simulated; for simulators of a second or more."""
+
+    workers: int | None = Field(
+        default=None,
+        ge=1,
+        strict=True,
+        description="processes over which a trial's batches spread, through Ray where it runs; "
+        "the trial's own process if left out",
+    )
+    time_limit_s: float | None = Field(
+        default=None,
+        gt=0,
+        description="seconds after which a design's simulation is ended, with status timeout",
+    )
+    retries: int = Field(
+        default=1,
+        ge=0,
+        strict=True,
+        description="how often a simulation that failed or died is tried again; needs workers "
+        "or time_limit_s",
+    )
+    cache: str = Field(
+        default="",
+        description="file that keeps results for other trials and runs; made if it is not there",
+    )
+
+
 class Experiment(_Model):
     """Environments x agents x hyperparameters x seeds, with one budget."""
 
@@ -124,6 +176,7 @@ class Experiment(_Model):
     environments: list[EnvironmentEntry] = Field(min_length=1)
     agents: list[AgentEntry] = Field(min_length=1)
     resources: Resources = Field(default_factory=Resources)
+    simulation: Simulation = Field(default_factory=Simulation)
 
     @property
     def seed_list(self) -> list[int]:
@@ -184,6 +237,7 @@ def _model_at(location: tuple[int | str, ...]) -> type[BaseModel]:
         "environments": EnvironmentEntry,
         "agents": AgentEntry,
         "resources": Resources,
+        "simulation": Simulation,
     }
     return models[names[0]] if names else Experiment
 

@@ -5,11 +5,13 @@ The final table, the picture, ``results.json``, ``archgym best`` and a resumed r
 
 from __future__ import annotations
 
+import functools
 import json
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import moocore
 import numpy as np
@@ -25,7 +27,7 @@ from archgym.objective import Goal, Objective, Scorer
 from archgym.outcome import STATUSES, Outcome, Outcomes
 from archgym.space import Designs
 
-__all__ = ["TrialSummary", "goal_label", "goal_unit", "natural", "read_trials"]
+__all__ = ["TrialSummary", "goal_label", "goal_unit", "natural", "read_trials", "stream_trials"]
 
 _REFERENCE_COST = math.log(2.0)
 """Corner of the hypervolume: twice the baseline in every goal."""
@@ -70,6 +72,11 @@ class TrialSummary:
             at lower fidelities, minimised, ``inf`` before the first, shape (n, n_goals) with n
             the budget spent, rounded up.
         seconds: time in simulator and agent, s.
+        agent_s: time in the agent, s.
+        simulation_s: time in the simulator, s.
+        improvements: of each goal, where its best feasible value improved: budget spent, seconds
+            in simulator and agent so far, value (minimised), shape (n, 3).
+        optimum: value of each goal at the exact optimum, minimised; ``None`` if it is not known.
     """
 
     trial_id: str
@@ -101,6 +108,10 @@ class TrialSummary:
     curve: NDArray[np.float64] = field(repr=False)
     seconds: float = 0.0
     regret: float | None = None
+    agent_s: float = 0.0
+    simulation_s: float = 0.0
+    improvements: list[NDArray[np.float64]] = field(default_factory=list, repr=False)
+    optimum: NDArray[np.float64] | None = None
 
     @property
     def problem(self) -> tuple[str, ...]:
@@ -181,51 +192,117 @@ def goal_label(goal: Goal, metrics: Sequence[Metric]) -> str:
 
 
 def read_trials(dataset: Dataset) -> list[TrialSummary]:
-    """Summaries of all trials of a dataset, ordered by id; its table is read once."""
-    space, metrics = dataset.sidecar.space, dataset.sidecar.metrics
-    table = dataset.evaluations(
-        [
-            "trial_id",
-            *(f"param.{name}" for name in space.names),
-            *(f"metric.{metric.name}" for metric in metrics),
-            *("reward", "status", "reason", "feasible", "cached", "fidelity"),
-            *("simulation_s", "agent_s"),
-        ]
-    )
-    codes = design_codes(space, table)
-    values = np.column_stack(
-        [table[f"metric.{m.name}"].to_numpy().astype(np.float64) for m in metrics]
-    )
-    parts = _parts(table)
-    empty = slice(0, 0)
+    """Summaries of all trials of a dataset, ordered by id."""
+    return sorted(stream_trials(dataset), key=lambda summary: summary.trial_id)
+
+
+def stream_trials(dataset: Dataset) -> Iterator[TrialSummary]:
+    """Summaries of all trials of a dataset, in the order in which their rows end.
+
+    Of the evaluations a block is held in memory, and of trials that were resumed what came
+    before.
+    """
+    rows = {row["trial_id"]: row for row in dataset.trials().to_pylist()}
+    snapshot = dataset.snapshot()
+    left: Counter[str] = Counter()
+    for _, table in snapshot.blocks(["trial_id"]):
+        for count in table["trial_id"].cast(pa.string()).value_counts().to_pylist():
+            left[count["values"]] += count["counts"]
+    waiting: dict[str, list[_Part]] = {}
+    for _, table in snapshot.blocks(_columns(dataset)):
+        for trial_id, part in _parts(dataset, table):
+            waiting.setdefault(trial_id, []).append(part)
+            left[trial_id] -= len(part.codes)
+            if not left[trial_id]:
+                parts = waiting.pop(trial_id)
+                if trial_id in rows:  # else it began after the table of trials was read
+                    yield _summarise(dataset, rows.pop(trial_id), _joined(parts))
+    if rows:
+        empty = next(_parts(dataset, dataset.schema.empty_table(), whole=True))[1]
+        for row in rows.values():
+            yield _summarise(dataset, row, empty)
+
+
+class _Part(NamedTuple):
+    """Consecutive rows of one trial, as arrays."""
+
+    steps: NDArray[Any]
+    codes: NDArray[Any]
+    values: NDArray[Any]
+    numbers: NDArray[Any]
+    flags: NDArray[Any]
+    status: NDArray[Any]
+    reasons: NDArray[Any]
+
+
+_NUMBERS = ("reward", "fidelity", "simulation_s", "agent_s")
+_FLAGS = ("feasible", "cached")
+
+
+def _columns(dataset: Dataset) -> list[str]:
     return [
-        _summarise(
-            dataset,
-            row,
-            table.slice(part.start, part.stop - part.start),
-            Designs(space, codes[part]),
-            values[part],
-        )
-        for row in dataset.trials().to_pylist()
-        for part in [parts.get(row["trial_id"], empty)]
+        *("trial_id", "step"),
+        *(f"param.{name}" for name in dataset.sidecar.space.names),
+        *(f"metric.{metric.name}" for metric in dataset.sidecar.metrics),
+        *(*_NUMBERS, *_FLAGS, "status", "reason"),
     ]
 
 
-def _summarise(
-    dataset: Dataset,
-    row: dict[str, Any],
-    table: pa.Table,
-    designs: Designs,
-    values: NDArray[np.float64],
-) -> TrialSummary:
+def _parts(dataset: Dataset, table: pa.Table, whole: bool = False) -> Iterator[tuple[str, _Part]]:
+    """The rows of each trial in a block; with ``whole``, all of them as of one trial."""
+    names = table["trial_id"].cast(pa.string()).to_pylist()
+    starts = [i for i, name in enumerate(names) if not i or name != names[i - 1]]
+    metrics = [table[f"metric.{m.name}"].to_numpy() for m in dataset.sidecar.metrics]
+    statuses = np.array(table["status"].cast(pa.string()).to_pylist(), dtype=object)
+    status = np.zeros(len(names), dtype=np.int8)
+    for index, text in enumerate(STATUSES):
+        status[statuses == text] = index
+    arrays = _Part(
+        table["step"].to_numpy(),
+        design_codes(dataset.sidecar.space, table),
+        np.column_stack(metrics).astype(np.float64).reshape(len(names), len(metrics)),
+        np.column_stack([table[name].to_numpy() for name in _NUMBERS]),
+        np.column_stack([_booleans(table[name]) for name in _FLAGS]),
+        status,
+        np.array(table["reason"].to_pylist(), dtype=object),
+    )
+    if whole:
+        yield "", arrays
+    for start, stop in zip(starts, [*starts[1:], len(names)], strict=False):
+        yield names[start], _Part(*(array[start:stop] for array in arrays))
+
+
+def _joined(parts: Sequence[_Part]) -> _Part:
+    """The rows of a trial, by step."""
+    joined = _Part(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+    if (np.diff(joined.steps) > 0).all():
+        return joined
+    order = np.argsort(joined.steps, kind="stable")
+    return _Part(*(array[order] for array in joined))
+
+
+@functools.lru_cache(maxsize=256)
+def _objective(text: str) -> Objective:
+    return Objective.parse(json.loads(text))
+
+
+@functools.lru_cache(maxsize=256)
+def _mapping(text: str) -> dict[str, Any]:
+    """What many trials have in common, once."""
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def _summarise(dataset: Dataset, row: dict[str, Any], part: _Part) -> TrialSummary:
+    designs, values = Designs(dataset.sidecar.space, part.codes), part.values
     metrics = dataset.sidecar.metrics
-    baseline_metrics = json.loads(row["baseline"])
+    baseline_metrics = _mapping(row["baseline"])
     baseline = np.array(
         [np.nan if (v := baseline_metrics.get(m.name)) is None else v for m in metrics]
     )
-    objective = Objective.parse(json.loads(row["objective"]))
+    objective = _objective(row["objective"])
     scorer = Scorer(objective, metrics, baseline)
-    outcomes = _outcomes(table, designs, values, scorer, tuple(m.name for m in metrics))
+    outcomes = _outcomes(part, designs, values, scorer, tuple(m.name for m in metrics))
     best = Best()
     best.update(outcomes)
     optimum = json.loads(row["optimum"] or "null")
@@ -237,9 +314,9 @@ def _summarise(
         trial_id=row["trial_id"],
         dataset=str(dataset.directory),
         environment=row["environment"],
-        settings=json.loads(row["settings"]),
+        settings=_mapping(row["settings"]),
         workload=row["workload"],
-        fixed=json.loads(row["fixed"]),
+        fixed=_mapping(row["fixed"]),
         objective=objective,
         metrics=metrics,
         agent=row["agent"],
@@ -261,20 +338,26 @@ def _summarise(
         baseline_metrics=baseline_metrics,
         baseline=scorer.values(baseline[None])[0],
         curve=_curve(feasible[counted], spent),
-        seconds=float(np.sum(table["simulation_s"].to_numpy() + table["agent_s"].to_numpy())),
+        seconds=float(part.numbers[:, 2:].sum()),
+        agent_s=float(part.numbers[:, 3].sum()),
+        simulation_s=float(part.numbers[:, 2].sum()),
+        improvements=_improvements(
+            feasible[counted], spent, part.numbers[:, 2:].sum(axis=1).cumsum()[counted]
+        ),
+        optimum=None if optimum is None else _optimum(scorer, metrics, optimum),
         regret=None if optimum is None else _regret(scorer, best.outcome, optimum),
     )
 
 
 def _outcomes(
-    table: pa.Table,
+    part: _Part,
     designs: Designs,
     values: NDArray[np.float64],
     scorer: Scorer,
     names: tuple[str, ...],
 ) -> Outcomes:
     """The outcomes that a trial's rows stand for."""
-    status = np.array([STATUSES.index(s) for s in table["status"].to_pylist()], dtype=np.int8)
+    status = part.status
     bad = status != 0
     objectives, costs, violations = (
         scorer.values(values),
@@ -290,13 +373,13 @@ def _outcomes(
         objectives=objectives,
         costs=costs,
         violations=violations,
-        reward=table["reward"].to_numpy(),
+        reward=part.numbers[:, 0],
         status=status,
-        reason=table["reason"].to_pylist(),
-        feasible=_booleans(table["feasible"]),
-        cached=_booleans(table["cached"]),
-        simulation_s=table["simulation_s"].to_numpy(),
-        fidelity=table["fidelity"].to_numpy(),
+        reason=part.reasons.tolist(),
+        feasible=part.flags[:, 0],
+        cached=part.flags[:, 1],
+        simulation_s=part.numbers[:, 2],
+        fidelity=part.numbers[:, 1],
     )
 
 
@@ -315,6 +398,27 @@ def _curve(values: NDArray[np.float64], spent: NDArray[np.float64]) -> NDArray[n
     return np.asarray(so_far[np.searchsorted(spent, until, side="right")])
 
 
+def _improvements(
+    values: NDArray[np.float64], spent: NDArray[np.float64], seconds: NDArray[np.float64]
+) -> list[NDArray[np.float64]]:
+    """Of each goal, where its best value improved: budget, seconds, value, shape (n, 3)."""
+    found = []
+    for column in values.T:
+        best = np.minimum.accumulate(column)
+        before = np.concatenate([[np.inf], best[:-1]])
+        at = np.flatnonzero(best < before)
+        found.append(np.column_stack([spent[at], seconds[at], best[at]]))
+    return found
+
+
+def _optimum(
+    scorer: Scorer, metrics: Sequence[Metric], optimum: Mapping[str, float]
+) -> NDArray[np.float64]:
+    """Value of each goal at the optimum, minimised."""
+    row = [optimum.get(metric.name, math.nan) for metric in metrics]
+    return np.asarray(scorer.values(np.array([row], dtype=np.float64))[0])
+
+
 def _regret(scorer: Scorer, best: Outcome | None, optimum: dict[str, float]) -> float:
     if best is None or not best.feasible:
         return math.inf
@@ -328,20 +432,6 @@ def _hypervolume(outcomes: Outcomes) -> float:
         return 0.0
     reference = np.full(costs.shape[1], _REFERENCE_COST)
     return float(moocore.hypervolume(costs, ref=reference) / _REFERENCE_COST ** costs.shape[1])
-
-
-def _parts(table: pa.Table) -> dict[str, slice]:
-    """Rows of each trial, in a table that is ordered by trial."""
-    if not table.num_rows:
-        return {}
-    column = table["trial_id"].combine_chunks()
-    ids = column.indices.to_numpy()
-    starts = [0, *(np.flatnonzero(ids[1:] != ids[:-1]) + 1).tolist()]
-    names = column.dictionary.to_pylist()
-    return {
-        names[ids[start]]: slice(start, stop)
-        for start, stop in zip(starts, [*starts[1:], len(ids)], strict=True)
-    }
 
 
 def _booleans(column: pa.ChunkedArray) -> NDArray[np.bool_]:

@@ -7,6 +7,7 @@ import math
 import re
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -43,6 +44,7 @@ __all__ = [
     "agent_titles",
     "best_design",
     "best_of",
+    "by_agent",
     "design_text",
     "regret_text",
     "run_tables",
@@ -68,11 +70,31 @@ def agent_titles(trials: Sequence[Trial]) -> dict[str, str]:
     return {label: label if title in repeated else title for label, title in titles.items()}
 
 
+def by_agent(result: RunResult) -> RunResult:
+    """The same result with hyperparameters left out where they are too many to tell apart."""
+    if len({trial.agent_label for trial in result.trials}) <= _MOST_ROWS:
+        return result
+    trials = [
+        replace(trial, agent_label=trial.agent, hyperparameters={}) for trial in result.trials
+    ]
+    return replace(result, trials=trials)
+
+
 def run_tables(result: RunResult) -> RenderableType:
-    """A table for each setting, with a line for each agent, and its best design below."""
+    """A table for each setting, with a line for each agent, and its best design below.
+
+    Settings of which no trial has run yet, as in a run of shards, are left out.
+    """
+    result = by_agent(result)
     titles = agent_titles(result.trials)
     parts: list[RenderableType] = []
-    for setting in dict.fromkeys(trial.setting for trial in result.trials):
+    begun = {
+        trial.setting
+        for trial in result.trials
+        if trial.trial_id in result.summaries or trial.trial_id in result.failures
+    }
+    settings = dict.fromkeys(trial.setting for trial in result.trials)
+    for setting in (name for name in settings if name in begun or not begun):
         trials = [trial for trial in result.trials if trial.setting == setting]
         parts.append(_setting_table(setting, trials, titles, result))
         best = best_of([s for t in trials if (s := result.summaries.get(t.trial_id)) is not None])
@@ -226,7 +248,9 @@ def title(setting: str, known: Sequence[TrialSummary]) -> Text:
                 style="not bold",
             )
         for limit in some.objective.limits:
-            text.append(f"\n  limit {limit}", style="not bold")
+            base = some.baseline_metrics.get(limit.metric)
+            beyond = f", which the baseline breaks ({base:,.5g})" if limit.broken_by(base) else ""
+            text.append(f"\n  limit {limit}{beyond}", style="not bold")
     return text
 
 

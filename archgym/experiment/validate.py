@@ -13,7 +13,7 @@ from archgym.experiment.expand import Trial
 from archgym.experiment.schema import Experiment
 from archgym.registry import agent_class, environment_class, make, make_agent
 
-__all__ = ["check_experiment", "check_workloads", "make_environment"]
+__all__ = ["check_experiment", "check_workloads", "entry_position", "make_environment"]
 
 
 def make_environment(name: str, arguments: Mapping[str, Any], where: str = "") -> Environment:
@@ -71,7 +71,7 @@ def check_experiment(experiment: Experiment, trials: Sequence[Trial]) -> dict[st
     _check_hyperparameters(experiment, trials)
     environments: dict[str, Environment] = {}
     for trial in _first_of_each(trials, "setting"):
-        where = f"environments[{_position(experiment, trial)}]"
+        where = f"environments[{entry_position(experiment, trial)}]"
         environments[trial.setting] = make_environment(trial.environment, trial.arguments, where)
     for trial in _first_of_each(trials, "setting", "agent_label"):
         _check_agent(trial, environments[trial.setting])
@@ -97,11 +97,15 @@ def check_workloads(folder: Path, trials: Sequence[Trial], made: Mapping[str, En
         dataset = Dataset(folder / dataset_name)
         table = dataset.trials().select(["trial_id", "workload_sha256"]).to_pylist()
         hashes = {row["trial_id"]: row["workload_sha256"] for row in table}
+        differences = {
+            setting: Sidecar.of(made[setting]).difference(dataset.sidecar)
+            for setting in {trial.setting for trial in trials if trial.dataset == dataset_name}
+        }
         for trial in trials:
             if trial.dataset != dataset_name:
                 continue
             environment = made[trial.setting]
-            difference = Sidecar.of(environment).difference(dataset.sidecar)
+            difference = differences[trial.setting]
             now = environment.workload_sha256
             if hashes.get(trial.trial_id, now) != now:
                 difference = f"workload {environment.workload_name!r} has changed"
@@ -147,7 +151,7 @@ def _first_of_each(trials: Sequence[Trial], *fields: str) -> Iterable[Trial]:
     return seen.values()
 
 
-def _position(experiment: Experiment, trial: Trial) -> int:
+def entry_position(experiment: Experiment, trial: Trial) -> int:
     """Which entry of the file a trial's environment comes from."""
     return next(
         number

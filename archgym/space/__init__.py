@@ -1,6 +1,7 @@
 """Design spaces: typed parameters, conditions, rules, and every view that a search needs."""
 
-from archgym.space.design_space import DesignSpace, Rule
+from archgym.space.constraints import Rule
+from archgym.space.design_space import DesignSpace
 from archgym.space.designs import Designs
 from archgym.space.encodings import (
     BoxEncoding,

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.errors import DesignError, InvalidValueError, UnknownNameError
+from archgym.space.constraints import Constraints, Rule, check_expressions
 from archgym.space.counting import (
     Ranking,
     count_canonical,
@@ -22,27 +21,11 @@ from archgym.space.counting import (
 )
 from archgym.space.designs import Designs
 from archgym.space.expression import Expression
+from archgym.space.keys import Keys
 from archgym.space.parameters import Parameter, parameter_from_json
+from archgym.space.sampling import neighbours, sample
 
-__all__ = ["DesignSpace", "Rule"]
-
-_FEW = 32
-"""Designs up to which rules are faster one by one than on columns."""
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A named law that legal designs keep; it holds wherever a parameter in it is inactive.
-
-    Attributes:
-        name: short name, shown as the reason when a design breaks it.
-        expression: what must hold.
-        doc: why, in one line.
-    """
-
-    name: str
-    expression: Expression
-    doc: str = ""
+__all__ = ["DesignSpace"]
 
 
 class DesignSpace:
@@ -87,7 +70,7 @@ class DesignSpace:
         if len(self._positions) != len(self.names):
             twice = sorted({n for n in self.names if self.names.count(n) > 1})
             raise InvalidValueError(f"parameters named twice: {', '.join(twice)}")
-        self._check_expressions()
+        check_expressions(self)
         self.fixed: dict[str, Any] = {}
         self._allowed: list[NDArray[np.int64]] = [np.arange(p.size) for p in self.parameters]
         for name, value in (fixed or {}).items():
@@ -99,7 +82,9 @@ class DesignSpace:
         for rule in self.rules:
             last = max(self._positions[name] for name in rule.expression.names)
             self._completed[last].append(rule)
-        self._prepare_fast_path()
+        self._tables = [p.table for p in self.parameters]
+        self._keys = Keys([p.size for p in self.parameters])
+        self._constraints = Constraints(self)
 
     # -- what it consists of -------------------------------------------------------------------
 
@@ -184,7 +169,7 @@ class DesignSpace:
                 allowed = self._allowed[position]
                 raw.append(int(allowed[0]) if len(allowed) == 1 else -1)
         codes = self.canonical_codes(raw)
-        for position, active in enumerate(self._active(raw)):
+        for position, active in enumerate(self._constraints.active(raw)):
             if active and codes[position] < 0:
                 missing = self.parameters[position]
                 raise DesignError(
@@ -217,82 +202,38 @@ class DesignSpace:
 
     def canonical_codes(self, codes: Sequence[int]) -> tuple[int, ...]:
         """Codes with -1 where a parameter is inactive."""
-        if not self._conditions:
-            return tuple(codes)
-        row = list(codes)
-        values = [table[code] for table, code in zip(self._tables, row, strict=True)]
-        for position, parents, condition in self._conditions:
-            for parent in parents:
-                if values[parent] is None:
-                    break
-            else:
-                if condition(values):
-                    continue
-            row[position] = -1
-            values[position] = None
-        return tuple(row)
+        return self._constraints.canonical_codes(codes)
 
     def illegal_reason(self, codes: Sequence[int]) -> str:
         """Name of the first rule that canonical codes break, with its text; empty if legal."""
-        number = self._first_broken(codes)
-        if number == -1:
-            return ""
-        if number >= 0:
-            return self._reason(self.rules[number])
-        name = next(
-            self.names[position]
-            for position, only in self._held
-            if codes[position] not in (only, -1)
-        )
-        return f"{name} is fixed to {self.fixed[name]!r}"
+        return self._constraints.illegal_reason(codes)
 
     @property
     def largest_key(self) -> int:
         """No design's :meth:`key` is larger."""
-        return math.prod(self._radices) - 1
+        return self._keys.largest
 
     def key(self, codes: Sequence[int]) -> int:
         """An integer that is equal exactly for equal canonical codes."""
-        key: int = sum(map(operator.mul, codes, self._weights), self._key_of_zeros)
-        return key
+        return self._keys.one(codes)
 
     # -- many rows of codes --------------------------------------------------------------------
 
     def canonicalise(self, codes: NDArray[np.int64]) -> Designs:
         """Designs from any codes within range, shape (n, n_parameters)."""
-        if self._conditions:
-            codes = np.array(codes, dtype=np.int64, order="F")
-            for position, _, _ in self._conditions:
-                codes[~self.activity(position, codes), position] = -1
-        return Designs(self, codes)
+        return Designs(self, self._constraints.canonicalised(codes))
 
     def activity(self, position: int, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which rows have the parameter active, shape (n,); looks only at its parents."""
-        when = self.parameters[position].when
-        if when is None:
-            return np.ones(len(codes), dtype=bool)
-        return self._evaluate(when, codes, missing=False)
+        return self._constraints.activity(position, codes)
 
     def rule_holds(self, rule: Rule, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which rows of canonical codes keep the rule, shape (n,)."""
-        return self._evaluate(rule.expression, codes, missing=True)
+        return self._constraints.rule_holds(rule, codes)
 
     def first_broken_rule(self, designs: Designs) -> NDArray[np.int64]:
         """Index of the first broken of :attr:`rules`, -1 legal, -2 not as fixed, shape (n,)."""
-        codes = designs.codes
-        if len(codes) <= _FEW:
-            return np.array([self._first_broken(row) for row in codes.tolist()], dtype=np.int64)
-        broken = np.full(len(codes), -1, dtype=np.int64)
-        left = np.arange(len(codes))
-        for number, rule in enumerate(self.rules):
-            holds = self.rule_holds(rule, codes)
-            if not holds.all():
-                broken[left[~holds]] = number
-                left, codes = left[holds], codes[holds]
-        for position, only in self._held:
-            column = designs.codes[:, position]
-            broken[(column != only) & (column >= 0)] = -2
-        return broken
+        return self._constraints.first_broken_rule(designs.codes)
 
     def illegal_reasons(self, designs: Designs) -> dict[int, str]:
         """:meth:`illegal_reason` of each design that is not legal, by its index."""
@@ -307,22 +248,7 @@ class DesignSpace:
 
     def keys(self, codes: NDArray[np.int64]) -> list[int]:
         """:meth:`key` of many rows."""
-        total: list[int] = [0] * len(codes)
-        start = 0
-        while start < len(self._radices):
-            stop, span = start, 1
-            while stop < len(self._radices) and span * self._radices[stop] < 1 << 62:
-                span *= self._radices[stop]
-                stop += 1
-            part = np.zeros(len(codes), dtype=np.int64)
-            for position in range(start, stop):
-                part = part * self._radices[position] + codes[:, position] + 1
-            values = part.tolist()
-            total = (
-                values if start == 0 else [a * span + b for a, b in zip(total, values, strict=True)]
-            )
-            start = stop
-        return total
+        return self._keys.many(codes)
 
     def sample(self, n: int, rng: np.random.Generator) -> Designs:
         """Random legal designs: every level of a parameter is equally likely, then rules sift.
@@ -335,26 +261,7 @@ class DesignSpace:
         Raises:
             DesignError: if next to no design is legal (one in 10,000 at most).
         """
-        parts: list[NDArray[np.int64]] = []
-        found = tried = 0
-        while found < n:
-            size = max(n - found, min(16 * (n - found), tried))
-            raw = np.empty((size, len(self.parameters)), dtype=np.int64, order="F")
-            for position, allowed in enumerate(self._allowed):
-                raw[:, position] = allowed[rng.integers(len(allowed), size=size)]
-            designs = self.canonicalise(raw)
-            legal = designs.codes[self.legal(designs)]
-            parts.append(legal[: n - found])
-            found += len(parts[-1])
-            tried += size
-            if tried > 10_000 * max(found, 1) + 100_000:
-                raise DesignError(
-                    f"found {found} legal designs in {tried} random ones: "
-                    f"the rules ({', '.join(r.name for r in self.rules)}) leave next to nothing"
-                )
-        return Designs(
-            self, np.concatenate(parts) if parts else np.empty((0, len(self.names)), np.int64)
-        )
+        return sample(self, n, rng)
 
     def neighbours(self, design: Mapping[str, Any]) -> Designs:
         """All legal designs that differ by one step of one active, free parameter.
@@ -363,20 +270,7 @@ class DesignSpace:
         unordered one, and a hundredth of the range of a real one. A parameter that a step
         makes active takes its first level.
         """
-        codes = self.codes(design)
-        rows: list[list[int]] = []
-        for position in self.free:
-            if codes[position] < 0:
-                continue
-            for level in self._steps(position, codes[position]):
-                row = [max(code, 0) for code in codes]
-                row[position] = level
-                rows.append(row)
-        raw = np.array(rows, dtype=np.int64).reshape(len(rows), len(self.names))
-        for position, only in self._held:
-            raw[:, position] = only
-        designs = self.canonicalise(raw)
-        return designs[self.legal(designs)]
+        return neighbours(self, design)
 
     def enumerate(self, chunk: int = 65_536) -> Iterator[Designs]:
         """All canonical legal designs, each once, in chunks.
@@ -493,114 +387,3 @@ class DesignSpace:
             for rules in self._completed[after + 1 :]
             for rule in rules
         ) or any(p.when is not None and name in p.when.names for p in self.parameters[after + 1 :])
-
-    # -- inner workings ------------------------------------------------------------------------
-
-    def _check_expressions(self) -> None:
-        for position, parameter in enumerate(self.parameters):
-            if parameter.when is None:
-                continue
-            for name in parameter.when.names:
-                if self.index(name) >= position:
-                    raise InvalidValueError(
-                        f"the condition of {parameter.name!r} looks at {name!r}, "
-                        "which must be listed before it"
-                    )
-        named = [
-            (f"condition of {p.name!r}", p.when) for p in self.parameters if p.when is not None
-        ]
-        named += [(f"rule {rule.name!r}", rule.expression) for rule in self.rules]
-        for where, expression in named:
-            if not expression.names:
-                raise InvalidValueError(f"the {where} looks at no parameter")
-            for name in expression.names:
-                self.index(name)
-            for name, literal in expression.literals():
-                try:
-                    self[name].code(literal)
-                except DesignError as error:
-                    raise InvalidValueError(f"the {where} can never match: {error}") from None
-            for name in expression.numeric_names():
-                if not np.issubdtype(self[name].values(np.zeros(1, np.int64)).dtype, np.number):
-                    raise InvalidValueError(f"the {where} computes with {name!r}, not a number")
-
-    def _prepare_fast_path(self) -> None:
-        def parents(expression: Expression) -> tuple[int, ...]:
-            return tuple(self._positions[name] for name in expression.names)
-
-        self._tables = [p.table for p in self.parameters]
-        self._radices = [p.size + 1 for p in self.parameters]
-        self._weights = [math.prod(self._radices[i + 1 :]) for i in range(len(self._radices))]
-        self._key_of_zeros = sum(self._weights)
-        self._held = [
-            (self._positions[n], int(self._allowed[self._positions[n]][0])) for n in self.fixed
-        ]
-        self._conditions: list[tuple[int, tuple[int, ...], Callable[[list[Any]], Any]]] = [
-            (i, parents(p.when), p.when.compile(self._positions))
-            for i, p in enumerate(self.parameters)
-            if p.when is not None
-        ]
-        self._compiled_rules = [
-            (parents(r.expression), r.expression.compile(self._positions)) for r in self.rules
-        ]
-
-    def _active(self, codes: Sequence[int]) -> list[bool]:
-        """Activity of each parameter, also of those whose code is not known (-1)."""
-        active = [True] * len(codes)
-        values = [table[code] for table, code in zip(self._tables, codes, strict=True)]
-        for position, parents, condition in self._conditions:
-            if not all(active[p] and values[p] is not None for p in parents):
-                active[position] = False
-            else:
-                active[position] = bool(condition(values))
-        return active
-
-    def _evaluate(
-        self, expression: Expression, codes: NDArray[np.int64], *, missing: bool
-    ) -> NDArray[np.bool_]:
-        """A condition or rule on rows of codes; ``missing`` where it looks at an inactive one."""
-        positions = [self._positions[name] for name in expression.names]
-        if len(positions) == 1 and self.parameters[positions[0]].size <= 65_536:
-            (position,) = positions
-            parameter = self.parameters[position]
-            table = np.empty(parameter.size + 1, dtype=bool)
-            holds = expression.evaluate(
-                {parameter.name: parameter.values(np.arange(parameter.size))}
-            )
-            table[:-1], table[-1] = holds, missing
-            return np.asarray(table[codes[:, position]])
-        values, active = {}, np.ones(len(codes), dtype=bool)
-        for position in positions:
-            column = codes[:, position]
-            active &= column >= 0
-            values[self.names[position]] = self.parameters[position].values(np.maximum(column, 0))
-        return np.where(active, np.asarray(expression.evaluate(values), dtype=bool), missing)
-
-    def _first_broken(self, codes: Sequence[int]) -> int:
-        """As :meth:`first_broken_rule`, for one row of canonical codes."""
-        for position, only in self._held:
-            if codes[position] not in (only, -1):
-                return -2
-        if self._compiled_rules:
-            values = [table[code] for table, code in zip(self._tables, codes, strict=True)]
-            for number, (parents, holds) in enumerate(self._compiled_rules):
-                for parent in parents:
-                    if values[parent] is None:
-                        break
-                else:
-                    if not holds(values):
-                        return number
-        return -1
-
-    def _steps(self, position: int, code: int) -> list[int]:
-        parameter = self.parameters[position]
-        if not parameter.ordered:
-            return [level for level in range(parameter.size) if level != code]
-        if parameter.continuous:
-            here = parameter.unit_interval(np.array([code]))
-            near = parameter.from_unit_interval(np.array([here[0] - 0.01, here[0] + 0.01]))
-            return sorted({int(level) for level in near} - {code})
-        return [level for level in (code - 1, code + 1) if 0 <= level < parameter.size]
-
-    def _reason(self, rule: Rule) -> str:
-        return f"rule {rule.name!r}: {rule.doc or rule.expression}"

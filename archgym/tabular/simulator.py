@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import json
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from archgym.objective import Objective, Scorer
 from archgym.outcome import STATUSES
 from archgym.simulator import Simulation
 from archgym.space import Designs, DesignSpace
+from archgym.stand_in import differences
 from archgym.tabular.optimum import Optimum, find_optimum
 from archgym.tabular.table import Table
 
@@ -174,57 +174,20 @@ def shipped_tables() -> dict[str, Path]:
 def _differences(table: Table, environment: Environment) -> list[str]:
     """What keeps a table from serving an environment, each in a few words."""
     header = table.header
-    found = _space_differences(header.space, environment.design_space)
-    settings = json.loads(json.dumps(environment.settings))
-    for name in dict.fromkeys([*header.settings, *settings]):
-        theirs, ours = header.settings.get(name), settings.get(name)
-        if theirs != ours:
-            found.append(f"the table is for {name}={theirs!r}, not {ours!r}")
+    found = differences(
+        "table",
+        environment,
+        space=header.space,
+        settings=header.settings,
+        metrics=header.metrics,
+    )
     if environment.workload_sha256 != header.workload_sha256:
         found.append(
             f"the table is of workload {header.workload_name!r} "
             f"(sha256 {header.workload_sha256[:12]}), not {environment.workload_name!r} "
             f"({environment.workload_sha256[:12]})"
         )
-    own = {metric.name: metric for metric in environment.metrics}
-    for metric in header.metrics:
-        mine = own.get(metric.name)
-        if mine is None:
-            found.append(f"the table has metric {metric.name!r}, which the environment does not")
-        elif (mine.unit, mine.direction) != (metric.unit, metric.direction):
-            found.append(
-                f"metric {metric.name!r} is in {metric.unit!r} ({metric.direction}) there and "
-                f"in {mine.unit!r} ({mine.direction}) here"
-            )
     return found
-
-
-def _space_differences(theirs: DesignSpace, ours: DesignSpace) -> list[str]:
-    there, here = ({p.name: _plain(p.to_json()) for p in s.parameters} for s in (theirs, ours))
-    found = [f"the table lacks parameter {name!r}" for name in here if name not in there]
-    found += [f"the table has a parameter {name!r} more" for name in there if name not in here]
-    for name in here:
-        if name in there and there[name] != here[name]:
-            old, new = there[name], here[name]
-            fields = [k for k in {**old, **new} if old.get(k) != new.get(k)]
-            differing = ", ".join(
-                f"{k} ({old.get(k)!r} there, {new.get(k)!r} here)" for k in fields
-            )
-            found.append(f"parameter {name!r} differs in {differing}")
-    if not found and theirs.names != ours.names:
-        found.append("the parameters are in another order")
-    rules = [[_plain(rule) for rule in s.to_json()["rules"]] for s in (theirs, ours)]
-    if rules[0] != rules[1]:
-        found.append("the rules of the design spaces differ")
-    for name, value in theirs.fixed.items():
-        if name in ours.fixed and ours.fixed[name] != value:
-            found.append(f"the table holds only {name}={value!r}, not {ours.fixed[name]!r}")
-    return found
-
-
-def _plain(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A parameter or rule without what is only said about it."""
-    return {key: value for key, value in data.items() if key not in ("doc", "group")}
 
 
 def _error(status: int, reason: str) -> Simulation:

@@ -26,9 +26,12 @@ def main(arguments: list[str] | None = None) -> int:
     size = plan.SUBSET if options.subset else plan.FULL
     if options.seeds:
         every = (options.seeds, options.seeds)
-        size = replace(size, seeds=options.seeds, slow_seeds=every, grid_seeds=0)
+        size = replace(
+            size, seeds=options.seeds, slow_seeds=every, bounded_seeds=every, grid_seeds=0
+        )
     if options.budget:
-        size = replace(size, budget=options.budget, slow_budget=options.budget, deep=(0, 0))
+        n = options.budget
+        size = replace(size, budget=n, slow_budget=n, bounded_budget=n, deep=(0, 0))
     skipped: list[str] = []
     chosen, players = [], []
     for name in options.problems or problems.suite():

@@ -19,11 +19,14 @@ from benchmarks.search_quality.tracker import Done, Tracker
 
 __all__ = ["GRIDS", "Contestant", "contestant", "contestants", "perform"]
 
-SLOW_AGENTS = frozenset({"bayesian", "botorch", "gp", "optuna", "skopt"})
-"""Our agents that fit a Gaussian process to all that they know: they get smaller budgets."""
-SLOWEST_AGENTS = frozenset({"botorch"})
-"""The one of them that also gets few problems."""
-DEAR = {"nevergrad portfolio": 300, "skopt gp_minimize": 100}
+SLOW_AGENTS = frozenset({"active", "bayesian", "botorch", "gp", "optuna", "skopt"})
+"""Our agents that fit a model to what they know: they get smaller budgets."""
+SLOWEST_AGENTS = frozenset({"active", "botorch"})
+"""Those of them that also get few problems."""
+BOUNDED_AGENTS = frozenset({"auto"})
+"""Our agents with a Gaussian process among others, whose price is bounded: they get the short
+budget everywhere."""
+DEAR = {"active": 100, "hyperband": 300, "nevergrad portfolio": 300, "skopt gp_minimize": 100}
 """Get this many evaluations at most, and fewer seeds."""
 LEARNERS = frozenset(
     {"a2c", "dqn", "ippo", "ippo_shared", "mappo", "maskable_ppo", "ppo", "sac", "sb3 PPO"}
@@ -46,6 +49,7 @@ class Contestant:
         own: whether it is an agent of ours.
         slow: whether it gets smaller budgets.
         slowest: whether it also gets few problems.
+        bounded: whether it gets a short budget, but everywhere.
         learner: whether it gets fewer seeds.
         most: evaluations that it gets at most, and then fewer seeds; 0 for no limit of its own.
         several_goals: whether it can take a problem with several goals.
@@ -57,6 +61,7 @@ class Contestant:
     own: bool
     slow: bool = False
     slowest: bool = False
+    bounded: bool = False
     learner: bool = False
     most: int = 0
     several_goals: bool = True
@@ -100,7 +105,9 @@ def contestant(name: str) -> Contestant:
         True,
         slow=name in SLOW_AGENTS,
         slowest=name in SLOWEST_AGENTS,
+        bounded=name in BOUNDED_AGENTS,
         learner=name in LEARNERS,
+        most=DEAR.get(name, 0),
     )
 
 

@@ -219,12 +219,14 @@ def _sb3_ppo(tracker: Tracker, seed: int) -> None:
     """PPO as its documentation uses it; the environment's own action space and reward."""
     sb3 = importlib.import_module("stable_baselines3")
     callbacks = importlib.import_module("stable_baselines3.common.callbacks")
+    logger = importlib.import_module("stable_baselines3.common.logger")
 
     def go_on(self: Any) -> bool:
         return tracker.proposals < tracker.budget
 
     until_spent = type("UntilSpent", (callbacks.BaseCallback,), {"_on_step": go_on})
     model = sb3.PPO("MlpPolicy", tracker.env, seed=seed, device="cpu")
+    model.set_logger(logger.Logger(folder=None, output_formats=[]))  # else a folder is left
     model.learn(tracker.budget, callback=until_spent())
     raise Done
 

@@ -2,11 +2,14 @@
 
 An optimiser is not told of its budget, so a run of 1,000 evaluations holds the ones of 100 and
 300. The NK-like problems get 1,000 evaluations, all others 300. Slow optimisers (those on Gaussian
-processes) get 100 evaluations everywhere, and 300 with fewer seeds on two problems; the slowest,
-scikit-optimize's own functions and BoTorch, only run on those two. Reinforcement learners get
-fewer seeds: at these budgets they hardly differ from random search. nevergrad's portfolio gets
-300 evaluations and fewer seeds, and scikit-optimize's Gaussian process 100 evaluations, for their
-price: with 300 the latter takes a quarter of an hour a run.
+processes) get 100 evaluations everywhere, and 300 with fewer seeds on two problems; on problems
+other than the NK-like ones they get fewer seeds, slow peers fewest. The slowest, scikit-optimize's
+own functions, BoTorch and the one that trains proxies, only run on those two. The portfolio, with
+a Gaussian process among its members, gets 300 evaluations everywhere, with half of the seeds on
+problems other than the NK-like ones, and 1,000 with fewer seeds on those two. Reinforcement
+learners get fewer seeds: at these budgets they hardly differ from random search. nevergrad's
+portfolio and our hyperband get 300 evaluations and fewer seeds, scikit-optimize's Gaussian
+process and the one that trains proxies 100, for their price.
 """
 
 from __future__ import annotations
@@ -35,10 +38,15 @@ class Size:
     Attributes:
         seeds: runs of each contestant on each problem.
         slow_seeds: runs of a slow one, on the problems with the full budget and on the others.
+        bounded_seeds: runs of one that gets the short budget everywhere, on the problems with the
+            full budget and on the others.
+        bounded_budget: most evaluations of such a one's, but on the two deep problems.
+        slow_peer_seeds: runs of a slow peer on the problems without the full budget.
         dear_seeds: runs of one that takes milliseconds a proposal, without being the better.
         budget: most evaluations of a run.
         slow_budget: most evaluations of a slow one's.
-        deep: evaluations and seeds of slow ones on the two deep problems.
+        deep: evaluations of slow ones on the two deep problems, and seeds of those that get more
+            there.
         learner_seeds: runs of a reinforcement learner on each problem.
         grid_seeds: runs of each setting of hyperparameters.
         problems: names; empty for all.
@@ -46,7 +54,10 @@ class Size:
 
     seeds: int = 20
     slow_seeds: tuple[int, int] = (20, 5)
-    dear_seeds: int = 10
+    bounded_seeds: tuple[int, int] = (20, 10)
+    bounded_budget: int = SHORT
+    slow_peer_seeds: int = 3
+    dear_seeds: int = 6
     budget: int = 1000
     slow_budget: int = 100
     deep: tuple[int, int] = (300, 5)
@@ -59,6 +70,10 @@ class Size:
         full = name in DEEP or problem(name).family == "nk"
         budget = self.budget if full else min(self.budget, SHORT)
         budget = min(budget, player.most or budget)
+        if player.bounded:
+            more = name in DEEP and seed < self.deep[1]
+            budget = budget if more else min(budget, self.bounded_budget)
+            return budget if seed < self.bounded_seeds[not full] else 0
         if not player.slow:
             seeds = self.seeds
             if player.learner or player.most:
@@ -69,6 +84,8 @@ class Size:
         if player.slowest:
             return 0
         most = self.slow_seeds[not full]
+        if not full and not player.own:
+            most = min(most, self.slow_peer_seeds)
         return min(budget, self.slow_budget) if seed < most else 0
 
 
@@ -76,6 +93,7 @@ FULL = Size()
 SUBSET = Size(
     seeds=5,
     slow_seeds=(2, 1),
+    bounded_seeds=(3, 2),
     dear_seeds=2,
     budget=300,
     deep=(100, 0),

@@ -39,16 +39,17 @@ _DATAFLOWS: Mapping[str, str] = {
 _OF_DEPTHWISE = {"nvdla_ws"}
 """Dataflows whose innermost loops a depthwise layer does not have."""
 _UNCONSTRAINED = 2**30
-"""Bytes of buffers that MAESTRO shall not warn about."""
+"""Bytes of buffers that MAESTRO shall not warn about, and words a cycle to memory."""
 
 
 class MaestroSimulator(AcceleratorProgram):
     """Runs each layer in a process of its own, in an empty folder, with a time limit.
 
-    The mapping is the dataflow's own, not searched. MAESTRO sizes the buffers as the mapping needs
-    them and does not model memory, so its area and power are those of the hungriest layer, at
-    28 nm and 1 GHz, and there is no energy that could be compared. Metrics: latency, utilisation,
-    area and power.
+    The mapping is the dataflow's own, not searched. The bandwidth to memory is not limited: MAESTRO
+    would have every step wait for its whole working tile, whether it stays on the chip or not.
+    MAESTRO sizes the buffers as the mapping needs them and does not model memory, so its area and
+    power are those of the hungriest layer, at 28 nm and 1 GHz, and there is no energy that could be
+    compared. Metrics: latency, utilisation, area and power.
 
     Args:
         network: what the designs run.
@@ -90,9 +91,8 @@ class MaestroSimulator(AcceleratorProgram):
         for layer in network.layers:
             if layer.kind == "depthwise" and hardware.dataflow in _OF_DEPTHWISE:
                 return f"{hardware.dataflow} has no mapping of a depthwise layer ({layer.name})"
-        for name in ("noc", "dram"):
-            if getattr(hardware, f"{name}_bytes_per_cycle") < hardware.word_bytes:
-                return f"its {name} bandwidth is at least one word a cycle"
+        if hardware.noc_bytes_per_cycle < hardware.word_bytes:
+            return "its noc bandwidth is at least one word a cycle"
         return ""
 
     def run(
@@ -106,10 +106,7 @@ class MaestroSimulator(AcceleratorProgram):
         mapping.write_text(maestro_mapping(layer, hardware), encoding="utf-8")
         for old in folder.glob("*.csv"):
             old.unlink()
-        words = {
-            name: int(getattr(hardware, f"{name}_bytes_per_cycle") / hardware.word_bytes)
-            for name in ("noc", "dram")
-        }
+        noc_words = int(hardware.noc_bytes_per_cycle / hardware.word_bytes)
         ran = run_program(
             [
                 self.program,
@@ -118,8 +115,8 @@ class MaestroSimulator(AcceleratorProgram):
                 f"--num_simd_lanes={hardware.lanes}",
                 f"--l1_size_cstr={_UNCONSTRAINED}",
                 f"--l2_size_cstr={_UNCONSTRAINED}",
-                f"--noc_bw_cstr={words['noc']}",
-                f"--offchip_bw_cstr={words['dram']}",
+                f"--noc_bw_cstr={noc_words}",
+                f"--offchip_bw_cstr={_UNCONSTRAINED}",
                 "--print_res=false",
                 "--print_res_csv_file=true",
                 "--print_log_file=false",

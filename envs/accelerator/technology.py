@@ -14,7 +14,7 @@ from typing import Final
 
 from archgym.errors import UnknownNameError
 
-__all__ = ["TECHNOLOGIES", "Technology", "technology"]
+__all__ = ["SOURCES", "TECHNOLOGIES", "Technology", "technology"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +55,7 @@ class Technology:
 
 
 def _generic(node_nm: float, supply_v: float, clock_mhz: float) -> Technology:
-    """Return the 45 nm figures, scaled.
-
-    Sources at 45 nm, 0.9 V: arithmetic, and SRAM energy (10 pJ at 8 KiB, 20 at 32, 100 at 1 MiB
-    for 64 bits: a square root), Horowitz, ISSCC 2014. Register files: the scratch pads of the
-    Accelergy Eyeriss example (0.202, 0.251 and 1.98 pJ for 16 bits of 12, 16 and 192 words at
-    65 nm, a straight line), scaled. Latch and flip-flop: DLH_X1 and DFF_X1 of Nangate's open
-    45 nm library. SRAM cell 0.346 um2, Mistry et al., IEDM 2007, at 60 % array efficiency; a bank
-    takes as much besides as 512 bytes (our assumption). Wire: 310 pJ for 256 bits over 10 mm at
-    40 nm, Keckler et al., IEEE Micro 2011. Memory: LPDDR4 as in the Accelergy examples, 8 pJ a
-    bit, whatever the node. Memory interface: as in McPAT (Li et al., MICRO 2009) for
-    embedded chips: a 16-bit DDR3 PHY of 2133 Mb/s takes 1.3 mm2 at 40 nm, of which a fifth is
-    not pads and shrinks with the node. The pads, which do not, are no part of the area, as in the
-    core areas that papers give (Eyeriss, NVDLA) and in Timeloop's and MAESTRO's.
-    """
+    """Return the 45 nm figures, scaled; :data:`SOURCES` says where they come from."""
     energy = node_nm / 45 * (supply_v / 0.9) ** 2
     area = (node_nm / 45) ** 2
     return Technology(
@@ -93,12 +80,31 @@ def _generic(node_nm: float, supply_v: float, clock_mhz: float) -> Technology:
     )
 
 
+SOURCES: Final = {
+    "arithmetic and SRAM energy": "Horowitz, ISSCC 2014, 45 nm, 0.9 V: 10 pJ at 8 KiB, 20 at 32, "
+    "100 at 1 MiB for 64 bits, a square root",
+    "register files": "the scratch pads of the Accelergy Eyeriss example (0.202, 0.251 and "
+    "1.98 pJ for 16 bits of 12, 16 and 192 words at 65 nm, a straight line), scaled",
+    "latch and flip-flop": "DLH_X1 and DFF_X1 of Nangate's open 45 nm library",
+    "SRAM area": "a cell of 0.346 um2, Mistry et al., IEDM 2007, at 60 % array efficiency; a bank "
+    "takes as much besides as 512 bytes (our assumption)",
+    "wire": "310 pJ for 256 bits over 10 mm at 40 nm, Keckler et al., IEEE Micro 2011",
+    "memory": "LPDDR4 as in the Accelergy examples, 8 pJ a bit, whatever the node",
+    "memory interface": "as in McPAT (Li et al., MICRO 2009) for embedded chips: a 16-bit DDR3 "
+    "PHY of 2133 Mb/s takes 1.3 mm2 at 40 nm, of which a fifth is not pads and shrinks with the "
+    "node; pads, which do not, are no part of the area, as in the core areas that papers give",
+    "other nodes": "constant-field scaling, Dennard et al., JSSC 1974: energy with node x V^2, "
+    "area with node^2",
+    "clocks": "Eyeriss at 65 nm (JSSC 2017), the first TPU at 28 nm (ISCA 2017), NVDLA at 16 nm "
+    "(its documentation), TPU v4 at 7 nm (ISCA 2023), and between them at 45 nm",
+    "maestro28": "the cost table compiled into MAESTRO (Kwon et al., MICRO 2019; version 4eb08d1)",
+}
+"""Where the constants come from, by what they are of."""
+
 TECHNOLOGIES: Final = ("cmos65", "cmos45", "cmos28", "cmos16", "cmos7", "maestro28")
 """Names that `technology` knows."""
 
-# Supply: nominal core voltage of the foundries' standard processes. Clock: Eyeriss at 65 nm (JSSC
-# 2017), the first TPU at 28 nm (ISCA 2017), NVDLA at 16 nm (its documentation), TPU v4 at 7 nm
-# (ISCA 2023), and between them at 45 nm.
+# Supply: nominal core voltage of the foundries' standard processes.
 _NODES = {
     "cmos65": (65.0, 1.0, 200.0),
     "cmos45": (45.0, 0.9, 500.0),

@@ -14,10 +14,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from archgym.bounded_reading import read_json
 from archgym.envs.accelerator.layer import Layer, Network
 from archgym.envs.accelerator.networks import NETWORKS, build
 from archgym.envs.accelerator.own_layers import network_of
 from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.workload_spec import kind_of
 
 __all__ = [
     "WorkloadSpec",
@@ -79,17 +81,7 @@ def canonical_workload(spec: WorkloadSpec) -> dict[str, Any]:
         return {"file": os.fspath(spec)}
     if isinstance(spec, str):
         return _canonical_name(spec)
-    if not isinstance(spec, Mapping):
-        raise InvalidValueError(
-            f"workload {spec!r:.80} must be a name, a path or a mapping with one of the keys "
-            f"{', '.join(_KINDS)}"
-        )
-    kinds = [kind for kind in _KINDS if kind in spec]
-    if len(kinds) != 1:
-        raise InvalidValueError(
-            f"workload {dict(spec)!r:.200} must have exactly one of the keys {', '.join(_KINDS)}"
-        )
-    (kind,) = kinds
+    kind = kind_of(spec, _KINDS)
     rest = {key: value for key, value in spec.items() if key not in (kind, *_COMMON)}
     chosen = {
         "network": _canonical_network,
@@ -305,14 +297,10 @@ def _read_file(chosen: Mapping[str, Any]) -> Network:
             path, dimensions=chosen.get("dimensions", {}), ignore=chosen.get("ignore", ())
         )
     try:
-        if path.stat().st_size > _FILE_LIMIT_BYTES:
-            raise InvalidValueError(
-                f"{path}: the file has more than {_FILE_LIMIT_BYTES} bytes; it is no list of layers"
-            )
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_json(path, _FILE_LIMIT_BYTES)
     except OSError as error:
         raise InvalidValueError(f"{path}: cannot read the workload: {error.strerror}") from None
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except ValueError as error:
         raise InvalidValueError(f"{path}: the workload is no JSON: {error}") from None
     if isinstance(data, Mapping):
         if "layers" not in data:

@@ -6,17 +6,20 @@ so that a recorded program of 100,000 requests takes a few hundred kilobytes.
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.bounded_reading import read_arrays
 from archgym.envs.dram.trace import Trace
 from archgym.errors import TraceError
 
 __all__ = ["read_npz", "write_npz"]
+
+_LIMIT_BYTES: Final = 1 << 31
+"""2 GiB of arrays: some 120 million requests."""
 
 _VERSION = 1
 _FIELDS = ("version", "arrival_step_ps", "address_step", "address_shift", "is_write")
@@ -54,24 +57,37 @@ def read_npz(path: Path, name: str) -> Trace:
     if not path.exists():
         raise TraceError(f"{path}: there is no such trace file")
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            missing = [field for field in _FIELDS if field not in archive.files]
-            if missing:
-                raise TraceError(
-                    f"{path}: not an archgym trace: the field {missing[0]!r} is missing"
-                )
-            fields = {field: archive[field] for field in _FIELDS}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError) as error:
+        fields = read_arrays(path, _LIMIT_BYTES)
+    except (OSError, ValueError) as error:
         raise TraceError(f"{path}: cannot read the binary trace: {error}") from error
-    version = int(fields["version"])
+    missing = [field for field in _FIELDS if field not in fields]
+    if missing:
+        raise TraceError(f"{path}: not an archgym trace: the field {missing[0]!r} is missing")
+    version = _number(fields["version"])
     if version != _VERSION:
         raise TraceError(
             f"{path}: trace version {version} is unknown; this archgym reads {_VERSION}"
         )
+    shift = _number(fields["address_shift"])
+    columns = (fields["arrival_step_ps"], fields["address_step"])
+    n = columns[0].shape[-1] if columns[0].ndim == 2 else 0
+    bits = fields["is_write"]
+    whole = all(p.dtype == np.uint8 and p.ndim == 2 and len(p) <= 8 for p in columns)
+    if (
+        not (whole and all(p.shape[1] == n for p in columns) and 0 <= shift < 64)
+        or bits.dtype != np.uint8
+        or bits.shape != (-(-n // 8),)
+    ):
+        raise TraceError(f"{path}: the binary trace is damaged: its fields do not fit together")
     arrival = np.cumsum(_values(fields["arrival_step_ps"]), dtype=np.int64)
     address = np.cumsum(_values(fields["address_step"]), dtype=np.int64)
     is_write = np.unpackbits(fields["is_write"], count=len(arrival))
-    return Trace(name, arrival, address << int(fields["address_shift"]), is_write)
+    return Trace(name, arrival, address << shift, is_write)
+
+
+def _number(field: NDArray[Any]) -> int:
+    """A field that holds one integer; -1 if it does not."""
+    return int(field) if field.shape == () and field.dtype.kind in "iu" else -1
 
 
 def _planes(steps: NDArray[np.int64]) -> NDArray[np.uint8]:

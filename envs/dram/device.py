@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
@@ -10,10 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from archgym.bounded_reading import read_json
 from archgym.envs.dram.standards import STANDARDS, Standard
 from archgym.errors import InvalidValueError, UnknownNameError
 
-__all__ = ["Device", "Supply", "device_names", "load_device"]
+__all__ = ["Device", "Supply", "device_names", "device_sources", "load_device"]
 
 _FOLDER = Path(__file__).parent / "devices"
 _POWERS_OF_TWO = (
@@ -307,6 +307,12 @@ def device_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.json")))
 
 
+def device_sources(name: str) -> str:
+    """Where the figures of a device that ships come from, in a sentence for each source."""
+    document = read_json(_FOLDER / f"{name}.json")
+    return "; ".join(dict.fromkeys(document["sources"].values()))
+
+
 def load_device(name_or_path: str | os.PathLike[str]) -> Device:
     """Read a device by name, or from a JSON file of one's own.
 
@@ -347,8 +353,8 @@ def _read(path: Path) -> Device:
 
     where = f"device file {path}"
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        document = read_json(path)
+    except (OSError, ValueError) as error:
         raise InvalidValueError(f"{where}: cannot be read as JSON ({error})") from error
     if not isinstance(document, dict):
         raise InvalidValueError(f"{where}: must hold a JSON object")

@@ -15,7 +15,7 @@ from archgym.environment import Environment
 from archgym.envs.dram.batch import simulate_configs
 from archgym.envs.dram.config import ControllerConfig
 from archgym.envs.dram.cost import buffer_bits
-from archgym.envs.dram.device import device_names, load_device
+from archgym.envs.dram.device import device_names, device_sources, load_device
 from archgym.envs.dram.mapping import AddressMapping, address_mapping, read_mapping
 from archgym.envs.dram.memory import Memory, MemorySpec, load_memory
 from archgym.envs.dram.prepared import PreparedTrace, check_capacity, prepare
@@ -28,7 +28,7 @@ from archgym.envs.dram.workload import (
     workload_label,
     workload_names,
 )
-from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.errors import UnknownNameError
 from archgym.fidelity import FULL, Fidelity
 from archgym.metrics import Metric
 from archgym.reference import Reference
@@ -141,6 +141,16 @@ class DramEnvironment(Environment):
         FULL,
     )
     simulators: ClassVar = {"dramsys": _dramsys, "dramsim3": _dramsim3}
+    modelled: ClassVar = (
+        "every command of every bank, clock by clock, under the timing rules of its standard; a "
+        "bank is a state machine",
+        "finite request, response and bank buffers with back pressure, and an arbiter",
+        "five schedulers, five page policies, the address mapping, channels and ranks",
+        "refresh of all banks, of one bank and of the same bank of every group, postponed or "
+        "pulled in; power-down and self-refresh",
+        "posted writes with forwarding to reads",
+        "energy of commands and standby, by the currents of the device",
+    )
     not_modelled: ClassVar = (
         "requests longer than one burst (a request moves one burst), masked writes, error "
         "correction",
@@ -160,7 +170,6 @@ class DramEnvironment(Environment):
         memory: MemorySpec = DEFAULT_MEMORY,
         controller: Mapping[str, Any] | None = None,
         address_mappings: Mapping[str, Mapping[str, Any] | str | os.PathLike[str]] | None = None,
-        simulator_options: Mapping[str, Any] | None = None,
         **arguments: Any,
     ) -> None:
         self.memory: Memory = load_memory(memory)
@@ -169,12 +178,6 @@ class DramEnvironment(Environment):
             for name, bits in (address_mappings or {}).items()
         }
         self.controller: dict[str, Any] = dict(controller or {})
-        self.simulator_options: dict[str, Any] = dict(simulator_options or {})
-        if self.simulator_options and arguments.get("simulator") not in self.simulators:
-            raise InvalidValueError(
-                "simulator_options are for simulator='dramsys' or 'dramsim3', not "
-                f"{arguments.get('simulator', 'embedded')!r}"
-            )
         self.trace: Trace
         searched = design_space("default", self.memory, tuple(self.address_mappings)).names
         settings = {f.name for f in fields(ControllerConfig)} - set(searched)
@@ -282,6 +285,17 @@ class DramEnvironment(Environment):
         }
 
     @classmethod
+    def sources(cls) -> dict[str, str]:
+        """Of each device's figures, and of the energy equations."""
+        devices = {f"device {name}": device_sources(name) for name in device_names()}
+        return {
+            **devices,
+            "energy": "the equations of DRAMPower 4 on the devices' currents",
+            "mechanisms": "after DRAMSys 5; timing rules of the JEDEC standards, or with "
+            "timing_rules=dramsys51 those of DRAMSys 5.1",
+        }
+
+    @classmethod
     def references(
         cls,
         table: Path | None = None,
@@ -311,9 +325,7 @@ class DramEnvironment(Environment):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The memory, what is set of the controller, and options that metrics depend on."""
-        where = ("program", "threads")
-        options = {k: v for k, v in self.simulator_options.items() if k not in where}
+        """The memory, and what is set of the controller."""
         return {
             "memory": self.memory.spec,
             "memory_sha256": self.memory.sha256,
@@ -321,7 +333,6 @@ class DramEnvironment(Environment):
                 name: mapping.bits() for name, mapping in self.address_mappings.items()
             },
             "controller": self.controller,
-            **({"simulator_options": options} if options else {}),
         }
 
     @property

@@ -25,7 +25,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO, TypeAlias
+from typing import Any, Final, TextIO, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,7 @@ from archgym.errors import InvalidValueError, TraceError, UnknownNameError
 __all__ = [
     "DEFAULT_INTERVAL_NS",
     "FORMATS",
+    "MOST_REQUESTS",
     "TRACE_SUFFIXES",
     "guess_format",
     "read_trace",
@@ -54,8 +55,12 @@ TRACE_SUFFIXES: tuple[str, ...] = (".stl", ".trace", ".npz", ".txt", ".gz")
 DEFAULT_INTERVAL_NS = 1.0
 """Spacing of the requests of a format without times, ns."""
 
+MOST_REQUESTS: Final = 1 << 26
+"""Requests of a file up to which it is read, to be cut (the simulator takes 16.7 million)."""
+
 _PathLike: TypeAlias = str | os.PathLike[str]
 _LINE_BYTES = 64
+_LINE_LIMIT: Final = 4097
 _CLOCK_HEADER = re.compile(
     r"#.*?\bcl(?:k|ock)_?mhz\b\W*(\d+(?:\.\d+)?(?:e[+-]?\d+)?)", re.IGNORECASE
 )
@@ -202,6 +207,8 @@ def _read_text(
     address = _column(path, kind, addresses, "address")
     is_write = np.array(writes, np.uint8)
     if any(lengths):
+        if sum(max(1, -(-length // _LINE_BYTES)) for length in lengths) > MOST_REQUESTS:
+            raise TraceError(f"{path}: more than {MOST_REQUESTS:,} requests of {_LINE_BYTES} bytes")
         arrival, address, is_write = _split(lengths, arrival, address, is_write)
     return Trace(name, arrival, address, is_write)
 
@@ -218,6 +225,8 @@ def _parse(
             found = match(line.strip())
             if found is not None:
                 rows.append(convert(found))
+                if len(rows) > MOST_REQUESTS:
+                    raise TraceError(f"{path}: more than {MOST_REQUESTS:,} requests")
                 continue
             text = line.strip()
             if text and not text.startswith("#"):
@@ -232,7 +241,7 @@ def _parse(
 
 
 @contextmanager
-def _text(path: Path) -> Iterator[TextIO]:
+def _text(path: Path) -> Iterator[Iterator[str]]:
     """The lines of a text file, gzipped or not; what goes wrong becomes a TraceError."""
     if not path.exists():
         raise TraceError(f"{path}: there is no such trace file")
@@ -241,10 +250,19 @@ def _text(path: Path) -> Iterator[TextIO]:
             packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             data: Any = gzip.GzipFile(fileobj=raw) if packed else raw
-            with io.TextIOWrapper(data, encoding="utf-8", errors="backslashreplace") as lines:
-                yield lines
+            with io.TextIOWrapper(data, encoding="utf-8", errors="backslashreplace") as text:
+                yield _lines(path, text)
     except (OSError, EOFError, zlib.error) as error:
         raise TraceError(f"{path}: cannot read the trace file: {error}") from error
+
+
+def _lines(path: Path, text: TextIO) -> Iterator[str]:
+    number = 0
+    while line := text.readline(_LINE_LIMIT):
+        number += 1
+        if len(line) == _LINE_LIMIT:
+            raise TraceError(f"{path}, line {number}: longer than {_LINE_LIMIT - 1} characters")
+        yield line
 
 
 def _column(path: Path, kind: TextFormat, values: list[int], what: str) -> NDArray[np.int64]:

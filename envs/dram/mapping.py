@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.bounded_reading import read_json
 from archgym.envs.dram.memory import Memory
 from archgym.errors import InvalidValueError, UnknownNameError
 
@@ -326,8 +326,8 @@ def read_mapping(
     if not isinstance(bits, Mapping):
         where = f"address mapping file {os.fspath(bits)}"
         try:
-            fields = json.loads(Path(bits).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+            fields = read_json(Path(bits))
+        except (OSError, ValueError) as error:
             raise InvalidValueError(f"{where}: cannot be read as JSON ({error})") from error
         if not isinstance(fields, Mapping):
             raise InvalidValueError(f"{where}: must hold a JSON object")

@@ -19,6 +19,7 @@ from archgym.envs.dram.formats import FORMATS, TRACE_SUFFIXES, read_trace, trace
 from archgym.envs.dram.generators import GENERATORS
 from archgym.envs.dram.trace import Trace
 from archgym.errors import InvalidValueError, TraceError, UnknownNameError
+from archgym.workload_spec import kind_of
 
 __all__ = [
     "WorkloadSpec",
@@ -77,21 +78,11 @@ def canonical_workload(spec: WorkloadSpec) -> dict[str, Any]:
         return {"file": os.fspath(spec)}
     if isinstance(spec, str):
         return _canonical_name(spec)
-    if not isinstance(spec, Mapping):
-        raise InvalidValueError(
-            f"workload {spec!r} must be a name, a path or a mapping with one of "
-            f"the keys {', '.join(_KINDS)}"
-        )
-    kinds = [kind for kind in _KINDS if kind in spec]
-    if len(kinds) != 1:
-        raise InvalidValueError(
-            f"workload {dict(spec)!r} must have exactly one of the keys {', '.join(_KINDS)}"
-        )
     return {
         "generator": _canonical_generator,
         "recorded": _canonical_recorded,
         "file": _canonical_file,
-    }[kinds[0]](spec)
+    }[kind_of(spec, _KINDS)](spec)
 
 
 def workload_label(spec: WorkloadSpec) -> str:

@@ -27,7 +27,15 @@ from archgym.envs.nas.hardware_side import HardwareSide
 from archgym.envs.nas.metrics import accuracy_metrics, hardware_metrics, spec_metrics
 from archgym.envs.nas.reward import Specs, nasaic_reward, spec_penalty, weighted_accuracy
 from archgym.envs.nas.schedule import SCHEDULERS, Schedule
-from archgym.envs.nas.space import CHIPS, GRIDS, ChipForm, Reader, name_networks, nas_space
+from archgym.envs.nas.space import (
+    CHIPS,
+    GRIDS,
+    ChipForm,
+    Player,
+    Reader,
+    name_networks,
+    nas_space,
+)
 from archgym.envs.nas.tasks import family_of
 from archgym.envs.nas.workloads import WORKLOADS, WorkloadSpec, load_workload
 from archgym.errors import (
@@ -126,6 +134,14 @@ class NASEnvironment(Environment):
     simulators: ClassVar[Mapping[str, Callable[[Any], Simulator]]] = {
         "latency_table": _latency_table
     }
+    modelled: ClassVar[tuple[str, ...]] = (
+        "accuracy of every network: from tables of networks that were really trained (default), "
+        "training on the spot, or zero-cost scores",
+        "latency and energy of each layer on each sub-accelerator, by the cost model of "
+        "Accelerator-v0 (W1 to W3: by MAESTRO's constants of 2019)",
+        "the schedule of the layers of all networks over the sub-accelerators",
+        "area of the chip, and totals of elements and bandwidth that sub-accelerators share",
+    )
     not_modelled: ClassVar[tuple[str, ...]] = (
         "what W1 to W3 learn: their accuracies are synthetic, a curve through published points",
         "traffic between sub-accelerators, and the memory outside the chip that they share",
@@ -144,18 +160,11 @@ class NASEnvironment(Environment):
         scheduler: str = "hap",
         technology: str = DEFAULT_TECHNOLOGY,
         device: Any = None,
-        simulator_options: Mapping[str, Any] | None = None,
         **arguments: Any,
     ) -> None:
         self.accuracy_options = _options("accuracy_options", accuracy_options)
-        self.simulator_options = _options("simulator_options", simulator_options)
-        simulator = arguments.get("simulator", "embedded")
-        if self.simulator_options and simulator not in self.simulators:
-            raise InvalidValueError(
-                f"simulator_options are for simulator='latency_table', not {simulator!r}"
-            )
         self._accuracy = accuracy
-        space, chosen = _space_and_workload(space, workload, simulator)
+        space, chosen = _space_and_workload(space, workload, arguments.get("simulator"))
         self.form = _form_of(space)
         self.load_workload(chosen)
         self.hardware_side = HardwareSide(
@@ -205,7 +214,7 @@ class NASEnvironment(Environment):
                 results.append(NotCoveredError(costs.reasons[i]))
             else:
                 hardware = {name: column[i] for name, column in columns.items()}
-                results.append(self.result(found, hardware))
+                results.append(self.result(architectures[i], found, hardware))
         each_s = (time.perf_counter() - start) / max(1, len(rows))
         return [(result, each_s) for result in results]
 
@@ -276,19 +285,24 @@ class NASEnvironment(Environment):
             found.append(self._layers[key])
         return tuple(found)
 
-    def result(self, accuracies: Sequence[float], hardware: Mapping[str, float]) -> Simulation:
+    def result(
+        self,
+        architectures: Sequence[Mapping[str, Any]],
+        accuracies: Sequence[float],
+        hardware: Mapping[str, float],
+    ) -> Simulation:
         """The metrics of one design, or why it has none.
 
         Args:
+            architectures: of its networks.
             accuracies: of its networks, percent or score.
             hardware: the metrics that the simulator gives.
         """
-        for player, accuracy in zip(self.networks, accuracies, strict=True):
+        for player, architecture, accuracy in zip(
+            self.networks, architectures, accuracies, strict=True
+        ):
             if math.isnan(accuracy):
-                failed = getattr(self.source, "failures", {})
-                if failed:  # it was trained, or meant to be: the budget counts it
-                    return SimulationError(f"{player.name}: {next(reversed(failed.values()))}")
-                return NotCoveredError(f"{self.source.name}: no accuracy of this {player.name}")
+                return self._without_accuracy(player, architecture)
         names = [metric.name for metric in self.metrics[: len(self.networks) + 1]]
         weighted = weighted_accuracy(accuracies, self.loaded.weights)
         found = {**dict(zip(names, [*accuracies, weighted], strict=True)), **hardware}
@@ -310,17 +324,33 @@ class NASEnvironment(Environment):
         return {name: entry.doc for name, entry in WORKLOADS.items()}
 
     @classmethod
+    def sources(cls) -> dict[str, str]:
+        """Of accuracies, of the hardware's constants and of the specifications."""
+        return {
+            "accuracies of the default workloads": "networks that were trained for the purpose; "
+            "data, recipe and machine are in datasets/nas/README.md",
+            "accuracies of W1, W2 and W3": "synthetic: a curve through the points that NASAIC "
+            "publishes (Yang and others, DAC 2020, arXiv 2002.04116)",
+            "hardware": "the technologies of Accelerator-v0; of W1, W2 and W3 the constants of "
+            "MAESTRO (Kwon et al., MICRO 2019) at its version of 2019, which NASAIC used",
+            "specifications": "W1, W2 and W3: NASAIC's; the others by the rule in "
+            "archgym.envs.nas.specs, written before any search",
+        }
+
+    @classmethod
     def argument_docs(cls) -> dict[str, str]:
         """Where accuracies come from, the scheduler, and the device."""
         return {
-            "accuracy": "; ".join(f"{name}: {doc}" for name, doc in SOURCES.items()),
+            "accuracy": "; ".join(f"{name}: {doc}" for name, doc in SOURCES.items())
+            + "; unless given, W1 to W3 have synthetic ones, imagenet_mbconv scores, others tables",
             "accuracy_options": "a mapping; "
             + "; ".join(f"{name}: {', '.join(source_options(name)) or 'none'}" for name in SOURCES),
             "scheduler": ", ".join(SCHEDULERS),
             "technology": ", ".join(name for name in TECHNOLOGIES if name != "maestro28"),
             "device": "space 'network': "
-            + "; ".join(f"{name}: {doc}" for name, (doc, _) in DEVICES.items()),
-            "simulator_options": "simulator 'latency_table': table, a file",
+            + "; ".join(f"{name}: {doc}" for name, (doc, _) in DEVICES.items())
+            + f"; {next(iter(DEVICES))} unless given",
+            "simulator_options": "simulator 'latency_table': table, a file; generated unless given",
         }
 
     @classmethod
@@ -364,7 +394,6 @@ class NASEnvironment(Environment):
             "scheduler": self.hardware_side.scheduler,
             **({"technology": self.hardware_side.costs.technology} if own else {}),
             **({} if self.device is None else {"device": device_name(self._device_spec)}),
-            **({"simulator_options": self.simulator_options} if self.simulator_options else {}),
         }
 
     # -- inner workings --------------------------------------------------------------------------
@@ -372,6 +401,15 @@ class NASEnvironment(Environment):
     @cached_property
     def _reader(self) -> Reader:
         return Reader(self.networks, self.design_space, self.device)
+
+    def _without_accuracy(self, player: Player, architecture: Mapping[str, Any]) -> Simulation:
+        """Why a network has no accuracy: training failed, which the budget counts, or unknown."""
+        failures: Mapping[tuple[str, str, int], str] = getattr(self.source, "failures", {})
+        sought = (player.task.name, family_of(player.task).key(player.task, architecture))
+        for (task, key, seed), why in failures.items():
+            if (task, key) == sought:
+                return SimulationError(f"training of {player.name} (seed {seed}): {why}")
+        return NotCoveredError(f"{self.source.name}: no accuracy of this {player.name}")
 
     def _choose_space(self, space: str | DesignSpace) -> DesignSpace:
         if isinstance(space, DesignSpace):

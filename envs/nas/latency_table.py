@@ -78,8 +78,10 @@ class LatencyTable:
         """
         import yaml
 
+        from archgym import bounded_yaml
+
         try:
-            data = yaml.safe_load(path.read_text(encoding="utf-8"))
+            data = bounded_yaml.read(path)
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise InvalidValueError(f"{path}: cannot read the latency table: {error}") from None
         if not isinstance(data, Mapping) or not data:
@@ -253,7 +255,7 @@ class LatencyTableSimulator:
                 results.append(error)
                 continue
             hardware = {"latency_cycles": total * cycles_per_ms, "latency_ns": total * _NS_PER_MS}
-            results.append(env.result(found, hardware))
+            results.append(env.result(row, found, hardware))
         each = (time.perf_counter() - start) / max(1, len(results))
         return [(result, each) for result in results]
 

@@ -19,7 +19,8 @@ _MEASURES = {
 def accuracy_metrics(networks: Sequence[Player], source: str) -> tuple[Metric, ...]:
     """Accuracy of each network, then the weighted one.
 
-    Zero-cost scores are no accuracies and are not called so.
+    Zero-cost scores are no accuracies and are not called so; their scale is each task's own
+    (:mod:`archgym.envs.nas.accuracy.zero_cost`), so that they may be weighted.
 
     Args:
         networks: name and task of each.
@@ -32,7 +33,8 @@ def accuracy_metrics(networks: Sequence[Player], source: str) -> tuple[Metric, .
                     f"score_{player.name}_rate",
                     "",
                     "maximize",
-                    f"zero-cost score of network {player.name}; untrained",
+                    f"zero-cost score of network {player.name}, untrained: 0 is the smallest "
+                    "network's of the task, 1 the largest one's",
                     signed=True,
                 )
                 for player in networks

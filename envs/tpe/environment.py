@@ -95,10 +95,20 @@ class TensorEngine(Environment):
     baseline: ClassVar = design_of(BASELINES["systolic_os"])
     default_workload: ClassVar = DEFAULT_WORKLOAD
     simulators: ClassVar = {"yosys": _yosys}
+    # The simulator's version says which Liberty file it is.
+    incidental_options: ClassVar = ("liberty", "cache", "threads")
     metadata: dict[str, Any] = {  # noqa: RUF012
         "render_modes": ["ansi", "svg", "rgb_array"],
         "render_fps": 1,
     }
+    modelled: ClassVar = (
+        "the bit heap of every PE, from which its partial products, compressors, adders and "
+        "registers are counted",
+        "area and shortest period of each block, by coefficients calibrated for a cell library",
+        "cycles of every layer: tiles, steps, results, and the non-zero digits of serial encodings",
+        "power from exact digit and toggle statistics of the operands",
+        "the function itself, exact to the bit (archgym.envs.tpe.functional)",
+    )
     not_modelled: ClassVar = (
         "clock tree, placement and wires, but for the wire load model that a cell library selects "
         "by default: areas and periods are those of synthesised cells",
@@ -113,23 +123,13 @@ class TensorEngine(Environment):
         *,
         technology: str | os.PathLike[str] = DEFAULT_TECHNOLOGY,
         scope: str = "array",
-        simulator_options: Mapping[str, Any] | None = None,
         **arguments: Any,
     ) -> None:
         if scope not in SCOPES:
             raise UnknownNameError("scope", scope, SCOPES)
-        for name, value in (
-            ("simulator_options", simulator_options),
-            ("fixed", arguments.get("fixed")),
-        ):
-            if value is not None and not isinstance(value, Mapping):
-                raise InvalidValueError(f"{name} must be a mapping, not {value!r}")
-        self.simulator_options: dict[str, Any] = dict(simulator_options or {})
-        if self.simulator_options and arguments.get("simulator") not in self.simulators:
-            raise InvalidValueError(
-                "simulator_options are for simulator='yosys', not "
-                f"{arguments.get('simulator', 'embedded')!r}"
-            )
+        fixed = arguments.get("fixed")
+        if fixed is not None and not isinstance(fixed, Mapping):
+            raise InvalidValueError(f"fixed must be a mapping, not {fixed!r}")
         self.technology = load_technology(technology)
         self.scope = scope
         self.layers: Workload
@@ -139,7 +139,7 @@ class TensorEngine(Environment):
         self._least_widths = load_workload(
             self.default_workload if workload is None else workload
         ).widths
-        held = self._held(arguments.get("space"), arguments.get("fixed"))
+        held = self._held(arguments.get("space"), fixed)
         self.baseline = design_of(  # type: ignore[misc]
             baseline_array(held, self._least_widths, self.technology, alone=scope == "pe")
         )
@@ -209,6 +209,16 @@ class TensorEngine(Environment):
         }
 
     @classmethod
+    def sources(cls) -> dict[str, str]:
+        """Of the calibrated cell libraries, and of the designs."""
+        shipped = {name: load_technology(name) for name in technology_names()}
+        return {
+            **{f"technology {name}": f"{t.title}; {t.source}" for name, t in shipped.items()},
+            "designs": "Wu and others, Exploring the Performance Improvement of Tensor Processing "
+            "Engines through Transformation in the Bit-weight Dimension of MACs, HPCA 2025",
+        }
+
+    @classmethod
     def references(
         cls,
         table: Path | None = None,
@@ -238,15 +248,11 @@ class TensorEngine(Environment):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The cell library, the scope, and options that metrics depend on."""
-        # The simulator's version says which Liberty file it is.
-        where = ("liberty", "cache", "threads")
-        options = {k: v for k, v in self.simulator_options.items() if k not in where}
+        """The cell library and the scope."""
         return {
             "technology": self.technology.name,
             "technology_sha256": self.technology.sha256,
             "scope": self.scope,
-            **({"simulator_options": options} if options else {}),
         }
 
     @classmethod

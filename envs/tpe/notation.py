@@ -6,16 +6,18 @@ puts each primitive into some of the loops, its *scope*: the spatial ones give t
 copies, the temporal ones how often a copy works. After "Exploring the Performance Improvement of
 Tensor Processing Engines through Transformation in the Bit-weight Dimension of MACs" (HPCA 2025).
 
-| primitive | hardware | needs to be inside loops over |
-|---|---|---|
-| encode | digit encoder of A | M, K, BW |
-| sparse | finder of the next non-zero digit | M, K, BW |
-| map | selects a multiple of B | M, N, K, BW |
-| shift | gives a bit weight | M, N, BW |
-| half_reduce | compressor tree with sum and carry | M, N, temporal K |
-| accumulate | register of what is summed over time | M, N, temporal K |
-| add | carry-propagate adder: sum and carry to one word | M, N |
-| sync | barrier of streams of unequal length | M |
+===========  ================================================  =============================
+primitive    hardware                                          needs to be inside loops over
+===========  ================================================  =============================
+encode       digit encoder of A                                M, K, BW
+sparse       finder of the next non-zero digit                 M, K, BW
+map          selects a multiple of B                           M, N, K, BW
+shift        gives a bit weight                                M, N, BW
+half_reduce  compressor tree with sum and carry                M, N, temporal K
+accumulate   register of what is summed over time              M, N, temporal K
+add          carry-propagate adder: sum and carry to one word  M, N
+sync         barrier of streams of unequal length              M
+===========  ================================================  =============================
 
 `shift` and `add` may be shared: once they are outside K, one copy can serve the PEs of a spatial
 M or N loop in turn.

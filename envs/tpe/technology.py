@@ -20,6 +20,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from archgym.bounded_reading import read_json
 from archgym.envs.tpe.datapath import Stage
 from archgym.envs.tpe.edge import EdgeBlock
 from archgym.envs.tpe.pe import PE
@@ -288,10 +289,10 @@ def load_technology(name: str | os.PathLike[str]) -> Technology:
                 f"{', '.join(technology_names())}"
             )
         raise UnknownNameError("technology", os.fspath(name), technology_names())
-    if path.stat().st_size > _LIMIT_BYTES:
-        raise InvalidValueError(f"{path} has more than {_LIMIT_BYTES} bytes: no technology")
     try:
-        card = json.loads(path.read_text("utf-8"))
+        card = read_json(path, _LIMIT_BYTES)
+    except OSError as error:
+        raise InvalidValueError(f"{path} cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         raise InvalidValueError(f"{path} is no JSON: {error}") from None
     return Technology.from_json(card, str(path))

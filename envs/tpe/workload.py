@@ -27,6 +27,7 @@ from archgym.envs.tpe.signals import (
     signal_of_counts,
 )
 from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.workload_spec import kind_of
 
 __all__ = [
     "DEFAULT_WORKLOAD",
@@ -186,24 +187,12 @@ def _kind_of(spec: WorkloadSpec) -> tuple[str, Mapping[str, Any]]:
         if spec not in workload_names():
             raise UnknownNameError("workload", spec, workload_names())
         spec = {"network" if spec in NETWORKS else "observed": spec}
-    if not isinstance(spec, Mapping):
-        raise InvalidValueError(
-            f"workload {spec!r} must be a name or a mapping with one of the keys "
-            f"{', '.join(_KINDS)}"
-        )
-    kinds = [kind for kind in _KINDS if kind in spec]
-    if len(kinds) != 1:
-        known = {key for keys in _KEYS.values() for key in keys}
-        for key in spec:
-            if not kinds and key not in known:
-                raise UnknownNameError("workload key", key, known)
-        raise InvalidValueError(
-            f"workload {dict(spec)!r} must have exactly one of the keys {', '.join(_KINDS)}"
-        )
+    settings = {key for keys in _KEYS.values() for key in keys}.difference(_KINDS)
+    kind = kind_of(spec, _KINDS, settings=settings, forms="a name")
     for key in spec:
-        if key not in _KEYS[kinds[0]]:
-            raise UnknownNameError("workload key", key, _KEYS[kinds[0]])
-    return kinds[0], spec
+        if key not in _KEYS[kind]:
+            raise UnknownNameError("workload key", key, _KEYS[kind])
+    return kind, spec
 
 
 def workload_label(spec: WorkloadSpec) -> str:

@@ -15,10 +15,10 @@ from pydantic import Field
 
 from archgym import agent
 from archgym.agent import Agent
-from archgym.agent_check import FAMILIES, check_agent, check_names, trajectories
-from archgym.agent_check.subject import evaluations_of, subject_of
 from archgym.agents.unseen import Unseen
 from archgym.check import check
+from archgym.check.agents import FAMILIES, agent_check_names, check_agent, trajectories
+from archgym.check.agents.subject import evaluations_of, subject_of
 from archgym.environment import Environment
 from archgym.errors import AgentUnsuitableError, UnknownNameError
 from archgym.outcome import Outcomes
@@ -26,7 +26,7 @@ from archgym.registry import agent_class, agent_names, environment_names
 from archgym.space import Designs
 
 AGENTS = agent_names()
-CHECKS = [name for name in check_names() if name != "processes"]
+CHECKS = [name for name in agent_check_names() if name != "processes"]
 # So that learning takes place, but little of it, within the few designs that a check evaluates.
 QUICK = {
     "rollout": 8,
@@ -76,8 +76,8 @@ def test_trajectories_are_equal_in_another_process() -> None:
     """Each agent on one family, others in turn; the full test has all families for each."""
     code = (
         "import json, sys\n"
-        "from archgym.agent_check import FAMILIES\n"
-        "from archgym.agent_check.subject import evaluations_of, subject_of\n"
+        "from archgym.check.agents import FAMILIES\n"
+        "from archgym.check.agents.subject import evaluations_of, subject_of\n"
         "print(json.dumps([evaluations_of(subject_of(name, values), FAMILIES[family], seed=5)\n"
         "                  for name, values, family in json.loads(sys.argv[1])]))\n"
     )
@@ -100,7 +100,7 @@ def test_trajectories_are_equal_in_another_process() -> None:
 def test_all_trajectories_are_equal_in_another_process() -> None:
     code = (
         "import json, sys\n"
-        "from archgym.agent_check import trajectories\n"
+        "from archgym.check.agents import trajectories\n"
         "given = json.loads(sys.argv[1])\n"
         "print(json.dumps({name: trajectories(name, values) for name, values in given.items()}))\n"
     )

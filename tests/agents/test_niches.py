@@ -51,3 +51,16 @@ def test_all_designs_in_niches_is_no_error() -> None:
         free = niches.settle(CODES, COSTS)
     assert not free.any()
     assert len(niches) == 1
+
+
+def test_the_oldest_of_very_many_niches_is_open_again() -> None:
+    codes = np.arange(100, dtype=np.int64)[:, None]
+    niches = Niches(alike, correlation=0.6, patience=1)
+    for _ in range(200):
+        free = niches.settle(codes, codes[:, 0].astype(float))
+        if len(niches) == 64:
+            break
+    assert not free[:64].any()
+    free = niches.settle(codes, codes[:, 0].astype(float))
+    assert len(niches) == 64
+    assert free.nonzero()[0].tolist() == [0, *range(65, 100)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import random
+import tempfile
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -186,6 +187,21 @@ def test_initial_designs_come_first() -> None:
     env.on_evaluated = lambda outcomes: seen.extend(outcomes.designs)
     assert learner("ppo", env).search(env, 20, initial=known).simulations == 20
     assert seen[:7] == known
+
+
+def test_nothing_is_left_in_the_temporary_folder(
+    form: tuple[str, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Stable-Baselines3 makes a folder for its log in every learn() without a logger of its own.
+    from stable_baselines3 import PPO
+
+    monkeypatch.delenv("SB3_LOGDIR")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    env = ConformanceEnvironment()
+    learner(form[0], env, **form[1]).search(env, 12)
+    assert not list(tmp_path.glob("SB3*"))
+    PPO("MlpPolicy", ConformanceEnvironment(), n_steps=8, batch_size=8, device="cpu").learn(8)
+    assert len(list(tmp_path.glob("SB3*"))) == 1
 
 
 def test_small_space_ends_the_search() -> None:

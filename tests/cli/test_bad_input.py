@@ -47,6 +47,10 @@ def experiment(tmp_path: Path) -> Path:
             ["environments[0]", "'zip'", "Did you mean 'zipf'?"],
         ),
         (
+            {"environments__0": "{id: DRAM-v0, workload: {generater: zipf}}"},
+            ["environments[0]", "workload key", "'generater'", "Did you mean 'generator'?"],
+        ),
+        (
             {"environments__0__objective": "minimize energy"},
             ["environments[0]", "objective", "'energy'", "energy_pj"],
         ),

@@ -251,7 +251,7 @@ def test_schema(call: Any) -> None:
         for name, field in properties.items()
         if not field.get("description")
     }
-    assert undocumented <= {"environments", "agents", "resources"}
+    assert undocumented <= {"environments", "agents", "resources", "simulation"}
 
 
 def test_trace_record(call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,6 +45,37 @@ class Slow(Environment):
         }
 
 
+class Moody(Slow):
+    """Some designs raise, give NaN, hang or end the process; ``log`` takes a line a simulation."""
+
+    def __init__(self, *, log: str = "", hangs: bool = False, dies: bool = False, **arguments: Any):
+        self.log, self.hangs, self.dies = log, hangs, dies
+        super().__init__(**arguments)
+
+    def simulate(self, design: dict[str, Any]) -> dict[str, float]:
+        if self.log:
+            with open(self.log, "a", encoding="utf-8") as file:
+                file.write(f"{os.getpid()}\n")
+        x, y = design["x"], design["y"]
+        if x % 16 == 3:
+            raise ValueError("this design cannot be")
+        if self.hangs and x % 16 == 7 and y % 16 == 1:
+            time.sleep(3600)
+        if self.dies and x % 16 == 9:
+            os._exit(1)
+        metrics = super().simulate(design)
+        return {**metrics, "time_ns": float("nan")} if x % 16 == 5 else metrics
+
+
+class Lethal(Slow):
+    """Ends whatever process simulates it once it is past the baseline."""
+
+    def simulate(self, design: dict[str, Any]) -> dict[str, float]:
+        if design != self.baseline:
+            os._exit(1)
+        return super().simulate(design)
+
+
 class Diary(Sampler):
     """Random designs, some of them twice; with ARCHGYM_DIARY set, writes down what it is told."""
 

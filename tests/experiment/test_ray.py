@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,9 @@ from tests.experiment.experiments import (
     archgym,
     assert_equal_runs,
     results,
+    slow,
     small,
+    start,
     written,
 )
 
@@ -94,28 +97,37 @@ def test_says_that_ray_cannot_be_used(tmp_path: Path) -> None:
     assert not list(RunFolder(tmp_path / "b").datasets.glob("*"))
 
 
-def test_a_trial_begins_with_its_first_step(tmp_path: Path) -> None:
-    """Tune sets a trial up in two processes now and then, and uses one: it must not run twice."""
-    trial = expand(small(budget=5))[0]
+def test_a_pack_begins_with_its_first_step(tmp_path: Path) -> None:
+    """Tune sets a pack up in two processes now and then, and uses one: it must not run twice."""
+    trials = expand(small(budget=5))[:2]
     folder = RunFolder(tmp_path / "run")
     with folder.locked() as run_id:
+        pack = {
+            "trials": [trial.to_json() for trial in trials],
+            "begun": [],
+            "simulation": {},
+            "network": False,
+        }
+        folder.write_json("ray/packs/0.json", pack)
         task = {
-            "trial": trial.to_json(),
             "folder": str(folder.path),
+            "shard": "",
             "run_id": run_id,
-            "resume": False,
+            "packs": "ray/packs",
+            "pack": "0",
             "working_directory": os.getcwd(),
         }
-        idle, used = (ray_runner._TuneTrial.__new__(ray_runner._TuneTrial) for _ in range(2))
+        idle, used = (ray_runner._TunePack.__new__(ray_runner._TunePack) for _ in range(2))
         for actor in (idle, used):
-            actor.setup({"trial": json.dumps(task)})
-        report = used.step()
-        while not report["done"]:
-            report = used.step()
-        assert idle.reset_config({"trial": json.dumps(task)})
-    assert report["state"] == "finished"
-    assert report["simulations"] == 5
-    assert Dataset(folder.datasets / trial.dataset).evaluations().num_rows == 5
+            actor.setup(task)
+        reports = [used.step()]
+        while not reports[-1]["done"]:
+            reports.append(used.step())
+        assert idle.reset_config(task)
+    news = [event for report in reports for event in json.loads(report["news"])]
+    ended = [event[1:] for event in news if event[0] == "ended"]
+    assert ended == [[trial.trial_id, "finished"] for trial in trials]
+    assert Dataset(folder.datasets / trials[0].dataset).evaluations().num_rows == 10
 
 
 def test_a_relative_path_is_from_where_the_user_is(
@@ -149,4 +161,57 @@ def test_a_cluster(tmp_path: Path) -> None:
     finally:
         cluster.shutdown()  # type: ignore[no-untyped-call]
     run_experiment(small(), tmp_path / "local", RunOptions(local=True, quiet=True))
+    assert_equal_runs(tmp_path / "local", tmp_path / "run")
+
+
+@pytest.mark.full
+def test_batches_spread_over_ray_actors(tmp_path: Path) -> None:
+    changes = {
+        "budget": 60,
+        "seeds": 1,
+        "environments": [{"id": f"{HELPERS}:Moody", "arguments": {"dies": True}}],
+        "agents": [{"name": "ga"}],
+        "simulation": {"workers": 1, "time_limit_s": 60, "cache": str(tmp_path / "cache.sqlite")},
+    }
+    code, _, err = archgym(
+        "run", written(tmp_path, **changes), "--out", tmp_path / "run", "--cpus", "2", "-q"
+    )
+    assert code == 0, err
+    run_experiment(small(**changes), tmp_path / "local", RunOptions(local=True, quiet=True))
+    assert_equal_runs(tmp_path / "local", tmp_path / "run")
+    needy = written(tmp_path, **{**changes, "simulation": {"workers": 9}})
+    code, _, err = archgym("run", needy, "--out", tmp_path / "needy", "--cpus", "2", "-q")
+    assert code == 2
+    assert "simulation.workers cannot be 9" in err
+
+
+@pytest.mark.full
+def test_a_node_is_lost(tmp_path: Path) -> None:
+    """Its packs go on at the other node, with the rows that they had."""
+    from ray.cluster_utils import Cluster
+
+    experiment = slow(tmp_path, budget=300, seeds=3)
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    try:
+        node = cluster.add_node(num_cpus=1)
+        options = ("--address", cluster.address, "--quiet", "--storage", tmp_path / "storage")
+        process = start("run", experiment, "--out", tmp_path / "run", *options)
+        journals = tmp_path / "run" / "datasets" / "Slow" / "journal"
+        while process.poll() is None and len(list(journals.glob("*.jsonl"))) < 2:
+            time.sleep(0.05)
+        cluster.remove_node(node)
+        _, err = process.communicate(timeout=500)
+        assert process.returncode == 0, err
+    finally:
+        cluster.shutdown()  # type: ignore[no-untyped-call]
+    assert list((tmp_path / "storage").iterdir())
+    begun = [
+        json.loads(line)["begin"]
+        for path in (tmp_path / "run" / "log").iterdir()
+        for line in path.read_text().splitlines()
+        if "begin" in json.loads(line)
+    ]
+    assert len(begun) > len(set(begun))  # some trial was begun twice
+    code, _, err = archgym("run", experiment, "--local", "--out", tmp_path / "local", "-q")
+    assert code == 0, err
     assert_equal_runs(tmp_path / "local", tmp_path / "run")

@@ -44,6 +44,8 @@ def test_leaves_datasets_results_and_a_picture(tmp_path: Path) -> None:
         "trials.json",
         "datasets",
         "results.json",
+        "results",
+        "log",
         "best_so_far.png",
     }
     assert (tmp_path / "run" / "best_so_far.png").stat().st_size > 10_000

@@ -10,7 +10,7 @@ from archgym.envs.accelerator.kernel.layout import FOUND
 from archgym.envs.accelerator.kernel.layouts import (
     MAX_LAYOUTS,
     array_cycles,
-    fill_bytes,
+    first_bytes,
     layouts,
 )
 from archgym.envs.accelerator.kernel.loopnest import (
@@ -28,8 +28,10 @@ from archgym.envs.accelerator.kernel.registers import (
 )
 from archgym.envs.accelerator.kernel.results import better, keep, products, score
 from archgym.envs.accelerator.kernel.sides import (
+    LOOPS,
     MAX_PIXELS,
     MAX_SIDES,
+    all_sides,
     buffer_tiles,
     fits,
     take_tile,
@@ -47,6 +49,9 @@ def try_all(given: Ints, hw: Floats, objective: int, found: Floats) -> bool:
     whole_batch(given, layer)
     options = np.empty((MAX_LAYOUTS, 6), np.int64)
     registers = np.empty((8 * MAX_REGISTERS, 4), np.int64)
+    sides = np.empty((LOOPS, MAX_SIDES), np.int64)
+    n_sides = np.empty(LOOPS, np.int64)
+    all_sides(layer, hw, sides, n_sides)
     k = np.empty((MAX_SIDES, 3), np.int64)
     c = np.empty((MAX_SIDES, 3), np.int64)
     pixels = np.empty((MAX_PIXELS, 6), np.int64)
@@ -66,7 +71,7 @@ def try_all(given: Ints, hw: Floats, objective: int, found: Floats) -> bool:
         n_registers = register_tiles(layer, layout, hw, True, registers)
         # Each pair of a buffer tile and an order of the memory level, times each register tile
         # and order inside.
-        for n in range(6 * buffer_tiles(layer, layout, k, c, pixels, counts)):
+        for n in range(6 * buffer_tiles(layer, layout, sides, n_sides, k, c, pixels, counts)):
             x = n // 6
             take_tile(
                 layout,
@@ -78,7 +83,7 @@ def try_all(given: Ints, hw: Floats, objective: int, found: Floats) -> bool:
                 turns,
             )
             compute = array_cycles(layer, spatial, turns, hw)
-            fill = fill_bytes(layer, spatial, hw)
+            fill = first_bytes(hw)
             reduced = float(spatial[1] * spatial[2])
             if not fits(layer, tile, hw):
                 continue

@@ -1,4 +1,4 @@
-"""The mappings that dataflows are known by, compiled."""
+"""The mappings that dataflows are known by, on all of an array or a part of it, compiled."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from archgym.envs.accelerator.kernel.arrays import Floats, Ints
 from archgym.envs.accelerator.kernel.compiled import compiled
 from archgym.envs.accelerator.kernel.datacentric import DIMS, C, K, P, Q, R, S
 from archgym.envs.accelerator.kernel.loopnest import (
-    H_COLUMNS,
     H_DATAFLOW,
     H_INPUT_RF,
     H_MAESTRO,
     H_OUTPUT_RF,
-    H_ROWS,
     H_WEIGHT_RF,
 )
 
-__all__ = ["published"]
+__all__ = ["FORMS", "published"]
 
+FORMS = 12
+"""Forms of each mapping: what a PE holds."""
 WHOLE = 1 << 40
 """A tile that no loop exceeds."""
 
@@ -32,24 +32,69 @@ def put(loops: Ints, position: int, dim: int, spread: int, tile: int) -> None:
 
 
 @compiled
-def published(dims: Ints, hw: Floats, outer: Ints, inner: Ints) -> tuple[int, int, int]:
+def held_window(dims: Ints, form: int, room: float) -> tuple[int, int]:
+    """Filter rows and columns that a PE holds: all, a row, or one weight; 0 for no room."""
+    r = dims[R] if form == 0 else 1
+    s = dims[S] if form < 2 else 1
+    if form > 2 or (r * s > room and form < 2):
+        return 0, 0
+    return r, s
+
+
+@compiled
+def held_rows(
+    dims: Ints, form: int, inputs: float, weights: float, sums: float
+) -> tuple[int, int, int]:
+    """Filters, channels and weights of a row that a row-stationary PE holds; 0 for no room."""
+    s = dims[S] if form < 6 else 1
+    k = 2 if form % 6 < 3 else 1
+    c = 4 >> (form % 3)
+    row = s == 1 or s <= min(weights, inputs)
+    pair = k == 1 or (k <= sums and k * s <= weights)
+    deep = c == 1 or (c * k * s <= weights and c * s <= inputs)
+    if not (row and pair and deep):
+        return 0, 0, 0
+    return k, c, s
+
+
+@compiled
+def published(
+    dims: Ints, hw: Floats, rows: int, columns: int, form: int, outer: Ints, inner: Ints
+) -> tuple[int, int, int]:
     """The mapping that a dataflow is known by; returns clusters, PEs of one, and levels.
 
     They are those of MAESTRO's examples: NVDLA's KC-partitioned, ShiDianNao's YX-partitioned,
     Eyeriss's row-stationary (two filters, four channels a PE), X- and C-partitioned. Where the
     register files are too small for a window, a PE takes one row of it or one weight at a time.
+
+    Args:
+        dims: loop bounds.
+        hw: as in ``layout.HARDWARE``.
+        rows: of the array that are used.
+        columns: of the array that are used.
+        form: what a PE holds, below `FORMS`; the first that there is room for is the known one.
+        outer: becomes the outer level's loops, see ``levels.analyse``.
+        inner: becomes the inner level's.
+
+    Returns:
+        0 clusters if the register files are too small for the form, or there is no such form.
     """
     flow = int(hw[H_DATAFLOW])
-    rows = int(hw[H_ROWS])
-    columns = int(hw[H_COLUMNS])
     weights = max(1.0, hw[H_WEIGHT_RF])
     inputs = max(1.0, hw[H_INPUT_RF])
     sums = max(1.0, hw[H_OUTPUT_RF])
     if hw[H_MAESTRO] > 0:  # it says what a mapping needs, and never that there is less
         weights = inputs = sums = np.inf
-    room = min(weights, inputs)
-    r = dims[R] if dims[R] * dims[S] <= room else 1
-    s = dims[S] if r * dims[S] <= room else 1
+    if flow == 2:
+        k, c, s = held_rows(dims, form, inputs, weights, sums)
+        r = 1
+    else:
+        k, c = 1, 1
+        r, s = held_window(dims, form, min(weights, inputs))
+    if flow == 1:  # the window streams past
+        r = s = 1 if form == 0 else 0
+    if s == 0:
+        return 0, 0, 0
     if flow == 0:
         put(outer, 0, K, 1, 1)
         put(outer, 1, C, 0, columns)
@@ -80,11 +125,6 @@ def published(dims: Ints, hw: Floats, outer: Ints, inner: Ints) -> tuple[int, in
         return rows, columns, 2
     if flow == 2:
         high = min(dims[R], rows * columns)
-        s = dims[S] if dims[S] <= room else 1
-        k = 2 if sums >= 2 and 2 * s <= weights else 1
-        c = 4
-        while c > 1 and (c * k * s > weights or c * s > inputs):
-            c //= 2
         put(outer, 0, K, 0, k)
         put(outer, 1, C, 0, c)
         put(outer, 2, R, 0, high)

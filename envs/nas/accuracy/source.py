@@ -15,7 +15,12 @@ __all__ = ["AccuracySource"]
 
 
 class AccuracySource(Protocol):
-    """Says how well architectures do their task; those of archgym are in `choice.SOURCES`."""
+    """Says how well architectures do their task; those of archgym are in `choice.SOURCES`.
+
+    A source that trains may have ``failures`` too: why there is no accuracy, by task,
+    architecture's key and seed. A design whose network is among them has failed; one whose
+    network has no accuracy for another reason is illegal.
+    """
 
     @property
     def name(self) -> str:

@@ -1,8 +1,14 @@
 """Zero-cost scores: what an untrained network promises.
 
-A score is **no accuracy**: its unit and zero mean nothing, it only orders the networks of one task,
-larger is better. On small spaces the plain number of parameters is often as good as the others
-(Abdelfattah et al., "Zero-Cost Proxies for Lightweight NAS", ICLR 2021), so it is here to compare.
+A score is **no accuracy**: it only orders the networks of one task, larger is better. Raw scores of
+different tasks are on unlike scales (a U-Net's synaptic flow is that of many more pixels), so that
+their sum would be the choice of one task. The source therefore gives
+
+    (score - score of the smallest network) / |score of the largest - score of the smallest|
+
+with the smallest and the largest network of the task: most lie between 0 and 1. On small spaces the
+plain number of parameters is often as good as the others (Abdelfattah et al., "Zero-Cost Proxies
+for Lightweight NAS", ICLR 2021), so it is here to compare. Raw scores are
 
 - ``synflow``: natural logarithm of the synaptic flow, the sum over the convolutions' weights of
   ``weight * dR/dweight``, where R is the sum of the outputs for an image of ones and every weight
@@ -28,6 +34,7 @@ from numpy.typing import NDArray
 
 from archgym.envs.nas.data import checked_folders, load
 from archgym.envs.nas.families import Architecture
+from archgym.envs.nas.space import largest_architecture, smallest_architecture
 from archgym.envs.nas.tasks import Task, family_of
 from archgym.errors import InvalidValueError, UnknownNameError
 
@@ -45,7 +52,7 @@ class ProxyAccuracy:
     >>> from archgym.envs.nas.tasks import TASKS
     >>> network = {"height": 1, "level1_filters": 4}
     >>> ProxyAccuracy("parameters").accuracies(TASKS["cells"], [network], 1).round(3).tolist()
-    [2.303]
+    [0.0]
 
     Args:
         score: one of :data:`SCORES`.
@@ -77,17 +84,29 @@ class ProxyAccuracy:
         self._seed = seed
         self._images = images
         self._folders = checked_folders(data)
+        self._ends: dict[str, tuple[float, float]] = {}  # of each task's smallest and largest
 
     def accuracies(
         self, task: Task, architectures: Sequence[Architecture], epochs: int
     ) -> NDArray[np.float64]:
-        """Scores, not percent; shape (n_architectures,).
+        """Scores on the task's scale, not percent; shape (n_architectures,).
 
         Args:
             task: what is learned.
             architectures: of the task's family.
             epochs: 1; nothing is trained.
         """
+        if not len(architectures):
+            return np.empty(0)
+        if task.name not in self._ends:
+            ends = self._raw(task, [smallest_architecture(task), largest_architecture(task)])
+            self._ends[task.name] = (float(ends[0]), float(ends[1]))
+        smallest, largest = self._ends[task.name]
+        scale = abs(largest - smallest) or 1.0
+        return (self._raw(task, architectures) - smallest) / scale
+
+    def _raw(self, task: Task, architectures: Sequence[Architecture]) -> NDArray[np.float64]:
+        """Scores as they are defined."""
         if self.score == "parameters":
             count = family_of(task).parameter_count
             return np.array([math.log10(count(task, each)) for each in architectures])

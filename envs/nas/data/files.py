@@ -7,13 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.bounded_reading import read_bytes
 from archgym.errors import InvalidValueError
 
 __all__ = ["binary_records", "folder_with"]
+
+_LIMIT_BYTES: Final = 1 << 32
+"""4 GiB; the largest set of the originals, STL-10's test images, has 221 MB."""
 
 
 def folder_with(folder: Path, inner: str, needed: Sequence[str], layout: str) -> Path:
@@ -46,7 +51,7 @@ def binary_records(file: Path, record_bytes: int) -> NDArray[np.uint8]:
         InvalidValueError: if the file cannot be read, is empty or ends within a record.
     """
     try:
-        found = np.fromfile(file, dtype=np.uint8)
+        found = np.frombuffer(read_bytes(file, _LIMIT_BYTES), dtype=np.uint8)
     except OSError as error:
         raise InvalidValueError(f"{file}: cannot be read: {error}") from error
     if not found.size or found.size % record_bytes:

@@ -9,12 +9,14 @@ the order of the folders' names, is for the test: the set has no masks for its o
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.bounded_reading import read_bytes
 from archgym.envs.nas.data.dataset import Dataset
 from archgym.errors import InvalidValueError
 
@@ -27,6 +29,8 @@ LAYOUT: Final = (
 SIZE: Final = 128
 """Rows and columns after scaling."""
 _TEST_EVERY: Final = 5
+_LIMIT_BYTES: Final = 1 << 28
+_MOST_PIXELS: Final = 1 << 26
 
 
 def load(folder: Path) -> Dataset:
@@ -97,7 +101,11 @@ def _read(file: Path) -> NDArray[np.float64]:
     from matplotlib import image
 
     try:
-        found = np.asarray(image.imread(file, format="png"), dtype=np.float64)
+        content = read_bytes(file, _LIMIT_BYTES)
+        columns, rows = (int.from_bytes(content[at : at + 4]) for at in (16, 20))
+        if columns * rows > _MOST_PIXELS:
+            raise ValueError(f"{columns} x {rows} pixels")
+        found = np.asarray(image.imread(io.BytesIO(content), format="png"), dtype=np.float64)
     except (OSError, ValueError, SyntaxError) as error:
         raise InvalidValueError(f"{file}: cannot be read as PNG: {error}") from error
     if found.ndim == 2:

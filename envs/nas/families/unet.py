@@ -3,8 +3,8 @@
 ``height`` levels: two 3x3 convolutions at each level on the way down, a 2x2 maximum pooling
 between levels; on the way up a 2x2 up-convolution, the skip connection of that level, and two 3x3
 convolutions; a 1x1 convolution to the mask at the end. Convolutions are padded and followed by
-batch normalisation and ReLU. The number of filters is chosen level by level, as in NASAIC (DAC
-2020); levels deeper than the height have no parameter.
+batch normalisation and, but for the one before the mask, ReLU. The number of filters is chosen
+level by level, as in NASAIC (DAC 2020); levels deeper than the height have no parameter.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class UNet:
     """The family ``unet``; parameters ``height``, ``level1_filters``, ``level2_filters``..."""
 
     name = "unet"
-    version = 1
+    version = 2
 
     def parameters(self, task: Task) -> tuple[Parameter, ...]:
         """Height, and the filters of each level that the height reaches."""

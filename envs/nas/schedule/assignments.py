@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from archgym.envs.nas.schedule.compiled import Floats, Ints, compiled
+from archgym.envs.nas.schedule.compiled import compiled
 from archgym.envs.nas.schedule.orders import shortest_order
+from archgym.envs.nas.schedule.plans import empty_plan, finish_of, keep
+from archgym.envs.nas.schedule.state import Floats, Ints, Layers, Plan
 from archgym.envs.nas.schedule.timing import times_of
 
-__all__ = ["best_assignment"]
+__all__ = ["Wanted", "best_assignment"]
+
+
+class Wanted(NamedTuple):
+    """Which schedule is looked for, and how far."""
+
+    for_energy: bool
+    """Whether less energy is better, or else less makespan."""
+    limit: float
+    """Cycles that it may take."""
+    bound: float
+    """Only what is better than this is of interest."""
+    most: int
+    """Nodes to visit."""
 
 
 @compiled
-def sorted_options(latency: Floats, energy: Floats, for_energy: bool) -> Ints:
+def sorted_options(layers: Layers, for_energy: bool) -> Ints:
     """Sub-accelerators of each layer, best first."""
+    latency, energy = layers.latency, layers.energy
     options = np.empty(latency.shape, np.int64)
     for i in range(len(latency)):
         first, second = latency[i], energy[i]
@@ -40,68 +58,48 @@ def sum_least(costs: Floats, order: Ints, left: Floats) -> None:
 
 @compiled
 def least_of(
-    latency: Floats,
-    starts: Ints,
-    assignment: Ints,
-    below: float,
-    enough: float,
-    most: int,
-    start: Floats,
-    finish: Floats,
+    layers: Layers, below: float, enough: float, most: int, plan: Plan
 ) -> tuple[float, int]:
     """The least makespan of an assignment, or one of at most ``enough``, if it is below ``below``.
 
-    Its times are in the last two. Returns nodes visited as well, more than ``most`` if given up.
+    Its times are in the plan. Returns nodes visited as well, more than ``most`` if given up.
     """
-    makespan = times_of(latency, starts, assignment, enough, start, finish)
+    makespan = times_of(layers, enough, plan)
     if makespan <= enough:
         return makespan, 0
     found, nodes = shortest_order(
-        latency, starts, assignment, min(below, makespan), enough, most, start
+        layers, plan.assignment, min(below, makespan), enough, most, plan.start
     )
-    for i in range(len(assignment)):
-        finish[i] = start[i] + latency[i, assignment[i]]
+    finish_of(layers, plan)
     return min(makespan, found), nodes
 
 
 @compiled
-def best_assignment(
-    latency: Floats,
-    energy: Floats,
-    starts: Ints,
-    order: Ints,
-    limit: float,
-    for_energy: bool,
-    bound: float,
-    most: int,
-    assignment: Ints,
-    start: Floats,
-    finish: Floats,
-) -> int:
-    """Searches all assignments for one that is better than ``bound``, into the last three.
+def best_assignment(layers: Layers, order: Ints, wanted: Wanted, plan: Plan) -> int:
+    """Searches all assignments for one that is better than the bound, into the plan.
 
     Better is less energy, or, not ``for_energy``, less makespan; within ``limit``. ``order`` is
     that in which layers are assigned. Returns the nodes visited, more than ``most`` if given up.
     """
-    layers, subs = latency.shape
-    chain = np.empty(layers, np.int64)
+    latency, energy, starts, chain = layers
+    for_energy, limit, bound, most = wanted
+    count, subs = latency.shape
     row = np.zeros(len(starts) - 1)  # time of each network: assigned layers, the others' least
     for c in range(len(starts) - 1):
         for i in range(starts[c], starts[c + 1]):
-            chain[i] = c
             row[c] += latency[i].min()
-    options = sorted_options(latency, energy, for_energy)
-    work_left = np.zeros(layers + 1)  # least of the layers not yet assigned, by depth
-    energy_left = np.zeros(layers + 1)
+    options = sorted_options(layers, for_energy)
+    work_left = np.zeros(count + 1)  # least of the layers not yet assigned, by depth
+    energy_left = np.zeros(count + 1)
     sum_least(latency, order, work_left)
     sum_least(energy, order, energy_left)
     load = np.zeros(subs)
-    spent = np.zeros(layers + 1)
-    was_row = np.empty(layers)
-    was_load = np.empty(layers)
-    cursor = np.zeros(layers, np.int64)
-    now = np.empty(layers, np.int64)
-    now_start, now_finish = np.empty(layers), np.empty(layers)
+    spent = np.zeros(count + 1)
+    was_row = np.empty(count)
+    was_load = np.empty(count)
+    cursor = np.zeros(count, np.int64)
+    trial = empty_plan(count)
+    now = trial.assignment
     nodes = 0
     depth = 0
     while depth >= 0:
@@ -133,26 +131,17 @@ def best_assignment(
             price = spent[depth + 1] + energy_left[depth + 1]
         if price >= bound * slack or longest * slack > limit:
             continue
-        if depth + 1 < layers:
+        if depth + 1 < count:
             depth += 1
             continue
         below = float(np.nextafter(limit, np.inf)) if for_energy else bound
         makespan, visited = least_of(
-            latency,
-            starts,
-            now,
-            below,
-            limit if for_energy else 0.0,
-            most - nodes,
-            now_start,
-            now_finish,
+            layers, below, limit if for_energy else 0.0, most - nodes, trial
         )
         nodes += visited
         if nodes > most:
             return nodes
         if makespan < below:
-            bound = float(spent[layers]) if for_energy else makespan
-            assignment[:] = now
-            start[:] = now_start
-            finish[:] = now_finish
+            bound = float(spent[count]) if for_energy else makespan
+            keep(plan, trial)
     return nodes

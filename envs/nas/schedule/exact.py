@@ -14,9 +14,10 @@ from collections.abc import Callable
 import numpy as np
 
 from archgym.envs.nas.schedule import hap
-from archgym.envs.nas.schedule.assignments import best_assignment
-from archgym.envs.nas.schedule.compiled import Floats, Ints, entry
+from archgym.envs.nas.schedule.assignments import Wanted, best_assignment
+from archgym.envs.nas.schedule.compiled import entry
 from archgym.envs.nas.schedule.problem import Schedule, SchedulingProblem
+from archgym.envs.nas.schedule.state import Ints, Layers, Plan
 from archgym.errors import InvalidValueError, SpaceTooLargeError
 
 __all__ = ["MOST_NODES", "fastest", "solve"]
@@ -68,8 +69,7 @@ def _search(
     """Improves a known schedule to the optimum of energy within the limit, or of makespan."""
     if most_nodes < 1:
         raise InvalidValueError(f"most_nodes is {most_nodes}; it is at least 1")
-    assignment = known.assignment.copy()
-    start, finish = known.start.copy(), known.finish.copy()
+    plan = Plan(known.assignment.copy(), known.start.copy(), known.finish.copy())
     bound = math.inf
     if not for_energy:
         bound = known.makespan
@@ -78,56 +78,21 @@ def _search(
     spread = np.where(np.isfinite(problem.energy), problem.energy, -np.inf).max(axis=1)
     spread = spread - problem.energy.min(axis=1) if for_energy else -problem.latency.min(axis=1)
     order = np.argsort(-spread if for_energy else spread, kind="stable")
-    nodes = _compiled(
-        problem.latency,
-        problem.energy,
-        problem.starts,
-        order.astype(np.int64),
-        float(limit) if for_energy else math.inf,
-        for_energy,
-        bound,
-        most_nodes,
-        assignment,
-        start,
-        finish,
-    )
+    wanted = Wanted(for_energy, float(limit) if for_energy else math.inf, bound, most_nodes)
+    nodes = _compiled(problem.layers, order.astype(np.int64), wanted, plan)
     if nodes > most_nodes:
         raise SpaceTooLargeError(
             f"{problem.latency.shape[0]} layers on {problem.latency.shape[1]} sub-accelerators: "
             f"the exact schedule takes more than {most_nodes} nodes; use hap, or fewer layers"
         )
-    return problem.scheduled(assignment, start, finish, limit)
+    return problem.scheduled(*plan, limit)
 
 
 def _run(sources: int) -> Callable[..., int]:
-    def run(
-        latency: Floats,
-        energy: Floats,
-        starts: Ints,
-        order: Ints,
-        limit: float,
-        for_energy: bool,
-        bound: float,
-        most: int,
-        assignment: Ints,
-        start: Floats,
-        finish: Floats,
-    ) -> int:
-        """The best schedule below ``bound`` into the last three, if any; returns nodes visited."""
+    def run(layers: Layers, order: Ints, wanted: Wanted, plan: Plan) -> int:
+        """The best schedule below the bound into the plan, if any; returns nodes visited."""
         assert sources
-        return best_assignment(
-            latency,
-            energy,
-            starts,
-            order,
-            limit,
-            for_energy,
-            bound,
-            most,
-            assignment,
-            start,
-            finish,
-        )
+        return best_assignment(layers, order, wanted, plan)
 
     return run
 

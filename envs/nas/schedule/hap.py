@@ -15,10 +15,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from archgym.envs.nas.schedule.compiled import Floats, Ints, compiled, entry
+from archgym.envs.nas.schedule.compiled import compiled, entry
 from archgym.envs.nas.schedule.improve import energy_of, exchange_all, hurry, move_back
 from archgym.envs.nas.schedule.moves import cheapest, descend, relieve
+from archgym.envs.nas.schedule.plans import empty_plan, keep, times_for
 from archgym.envs.nas.schedule.problem import Schedule, SchedulingProblem
+from archgym.envs.nas.schedule.state import Floats, Ints, Layers, Plan
 from archgym.envs.nas.schedule.timing import earliest_finish, times_of
 
 __all__ = ["solve"]
@@ -37,93 +39,48 @@ def solve(problem: SchedulingProblem, latency_limit: float = math.inf) -> Schedu
         latency_limit: cycles. Where no schedule within it is found, the result is the fastest that
             was found, and its ``meets_limit`` is false.
     """
-    layers = len(problem.latency)
-    assignment = np.empty(layers, np.int64)
-    start, finish = np.empty(layers), np.empty(layers)
-    _compiled(
-        problem.latency,
-        problem.energy,
-        problem.starts,
-        float(latency_limit),
-        assignment,
-        start,
-        finish,
-    )
-    return problem.scheduled(assignment, start, finish, latency_limit)
+    plan = problem.empty_plan()
+    _compiled(*problem.layers, float(latency_limit), *plan)
+    return problem.scheduled(*plan, latency_limit)
 
 
 @compiled
-def from_fast(
-    latency: Floats,
-    energy: Floats,
-    starts: Ints,
-    chain: Ints,
-    limit: float,
-    budget: Ints,
-    assignment: Ints,
-    start: Floats,
-    finish: Floats,
-) -> float:
+def from_fast(layers: Layers, limit: float, budget: Ints, plan: Plan) -> float:
     """The list scheduler's schedule, or what moves make of it; returns the makespan."""
-    makespan = earliest_finish(latency, starts, assignment, start, finish)
+    makespan = earliest_finish(layers, plan)
     if makespan > limit:
-        other = assignment.copy()
-        other_start, other_finish = start.copy(), finish.copy()
-        after = descend(
-            latency, energy, starts, chain, limit, budget, other, other_start, other_finish
-        )
+        other = times_for(plan.assignment.copy())
+        after = descend(layers, limit, budget, other)
         if after < makespan:
             makespan = after
-            assignment[:] = other
-            start[:] = other_start
-            finish[:] = other_finish
+            keep(plan, other)
     return makespan
 
 
 @compiled
-def lowered(
-    latency: Floats,
-    energy: Floats,
-    starts: Ints,
-    chain: Ints,
-    limit: float,
-    budget: Ints,
-    assignment: Ints,
-    start: Floats,
-    finish: Floats,
-) -> float:
+def lowered(layers: Layers, limit: float, budget: Ints, plan: Plan) -> float:
     """Moves layers back; returns the energy, infinite for a schedule over the limit."""
-    if finish.max() > limit:
+    if plan.finish.max() > limit:
         return float(np.inf)
-    move_back(latency, energy, starts, chain, limit, budget, assignment, start, finish)
-    return energy_of(energy, assignment)
+    move_back(layers, limit, budget, plan)
+    return energy_of(layers.energy, plan.assignment)
 
 
 @compiled
-def force(
-    latency: Floats,
-    energy: Floats,
-    starts: Ints,
-    chain: Ints,
-    limit: float,
-    budget: Ints,
-    assignment: Ints,
-    start: Floats,
-    finish: Floats,
-) -> None:
+def force(layers: Layers, limit: float, budget: Ints, plan: Plan) -> None:
     """Puts one layer elsewhere, lets the others give way, and keeps what is better.
 
     The place that saves the layer the most energy comes first.
     """
-    layers, subs = latency.shape
-    left = _MOST_FORCED // layers**2
-    total = energy_of(energy, assignment) if finish.max() <= limit else np.inf
-    spare, other = np.empty(layers), np.empty(layers)
+    latency, energy, assignment = layers.latency, layers.energy, plan.assignment
+    count, subs = latency.shape
+    left = _MOST_FORCED // count**2
+    total = energy_of(energy, assignment) if plan.finish.max() <= limit else np.inf
     moved = True
     while moved and left > 0:
         moved = False
-        gains = np.empty(layers * subs)
-        for i in range(layers):
+        gains = np.empty(count * subs)
+        for i in range(count):
             gains[i * subs : (i + 1) * subs] = energy[i, assignment[i]] - energy[i]
         for n in np.argsort(-gains, kind="mergesort"):
             i, j = divmod(n, subs)
@@ -132,19 +89,18 @@ def force(
             if left == 0:
                 break
             left -= 1
-            forced = latency.copy()
-            forced[i, :] = np.inf
-            forced[i, j] = latency[i, j]
-            tried = assignment.copy()
-            tried[i] = j
-            relieve(forced, energy, chain, limit, tried, len(starts) - 1)
-            descend(forced, energy, starts, chain, limit, budget, tried, spare, other)
-            after = lowered(latency, energy, starts, chain, limit, budget, tried, spare, other)
+            there = latency.copy()
+            there[i, :] = np.inf
+            there[i, j] = latency[i, j]
+            forced = Layers(there, energy, layers.starts, layers.chain)
+            trial = times_for(assignment.copy())
+            trial.assignment[i] = j
+            relieve(forced, limit, trial.assignment)
+            descend(forced, limit, budget, trial)
+            after = lowered(layers, limit, budget, trial)
             if after < total:
                 total = after
-                assignment[:] = tried
-                start[:] = spare
-                finish[:] = other
+                keep(plan, trial)
                 moved = True
                 break
 
@@ -154,42 +110,35 @@ def _run(sources: int) -> Callable[..., None]:
         latency: Floats,
         energy: Floats,
         starts: Ints,
+        chain: Ints,
         limit: float,
         assignment: Ints,
         start: Floats,
         finish: Floats,
     ) -> None:
-        """The schedule of a problem into the last three, shape (layers,) each."""
+        """The schedule of a problem; arrays one by one, as a call with named tuples is slower."""
         assert sources
-        layers = len(latency)
-        chain = np.empty(layers, np.int64)
-        for c in range(len(starts) - 1):
-            chain[starts[c] : starts[c + 1]] = c
-        budget = np.array([_MOST_WORK // layers])
-        cheapest(latency, energy, assignment)
-        if times_of(latency, starts, assignment, limit, start, finish) <= limit:
+        layers = Layers(latency, energy, starts, chain)
+        plan = Plan(assignment, start, finish)
+        count = len(layers.latency)
+        budget = np.array([_MOST_WORK // count])
+        cheapest(layers, plan.assignment)
+        if times_of(layers, limit, plan) <= limit:
             return
-        relieve(latency, energy, chain, limit, assignment, len(starts) - 1)
-        makespan = descend(latency, energy, starts, chain, limit, budget, assignment, start, finish)
-        fast = np.empty(layers, np.int64)
-        fast_start, fast_finish = np.empty(layers), np.empty(layers)
-        soonest = from_fast(
-            latency, energy, starts, chain, limit, budget, fast, fast_start, fast_finish
-        )
+        relieve(layers, limit, plan.assignment)
+        makespan = descend(layers, limit, budget, plan)
+        fast = empty_plan(count)
+        soonest = from_fast(layers, limit, budget, fast)
         if min(makespan, soonest) > limit:
-            makespan = hurry(latency, starts, chain, limit, budget, assignment, start, finish)
-            soonest = hurry(latency, starts, chain, limit, budget, fast, fast_start, fast_finish)
-        total = lowered(latency, energy, starts, chain, limit, budget, assignment, start, finish)
-        other = lowered(
-            latency, energy, starts, chain, limit, budget, fast, fast_start, fast_finish
-        )
+            makespan = hurry(layers, limit, budget, plan)
+            soonest = hurry(layers, limit, budget, fast)
+        total = lowered(layers, limit, budget, plan)
+        other = lowered(layers, limit, budget, fast)
         if other < total or (total == np.inf and soonest < makespan):
-            assignment[:] = fast
-            start[:] = fast_start
-            finish[:] = fast_finish
+            keep(plan, fast)
         if min(makespan, soonest) <= limit:
-            exchange_all(latency, energy, starts, chain, limit, budget, assignment, start, finish)
-        force(latency, energy, starts, chain, limit, budget, assignment, start, finish)
+            exchange_all(layers, limit, budget, plan)
+        force(layers, limit, budget, plan)
 
     return run
 

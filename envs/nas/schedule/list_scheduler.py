@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numpy as np
-
-from archgym.envs.nas.schedule.compiled import Floats, Ints, entry
+from archgym.envs.nas.schedule.compiled import entry
 from archgym.envs.nas.schedule.problem import Schedule, SchedulingProblem
+from archgym.envs.nas.schedule.state import Floats, Ints, Layers, Plan
 from archgym.envs.nas.schedule.timing import earliest_finish
 
 __all__ = ["solve"]
@@ -16,9 +15,11 @@ __all__ = ["solve"]
 
 def _run(sources: int) -> Callable[..., None]:
     def run(latency: Floats, starts: Ints, assignment: Ints, start: Floats, finish: Floats) -> None:
-        """The schedule of a problem into the last three, shape (layers,) each."""
+        """The schedule of a problem; arrays one by one, as a call with named tuples is slower."""
         assert sources
-        earliest_finish(latency, starts, assignment, start, finish)
+        # Neither the energy nor the networks of layers matter here.
+        layers = Layers(latency, latency, starts, starts)
+        earliest_finish(layers, Plan(assignment, start, finish))
 
     return run
 
@@ -33,8 +34,6 @@ def solve(problem: SchedulingProblem, latency_limit: float = math.inf) -> Schedu
         problem: what to schedule.
         latency_limit: cycles; only to say whether it is met.
     """
-    layers = len(problem.latency)
-    assignment = np.empty(layers, np.int64)
-    start, finish = np.empty(layers), np.empty(layers)
-    _compiled(problem.latency, problem.starts, assignment, start, finish)
-    return problem.scheduled(assignment, start, finish, latency_limit)
+    plan = problem.empty_plan()
+    _compiled(problem.latency, problem.starts, *plan)
+    return problem.scheduled(*plan, latency_limit)

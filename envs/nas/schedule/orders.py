@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from archgym.envs.nas.schedule.compiled import Floats, Ints, compiled
+from archgym.envs.nas.schedule.compiled import compiled, inlined
+from archgym.envs.nas.schedule.plans import finish_of, no_progress
+from archgym.envs.nas.schedule.state import Floats, Ints, Layers, Plan, Progress
 from archgym.envs.nas.schedule.timing import tails, times_of
 
 __all__ = ["shortest_order", "within"]
@@ -13,11 +15,11 @@ _EACH = 100
 """Nodes that the search for an order within a limit visits."""
 
 
-@compiled
-def next_conflict(
-    latency: Floats, starts: Ints, assignment: Ints, at: Ints, ready: Floats, free: Floats
-) -> tuple[int, float]:
+@inlined
+def next_conflict(layers: Layers, assignment: Ints, done: Progress) -> tuple[int, float]:
     """The sub-accelerator on which a layer could finish soonest, and when that is."""
+    latency, starts = layers.latency, layers.starts
+    at, ready, free = done
     soonest = np.inf
     place = -1
     for c in range(len(starts) - 1):
@@ -31,17 +33,16 @@ def next_conflict(
     return place, soonest
 
 
-@compiled
+@inlined
 def least_makespan(
     starts: Ints,
     assignment: Ints,
     tail: Floats,
     rest: Floats,
-    at: Ints,
-    ready: Floats,
-    free: Floats,
+    done: Progress,
 ) -> float:
     """A bound from below: every network's rest alone, and every sub-accelerator's."""
+    at, ready, free = done
     least = 0.0
     for c in range(len(starts) - 1):
         when = ready[c]
@@ -55,40 +56,34 @@ def least_makespan(
 
 @compiled
 def shortest_order(
-    latency: Floats,
-    starts: Ints,
-    assignment: Ints,
-    below: float,
-    enough: float,
-    most: int,
-    start: Floats,
+    layers: Layers, assignment: Ints, below: float, enough: float, most: int, start: Floats
 ) -> tuple[float, int]:
     """Searches the orders of an assignment for a makespan below ``below``, into ``start``.
 
     Ends at the first of at most ``enough``. Returns the makespan, ``below`` if there is none, and
     the nodes visited, more than ``most`` if it was given up.
     """
-    layers = len(assignment)
+    latency, starts = layers.latency, layers.starts
+    count = len(assignment)
     chains = len(starts) - 1
-    tail = np.empty(layers)
-    tails(latency, starts, assignment, tail)
-    at = starts[:-1].copy()
-    ready = np.zeros(chains)
-    free = np.zeros(latency.shape[1])
+    tail = np.empty(count)
+    tails(layers, assignment, tail)
+    done = no_progress(layers)
+    at, ready, free = done
     rest = np.zeros(latency.shape[1])
-    for i in range(layers):
+    for i in range(count):
         rest[assignment[i]] += latency[i, assignment[i]]
-    now = np.empty(layers)  # start of each layer on the path
-    was_ready = np.empty(layers)  # what to go back to, by depth
-    was_free = np.empty(layers)
-    chosen = np.empty(layers, np.int64)
-    cursor = np.zeros(layers, np.int64)
-    place = np.empty(layers, np.int64)
-    soonest = np.empty(layers)
+    now = np.empty(count)  # start of each layer on the path
+    was_ready = np.empty(count)  # what to go back to, by depth
+    was_free = np.empty(count)
+    chosen = np.empty(count, np.int64)
+    cursor = np.zeros(count, np.int64)
+    place = np.empty(count, np.int64)
+    soonest = np.empty(count)
     best = below
     nodes = 0
     depth = 0
-    place[0], soonest[0] = next_conflict(latency, starts, assignment, at, ready, free)
+    place[0], soonest[0] = next_conflict(layers, assignment, done)
     while depth >= 0:
         c = cursor[depth]
         while c < chains and not (
@@ -111,14 +106,12 @@ def shortest_order(
             ready[c] = free[j] = now[i] + latency[i, j]
             at[c] += 1
             rest[j] -= latency[i, j]
-            least = least_makespan(starts, assignment, tail, rest, at, ready, free)
+            least = least_makespan(starts, assignment, tail, rest, done)
             if least < best:
-                if depth + 1 < layers:
+                if depth + 1 < count:
                     depth += 1
                     cursor[depth] = 0
-                    place[depth], soonest[depth] = next_conflict(
-                        latency, starts, assignment, at, ready, free
-                    )
+                    place[depth], soonest[depth] = next_conflict(layers, assignment, done)
                     continue
                 best = float(ready.max())
                 start[:] = now
@@ -137,29 +130,20 @@ def shortest_order(
 
 
 @compiled
-def within(
-    latency: Floats,
-    starts: Ints,
-    assignment: Ints,
-    limit: float,
-    budget: Ints,
-    start: Floats,
-    finish: Floats,
-) -> bool:
-    """Whether an order of an assignment within the limit is found; its times are in the last two.
+def within(layers: Layers, limit: float, budget: Ints, plan: Plan) -> bool:
+    """Whether an order of a plan's assignment within the limit is found; its times are in the plan.
 
     List schedules first, then a search of at most `_EACH` nodes, taken from ``budget``, shape (1,).
     """
-    if times_of(latency, starts, assignment, limit, start, finish) <= limit:
+    if times_of(layers, limit, plan) <= limit:
         return True
     if budget[0] <= 0:
         return False
     found, nodes = shortest_order(
-        latency, starts, assignment, np.nextafter(limit, np.inf), limit, _EACH, start
+        layers, plan.assignment, np.nextafter(limit, np.inf), limit, _EACH, plan.start
     )
     budget[0] -= nodes
     if found > limit:
         return False
-    for i in range(len(assignment)):
-        finish[i] = start[i] + latency[i, assignment[i]]
+    finish_of(layers, plan)
     return True

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from archgym.envs.nas.schedule.state import Floats, Ints, Layers, Plan
 from archgym.errors import InvalidValueError
 
 __all__ = ["Schedule", "SchedulingProblem"]
-
-_Floats = npt.NDArray[np.float64]
-_Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +30,9 @@ class SchedulingProblem:
         (range(0, 2),)
     """
 
-    latency: _Floats
+    latency: Floats
     """Cycles, shape (n_layers, n_sub_accelerators); infinite where a layer cannot run."""
-    energy: _Floats
+    energy: Floats
     """Any one unit, same shape; infinite exactly where the latency is."""
     lengths: Sequence[int]
     """Layers of each network; networks follow each other in ``latency`` and ``energy``."""
@@ -74,9 +72,20 @@ class SchedulingProblem:
         return tuple(range(a, b) for a, b in pairwise(cuts))
 
     @property
-    def starts(self) -> _Ints:
+    def starts(self) -> Ints:
         """First layer of each network, and the number of layers, shape (n_networks + 1,)."""
         return np.cumsum((0, *self.lengths), dtype=np.int64)
+
+    @cached_property
+    def layers(self) -> Layers:
+        """The problem as the schedulers take it."""
+        chain = np.repeat(np.arange(len(self.lengths)), self.lengths)
+        return Layers(self.latency, self.energy, self.starts, chain)
+
+    def empty_plan(self) -> Plan:
+        """What a scheduler writes a schedule of this problem into."""
+        layers = len(self.latency)
+        return Plan(np.empty(layers, np.int64), np.empty(layers), np.empty(layers))
 
     def violations(self, schedule: Schedule) -> list[str]:
         """What is wrong with a schedule, a sentence each; empty for a valid one."""
@@ -125,7 +134,7 @@ class SchedulingProblem:
             raise InvalidValueError(f"not a schedule of this problem: {found[0]}")
 
     def scheduled(
-        self, assignment: _Ints, start: _Floats, finish: _Floats, latency_limit: float
+        self, assignment: Ints, start: Floats, finish: Floats, latency_limit: float
     ) -> Schedule:
         """Return the schedule with these times; makespan and energy follow from them."""
         makespan = float(finish.max())
@@ -139,11 +148,11 @@ class SchedulingProblem:
 class Schedule:
     """Where and when each layer runs."""
 
-    assignment: _Ints
+    assignment: Ints
     """Sub-accelerator of each layer, shape (n_layers,)."""
-    start: _Floats
+    start: Floats
     """Cycle in which each layer starts, shape (n_layers,)."""
-    finish: _Floats
+    finish: Floats
     """Cycle in which each layer has finished, shape (n_layers,)."""
     makespan: float
     """Cycles until the last layer has finished."""

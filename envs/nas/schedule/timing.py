@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from archgym.envs.nas.schedule.compiled import Floats, Ints, compiled
+from archgym.envs.nas.schedule.compiled import compiled, inlined
+from archgym.envs.nas.schedule.plans import finish_of, no_progress
+from archgym.envs.nas.schedule.state import Floats, Ints, Layers, Plan, Progress
 
 __all__ = ["earliest_finish", "play", "tails", "times_of"]
 
 
-@compiled
-def tails(latency: Floats, starts: Ints, assignment: Ints, tail: Floats) -> None:
+@inlined
+def tails(layers: Layers, assignment: Ints, tail: Floats) -> None:
     """Time from the start of each layer to the end of its network, nothing else running."""
+    latency, starts = layers.latency, layers.starts
     for c in range(len(starts) - 1):
         rest = 0.0
         for i in range(starts[c + 1] - 1, starts[c] - 1, -1):
@@ -19,16 +22,13 @@ def tails(latency: Floats, starts: Ints, assignment: Ints, tail: Floats) -> None
             tail[i] = rest
 
 
-@compiled
+@inlined
 def play(
-    latency: Floats,
-    starts: Ints,
+    layers: Layers,
     assignment: Ints,
     tail: Floats,
     waits: bool,
-    at: Ints,
-    ready: Floats,
-    free: Floats,
+    work: Progress,
     start: Floats,
 ) -> float:
     """List scheduling of an assignment into ``start``; returns the makespan.
@@ -36,8 +36,10 @@ def play(
     Of the layers that compete for a sub-accelerator the one with the longest rest of its network
     goes first. With ``waits`` a sub-accelerator may stay idle for it, as long as nothing could
     finish meanwhile (Giffler and Thompson, Operations Research 1960); without, never.
-    ``at``, ``ready`` and ``free`` are work space, one for each network, network, sub-accelerator.
+    ``work`` is work space.
     """
+    latency, starts = layers.latency, layers.starts
+    at, ready, free = work.at, work.ready, work.free
     chains = len(starts) - 1
     for c in range(chains):
         at[c] = starts[c]
@@ -79,32 +81,29 @@ def play(
 
 
 @compiled
-def times_of(
-    latency: Floats, starts: Ints, assignment: Ints, enough: float, start: Floats, finish: Floats
-) -> float:
-    """Times of an assignment into ``start`` and ``finish``; returns the makespan.
+def times_of(layers: Layers, enough: float, plan: Plan) -> float:
+    """Times of a plan's assignment into the plan; returns the makespan.
 
     The better of both list schedules, or the first if it takes at most ``enough``.
     """
+    assignment, start, finish = plan
     tail = np.empty(len(assignment))
-    at = np.empty(len(starts) - 1, np.int64)
-    ready = np.empty(len(starts) - 1)
-    free = np.empty(latency.shape[1])
-    tails(latency, starts, assignment, tail)
-    makespan = play(latency, starts, assignment, tail, True, at, ready, free, start)
+    work = no_progress(layers)
+    tails(layers, assignment, tail)
+    makespan = play(layers, assignment, tail, True, work, start)
     if makespan > enough:
-        other = play(latency, starts, assignment, tail, False, at, ready, free, finish)
+        other = play(layers, assignment, tail, False, work, finish)
         if other < makespan:
             makespan = other
             start[:] = finish
-    for i in range(len(assignment)):
-        finish[i] = start[i] + latency[i, assignment[i]]
+    finish_of(layers, plan)
     return makespan
 
 
 @compiled
-def mean_tails(latency: Floats, starts: Ints, rank: Floats) -> None:
+def mean_tails(layers: Layers, rank: Floats) -> None:
     """Mean time of each layer and of those after it, over the places where each can run."""
+    latency, starts = layers.latency, layers.starts
     for c in range(len(starts) - 1):
         rest = 0.0
         for i in range(starts[c + 1] - 1, starts[c] - 1, -1):
@@ -119,25 +118,24 @@ def mean_tails(latency: Floats, starts: Ints, rank: Floats) -> None:
 
 
 @compiled
-def earliest_finish(
-    latency: Floats, starts: Ints, assignment: Ints, start: Floats, finish: Floats
-) -> float:
+def earliest_finish(layers: Layers, plan: Plan) -> float:
     """HEFT: layers by the mean rest of their network, each where it finishes first.
 
     A layer may fill a gap between two others (insertion; Topcuoglu, Hariri and Wu, TPDS 2002).
     Returns the makespan.
     """
-    layers, subs = latency.shape
+    latency, starts = layers.latency, layers.starts
+    assignment, start, finish = plan
+    count, subs = latency.shape
     chains = len(starts) - 1
-    rank = np.empty(layers)
-    mean_tails(latency, starts, rank)
-    at = starts[:-1].copy()
-    ready = np.zeros(chains)
-    begins = np.empty((subs, layers))  # of what is on a sub-accelerator, in order of time
-    ends = np.empty((subs, layers))
+    rank = np.empty(count)
+    mean_tails(layers, rank)
+    at, ready, _ = no_progress(layers)
+    begins = np.empty((subs, count))  # of what is on a sub-accelerator, in order of time
+    ends = np.empty((subs, count))
     placed = np.zeros(subs, np.int64)
     makespan = 0.0
-    for _ in range(layers):
+    for _ in range(count):
         chosen = -1
         for c in range(chains):
             if at[c] < starts[c + 1] and (chosen < 0 or rank[at[c]] > rank[at[chosen]]):

@@ -368,7 +368,7 @@ def test_maestro_gives_what_it_prints(maestro: Path, tmp_path: Path) -> None:
     assert found["area_um2"] == 3.81323e06
     assert found["power_mw"] == 108.966
     arguments = (tmp_path / "arguments").read_text().splitlines()
-    assert {"--num_pes=64", "--noc_bw_cstr=16", "--offchip_bw_cstr=8"} <= set(arguments)
+    assert {"--num_pes=64", "--noc_bw_cstr=16", f"--offchip_bw_cstr={2**30}"} <= set(arguments)
     assert (
         "Dimensions { K: 8, C: 4, R: 3, S: 3, Y: 16, X: 16 }" in (tmp_path / "seen.m").read_text()
     )

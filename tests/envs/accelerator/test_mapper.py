@@ -97,7 +97,7 @@ def test_a_loop_is_spread_evenly() -> None:
 
 def test_a_buffer_too_small_for_any_tile_is_said_so() -> None:
     layer = Layer("conv", "conv", K=64, C=64, R=7, S=7, P=14, Q=14)
-    costs = evaluate(table(layer), [Hardware("nvdla_ws", 32, 32, buffer_bytes=128)])
+    costs = evaluate(table(layer), [Hardware("nvdla_ws", 32, 32, buffer_bytes=8)])
     assert not costs.mapped[0, 0]
     assert costs.unmapped(0) == ["conv"]
     assert np.isnan(costs.metrics()["latency_cycles"][0])

@@ -349,7 +349,7 @@ def test_objective_on_what_is_switched_off_is_refused(
         environment(trace_file, simulator_options=options)
     env = environment(trace_file, simulator_options=options, objective="minimize time_ns")
     assert env.evaluate(env.baseline).metrics["read_latency_mean_ns"] is None
-    assert env.settings["simulator_options"] == options
+    assert env.trial_settings["simulator_options"] == options
 
 
 def test_bad_options(fake: Fake, trace_file: str, monkeypatch: pytest.MonkeyPatch) -> None:

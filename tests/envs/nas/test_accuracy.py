@@ -18,6 +18,7 @@ from archgym.envs.nas.accuracy.train import TrainedAccuracy
 from archgym.envs.nas.accuracy.training import RECIPES, Recipe, train
 from archgym.envs.nas.accuracy.zero_cost import ProxyAccuracy, naswot, synflow
 from archgym.envs.nas.data import load
+from archgym.envs.nas.space import largest_architecture, smallest_architecture
 from archgym.envs.nas.tasks import TASKS, architecture_space, distinct_architectures, family_of
 from archgym.errors import DatasetError, InvalidValueError, UnknownNameError
 
@@ -116,17 +117,7 @@ def test_a_table_with_gaps_is_refused(tmp_path: Path) -> None:
         TabulatedAccuracy(tmp_path).accuracies(TASKS["digits_mbconv"], [], 27)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "cells",
-        "digits",
-        pytest.param(
-            "digits_mbconv",
-            marks=pytest.mark.xfail(reason="177 of 1,680 are still to be trained", strict=True),
-        ),
-    ],
-)
+@pytest.mark.parametrize("name", ["cells", "digits", "digits_mbconv"])
 def test_every_network_is_in_the_table_that_ships(name: str) -> None:
     task = TASKS[name]
     source = TabulatedAccuracy()
@@ -282,6 +273,29 @@ def test_scores_are_the_same_again(name: str, score: str) -> None:
     one, again = (ProxyAccuracy(score).accuracies(task, networks, 1) for _ in range(2))
     assert one.tolist() == again.tolist()
     assert np.isfinite(one).all()
+
+
+@pytest.mark.parametrize("score", ["synflow", "parameters"])
+def test_scores_of_all_tasks_have_one_scale(score: str) -> None:
+    source = ProxyAccuracy(score)
+    for name in ("digits", "cells", "digits_mbconv"):
+        task = TASKS[name]
+        ends = [smallest_architecture(task), largest_architecture(task)]
+        assert source.accuracies(task, ends, 1).tolist() == [0.0, 1.0]
+        between = list(architecture_space(task).sample(5, np.random.default_rng(1)))
+        found = source.accuracies(task, between, 1)
+        assert (found >= 0).all()
+        assert (found <= 1).all()
+
+
+def test_a_score_is_its_place_between_smallest_and_largest() -> None:
+    task = TASKS["cells"]
+    count = family_of(task).parameter_count
+    network = {"height": 2, "level1_filters": 8, "level2_filters": 16}
+    ends = [smallest_architecture(task), largest_architecture(task)]
+    low, high, here = (math.log10(count(task, each)) for each in (*ends, network))
+    (found,) = ProxyAccuracy("parameters").accuracies(task, [network], 1)
+    assert found == pytest.approx((here - low) / (high - low))
 
 
 def test_the_whole_space_of_proxylessnas_is_scored() -> None:

@@ -34,6 +34,7 @@ class Counted:
 
     def __init__(self, unknown: Sequence[int] = ()) -> None:
         self.asked: list[tuple[str, int]] = []
+        self.failures: dict[tuple[str, str, int], str] = {}
         self._unknown = unknown
 
     def accuracies(
@@ -173,6 +174,23 @@ def test_accuracies_that_are_not_known_make_a_design_illegal() -> None:
     assert outcome.status == "illegal"
     assert "no accuracy of this digits" in outcome.reason
     assert env.evaluator.simulations == 0
+
+
+def test_failed_training_is_a_failure_of_the_designs_that_have_that_network() -> None:
+    source = Counted(unknown=(4, 8))
+    env = small(source)
+    failing, unknown = (
+        {**env.baseline_design, "digits_stem_filters": filters} for filters in (4, 8)
+    )
+    task = env.networks[0].task
+    key = family_of(task).key(task, env.architectures(env.design_space.canonical(failing))[0])
+    source.failures["digits", key, 2] = "ran out of memory"
+    outcome = env.evaluate(failing)
+    assert outcome.status == "failed"
+    assert "digits (seed 2): ran out of memory" in outcome.reason
+    assert env.evaluator.simulations == 1  # the budget counts it
+    assert env.evaluate(unknown).status == "illegal"
+    assert env.evaluator.simulations == 1
 
 
 def test_epochs_are_fidelities() -> None:

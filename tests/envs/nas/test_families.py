@@ -133,9 +133,6 @@ def test_the_mobile_bottlenecks_of_proxylessnas() -> None:
     assert layers[-1].macs == 1280 * 1000
 
 
-@pytest.mark.xfail(
-    reason="the U-Nets of the table that ships have a ReLU before the mask", strict=True
-)
 @pytest.mark.parametrize("height", [1, 3])
 def test_a_mask_may_be_there_whatever_the_signs_of_its_weights(height: int) -> None:
     task = TASKS["cells"]

@@ -242,10 +242,10 @@ def test_the_environment_synthesises(tmp_path: Path) -> None:
     found = Synthesiser(MINIMAL, cache=tmp_path).run(pe_verilog(array_of(env.baseline).pe))
     assert outcome.metrics["area_um2"] == found.area_um2
     assert outcome.metrics["min_period_ns"] == found.min_period_ns
-    assert "simulator_options" not in env.settings
+    assert "simulator_options" not in env.trial_settings
     relaxed = by_synthesis(tmp_path, target_ps=1e5)
     assert relaxed.simulator.version != env.simulator.version
-    assert relaxed.settings["simulator_options"] == {"target_ps": 1e5}
+    assert relaxed.trial_settings["simulator_options"] == {"target_ps": 1e5}
     fast = env.evaluate({**env.baseline, "clock": "target", "clock_mhz": 2500})
     assert (fast.status, "2500 MHz" in fast.reason) == ("failed", True)
 
@@ -290,7 +290,7 @@ def test_bad_options(options: dict[str, Any], message: str, tmp_path: Path) -> N
 
 
 def test_options_are_for_synthesis() -> None:
-    with pytest.raises(InvalidValueError, match="simulator='yosys'"):
+    with pytest.raises(InvalidValueError, match="simulator 'yosys'"):
         archgym.make("TPE-v0", simulator_options={"liberty": MINIMAL})
 
 

@@ -1,0 +1,68 @@
+"""The design that others are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.errors import InvalidValueError, SimulationError
+from archgym.metrics import Metric
+from archgym.outcome import STATUSES
+from archgym.simulator import Simulator, read_result
+from archgym.space import Designs, DesignSpace
+from archgym.space.nearest import nearest_legal
+
+__all__ = ["baseline_codes", "simulated_metrics"]
+
+
+def baseline_codes(
+    space: DesignSpace, baseline: Mapping[str, Any], offered: Iterable[DesignSpace]
+) -> tuple[int, ...]:
+    """Codes of the baseline, moved to where parameters are fixed.
+
+    What only other spaces have is left out; what a fixed value makes active takes its first
+    level. Where the fixed values make it illegal, it moves to the nearest legal design.
+
+    Args:
+        space: as it is searched.
+        baseline: as the environment declares it.
+        offered: every space of the environment.
+
+    Raises:
+        UnknownNameError, DesignError: if it is not a design of this space.
+        InvalidValueError: if it is not legal, and no legal design is near.
+    """
+    elsewhere = {name for other in offered for name in other.names}
+    known = {
+        name: value for name, value in baseline.items() if name in space or name not in elsewhere
+    }
+    free = DesignSpace(space.parameters, space.rules)
+    codes = [max(code, 0) for code in free.codes({**space.fixed, **known})]
+    for name, value in space.fixed.items():
+        codes[space.index(name)] = space[name].code(value)
+    canonical = space.canonical_codes(codes)
+    if space.fixed and space.illegal_reason(canonical):
+        canonical = nearest_legal(space, np.array(codes, dtype=np.int64)) or canonical
+    broken = space.illegal_reason(canonical)
+    if broken:
+        raise InvalidValueError(f"the baseline design is illegal: {broken}")
+    return canonical
+
+
+def simulated_metrics(
+    baseline: Designs, simulator: Simulator, metrics: Sequence[Metric]
+) -> NDArray[np.float64]:
+    """Metrics of the baseline design, a batch of one, shape (n_metrics,).
+
+    Raises:
+        SimulationError: if it cannot be simulated.
+    """
+    (result, _), *_ = simulator.simulate(baseline)
+    given = [m for m in metrics if m.name in simulator.metric_names]
+    status, values, reason = read_result(result, metrics, given)
+    if STATUSES[status] != "ok":
+        raise SimulationError(f"the baseline design cannot be simulated: {reason}")
+    return np.array(values)

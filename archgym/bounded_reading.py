@@ -1,0 +1,132 @@
+"""Reading of files that somebody else made, each with a limit and none of them executed.
+
+A file that is larger than what its reader expects, packed or unpacked, is refused before it fills
+the memory: with an :class:`OSError` (``EFBIG``), which readers report as any other file that
+cannot be read.
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import io
+import json
+import math
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["JSON_LIMIT_BYTES", "read_arrays", "read_bytes", "read_json", "read_text"]
+
+JSON_LIMIT_BYTES: Final = 1 << 26
+"""64 MiB: far more than any description, card or sidecar has."""
+_GZIP = b"\x1f\x8b"
+
+
+def read_bytes(path: Path, limit_bytes: int, *, unpack: bool = False) -> bytes:
+    """What is in a file.
+
+    Args:
+        path: the file.
+        limit_bytes: most bytes that it may have, unpacked.
+        unpack: whether a gzipped file is unpacked.
+
+    Raises:
+        OSError: if it cannot be read, is damaged or too large.
+    """
+    with path.open("rb") as file:
+        packed = unpack and file.read(2) == _GZIP
+        if unpack:
+            file.seek(0)
+        try:
+            source: BinaryIO | gzip.GzipFile = gzip.GzipFile(fileobj=file) if packed else file
+            data = source.read(limit_bytes + 1)
+        except (EOFError, zlib.error) as error:
+            raise OSError(errno.EINVAL, f"damaged gzip file: {error}", str(path)) from None
+    if len(data) > limit_bytes:
+        raise _too_large(path, limit_bytes)
+    return data
+
+
+def read_text(path: Path, limit_bytes: int, *, unpack: bool = False) -> str:
+    """The text in a file in UTF-8, with the arguments of :func:`read_bytes`.
+
+    Raises:
+        OSError: if it cannot be read or is too large.
+        UnicodeDecodeError: if it is no text in UTF-8.
+    """
+    text = read_bytes(path, limit_bytes, unpack=unpack).decode("utf-8-sig")
+    return text.replace("\r\n", "\n") if "\r" in text else text
+
+
+def read_json(path: Path, limit_bytes: int = JSON_LIMIT_BYTES) -> Any:
+    """The JSON in a file.
+
+    Raises:
+        OSError: if it cannot be read or is too large.
+        ValueError: if it is no JSON (among them UnicodeDecodeError), or nested too deeply.
+    """
+    try:
+        return json.loads(read_text(path, limit_bytes))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def read_arrays(
+    source: Path | bytes, limit_bytes: int, *, limit_arrays: int = 100_000
+) -> dict[str, NDArray[Any]]:
+    """The arrays of a NumPy archive (``.npz``), by name; objects are never unpickled.
+
+    Sizes are taken from the headers and checked before anything is unpacked.
+
+    Args:
+        source: the file, or what is in it.
+        limit_bytes: most bytes of the file, and of all arrays together.
+        limit_arrays: most arrays.
+
+    Raises:
+        OSError: if it cannot be read or is too large.
+        ValueError: if it is no such archive, is damaged, or has an array of objects.
+    """
+    content = read_bytes(source, limit_bytes) if isinstance(source, Path) else source
+    where = source if isinstance(source, Path) else "the archive"
+    found: dict[str, NDArray[Any]] = {}
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            entries = archive.infolist()
+            if len(entries) > limit_arrays or sum(e.file_size for e in entries) > limit_bytes:
+                raise _too_large(where, limit_bytes)
+            for entry in entries:
+                with archive.open(entry) as file:
+                    found[entry.filename.removesuffix(".npy")] = _array(file, entry.file_size)
+    except (EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        raise ValueError(f"no NumPy archive, or damaged: {error}") from None
+    return found
+
+
+def _array(file: Any, size: int) -> NDArray[Any]:
+    """One array of an archive, once its header fits the size that the archive gives."""
+    form: Any = np.lib.format
+    version = form.read_magic(file)
+    read_header = {
+        (1, 0): form.read_array_header_1_0,
+        (2, 0): form.read_array_header_2_0,
+    }.get(version)
+    if read_header is None:
+        raise ValueError(f"version {version} of NumPy's format is not read")
+    shape, fortran, dtype = read_header(file)
+    if dtype.hasobject:
+        raise ValueError("an array of objects, which would have to be unpickled")
+    if math.prod(shape) * dtype.itemsize > size:
+        raise ValueError(f"an array of shape {shape} in {size} bytes")
+    data = file.read(math.prod(shape) * dtype.itemsize)
+    values = np.frombuffer(data, dtype, math.prod(shape)).copy()
+    return values.reshape(shape[::-1]).T if fortran else values.reshape(shape)
+
+
+def _too_large(path: object, limit_bytes: int) -> OSError:
+    return OSError(errno.EFBIG, f"larger than the limit of {limit_bytes:,} bytes", str(path))

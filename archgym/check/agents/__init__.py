@@ -1,0 +1,77 @@
+"""Checks that hold for every agent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from archgym.agent import Agent
+from archgym.check.agents import asking, searches
+from archgym.check.agents.families import FAMILIES, Family
+from archgym.check.agents.subject import Subject, subject_of, trajectories
+from archgym.check.result import CheckResult, run
+from archgym.errors import AgentUnsuitableError, UnknownNameError
+
+__all__ = ["FAMILIES", "Family", "check_agent", "agent_check_names", "trajectories"]
+
+
+def agent_check_names() -> list[str]:
+    """Names of all checks, in the order in which they are made."""
+    return list(_checks())
+
+
+def check_agent(
+    target: str | type[Agent], *, only: Sequence[str] = (), **hyperparameters: Any
+) -> list[CheckResult]:
+    """Runs every check on an agent and reports; raises nothing, whatever the agent does.
+
+    An agent may refuse an environment when it is constructed, by an
+    :class:`~archgym.errors.AgentUnsuitableError`; the check of that environment then passes,
+    and the detail says so. It must accept one at least.
+
+    >>> from archgym.check import check_agent
+    >>> [r.name for r in check_agent("random", only=["search mixed", "seeds"]) if r.passed]
+    ['search mixed', 'seeds']
+
+    Args:
+        target: a registered name, ``module:Class``, or a class.
+        only: names of checks (:func:`agent_check_names`); all, if there are none.
+        **hyperparameters: with which it is checked; small ones make it quick.
+
+    Raises:
+        UnknownNameError: if there is no such check.
+    """
+    checks = _checks()
+    for name in only:
+        if name not in checks:
+            raise UnknownNameError("check of agents", name, checks)
+    try:
+        subject = subject_of(target, hyperparameters)
+    except Exception as error:
+        return [CheckResult("can be loaded", False, f"{type(error).__name__}: {error}")]
+    return [run(name, partial(_or_refusal, checks[name], subject)) for name in only or checks]
+
+
+def _checks() -> dict[str, Callable[[Subject], str]]:
+    def words(check: Callable[..., str]) -> str:
+        return check.__name__.removeprefix("check_").replace("_", " ")
+
+    checks: dict[str, Callable[[Subject], str]] = {
+        f"{words(check)} {family.name}": partial(_on, check, family)
+        for family in FAMILIES
+        for check in searches.ON_EACH
+    }
+    return {**checks, **{words(check): check for check in (*asking.ONCE, *searches.ONCE)}}
+
+
+def _on(check: Callable[[Subject, Family], str], family: Family, subject: Subject) -> str:
+    return check(subject, family)
+
+
+def _or_refusal(check: Callable[[Subject], str], subject: Subject) -> str:
+    """What a check says; an agent may refuse what does not suit it."""
+    try:
+        return check(subject)
+    except AgentUnsuitableError as refusal:
+        return f"refused: {refusal}"

@@ -1,0 +1,156 @@
+"""What holds for agents that ask and tell, and for the hyperparameters of all."""
+
+from __future__ import annotations
+
+import json
+import math
+import typing
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+
+from archgym.agent import Agent
+from archgym.check.agents.families import FEW_LEVELS, SMALL, with_faults
+from archgym.check.agents.subject import (
+    BUDGET,
+    Subject,
+    evaluations_of,
+    first_taken,
+    refused,
+    search,
+)
+from archgym.check.result import NotApplicableError, expect
+from archgym.errors import InvalidValueError, SimulationError, UnknownNameError
+
+__all__ = ["ONCE"]
+
+
+def check_prefix(subject: Subject) -> str:
+    """A smaller budget gives the first part of the same search."""
+    if not subject.asks:
+        raise NotApplicableError("may look at its budget")
+    family = first_taken(subject)
+    long, short = (
+        evaluations_of(subject, family, seed=3, budget=n) for n in (BUDGET, BUDGET // 2 + 1)
+    )
+    expect(long[: len(short)] == short, "the budget changes the first proposals")
+    return f"{len(short)} of {len(long)}"
+
+
+def check_ask(subject: Subject) -> str:
+    """Any number of designs can be asked for, and none comes twice."""
+    for n in (1, 3, 7, 40):
+        env = first_taken(subject).make()
+        agent = subject.sampler(env)
+        expect(agent.batch_size >= 1, f"batch_size is {agent.batch_size}")
+        keys: set[int] = set()
+        rounds = -(-40 // n)
+        for _ in range(rounds):
+            designs = agent.ask(n)
+            expect(len(designs) == n, f"{n} were asked for, {len(designs)} came")
+            agent.tell(designs, env.evaluate_batch(designs))
+            keys.update(designs.keys())
+        expect(len(keys) == n * rounds, f"of {n * rounds} designs only {len(keys)} differ")
+    return "1, 3, 7 and 40 at a time"
+
+
+def check_tell(subject: Subject) -> str:
+    """Outcomes may come in another order, in part, twice, or not at all."""
+    env = first_taken(subject).make()
+    agent = subject.sampler(env)
+    asked = agent.ask(9)
+    some = asked[np.array([4, 1])]
+    agent.tell(some, env.evaluate_batch(some))
+    agent.tell(some, env.evaluate_batch(some))
+    none = asked[:0]
+    agent.tell(none, env.evaluate_batch(none))
+    again = agent.ask(9)
+    expect(not set(asked.keys()) & set(again.keys()), "a design was asked for twice")
+    return "2 of 9 told, twice"
+
+
+def check_exhausted_space(subject: Subject) -> str:
+    """With one design left it proposes that one, and then nothing."""
+    env = SMALL.make()
+    agent = subject.sampler(env)
+    everything = next(env.design_space.enumerate())
+    agent.tell(everything[:-1], env.evaluate_batch(everything[:-1]))
+    last = agent.ask(5)
+    expect(last.keys() == everything[-1:].keys(), "it did not propose the one that was left")
+    expect(len(agent.ask(5)) == 0, "it proposed something when nothing was left")
+    return f"told of {len(everything) - 1} of {len(everything)}"
+
+
+def check_every_value(subject: Subject) -> str:
+    """Where nothing draws the search to one place, it reaches every value."""
+    env = with_faults(FEW_LEVELS, lambda design: SimulationError("broken"))
+    subject.sampler(env)
+    told, _ = search(subject, env, 100)
+    for position in env.design_space.free:
+        parameter = env.design_space.parameters[position]
+        values = {design[parameter.name] for design, _ in told if parameter.name in design}
+        if parameter.continuous:
+            codes = np.array([parameter.code(value) for value in values])
+            places = parameter.unit_interval(codes)
+            expect(
+                places.min() < 0.2 and places.max() > 0.8,
+                f"{parameter.name} stays within {min(values)} and {max(values)}",
+            )
+        else:
+            expect(len(values) == parameter.size, f"{parameter.name} takes only {sorted(values)}")
+    return f"{len(told)} proposals"
+
+
+def check_hyperparameters(subject: Subject) -> str:
+    """Hyperparameters have defaults, descriptions and bounds; what is out of them is refused."""
+    fields = subject.cls.Hyperparameters.model_fields
+    for name, found in fields.items():
+        expect(bool(found.description), f"{name} has no description")
+        expect(not found.is_required(), f"{name} has no default")
+        kinds = {kind for kind in _kinds(found.annotation) if kind in (int, float)}
+        refuse = partial(_refuse_hyperparameter, subject.cls, name)
+        refuse(object())
+        misspelt = {name + "_": 1}
+        refused(UnknownNameError, name, partial(subject.cls.check_hyperparameters, misspelt))
+        if not kinds:
+            continue
+        bounds = [
+            (bound, sign)
+            for constraint in found.metadata
+            for word, sign in (("ge", -1), ("gt", -1), ("le", 1), ("lt", 1))
+            if (bound := getattr(constraint, word, None)) is not None
+        ]
+        expect({sign for _, sign in bounds} == {-1, 1}, f"{name} has no lower and upper bound")
+        for value in (math.inf, math.nan, *(bound + sign for bound, sign in bounds)):
+            refuse(value)
+    defaults = subject.cls.check_hyperparameters({})
+    again = subject.cls.check_hyperparameters(json.loads(defaults.model_dump_json()))
+    expect(again == defaults, "the defaults are others after a round trip through JSON")
+    return f"{len(fields)} hyperparameters"
+
+
+def _refuse_hyperparameter(cls: type[Agent], name: str, value: Any) -> None:
+    refused(InvalidValueError, name, partial(cls.check_hyperparameters, {name: value}))
+
+
+def _kinds(annotation: Any) -> Iterator[Any]:
+    """The types that an annotation is made of."""
+    if typing.get_origin(annotation) is Literal:
+        return
+    parts = typing.get_args(annotation)
+    if not parts:
+        yield annotation
+    for part in parts:
+        yield from _kinds(part)
+
+
+ONCE: tuple[Callable[[Subject], str], ...] = (
+    check_hyperparameters,
+    check_prefix,
+    check_ask,
+    check_tell,
+    check_exhausted_space,
+    check_every_value,
+)

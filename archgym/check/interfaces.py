@@ -1,0 +1,73 @@
+"""What Gymnasium and Stable-Baselines3 ask of every environment."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+
+from archgym.check.properties import Maker
+from archgym.check.result import CheckFailed
+
+__all__ = ["INTERFACES"]
+
+
+def check_gymnasium(make_env: Maker) -> str:
+    """Gymnasium's own checker raises nothing and warns of nothing."""
+    from gymnasium.utils.env_checker import check_env
+
+    env = make_env()
+    with _no_warnings():
+        check_env(env, skip_render_check=env.spec is None)
+    return "gymnasium.utils.env_checker.check_env is content"
+
+
+def check_gymnasium_make(make_env: Maker) -> str:
+    """The same environment through ``gymnasium.make``, if it is registered."""
+    from gymnasium.utils.env_checker import check_env
+
+    env = make_env()
+    if env.spec is None:
+        return "not registered: nothing to make"
+    with _no_warnings():
+        wrapped = gymnasium.make(env.spec.id, **env.spec.kwargs)
+        check_env(wrapped.unwrapped)
+        wrapped.reset(seed=0)
+        wrapped.step(wrapped.action_space.sample())
+        wrapped.close()
+    return f"gymnasium.make({env.spec.id!r})"
+
+
+def check_stable_baselines3(make_env: Maker) -> str:
+    """Stable-Baselines3's checker raises nothing and warns of nothing."""
+    from stable_baselines3.common.env_checker import check_env
+
+    with _no_warnings():
+        check_env(make_env(), warn=True)
+    return "stable_baselines3.common.env_checker.check_env is content"
+
+
+INTERFACES: tuple[Callable[[Maker], str], ...] = (
+    check_gymnasium,
+    check_gymnasium_make,
+    check_stable_baselines3,
+)
+
+
+class _no_warnings(warnings.catch_warnings):
+    """Turns the first warning that was issued inside into a failure."""
+
+    def __init__(self) -> None:
+        super().__init__(record=True)
+
+    def __enter__(self) -> Any:
+        self._issued = super().__enter__()
+        warnings.simplefilter("always")
+        return self._issued
+
+    def __exit__(self, *exc_info: Any) -> None:
+        super().__exit__(*exc_info)
+        if exc_info[0] is None and self._issued:
+            raise CheckFailed(f"warning: {self._issued[0].message}")

@@ -1,0 +1,106 @@
+"""The page of an agent."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from archgym.cli.listing import paragraphs
+from archgym.cli.pages.markdown import bullets, code, join, note, table, text
+from archgym.cli.show import agent_json
+
+if TYPE_CHECKING:
+    from archgym.agent import Agent
+
+__all__ = ["agent_page"]
+
+_KINDS: Mapping[str, tuple[dict[str, Any], int]] = {
+    "finite space": ({"space": "finite"}, 1),
+    "space with a real parameter": ({"space": "default"}, 1),
+    "several goals at once": ({"space": "finite"}, 2),
+}
+"""Kinds of problems: arguments of the conformance environment, and how many goals."""
+
+
+def agent_page(name: str, cls: type[Agent]) -> str:
+    """The page of an agent, in Markdown.
+
+    Args:
+        name: under which it is made.
+        cls: its class.
+
+    Raises:
+        MissingDependencyError: if a package that the agent needs is not there.
+    """
+    data = agent_json(name, cls)
+    extra = re.search(r"archgym\[([\w,-]+)\]", inspect.getdoc(cls) or "")
+    parts = [
+        f"# {text(name)}",
+        note(f"archgym docs {name}"),
+        text(paragraphs(cls.__doc__)),
+        code(
+            "python",
+            "import archgym",
+            "",
+            'env = archgym.make("Conformance-v0", space="finite")',
+            f'agent = archgym.make_agent("{name}", env.design_space, seed=1)',
+            "print(agent.search(env, budget=20).best.metrics)",
+        ),
+        f"It needs an extra: `pip install -c constraints.txt 'archgym[{extra[1]}]'`."
+        if extra
+        else "It needs no extra.",
+        "## Hyperparameters",
+        table(
+            ("hyperparameter", "type", "default", "allowed", "what it is"),
+            (
+                (
+                    f"`{field['name']}`",
+                    text(field["type"]),
+                    f"`{field['default']}`" if field["default"] != "" else "empty",
+                    text(field["allowed"]),
+                    text(field["doc"]),
+                )
+                for field in data["hyperparameters"]
+            ),
+        )
+        if data["hyperparameters"]
+        else "It has none.",
+        "## What it works on",
+        bullets(f"{kind}: {_suits(cls, *what)}" for kind, what in _KINDS.items()),
+    ]
+    sources = _section(cls, "References")
+    if sources:
+        parts += ["## Sources", bullets(map(text, sources))]
+    return join(parts)
+
+
+def _suits(cls: type[Agent], arguments: Mapping[str, Any], goals: int) -> str:
+    """Whether it can be made for a problem, or why not."""
+    from archgym.errors import AgentUnsuitableError
+    from archgym.registry import environment_class
+
+    space = environment_class("Conformance-v0").spaces()[arguments["space"]]
+    try:
+        cls(space, ("minimize",) * goals)
+    except AgentUnsuitableError as error:
+        return f"no ({text(str(error))})"
+    return "yes"
+
+
+def _section(cls: type[Any], title: str) -> list[str]:
+    """The items of a section of a docstring, one to a line that is not indented further."""
+    found = re.search(
+        rf"^{title}:\n((?:(?: +.*)?\n?)*)", inspect.cleandoc(cls.__doc__ or ""), re.MULTILINE
+    )
+    if found is None:
+        return []
+    lines = inspect.cleandoc(found[1]).splitlines()
+    items: list[str] = []
+    for line in filter(str.strip, lines):
+        if line.startswith(" ") and items:
+            items[-1] += f" {line.strip()}"
+        else:
+            items.append(line)
+    return items

@@ -1,0 +1,102 @@
+"""The reference of the command line, from the commands' own signatures."""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from archgym.cli.pages.markdown import code, join, note, table, text
+
+__all__ = ["commands_page"]
+
+_KINDS = {str: "TEXT", int: "N", float: "X", Path: "PATH"}
+
+
+def commands_page() -> str:
+    """Every command with its arguments and options, in Markdown."""
+    from archgym.cli import app
+
+    parts = [
+        "# The command line",
+        note("archgym docs commands"),
+        "`archgym COMMAND --help` prints the same. Messages go to stderr; a command that cannot "
+        "do what it was asked for says why and ends with exit code 2.",
+    ]
+    for path, callback in sorted(_commands("archgym", app), key=lambda found: found[0]):
+        parts += _command(path, callback)
+    return join(parts)
+
+
+def _commands(path: str, app: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """The commands of an application and of its groups."""
+    for command in app.registered_commands:
+        name = command.name or command.callback.__name__.replace("_", "-")
+        yield f"{path} {name}", command.callback
+    for group in app.registered_groups:
+        yield from _commands(f"{path} {group.name}", group.typer_instance)
+
+
+def _command(path: str, callback: Callable[..., Any]) -> list[str]:
+    hints = typing.get_type_hints(callback, include_extras=True)
+    arguments: list[tuple[str, Any, Any, Any]] = []
+    options: list[tuple[str, Any, Any, Any]] = []
+    for name, parameter in inspect.signature(callback).parameters.items():
+        kind, info = typing.get_args(hints[name])[:2]
+        if getattr(info, "hidden", False):
+            continue
+        row = (name, kind, info, parameter.default)
+        (arguments if type(info).__name__ == "ArgumentInfo" else options).append(row)
+    usage = [path, *(_metavar(*row) for row in arguments), *(["[OPTIONS]"] * bool(options))]
+    rows = [(f"`{_metavar(*row)}`", "", text(row[2].help or "")) for row in arguments]
+    rows += [(f"`{_option(*row)}`", _default(row[3]), text(row[2].help or "")) for row in options]
+    return [
+        f"## {path}",
+        text("\n\n".join(" ".join(p.split()) for p in _doc(callback).split("\n\n"))),
+        code("text", " ".join(usage)),
+        table(("argument or option", "default", "what it is"), rows) if rows else "",
+    ]
+
+
+def _doc(callback: Callable[..., Any]) -> str:
+    return inspect.getdoc(callback) or ""
+
+
+def _metavar(name: str, kind: Any, info: Any, default: Any) -> str:
+    shown = info.metavar or name.upper()
+    many = "..." if _many(kind) and "..." not in shown else ""
+    needed = default is inspect.Parameter.empty or shown.startswith("[")
+    return f"{shown}{many}" if needed else f"[{shown}{many}]"
+
+
+def _option(name: str, kind: Any, info: Any, default: Any) -> str:
+    # Within Annotated, the first name stands where a default would.
+    given = [one for one in (info.default, *(info.param_decls or ())) if isinstance(one, str)]
+    plain, dashed = _plain(kind), name.replace("_", "-")
+    names = " / ".join(given or [f"--{dashed}", *([f"--no-{dashed}"] * (plain is bool))])
+    if plain is bool:
+        return names
+    if isinstance(plain, type) and issubclass(plain, Enum):
+        return f"{names} {'|'.join(str(one.value) for one in plain)}"
+    return f"{names} {info.metavar or _KINDS.get(plain, 'VALUE')}"
+
+
+def _plain(kind: Any) -> Any:
+    """The type of one value: of ``list[int] | None`` it is ``int``."""
+    if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:
+        kind = next(one for one in typing.get_args(kind) if one is not type(None))
+    return _plain(typing.get_args(kind)[0]) if typing.get_origin(kind) is list else kind
+
+
+def _many(kind: Any) -> bool:
+    return "list[" in str(kind)
+
+
+def _default(default: Any) -> str:
+    if default is None or default is False or default is inspect.Parameter.empty or default == "":
+        return ""
+    return f"`{default.value if isinstance(default, Enum) else default}`"

@@ -1,0 +1,82 @@
+"""``archgym report``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from archgym.cli.output import console
+
+__all__ = ["add_to", "report"]
+
+
+class _By(StrEnum):
+    auto = "auto"
+    agent = "agent"
+    hyperparameters = "hyperparameters"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("report")(report)
+
+
+def report(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(metavar="DIR", help="Folder of a run, or a dataset.", show_default=False),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="The HTML file; DIR/report.html if left out, or comparison.html here.",
+            show_default=False,
+        ),
+    ] = None,
+    compare: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option("--compare", metavar="A B", help="Compare run A with run B instead."),
+    ] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(help="Folder for figures as files too.", show_default=False),
+    ] = None,
+    form: Annotated[
+        str, typer.Option("--format", help="Of the figures, any of pdf, png, svg.")
+    ] = "pdf,png,svg",
+    by: Annotated[
+        _By,
+        typer.Option(
+            help="Put the trials of an agent together, or only those with the same "
+            "hyperparameters; auto: the latter up to ten sets."
+        ),
+    ] = _By.auto,
+) -> None:
+    """Make one HTML page of a run, with every chart and table, that works offline."""
+    from archgym.errors import InvalidValueError
+    from archgym.report import check_formats, read_study, write_figures, write_report
+
+    if (folder is None) == (compare is None):
+        raise InvalidValueError("give one folder DIR, or two with --compare A B")
+    if out is not None and out.suffix.lower() not in (".html", ".htm"):
+        raise InvalidValueError(f"--out is {str(out)!r}; the page is a file that ends in .html")
+    formats = check_formats(form)
+    if compare is not None:
+        study = read_study(compare, by=by.value, compare=True)
+        page = out if out is not None else Path("comparison.html")
+    else:
+        assert folder is not None
+        study = read_study([folder], by=by.value)
+        page = out if out is not None else folder / "report.html"
+    written = write_report(study, page, shlex.join(["archgym", *sys.argv[1:]]))
+    show = console()
+    size = written.stat().st_size / 1e6
+    show.print(f"report:   {written} ({size:.1f} MB)", soft_wrap=True, markup=False)
+    if figures is not None:
+        files = write_figures(study, figures, formats)
+        show.print(f"figures:  {len(files)} files in {figures}", soft_wrap=True, markup=False)

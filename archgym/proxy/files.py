@@ -1,0 +1,154 @@
+"""Proxies on disk: arrays and JSON in one ``.npz`` file. Nothing in it is ever executed."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import json
+import os
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.bounded_reading import read_arrays, read_bytes
+from archgym.errors import ArchgymError, DatasetError
+from archgym.metrics import Metric
+from archgym.proxy.calibration import Calibration
+from archgym.proxy.inputs import Inputs
+from archgym.proxy.models import family
+from archgym.proxy.origin import Origin
+from archgym.proxy.proxy import Part, Proxy
+from archgym.proxy.ranges import Ranges
+from archgym.proxy.targets import TargetScale
+from archgym.space import DesignSpace
+
+__all__ = ["FORMAT", "load_proxy", "save_proxy"]
+
+FORMAT = 1
+"""Version of the layout."""
+_HEADER = "header"
+_LIMIT_BYTES: Final = 1 << 32
+"""4 GiB, packed and unpacked: the largest forests have some hundred MB."""
+
+
+def save_proxy(proxy: Proxy, path: str | Path) -> Proxy:
+    """Writes a proxy to a file, by write and rename.
+
+    Returns:
+        The proxy, with the fingerprint of its file.
+
+    Raises:
+        DatasetError: if it cannot be written.
+    """
+    path = Path(path)
+    arrays: dict[str, NDArray[Any]] = {"trained_on": proxy.trained_on}
+    parts = []
+    for number, part in enumerate(proxy.parts):
+        arrays |= {f"{number}/{name}": value for name, value in part.model.arrays().items()}
+        arrays[f"{number}/workload_values"] = part.workload_values
+        parts.append(
+            {
+                "kind": part.model.kind,
+                "workloads": list(part.workloads),
+                "targets": list(part.targets),
+                "workload_names": list(part.workload_names),
+                "scale": part.scale.to_json(),
+                "calibration": part.calibration.to_json(),
+            }
+        )
+    header = {
+        "format": FORMAT,
+        "archgym": version("archgym"),
+        "design_space": {**proxy.space.to_json(), "fixed": {}},
+        "metrics": [metric.to_json() for metric in proxy.metrics],
+        "origin": proxy.origin.to_json(),
+        "ranges": proxy.ranges.to_json(),
+        "report": proxy.report,
+        "parts": parts,
+    }
+    text = json.dumps(header, ensure_ascii=False).encode()
+    arrays[_HEADER] = np.frombuffer(text, dtype=np.uint8)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished.write_bytes(buffer.getvalue())
+        os.replace(unfinished, path)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise DatasetError(f"cannot write {path}: {error.strerror or error}") from error
+    fingerprint = hashlib.sha256(buffer.getvalue()).hexdigest()
+    return dataclasses.replace(proxy, fingerprint=fingerprint)
+
+
+def load_proxy(path: str | Path) -> Proxy:
+    """Reads a proxy; the file is data and is checked as such.
+
+    Raises:
+        DatasetError: if there is none, or it is damaged or of another version.
+    """
+    path = Path(path)
+    try:
+        content = read_bytes(path, _LIMIT_BYTES)
+    except OSError as error:
+        raise DatasetError(f"cannot read {path}: {error.strerror or error}") from error
+    try:
+        arrays = read_arrays(content, _LIMIT_BYTES)
+        header = json.loads(arrays.pop(_HEADER).tobytes())
+        if header.get("format") != FORMAT:
+            raise DatasetError(
+                f"{path} has format {header.get('format')!r}; this version reads {FORMAT}"
+            )
+        fingerprint = hashlib.sha256(content).hexdigest()
+        return dataclasses.replace(_read(header, arrays), fingerprint=fingerprint)
+    except DatasetError:
+        raise
+    except (
+        *(ArchgymError, LookupError, TypeError, ValueError, AttributeError),
+        *(OSError, RecursionError),
+    ) as error:
+        raise DatasetError(
+            f"{path} is not a proxy, or damaged: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _read(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Proxy:
+    space = DesignSpace.from_json(header["design_space"])
+    origin = Origin.from_json(header["origin"])
+    n_inputs = len(Inputs(space).names)
+    parts = []
+    for number, data in enumerate(header["parts"]):
+        prefix = f"{number}/"
+        own = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+        names, targets = tuple(data["workload_names"]), tuple(data["targets"])
+        values = own["workload_values"].astype(np.float32)
+        workloads = tuple(int(w) for w in data["workloads"])
+        if values.shape != (len(workloads), len(names)):
+            raise ValueError("features of workloads do not fit")
+        if not all(0 <= w < len(origin.workloads) for w in workloads):
+            raise ValueError("there is no such workload")
+        scale = TargetScale.from_json(data["scale"])
+        calibration = Calibration.from_json(data["calibration"])
+        widths = {len(scale.form), scale.centre.size, scale.spread.size}
+        widths |= {calibration.floor.size, calibration.factors.shape[1]}
+        if widths != {len(targets)}:
+            raise ValueError("scale and calibration do not fit the targets")
+        model = family(data["kind"]).of(own, n_inputs + len(names), len(targets))
+        parts.append(Part(workloads, targets, model, scale, calibration, names, values))
+    metrics = tuple(Metric.from_json(one) for one in header["metrics"])
+    if not all(0 <= t < len(metrics) for part in parts for t in part.targets):
+        raise ValueError("there is no such metric")
+    return Proxy(
+        space=space,
+        metrics=metrics,
+        origin=origin,
+        parts=tuple(parts),
+        ranges=Ranges.from_json(space, header["ranges"]),
+        trained_on=arrays["trained_on"].astype(np.uint64),
+        report=dict(header["report"]),
+    )

@@ -1,0 +1,31 @@
+"""Families of models, by name; imported when they are first used."""
+
+from __future__ import annotations
+
+import importlib
+
+from archgym.errors import UnknownNameError
+from archgym.proxy.models.base import Array, Features, Model
+
+__all__ = ["FAMILIES", "Array", "Features", "Model", "family"]
+
+FAMILIES = {
+    "forest": "archgym.proxy.models.trees:Forest",
+    "boosting": "archgym.proxy.models.trees:Boosting",
+    "gp": "archgym.proxy.models.processes:Process",
+    "mlp": "archgym.proxy.models.networks:Networks",
+    "blend": "archgym.proxy.models.blend:Blend",
+}
+
+
+def family(kind: str) -> type[Model]:
+    """The class of a family.
+
+    Raises:
+        UnknownNameError: if there is none of that name.
+    """
+    if kind not in FAMILIES:
+        raise UnknownNameError("family of models", kind, FAMILIES)
+    module, _, name = FAMILIES[kind].partition(":")
+    found: type[Model] = getattr(importlib.import_module(module), name)
+    return found

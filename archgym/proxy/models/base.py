@@ -1,0 +1,59 @@
+"""What every learned model is: arrays and plain settings, so that files are safe."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Array", "Features", "Model"]
+
+Array = NDArray[np.float64]
+Features = NDArray[np.float32]
+
+
+class Model(ABC):
+    """A regression of several targets, each with mean 0 and standard deviation 1.
+
+    Attributes:
+        kind: the name of the family.
+    """
+
+    kind: ClassVar[str]
+
+    @classmethod
+    @abstractmethod
+    def fit(cls, x: Features, z: Array, seed: int, settings: Mapping[str, Any]) -> Model:
+        """A model of some data.
+
+        Args:
+            x: features, shape (n, n_features).
+            z: targets, shape (n, n_targets).
+            seed: the only source of randomness.
+            settings: of the family; those not given have defaults.
+        """
+
+    @abstractmethod
+    def predict(self, x: Features) -> tuple[Array, Array]:
+        """Mean and spread (a standard deviation, not calibrated), each (n, n_targets)."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that it has learned."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, arrays: Mapping[str, NDArray[Any]], n_features: int, n_targets: int) -> Model:
+        """The model that :meth:`arrays` came from.
+
+        Args:
+            arrays: from a file, so nothing is believed: what does not fit is refused.
+            n_features: that it is to take.
+            n_targets: that it is to give.
+
+        Raises:
+            InvalidValueError: if the arrays are no such model.
+        """

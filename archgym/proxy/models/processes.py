@@ -1,0 +1,130 @@
+"""A Gaussian process with a length scale for each feature."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.errors import InvalidValueError
+from archgym.proxy.models.base import Array, Features, Model
+
+__all__ = ["Process"]
+
+_TUNED_ON, _KEPT = 400, 2500
+_STEPS = 60
+_CHUNK = 1024
+
+
+class Process(Model):
+    """Gaussian process regression (Rasmussen and Williams 2006, algorithm 2.1).
+
+    The kernel is exponential in a weighted squared distance of the features, plus noise; a feature
+    of weight 0 is dead. Weights and noise are those of the greatest likelihood of up to 400
+    designs, the same for all targets; up to 2,500 designs drawn at random are then kept.
+    """
+
+    kind: ClassVar[str] = "gp"
+
+    def __init__(self, x: Features, weights: Array, alpha: Array, root: Array, noise: float):
+        self._scaled = (x * np.sqrt(weights)).astype(np.float64)
+        self._x, self._weights, self._alpha = x, weights, alpha
+        self._root, self._noise = root, noise
+
+    @classmethod
+    def fit(cls, x: Features, z: Array, seed: int, settings: Mapping[str, Any]) -> Process:
+        """Settings: ``steps`` (60) of the search for weights, ``kept`` (2500) designs."""
+        from scipy.linalg import cho_solve, cholesky
+
+        order = np.random.default_rng(seed).permutation(len(x))
+        few = order[:_TUNED_ON]
+        weights, noise = _tune(x[few], z[few], int(settings.get("steps", _STEPS)))
+        rows = np.sort(order[: int(settings.get("kept", _KEPT))])
+        scaled = (x[rows] * np.sqrt(weights)).astype(np.float64)
+        covariance = _kernel(scaled, scaled)
+        covariance[np.diag_indices(len(rows))] += noise + 1e-8
+        root = cholesky(covariance, lower=True)
+        alpha = cho_solve((root, True), z[rows])
+        return cls(x[rows], weights, np.asarray(alpha), np.asarray(root), noise)
+
+    def predict(self, x: Features) -> tuple[Array, Array]:
+        """Posterior mean and standard deviation, of what is observed without noise."""
+        from scipy.linalg import solve_triangular
+
+        means, spreads = [self._alpha[:0]], [np.empty(0)]
+        for start in range(0, len(x), _CHUNK):
+            scaled = (x[start : start + _CHUNK] * np.sqrt(self._weights)).astype(np.float64)
+            kernel = _kernel(scaled, self._scaled)
+            means.append(kernel @ self._alpha)
+            explained = (solve_triangular(self._root, kernel.T, lower=True) ** 2).sum(axis=0)
+            spreads.append(np.sqrt(np.maximum(1.0 - explained, 1e-12)))
+        mean = np.concatenate(means)
+        return mean, np.repeat(np.concatenate(spreads)[:, None], mean.shape[1], axis=1)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Designs that are kept, weights of features and of designs, root of the covariance."""
+        return {
+            "x": self._x,
+            "weights": self._weights,
+            "alpha": self._alpha,
+            "root": self._root,
+            "noise": np.array([self._noise]),
+        }
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, NDArray[Any]], n_features: int, n_targets: int) -> Process:
+        """The inverse of :meth:`arrays`."""
+        try:
+            x = arrays["x"].astype(np.float32)
+            weights, alpha, root, noise = (
+                arrays[name].astype(np.float64) for name in ("weights", "alpha", "root", "noise")
+            )
+        except KeyError as error:
+            raise InvalidValueError(f"the Gaussian process lacks {error}") from None
+        n = len(x)
+        shapes = (x.shape, weights.shape, alpha.shape, root.shape, noise.shape)
+        if shapes != ((n, n_features), (n_features,), (n, n_targets), (n, n), (1,)):
+            raise InvalidValueError("the arrays are no Gaussian process of these targets")
+        return cls(x, weights, alpha, root, float(noise[0]))
+
+
+def _kernel(left: Array, right: Array) -> Array:
+    squared = (left**2).sum(axis=1)[:, None] + (right**2).sum(axis=1) - 2.0 * left @ right.T
+    return np.asarray(np.exp(-np.maximum(squared, 0.0)))
+
+
+def _tune(x: Features, z: Array, steps: int) -> tuple[Array, float]:
+    """Weights of the features and the noise's variance, by ascent of the likelihood."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        inputs = torch.as_tensor(x, dtype=torch.float64)
+        targets = torch.as_tensor(z)
+        n, outputs = targets.shape
+        log_weights = torch.full((x.shape[1],), -2.5, dtype=torch.float64, requires_grad=True)
+        log_noise = torch.tensor(-5.0, dtype=torch.float64, requires_grad=True)
+        eye = torch.eye(n, dtype=torch.float64)
+        optimiser = torch.optim.Adam([log_weights, log_noise], lr=0.15)
+        for _ in range(steps):
+            scaled = inputs * torch.exp(0.5 * log_weights)
+            squares = (scaled**2).sum(dim=1)
+            distance = squares[:, None] + squares - 2.0 * scaled @ scaled.T
+            noise = torch.exp(log_noise.clamp(-13.0, 0.0)) + 1e-8
+            root = torch.linalg.cholesky(torch.exp(-distance.clamp(min=0.0)) + noise * eye)
+            fitted = torch.cholesky_solve(targets, root)
+            loss = 0.5 * (targets * fitted).sum() + outputs * root.diagonal().log().sum()
+            # A weak prior: features matter little unless the data say so.
+            loss = loss + 0.5 * ((log_weights + 3.0) ** 2).sum() * 0.25
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+        return (
+            torch.exp(log_weights).detach().numpy(),
+            float(torch.exp(log_noise.clamp(-13.0, 0.0)).detach()),
+        )
+    finally:
+        torch.set_num_threads(threads)

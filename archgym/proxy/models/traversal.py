@@ -1,0 +1,210 @@
+"""Decision trees as flat arrays, and the compiled walk through them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from archgym.errors import InvalidValueError
+from archgym.proxy.models.base import Array, Features
+
+__all__ = ["Trees"]
+
+_DTYPES = {
+    "feature": np.int32,
+    "threshold": np.float32,
+    "left": np.int32,
+    "right": np.int32,
+    "value": np.float64,
+    "roots": np.int32,
+}
+
+
+@dataclass(frozen=True)
+class Trees:
+    """Many regression trees, their nodes in a row.
+
+    Attributes:
+        feature: that a node looks at, -1 in a leaf, shape (n_nodes,).
+        threshold: a design goes left where the feature is at most this, shape (n_nodes,).
+        left: node on the left, always a later one, shape (n_nodes,).
+        right: node on the right.
+        value: of leaves, shape (n_nodes, n_outputs).
+        roots: first node of each tree, shape (n_trees,).
+    """
+
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float32]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    value: Array
+    roots: NDArray[np.int32]
+
+    @staticmethod
+    def join(trees: Sequence[Mapping[str, NDArray[Any]]]) -> Trees:
+        """One object of many trees, each with node numbers of its own from 0, its root."""
+        sizes = [len(tree["feature"]) for tree in trees]
+        roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int32)
+        parts: dict[str, list[NDArray[Any]]] = {name: [] for name in _DTYPES if name != "roots"}
+        for root, tree in zip(roots.tolist(), trees, strict=True):
+            leaf = tree["feature"] < 0
+            for name, found in parts.items():
+                column = tree[name]
+                found.append(np.where(leaf, 0, column + root) if name in _CHILDREN else column)
+        joined = {
+            name: np.ascontiguousarray(np.concatenate(found), dtype=_DTYPES[name])
+            for name, found in parts.items()
+        }
+        return Trees(**joined, roots=roots)
+
+    def sums(self, x: Features) -> Array:
+        """Sum over the trees of their values, shape (n, n_outputs)."""
+        return self._sums(x, self._ordered[2])
+
+    def square_sums(self, x: Features) -> Array:
+        """Sum over the trees of the squares of their values, shape (n, n_outputs)."""
+        return self._sums(x, self._ordered[2] ** 2)
+
+    def _sums(self, x: Features, value: Array) -> Array:
+        n = len(x)
+        padded = np.zeros((-(-n // _AT_ONCE) * _AT_ONCE, x.shape[1]), dtype=np.float32)
+        padded[:n] = x
+        total = np.zeros((len(padded), value.shape[1]))
+        nodes, child, _ = self._ordered
+        _walk(padded, *nodes, child, value, len(self.roots), total)
+        return total[:n]
+
+    @cached_property
+    def _ordered(self) -> tuple[tuple[NDArray[Any], NDArray[Any]], NDArray[np.int32], Array]:
+        """Features and thresholds, left children and values of nodes: first the roots, then pairs.
+
+        The right child comes after the left one; a leaf is its own left child, never left.
+        """
+        inner = np.flatnonzero(self.feature >= 0)
+        pairs = np.stack([self.left[inner], self.right[inner]], axis=1)
+        source = np.concatenate([self.roots, pairs.ravel()])
+        lefts = np.zeros(len(self.feature), dtype=np.int32)
+        lefts[inner] = len(self.roots) + 2 * np.arange(len(inner))
+        leaf = self.feature[source] < 0
+        child = np.where(leaf, np.arange(len(source)), lefts[source]).astype(np.int32)
+        feature = np.where(leaf, 0, self.feature[source]).astype(np.int32)
+        threshold = np.where(leaf, np.float32(np.inf), self.threshold[source]).astype(np.float32)
+        return (feature, threshold), child, np.ascontiguousarray(self.value[source])
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays by name."""
+        return {name: getattr(self, name) for name in _DTYPES}
+
+    @staticmethod
+    def of(arrays: Mapping[str, NDArray[Any]], n_features: int, n_outputs: int) -> Trees:
+        """The inverse of :meth:`arrays`; a walk never leaves what it accepts, and always ends.
+
+        Raises:
+            InvalidValueError: if they are not trees.
+        """
+        if not _DTYPES.keys() <= arrays.keys():
+            raise InvalidValueError("trees lack arrays")
+        made = Trees(
+            **{name: np.ascontiguousarray(arrays[name], dtype) for name, dtype in _DTYPES.items()}
+        )
+        n = len(made.feature)
+        inner = made.feature >= 0
+        numbers = np.arange(n)
+        sound = made.value.shape == (n, n_outputs) and made.roots.ndim == 1
+        for name in ("feature", "threshold", "left", "right"):
+            sound = sound and getattr(made, name).shape == (n,)
+        sound = (
+            sound
+            and bool((made.feature < n_features).all())
+            and bool(((made.roots >= 0) & (made.roots < n)).all())
+            and all(
+                bool(((child > numbers) & (child < n))[inner].all())
+                for child in (made.left, made.right)
+            )
+        )
+        if not sound:
+            raise InvalidValueError("the arrays are not trees")
+        return made
+
+
+_CHILDREN = ("left", "right")
+_BLOCK = 64
+_AT_ONCE = 8
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _next(
+    x: Features,
+    row: int,
+    node: int,
+    feature: NDArray[np.int32],
+    threshold: NDArray[np.float32],
+    child: NDArray[np.int32],
+) -> Any:
+    return child[node] + (x[row, feature[node]] > threshold[node])
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _add(value: Array, node: int, row: int, total: Array) -> None:
+    for output in range(value.shape[1]):
+        total[row, output] += value[node, output]
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _walk(
+    x: Features,
+    feature: NDArray[np.int32],
+    threshold: NDArray[np.float32],
+    child: NDArray[np.int32],
+    value: Array,
+    trees: int,
+    total: Array,
+) -> None:
+    # A tree stays in the nearest cache for a block of rows. Eight walks at a time, without a
+    # branch for where they go: the processor overlaps them, about twice as fast as one by one.
+    # The number of rows is a multiple of eight.
+    nodes = (feature, threshold, child)
+    for start in range(0, x.shape[0], _BLOCK):
+        for root in range(trees):
+            for row in range(start, min(start + _BLOCK, x.shape[0]), _AT_ONCE):
+                a = b = c = d = e = f = g = h = root
+                moved = 1
+                while moved:
+                    after = _next(x, row, a, *nodes)
+                    moved = after ^ a
+                    a = after
+                    after = _next(x, row + 1, b, *nodes)
+                    moved |= after ^ b
+                    b = after
+                    after = _next(x, row + 2, c, *nodes)
+                    moved |= after ^ c
+                    c = after
+                    after = _next(x, row + 3, d, *nodes)
+                    moved |= after ^ d
+                    d = after
+                    after = _next(x, row + 4, e, *nodes)
+                    moved |= after ^ e
+                    e = after
+                    after = _next(x, row + 5, f, *nodes)
+                    moved |= after ^ f
+                    f = after
+                    after = _next(x, row + 6, g, *nodes)
+                    moved |= after ^ g
+                    g = after
+                    after = _next(x, row + 7, h, *nodes)
+                    moved |= after ^ h
+                    h = after
+                _add(value, a, row, total)
+                _add(value, b, row + 1, total)
+                _add(value, c, row + 2, total)
+                _add(value, d, row + 3, total)
+                _add(value, e, row + 4, total)
+                _add(value, f, row + 5, total)
+                _add(value, g, row + 6, total)
+                _add(value, h, row + 7, total)

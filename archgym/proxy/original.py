@@ -1,0 +1,28 @@
+"""The environment, with its real simulator, that a proxy stands in for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archgym.data.recorded import make_recorded
+from archgym.environment import Environment
+from archgym.proxy.origin import Origin
+
+__all__ = ["make_original"]
+
+
+def make_original(origin: Origin, workload: int = 0, **arguments: Any) -> Environment:
+    """The environment on one of the workloads, with its real simulator.
+
+    Args:
+        origin: of a proxy.
+        workload: index into its workloads.
+        **arguments: of the environment, in place of those recorded.
+
+    Raises:
+        DatasetError: see :func:`archgym.data.recorded.make_recorded`.
+    """
+    one = origin.workloads[workload]
+    return make_recorded(
+        *(origin.environment, origin.settings, one.spec, one.name, origin.simulator), **arguments
+    )

@@ -1,0 +1,95 @@
+"""Pictures of a proxy: predictions against the truth, and learning curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from archgym.errors import DatasetError
+from archgym.proxy.evaluation import Evaluation
+
+__all__ = ["plot_curves", "plot_parity"]
+
+_COLUMNS = 4
+_MOST_POINTS = 4000
+
+
+def plot_parity(evaluations: Sequence[Evaluation], path: Path) -> None:
+    """A panel for each metric on each workload: prediction against truth.
+
+    Raises:
+        DatasetError: if the file cannot be written.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    columns = min(_COLUMNS, len(evaluations))
+    rows = -(-len(evaluations) // columns)
+    figure = Figure(figsize=(3.4 * columns, 3.3 * rows), layout="constrained", dpi=110)
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
+    for axis, one in zip(axes, evaluations, strict=False):
+        step = max(1, len(one.truth) // _MOST_POINTS)
+        axis.plot(one.truth[::step], one.predicted[::step], ".", markersize=2, alpha=0.5)
+        ends = [float(one.truth.min()), float(one.truth.max())]
+        axis.plot(ends, ends, "k-", linewidth=0.7)
+        if ends[0] > 0 and ends[1] > 20 * ends[0]:
+            axis.set_xscale("log")
+            axis.set_yscale("log")
+        axis.set_title(f"{one.metric}\n{one.workload}", fontsize=8)
+        axis.set_xlabel(f"simulated; relative RMSE {one.scores.relative_rmse:.2%}", fontsize=7)
+        axis.set_ylabel("predicted", fontsize=7)
+        axis.tick_params(labelsize=6)
+    for axis in axes[len(evaluations) :]:
+        axis.set_axis_off()
+    _save(figure, path)
+
+
+def plot_curves(
+    curves: Mapping[str, Sequence[tuple[int, Sequence[float]]]], path: Path, *, title: str = ""
+) -> None:
+    """Relative RMSE against the number of training designs, a line a name.
+
+    Args:
+        curves: for each name, sizes with one error a repetition; the band is their range, the
+            line their median.
+        path: of the picture.
+        title: heading.
+
+    Raises:
+        DatasetError: if the file cannot be written.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained", dpi=110)
+    FigureCanvasAgg(figure)
+    axis = figure.subplots()
+    for name, points in curves.items():
+        sizes = [size for size, _ in points]
+        middle = [float(np.median(errors)) for _, errors in points]
+        (line,) = axis.plot(sizes, middle, "o-", markersize=3, label=name)
+        axis.fill_between(
+            sizes,
+            [min(errors) for _, errors in points],
+            [max(errors) for _, errors in points],
+            color=line.get_color(),
+            alpha=0.2,
+        )
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    axis.set_xlabel("designs in the training data")
+    axis.set_ylabel("relative RMSE on unseen designs")
+    axis.set_title(title, fontsize=9)
+    axis.legend(fontsize=7)
+    _save(figure, path)
+
+
+def _save(figure: object, path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path)  # type: ignore[attr-defined]
+    except (OSError, ValueError) as error:
+        raise DatasetError(f"cannot write {path}: {error}") from error

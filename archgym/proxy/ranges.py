@@ -1,0 +1,86 @@
+"""Which designs the training data speak for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.space import DesignSpace
+
+__all__ = ["Ranges"]
+
+_SHOWN = 6
+
+
+class Ranges:
+    """What the training data hold of each parameter.
+
+    Out of range is a level of an unordered parameter that they never show, one of an ordered
+    parameter below or above what they show, and a parameter that is inactive as it never was.
+
+    Args:
+        space: the design space.
+        lows: least level of each parameter in the data, shape (n_parameters,).
+        highs: largest.
+        seen: levels of unordered parameters in the data; nothing for ordered ones.
+    """
+
+    def __init__(
+        self, space: DesignSpace, lows: list[int], highs: list[int], seen: list[list[int]]
+    ) -> None:
+        self._space = space
+        self.lows, self.highs, self.seen = lows, highs, seen
+
+    @staticmethod
+    def of(space: DesignSpace, codes: NDArray[np.int64]) -> Ranges:
+        """The ranges of some designs, shape (n, n_parameters)."""
+        lows, highs, seen = [], [], []
+        for parameter, column in zip(space.parameters, codes.T, strict=True):
+            active = column[column >= 0]
+            lows.append(int(active.min()) if active.size else 0)
+            highs.append(int(active.max()) if active.size else -1)
+            levels = np.unique(column[column < 0]).tolist()
+            if not parameter.ordered:
+                levels = np.unique(column).tolist()
+            seen.append([int(level) for level in levels])
+        return Ranges(space, lows, highs, seen)
+
+    def outside(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Position of the first parameter that is out of range, -1 if none is, shape (n,)."""
+        found = np.full(len(codes), -1, dtype=np.int64)
+        for position, parameter in enumerate(self._space.parameters):
+            column = codes[:, position]
+            known = np.isin(column, self.seen[position])
+            if parameter.ordered:
+                known |= (column >= max(0, self.lows[position])) & (column <= self.highs[position])
+            found[(found < 0) & ~known] = position
+        return found
+
+    def reason(self, codes: list[int], position: int) -> str:
+        """What is out of range about a design, in a few words."""
+        parameter = self._space.parameters[position]
+        code = codes[position]
+        value = "inactive" if code < 0 else repr(parameter.value(code))
+        if parameter.ordered and self.highs[position] >= 0:
+            ends = [repr(parameter.value(c)) for c in (self.lows[position], self.highs[position])]
+            known = f"{ends[0]} to {ends[1]}"
+        else:
+            names = [repr(parameter.value(c)) for c in self.seen[position] if c >= 0]
+            more = ", ..." if len(names) > _SHOWN else ""
+            known = ", ".join(names[:_SHOWN]) + more if names else "inactive"
+        return (
+            f"out of range of the proxy's training data: {parameter.name} is {value}, not {known}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; the inverse of :meth:`from_json`."""
+        return {"lows": self.lows, "highs": self.highs, "seen": self.seen}
+
+    @staticmethod
+    def from_json(space: DesignSpace, data: dict[str, Any]) -> Ranges:
+        """The inverse of :meth:`to_json`."""
+        lows, highs = ([int(code) for code in data[name]] for name in ("lows", "highs"))
+        seen = [[int(code) for code in codes] for codes in data["seen"]]
+        return Ranges(space, lows, highs, seen)

@@ -1,0 +1,294 @@
+"""Training: honest cross-validation, choice of a family for each metric, calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.proxy.calibration import Calibration
+from archgym.proxy.examples import TrainingData
+from archgym.proxy.inputs import Inputs, workload_inputs
+from archgym.proxy.models import FAMILIES, Model, family
+from archgym.proxy.models.blend import Blend
+from archgym.proxy.proxy import Part, Proxy
+from archgym.proxy.ranges import Ranges
+from archgym.proxy.scores import Scores, score
+from archgym.proxy.targets import TargetScale
+
+__all__ = ["AUTO", "LEAST_ROWS", "OPTIONS", "Settings", "train"]
+
+Array = NDArray[np.float64]
+Predicted = tuple[Array, Array]
+
+AUTO = "auto"
+LEAST_ROWS = 20
+"""Fewest designs on a workload from which anything can be learned."""
+_ROWS_IN_FOLDS = 15_000
+"""Rows, about, on which models are trained for cross-validation: many rows need fewer folds."""
+_FEW = 2_500
+"""Rows up to which all families compete; with more, forests and Gaussian processes fall behind."""
+_ENOUGH_DRAWN = 100
+"""Designs drawn at random from which on they alone validate and calibrate."""
+_OWN_MODEL = 200
+"""Designs on a workload from which it has a model of its own by default."""
+OPTIONS = {
+    "trees": "forest, boosting: number of trees",
+    "features": "forest: share of the features that a split sees",
+    "leaves": "boosting: most leaves of a tree",
+    "rate": "boosting, mlp: learning rate",
+    "members": "mlp: networks in the ensemble",
+    "width": "mlp: units of a hidden layer",
+    "epochs": "mlp: times that the data are seen",
+    "decay": "mlp: decay of the weights",
+    "device": "mlp: where it is trained, cpu or cuda",
+    "steps": "gp: steps of the search for length scales",
+    "kept": "gp: most designs that it keeps",
+}
+"""Settings of the families."""
+_PER = (AUTO, "workload", "all")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to train.
+
+    Attributes:
+        models: families that compete, or ``auto``.
+        per: ``workload`` for a model a workload, ``all`` for one model of all workloads, whose
+            features are among its inputs; ``auto`` is the former from 200 designs a workload.
+        form: of the targets, see :data:`archgym.proxy.targets.FORMS`.
+        seed: the only source of randomness.
+        options: settings of the families, such as ``epochs``.
+        folds: of the cross-validation, 2 or more; fewer are faster, and validate worse models.
+
+    Raises:
+        UnknownNameError: for a name that does not exist.
+        InvalidValueError: for a number that is not possible.
+    """
+
+    models: tuple[str, ...] = (AUTO,)
+    per: str = AUTO
+    form: str = AUTO
+    seed: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
+    folds: int = 10
+
+    def __post_init__(self) -> None:
+        if self.per not in _PER:
+            raise UnknownNameError("scope of models", self.per, _PER)
+        if self.folds < 2:
+            raise InvalidValueError(f"folds must be at least 2, not {self.folds!r}")
+        for name in self.models:
+            if name not in (AUTO, *FAMILIES):
+                raise UnknownNameError("family of models", name, [AUTO, *FAMILIES])
+        for name, value in self.options.items():
+            if name not in OPTIONS:
+                raise UnknownNameError("setting of models", name, OPTIONS)
+            if name != "device" and not (isinstance(value, int | float) and value > 0):
+                raise InvalidValueError(f"setting {name} must be a number above 0, not {value!r}")
+
+    def families(self, rows: int) -> list[str]:
+        """The families that compete on so many rows."""
+        if AUTO not in self.models:
+            return list(dict.fromkeys(self.models))
+        return [n for n in FAMILIES if rows <= _FEW or n not in ("forest", "gp")]
+
+
+def train(data: TrainingData, settings: Settings | None = None) -> Proxy:
+    """A proxy of the data.
+
+    For each workload (or all of them together) the families compete in cross-validation in which
+    no design is on both sides, metric by metric; the one with the least root mean squared error,
+    in the unit of the metric, is trained again on all rows. Its errors on the designs that it had
+    not seen calibrate the intervals. Where enough designs were drawn at random (by agent
+    ``random``), only their errors count: those that a search or :func:`archgym.proxy.collection.
+    collect` chose are not like designs that will be asked for.
+
+    Raises:
+        InvalidValueError: if a workload has fewer than :data:`LEAST_ROWS` designs.
+    """
+    settings = settings or Settings()
+    parts: list[Part] = []
+    report: list[dict[str, Any]] = []
+    for workloads, targets in _scopes(data, settings.per):
+        rows = np.flatnonzero(np.isin(data.workload, workloads))
+        own, some = _train_scope(data.take(rows), workloads, targets, settings)
+        parts += own
+        report += some
+    return Proxy(
+        space=data.space,
+        metrics=data.metrics,
+        origin=data.origin,
+        parts=tuple(parts),
+        ranges=Ranges.of(data.space, data.codes),
+        trained_on=np.unique(data.groups),
+        report={
+            "rows": len(data),
+            "seed": settings.seed,
+            "form": settings.form,
+            "validation": report,
+        },
+    )
+
+
+def _scopes(data: TrainingData, per: str) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Workloads and targets that share models: all rows have a value of each target."""
+    n = len(data.origin.workloads)
+    sizes = np.bincount(data.workload, minlength=n)
+    if per == AUTO:
+        per = "workload" if n == 1 or sizes.min() >= _OWN_MODEL else "all"
+    there = [
+        [not np.isnan(data.targets[data.workload == w, t]).any() for t in range(len(data.metrics))]
+        for w in range(n)
+    ]
+    scopes: dict[tuple[int, ...], list[int]] = {}
+    for target in range(len(data.metrics)):
+        workloads = [w for w in range(n) if there[w][target]]
+        for scope in [(w,) for w in workloads] if per == "workload" else [tuple(workloads)]:
+            if scope:
+                scopes.setdefault(scope, []).append(target)
+    for scope in scopes:
+        if sizes[list(scope)].sum() < LEAST_ROWS:
+            name = data.origin.workloads[scope[0]].name
+            raise InvalidValueError(
+                f"workload {name!r} has {sizes[list(scope)].sum()} designs: "
+                f"{LEAST_ROWS} are needed at least"
+            )
+    return [(scope, tuple(targets)) for scope, targets in scopes.items()]
+
+
+def _train_scope(
+    data: TrainingData, workloads: tuple[int, ...], targets: tuple[int, ...], settings: Settings
+) -> tuple[list[Part], list[dict[str, Any]]]:
+    names, values = _workload_features(data, workloads)
+    x = Inputs(data.space)(data.codes)
+    if names:
+        places = np.searchsorted(workloads, data.workload)
+        x = np.hstack([x, values[places]])
+    y = data.targets[:, list(targets)]
+    baseline = data.baseline[:, list(targets)]
+    scale = TargetScale.of(settings.form, y, baseline)
+    z = scale.forward(y, baseline)
+    folds, held = _folds(data, settings)
+    found = {
+        kind: _cross_validate(kind, x, z, folds, held, settings)
+        for kind in settings.families(len(data))
+        if kind != "blend"
+    }
+    if "blend" in settings.families(len(data)):
+        members = [
+            found.get(kind) or _cross_validate(kind, x, z, folds, held, settings)
+            for kind in ("boosting", "mlp")
+        ]
+        found["blend"] = Blend.combine(*members)
+    scores = {
+        kind: _scores(data, targets, y[held], scale.backward(mean, baseline[held]))
+        for kind, (mean, _) in found.items()
+    }
+    best = [
+        min(scores, key=lambda kind: scores[kind][target].rmse) for target in range(len(targets))
+    ]
+    parts = []
+    for kind in dict.fromkeys(best):
+        columns = [target for target, name in enumerate(best) if name == kind]
+        mean, spread = found[kind]
+        residuals = z[held][:, columns] - mean[:, columns]
+        parts.append(
+            Part(
+                workloads=workloads,
+                targets=tuple(targets[column] for column in columns),
+                model=family(kind).fit(x, z[:, columns], settings.seed, settings.options),
+                scale=scale.select(columns),
+                calibration=Calibration.of(residuals, spread[:, columns]),
+                workload_names=tuple(names),
+                workload_values=values,
+            )
+        )
+    report = [
+        {
+            "workloads": [data.origin.workloads[w].name for w in workloads],
+            "metric": data.metrics[number].name,
+            "rows": len(data),
+            "validated_on": int(held.sum()),
+            "chosen": best[target],
+            "scores": {kind: one[target].to_json() for kind, one in scores.items()},
+        }
+        for target, number in enumerate(targets)
+    ]
+    return parts, report
+
+
+def _folds(data: TrainingData, settings: Settings) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The fold of each row, and which rows are held out at all, each (n,).
+
+    All rows of a design share a fold. With enough designs drawn at random, only they are held out.
+    """
+    trained = int(np.clip(_ROWS_IN_FOLDS // len(data), 1, settings.folds))
+    if data.drawn.sum() < _ENOUGH_DRAWN:
+        folds = data.folds(settings.folds, settings.seed)
+        return folds, folds < trained
+    share = float(data.drawn.mean())
+    folds = data.folds(max(trained, round(settings.folds * share)), settings.seed)
+    folds[~np.isin(data.groups, data.groups[data.drawn])] = -1
+    return folds, data.drawn & (folds < trained)
+
+
+def _workload_features(
+    data: TrainingData, workloads: tuple[int, ...]
+) -> tuple[list[str], NDArray[np.float32]]:
+    """Features of workloads, and where these do not tell them apart, one for each of them."""
+    if len(workloads) == 1:
+        return [], np.empty((1, 0), dtype=np.float32)
+    described = [
+        {**data.origin.workloads[w].features, **_of_baseline(data.origin.workloads[w].baseline)}
+        for w in workloads
+    ]
+    names, values = workload_inputs(described)
+    if values.size:
+        spread = values.std(axis=0)
+        values = (values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    own = np.eye(len(workloads), dtype=np.float32)
+    names += [f"workload={data.origin.workloads[w].name}" for w in workloads]
+    return names, np.hstack([values, own]).astype(np.float32)
+
+
+def _of_baseline(baseline: Mapping[str, float]) -> dict[str, float]:
+    return {f"baseline {name}": value for name, value in baseline.items()}
+
+
+def _cross_validate(
+    kind: str,
+    x: NDArray[np.float32],
+    z: Array,
+    folds: NDArray[np.int64],
+    held: NDArray[np.bool_],
+    settings: Settings,
+) -> Predicted:
+    """Mean and spread of each held row from models that have not seen its design."""
+    made: type[Model] = family(kind)
+    mean, spread = np.empty_like(z), np.empty_like(z)
+    for fold in np.unique(folds[held]).tolist():
+        out = folds == fold
+        if out.all():
+            raise InvalidValueError("all rows are of one design: there is nothing to validate on")
+        model = made.fit(x[~out], z[~out], settings.seed, settings.options)
+        mean[out], spread[out] = model.predict(x[out])
+    return mean[held], spread[held]
+
+
+def _scores(
+    data: TrainingData, targets: Sequence[int], truth: Array, predicted: Array
+) -> list[Scores]:
+    return [
+        score(
+            truth[:, column],
+            predicted[:, column],
+            maximize=data.metrics[number].direction == "maximize",
+        )
+        for column, number in enumerate(targets)
+    ]

@@ -1,0 +1,21 @@
+"""Reports: one HTML page of a run, with every chart and table, and figures for papers.
+
+:func:`read_study` reads a run or a dataset once into the numbers that are shown,
+:func:`write_report` makes the page and :func:`write_figures` files of its charts.
+"""
+
+from archgym.report.figures import FORMATS, check_formats, write_figures
+from archgym.report.page import write_report
+from archgym.report.reading import read_study
+from archgym.report.study import Problem, Searcher, Study
+
+__all__ = [
+    "FORMATS",
+    "Problem",
+    "Searcher",
+    "Study",
+    "check_formats",
+    "read_study",
+    "write_figures",
+    "write_report",
+]

@@ -1,0 +1,181 @@
+"""Charts as data: one description that the page draws with Plotly and files with Matplotlib."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "COLOURS",
+    "DASHES",
+    "Axis",
+    "Chart",
+    "Kind",
+    "Level",
+    "Numbers",
+    "Series",
+    "rounded",
+    "scaled",
+]
+
+Numbers = Sequence[float] | NDArray[Any]
+Kind = Literal["lines", "points", "boxes", "bars", "stack", "intervals", "parallel"]
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#000000")
+"""Of Okabe and Ito (2008), which people of every kind of colour vision tell apart."""
+DASHES = ("solid", "dash", "dot", "dashdot")
+"""Line styles, one after the other when colours are used up."""
+
+_LOG_FROM = 5.0  # ratio of the largest to the smallest value from which an axis is logarithmic
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis.
+
+    Attributes:
+        label: what it shows, with the unit.
+        log: logarithmic.
+        percent: values are shares.
+        low: where it begins; by the data if ``None``.
+        high: where it ends.
+    """
+
+    label: str
+    log: bool = False
+    percent: bool = False
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Level:
+    """A horizontal line that the others are seen against, such as the baseline."""
+
+    value: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line, cloud, box or row of bars.
+
+    Attributes:
+        name: in the legend.
+        searcher: number of the searcher that gives the colour, -1 for none.
+        x: positions; numbers of categories for bars.
+        y: values; for boxes whisker, quartile, median, quartile, whisker.
+        low: lower end of the band or interval.
+        high: upper end.
+        points: single values beside a box.
+        text: what is said of each point when pointed at.
+    """
+
+    name: str
+    searcher: int = -1
+    x: Numbers = ()
+    y: Numbers = ()
+    low: Numbers = ()
+    high: Numbers = ()
+    points: Numbers = ()
+    text: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart.
+
+    Attributes:
+        key: a word that names it in files.
+        kind: how it is drawn.
+        title: what it shows.
+        x: horizontal axis.
+        y: vertical axis.
+        series: what is drawn.
+        levels: horizontal lines.
+        categories: names along the axis of bars and boxes.
+        note: how to read it.
+        dimensions: of parallel coordinates, each with ``label``, ``values`` and ``ticks``.
+    """
+
+    key: str
+    kind: Kind
+    title: str
+    x: Axis
+    y: Axis
+    series: Sequence[Series] = ()
+    levels: Sequence[Level] = ()
+    categories: Sequence[str] = ()
+    note: str = ""
+    dimensions: Sequence[dict[str, Any]] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, with five digits."""
+        return {
+            "key": self.key,
+            "kind": self.kind,
+            "title": self.title,
+            "x": _axis(self.x),
+            "y": _axis(self.y),
+            "series": [_series(one) for one in self.series],
+            "levels": [{"value": rounded(one.value), "label": one.label} for one in self.levels],
+            "categories": list(self.categories),
+            "note": self.note,
+            "dimensions": [
+                {**one, "values": [rounded(v) for v in one["values"]]} for one in self.dimensions
+            ],
+        }
+
+
+def _axis(axis: Axis) -> dict[str, Any]:
+    found: dict[str, Any] = {"label": axis.label}
+    for name in ("log", "percent"):
+        if getattr(axis, name):
+            found[name] = True
+    for name in ("low", "high"):
+        if getattr(axis, name) is not None:
+            found[name] = rounded(getattr(axis, name))
+    return found
+
+
+def _series(one: Series) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": one.name, "searcher": one.searcher}
+    for name in ("x", "y", "low", "high", "points"):
+        if len(getattr(one, name)):
+            found[name] = [rounded(value) for value in np.asarray(getattr(one, name)).tolist()]
+    if len(one.text):
+        found["text"] = list(one.text)
+    return found
+
+
+def scaled(label: str, shown: Sequence[NDArray[np.float64]]) -> Axis:
+    """An axis that shows these values and not much more; logarithmic where they are far apart.
+
+    Args:
+        label: of the axis.
+        shown: values that are to be seen; others may lie outside, such as the first designs of a
+            search.
+    """
+    values = np.concatenate([np.empty(0), *shown])
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return Axis(label)
+    low, high = float(values.min()), float(values.max())
+    if low > 0 and high / low >= _LOG_FROM:
+        return Axis(label, log=True, low=low / 1.1, high=high * 1.1)
+    margin = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
+    return Axis(label, low=low - margin, high=high + margin)
+
+
+def rounded(value: float | NDArray[np.float64]) -> float | int | None:
+    """A number with five digits; ``None`` if it is not finite."""
+    number = float(value)
+    if not math.isfinite(number):
+        return None
+    short = float(f"{number:.5g}")
+    return int(short) if short.is_integer() and abs(short) < 1e15 else short

@@ -1,0 +1,271 @@
+"""The report as one HTML file that needs nothing else, and the data beside it."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import archgym
+from archgym.errors import ReportError
+from archgym.experiment.summary import goal_label
+from archgym.report.charts import COLOURS, DASHES
+from archgym.report.content import (
+    Section,
+    overview,
+    problem_sections,
+    study_importances,
+)
+from archgym.report.designs import BestDesign
+from archgym.report.files import write_data
+from archgym.report.study import Problem, Study
+from archgym.report.tables import failed_trials_table
+
+__all__ = ["MOST_BYTES", "write_report"]
+
+MOST_BYTES = 8_000_000
+"""A page that comes out larger is made again with fewer points in each curve."""
+_DARK = ("#4aa8f0", "#f58b45", "#2fc79a", "#e59cc5", "#f2b632", "#8fd0f7", "#a8a8a8", "#ffffff")
+_DETAILS = ((128, 300), (64, 160), (32, 80), (16, 40), (8, 20))
+"""Points of a curve and lines of parallel coordinates, the finest first."""
+_POINTS = 1_500_000  # of all curves together
+_TITLES = (
+    ("progress", "Best so far"),
+    ("regret", "Regret"),
+    ("pareto", "Pareto"),
+    ("results", "Significance"),
+    ("lottery", "Spread"),
+    ("parameters", "Parameters"),
+    ("proposals", "Feasibility and time"),
+    ("designs", "Best designs"),
+)
+
+
+def write_report(study: Study, out: str | Path, command: str = "") -> Path:
+    """Writes the report of a study, and its data as Parquet into a folder beside it.
+
+    Args:
+        study: what is reported.
+        out: the HTML file; folders on its way are made.
+        command: that made it, for the reader.
+
+    Returns:
+        The file.
+
+    Raises:
+        ReportError: if it cannot be written.
+    """
+    path = Path(out)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        links = write_data(study, path)
+        text = _fitting(study, links, command)
+        temporary = path.with_name(f".tmp-{os.getpid()}-{path.name}")
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, path)
+    except OSError as error:
+        raise ReportError(f"cannot write {path}: {error.strerror or error}") from error
+    return path
+
+
+def _fitting(study: Study, links: Sequence[dict[str, str]], command: str) -> str:
+    """The page, with as much detail as keeps it small enough."""
+    found = study_importances(study)
+    lines = sum(4 * 3 * len(set(p.searcher.tolist())) for p in study.problems)
+    text = ""
+    for points, designs in _DETAILS:
+        if points * lines > _POINTS and points > _DETAILS[-1][0]:
+            continue
+        sections = [
+            problem_sections(study, problem, one, points, designs)
+            for problem, one in zip(study.problems, found, strict=True)
+        ]
+        text = _page(study, sections, links, command)
+        if len(text.encode()) <= MOST_BYTES:
+            break
+    return text
+
+
+def _page(
+    study: Study,
+    sections: Sequence[Sequence[Section]],
+    links: Sequence[dict[str, str]],
+    command: str,
+) -> str:
+    import jinja2
+    from markupsafe import Markup
+    from plotly.offline import get_plotlyjs
+
+    charts: dict[str, Any] = {}
+    general = overview(study)
+    shown = {section.key for some in sections for section in some}
+    context = {
+        "study": study,
+        "searchers": {s.name: i for i, s in enumerate(study.searchers)},
+        "version": archgym.__version__,
+        "command": command,
+        "facts": _facts(study),
+        "overview": {"charts": _charts(general, "o", charts), "tables": general.tables},
+        "section_names": [{"key": k, "title": t} for k, t in _TITLES if k in shown],
+        "problems": [
+            _problem(study, problem, number, some, charts)
+            for number, (problem, some) in enumerate(zip(study.problems, sections, strict=True))
+        ],
+        "links": links,
+        "closing": failed_trials_table(study),
+        "texts": _texts(study),
+    }
+    data = {
+        "colours": {"light": COLOURS, "dark": _DARK},
+        "dashes": DASHES,
+        "looks": study.looks,
+        "charts": charts,
+    }
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(_own("page.html")).render(
+        **context,
+        style=Markup(_own("page.css")),
+        script=Markup(_own("page.js")),
+        plotly=Markup(get_plotlyjs()),
+        data=Markup(_script_json(data)),
+    )
+
+
+def _own(name: str) -> str:
+    return (importlib.resources.files("archgym.report") / name).read_text(encoding="utf-8")
+
+
+def _script_json(data: Any) -> str:
+    """JSON that no HTML parser takes for the end of a script, whatever is in it."""
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _charts(section: Section, prefix: str, charts: dict[str, Any]) -> list[dict[str, str]]:
+    """Puts a section's charts to the others, and says where they go."""
+    places = []
+    for chart in section.charts:
+        key = f"{prefix}-{chart.key}"
+        charts[key] = chart.to_json()
+        places.append({"id": key, "kind": chart.kind, "title": chart.title, "note": chart.note})
+    return places
+
+
+def _problem(
+    study: Study,
+    problem: Problem,
+    number: int,
+    sections: Sequence[Section],
+    charts: dict[str, Any],
+) -> dict[str, Any]:
+    goals = [
+        f"{'minimize' if goal.kind in ('product', 'target') else goal.kind} "
+        f"{goal_label(goal, problem.metrics)}"
+        for goal in problem.objective.goals
+    ]
+    goals += [f"limit {limit}" for limit in problem.objective.limits]
+    held = ", ".join(f"{name} = {value}" for name, value in problem.fixed.items())
+    goals += [f"held: {held}"] if held else []
+    if problem.baseline_breaks:
+        goals.append(f"the baseline is not feasible: {' and '.join(problem.baseline_breaks)}")
+    if not problem.found:
+        goals.append("no design that was simulated keeps all limits")
+    goals += [f"workload {problem.workload}"] if problem.workload else []
+    simulator = problem.simulator
+    goals.append(f"{problem.environment}, simulator {simulator['name']} {simulator['version']}")
+    return {
+        "name": problem.name,
+        "goals": goals,
+        "sections": [
+            {
+                "key": section.key,
+                "title": section.title,
+                "charts": _charts(section, f"p{number}", charts),
+                "tables": section.tables,
+                "designs": [_design(study, problem, best) for best in section.designs],
+            }
+            for section in sections
+        ],
+    }
+
+
+def _design(study: Study, problem: Problem, best: BestDesign) -> dict[str, Any]:
+    parts = [f"seed {best.seed}", f"after {best.at:,.6g} simulations"]
+    if not problem.several:
+        target = "the optimum" if problem.exact else "the best known"
+        parts.append(f"{best.regret:.2%} worse than {target}" if best.regret else f"is {target}")
+    return {
+        "searcher": best.searcher,
+        "name": study.searchers[best.searcher].name,
+        "summary": ", ".join(parts),
+        "command": best.command,
+        "parameters": [
+            {
+                "name": name,
+                "value": _value(value),
+                "unit": problem.space[name].unit,
+                "doc": problem.space[name].doc,
+            }
+            for name, value in best.design.items()
+        ],
+        "metrics": [
+            _metric(problem, best, metric.name, metric.unit, metric.doc)
+            for metric in problem.metrics
+        ],
+    }
+
+
+def _metric(problem: Problem, best: BestDesign, name: str, unit: str, doc: str) -> dict[str, str]:
+    value, base = best.metrics.get(name), problem.baseline_metrics.get(name)
+    return {
+        "name": name,
+        "value": "-" if value is None else f"{value:,.6g}",
+        "unit": unit,
+        "doc": doc,
+        "baseline": "-" if base is None else f"{base:,.6g}",
+        "change": f"{value / base - 1:+.1%}" if value is not None and base else "",
+    }
+
+
+def _value(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _facts(study: Study) -> list[str]:
+    facts = [
+        f"{study.n_trials:,} trials",
+        f"{study.n_proposals:,} proposals, {study.n_simulations:,} simulations",
+        f"{len(study.problems)} problem{'s' if len(study.problems) != 1 else ''}",
+        f"{len(study.settings)} set{'s' if len(study.settings) != 1 else ''} of hyperparameters"
+        if study.pooled
+        else f"{len(study.searchers)} agent{'s' if len(study.searchers) != 1 else ''}",
+    ]
+    if study.missing:
+        facts.append(f"{study.missing:,} trials have evaluated nothing")
+    if study.failures:
+        facts.append(f"{len(study.failures):,} trials failed")
+    running = sum(state == "running" for p in study.problems for state in p.states)
+    if running:
+        facts.append(f"{running:,} trials have not ended")
+    for one in study.facts:
+        wall = one.get("wall_s")
+        if isinstance(wall, int | float):
+            facts.append(f"{wall:,.0f} s wall time ({one.get('runner', 'run')})")
+    return facts
+
+
+def _texts(study: Study) -> list[str]:
+    versions = ", ".join(f"{name} {version}" for name, version in study.versions.items())
+    return [
+        "Best values, curves and ranks are of full simulations that were feasible. Budgets count "
+        "distinct legal designs that were simulated, at a lower fidelity by their relative cost; "
+        "duplicates and illegal designs are free. Ranking and regret use metrics, never rewards.",
+        f"Recorded with {versions}." if versions else "",
+    ]

@@ -1,0 +1,190 @@
+"""Where a report's figures come from: the folder of a run, or a dataset by itself."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from archgym.data import Dataset, find_datasets
+from archgym.errors import ArchgymError, DatasetError
+from archgym.experiment.expand import Trial
+from archgym.experiment.folder import RunFolder
+from archgym.experiment.schema import read_experiment
+from archgym.experiment.trial_log import TrialEnd, read_ends
+from archgym.experiment.validate import entry_position
+
+__all__ = ["Source", "read_source"]
+
+_MOST_NAMED = 12
+
+
+@dataclass(frozen=True)
+class Source:
+    """One folder that is reported on.
+
+    Attributes:
+        path: the folder.
+        name: what to call it.
+        datasets: the evaluations, with the rows of the trials in each.
+        trials: every trial by id, in the order of the experiment; those that never began too.
+        ends: how trials ended, by id, as far as the run says.
+        named: settings that the experiment's file gives a name.
+        facts: what else is known of the run: ``experiment``, ``versions``, ``runner``, ``wall_s``.
+    """
+
+    path: Path
+    name: str
+    datasets: list[tuple[Dataset, list[dict[str, Any]]]]
+    trials: dict[str, Trial]
+    ends: dict[str, TrialEnd]
+    named: frozenset[str]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_source(folder: str | Path, name: str = "") -> Source:
+    """Reads what a folder says of its trials; their evaluations are read later.
+
+    A run that is still going on, or was killed, is reported as far as it is.
+
+    Args:
+        folder: of a run, or of a dataset.
+        name: what to call it; the folder's own name by default.
+
+    Raises:
+        ArchgymError: if it holds neither, or is damaged.
+    """
+    path = Path(folder)
+    _check_there(path)
+    datasets = [(dataset, dataset.trials().to_pylist()) for dataset in find_datasets(path)]
+    run = RunFolder(path)
+    facts = _results(run)
+    trials = {trial.trial_id: trial for trial in run.trials()}
+    for dataset, rows in datasets:
+        for row in rows:
+            if row["trial_id"] not in trials:
+                trials[row["trial_id"]] = _trial_of(dataset, row)
+    return Source(
+        path=path,
+        name=name or str(facts.get("experiment") or path.resolve().name),
+        datasets=datasets,
+        trials=trials,
+        ends=_ends(run, facts),
+        named=_named(run, trials),
+        facts={key: value for key, value in facts.items() if key != "trials"},
+    )
+
+
+def _results(run: RunFolder) -> dict[str, Any]:
+    """What the run wrote at its end; empty if it has not ended, or there was none."""
+    try:
+        data = json.loads(run.results.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise DatasetError(f"cannot read {run.results}: {error}") from error
+    return data if isinstance(data, dict) else {}
+
+
+def _check_there(path: Path) -> None:
+    """Refuses a folder that is not there, and names runs that may have been meant.
+
+    Raises:
+        DatasetError: if it is not there.
+    """
+    if path.exists():
+        return
+    runs = [
+        found
+        for folder in dict.fromkeys([path.parent, Path(), Path("runs")])
+        if folder.is_dir()
+        for found in sorted(folder.iterdir())
+        if (found / "trials.json").is_file() or (found / "dataset.json").is_file()
+    ]
+    message = f"the folder {path} is not there. "
+    if not runs:
+        raise DatasetError(f"{message}No run or dataset is beside it, here or in runs/.")
+    near = difflib.get_close_matches(path.name, [found.name for found in runs], n=1, cutoff=0.5)
+    meant = next((found for found in runs if near and found.name == near[0]), None)
+    shown = ", ".join(map(str, runs[:_MOST_NAMED])) + (", ..." if len(runs) > _MOST_NAMED else "")
+    did = f"Did you mean {str(meant)!r}? " if meant is not None else ""
+    raise DatasetError(f"{message}{did}There are: {shown}.")
+
+
+def _ends(run: RunFolder, facts: Mapping[str, Any]) -> dict[str, TrialEnd]:
+    """How trials ended: from the run's results, and from its logs, which know of later ones.
+
+    A run that is still going on, or was killed, has logs only.
+    """
+    path = run.tables / "trials.parquet"
+    rows: Any = facts.get("trials", ())
+    if path.is_file():
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            columns = ["trial_id", "state", "error", "wall_s"]
+            rows = pq.read_table(path, columns=columns).to_pylist()
+        except (pa.ArrowException, OSError) as error:
+            raise DatasetError(f"cannot read {path}: {error}") from error
+    found = {
+        str(row.get("trial_id")): TrialEnd(
+            str(row["state"]), str(row.get("error") or ""), row.get("wall_s") or 0.0
+        )
+        for row in (rows if isinstance(rows, list) else ())
+        if isinstance(row, dict) and row.get("state")
+    }
+    return found | read_ends(run.logs)
+
+
+def _named(run: RunFolder, trials: Mapping[str, Trial]) -> frozenset[str]:
+    """Settings that the experiment's file gives a name."""
+    try:
+        data = yaml.safe_load((run.path / "experiment.yaml").read_text(encoding="utf-8"))
+        experiment = read_experiment(data)
+    except (OSError, yaml.YAMLError, ArchgymError):
+        return frozenset()
+    found = set()
+    for trial in {trial.setting: trial for trial in trials.values()}.values():
+        with contextlib.suppress(StopIteration):
+            if experiment.environments[entry_position(experiment, trial)].name:
+                found.add(trial.setting)
+    return frozenset(found)
+
+
+def _trial_of(dataset: Dataset, row: Mapping[str, Any]) -> Trial:
+    """The trial that a dataset's row describes, as far as it says."""
+    hyperparameters = json.loads(row["hyperparameters"])
+    digest = hashlib.sha256(str(row["hyperparameters"]).encode()).hexdigest()[:4]
+    spec = row["workload_spec"]
+    arguments: dict[str, Any] = {
+        "workload": json.loads(spec) if spec is not None else (row["workload"] or None),
+        "objective": json.loads(row["objective"]),
+        "fixed": json.loads(row["fixed"]),
+    }
+    if dataset.sidecar.simulator["name"] not in ("embedded", "tabular", "proxy"):
+        arguments["simulator"] = dataset.sidecar.simulator["name"]
+    arguments |= {
+        key: value
+        for key, value in json.loads(row["settings"]).items()
+        if not key.endswith("_sha256") and value not in ({}, [], None, "")
+    }
+    return Trial(
+        trial_id=row["trial_id"],
+        setting=" ".join(filter(None, (row["environment"], row["workload"]))),
+        dataset=dataset.directory.name,
+        environment=row["environment"],
+        agent=row["agent"],
+        agent_label=f"{row['agent']}-{digest}" if hyperparameters else row["agent"],
+        seed=-1 if row["seed"] is None else row["seed"],
+        budget=row["budget"] or 0,
+        arguments={key: value for key, value in arguments.items() if value not in (None, {})},
+        hyperparameters=hyperparameters,
+    )

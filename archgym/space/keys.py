@@ -1,0 +1,53 @@
+"""Designs as single integers."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Keys"]
+
+
+class Keys:
+    """Integers that are equal exactly for equal canonical codes: mixed radix, -1 as the digit 0.
+
+    Args:
+        sizes: number of levels of each parameter.
+
+    Attributes:
+        largest: no key is larger.
+    """
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self._radices = [size + 1 for size in sizes]
+        self._weights = [math.prod(self._radices[i + 1 :]) for i in range(len(self._radices))]
+        self._key_of_zeros = sum(self._weights)
+        self.largest = math.prod(self._radices) - 1
+
+    def one(self, codes: Sequence[int]) -> int:
+        """Key of one row of codes."""
+        key: int = sum(map(operator.mul, codes, self._weights), self._key_of_zeros)
+        return key
+
+    def many(self, codes: NDArray[np.int64]) -> list[int]:
+        """Keys of rows of codes, shape (n, n_parameters), in parts that 64 bits hold."""
+        total: list[int] = [0] * len(codes)
+        start = 0
+        while start < len(self._radices):
+            stop, span = start, 1
+            while stop < len(self._radices) and span * self._radices[stop] < 1 << 62:
+                span *= self._radices[stop]
+                stop += 1
+            part = np.zeros(len(codes), dtype=np.int64)
+            for position in range(start, stop):
+                part = part * self._radices[position] + codes[:, position] + 1
+            values = part.tolist()
+            total = (
+                values if start == 0 else [a * span + b for a, b in zip(total, values, strict=True)]
+            )
+            start = stop
+        return total

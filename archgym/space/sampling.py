@@ -1,0 +1,73 @@
+"""Designs drawn at random from a design space, and those next to one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.errors import DesignError
+from archgym.space.designs import Designs
+from archgym.space.parameters import Parameter
+
+if TYPE_CHECKING:
+    from archgym.space.design_space import DesignSpace
+
+__all__ = ["neighbours", "sample"]
+
+
+def sample(space: DesignSpace, n: int, rng: np.random.Generator) -> Designs:
+    """See :meth:`DesignSpace.sample`."""
+    allowed = [space.allowed_codes(position) for position in range(len(space.parameters))]
+    parts: list[NDArray[np.int64]] = []
+    found = tried = 0
+    while found < n:
+        size = max(n - found, min(16 * (n - found), tried))
+        raw = np.empty((size, len(space.parameters)), dtype=np.int64, order="F")
+        for position, levels in enumerate(allowed):
+            raw[:, position] = levels[rng.integers(len(levels), size=size)]
+        designs = space.canonicalise(raw)
+        legal = designs.codes[space.legal(designs)]
+        parts.append(legal[: n - found])
+        found += len(parts[-1])
+        tried += size
+        if tried > 10_000 * max(found, 1) + 100_000:
+            raise DesignError(
+                f"found {found} legal designs in {tried} random ones: "
+                f"the rules ({', '.join(r.name for r in space.rules)}) leave next to nothing"
+            )
+    return Designs(
+        space, np.concatenate(parts) if parts else np.empty((0, len(space.names)), np.int64)
+    )
+
+
+def neighbours(space: DesignSpace, design: Mapping[str, Any]) -> Designs:
+    """See :meth:`DesignSpace.neighbours`."""
+    codes = space.codes(design)
+    rows: list[list[int]] = []
+    for position in space.free:
+        if codes[position] < 0:
+            continue
+        for level in _steps(space.parameters[position], codes[position]):
+            row = [max(code, 0) for code in codes]
+            row[position] = level
+            rows.append(row)
+    raw = np.array(rows, dtype=np.int64).reshape(len(rows), len(space.names))
+    for name in space.fixed:
+        position = space.index(name)
+        raw[:, position] = space.allowed_codes(position)[0]
+    designs = space.canonicalise(raw)
+    return designs[space.legal(designs)]
+
+
+def _steps(parameter: Parameter, code: int) -> list[int]:
+    """Levels that are one step from another."""
+    if not parameter.ordered:
+        return [level for level in range(parameter.size) if level != code]
+    if parameter.continuous:
+        here = parameter.unit_interval(np.array([code]))
+        near = parameter.from_unit_interval(np.array([here[0] - 0.01, here[0] + 0.01]))
+        return sorted({int(level) for level in near} - {code})
+    return [level for level in (code - 1, code + 1) if 0 <= level < parameter.size]

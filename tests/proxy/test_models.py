@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.proxy.calibration import Calibration
+from archgym.proxy.inputs import Inputs, workload_inputs
+from archgym.proxy.models import FAMILIES, family
+from archgym.proxy.models.traversal import Trees
+from archgym.proxy.scores import score
+from archgym.proxy.targets import TargetScale
+from archgym.space import Categorical, DesignSpace, Integer, param
+
+QUICK = {"epochs": 200, "members": 2, "width": 32, "trees": 60, "steps": 30}
+
+
+def problem(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    x = rng.random((n, 5)).astype(np.float32)
+    z = np.stack([np.sin(4 * x[:, 0]) + x[:, 1], x[:, 2] * x[:, 3]], axis=1).astype(np.float64)
+    return x, (z - z.mean(axis=0)) / z.std(axis=0)
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_learns_a_function_and_survives_its_arrays(kind: str) -> None:
+    x, z = problem(400, 0)
+    unseen, truth = problem(200, 1)
+    model = family(kind).fit(x, z, 0, QUICK)
+    mean, spread = model.predict(unseen)
+    assert mean.shape == spread.shape == (200, 2)
+    assert (spread >= 0).all()
+    assert np.sqrt(np.mean((mean - truth) ** 2)) < 0.45  # of a standard deviation of 1
+    again = family(kind).of(model.arrays(), 5, 2)
+    np.testing.assert_array_equal(again.predict(unseen)[0], mean)
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_same_seed_gives_the_same_model(kind: str) -> None:
+    x, z = problem(60, 0)
+    first, second = (family(kind).fit(x, z, 3, QUICK).predict(x)[0] for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_arrays_of_other_shapes_are_refused(kind: str) -> None:
+    x, z = problem(60, 0)
+    arrays = family(kind).fit(x, z, 0, QUICK).arrays()
+    with pytest.raises(InvalidValueError):
+        family(kind).of(arrays, 2, 2)
+    with pytest.raises(InvalidValueError):
+        family(kind).of({}, 5, 2)
+
+
+def test_forest_predicts_what_scikit_learn_predicts() -> None:
+    from sklearn.ensemble import RandomForestRegressor
+
+    x, z = problem(300, 0)
+    theirs = RandomForestRegressor(100, max_features=0.5, random_state=7).fit(x, z)
+    mean, spread = family("forest").fit(x, z, 7, {}).predict(x)
+    np.testing.assert_allclose(mean, theirs.predict(x), rtol=1e-9, atol=1e-12)
+    each = np.stack([tree.predict(x) for tree in theirs.estimators_])
+    np.testing.assert_allclose(spread, each.std(axis=0), atol=1e-7)
+
+
+def test_boosting_predicts_what_scikit_learn_predicts() -> None:
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    x, z = problem(300, 0)
+    theirs = HistGradientBoostingRegressor(
+        max_iter=40,
+        learning_rate=0.1,
+        max_leaf_nodes=15,
+        min_samples_leaf=5,
+        max_bins=64,
+        early_stopping=False,
+        random_state=0,
+    ).fit(x, z[:, 0])
+    ours = family("boosting").fit(x, z, 0, {"trees": 40, "rate": 0.1, "leaves": 15})
+    np.testing.assert_allclose(ours.predict(x)[0][:, 0], theirs.predict(x), rtol=1e-9, atol=1e-12)
+
+
+def test_trees_that_would_walk_in_a_circle_are_refused() -> None:
+    arrays = {
+        "feature": np.array([0, -1, -1]),
+        "threshold": np.zeros(3),
+        "left": np.array([1, 0, 0]),
+        "right": np.array([2, 0, 0]),
+        "value": np.array([[0.0], [1.0], [2.0]]),
+        "roots": np.array([0]),
+    }
+    x = np.array([[-1.0], [1.0]], dtype=np.float32)
+    assert Trees.of(arrays, 1, 1).sums(x).tolist() == [[1.0], [2.0]]
+    assert Trees.of(arrays, 1, 1).square_sums(x).tolist() == [[1.0], [4.0]]
+    for name, wrong in (("left", [0, 0, 0]), ("right", [9, 0, 0]), ("feature", [1, -1, -1])):
+        with pytest.raises(InvalidValueError, match="not trees"):
+            Trees.of({**arrays, name: np.array(wrong)}, 1, 1)
+    with pytest.raises(InvalidValueError, match="not trees"):
+        Trees.of({**arrays, "roots": np.array([3])}, 1, 1)
+
+
+def test_nodes_that_two_branches_share_and_any_number_of_designs() -> None:
+    trees = Trees.of(
+        {
+            "feature": np.array([-1, 0, 1, -1, -1]),  # the second tree is a leaf
+            "threshold": np.array([0.0, 0.5, 0.5, 0.0, 0.0]),
+            "left": np.array([0, 2, 3, 0, 0]),
+            "right": np.array([0, 3, 4, 0, 0]),
+            "value": np.array([[10.0], [0.0], [0.0], [1.0], [2.0]]),
+            "roots": np.array([1, 0]),
+        },
+        *(2, 1),
+    )
+    x = np.array([[0, 0], [0, 1], [1, 0]] * 30, dtype=np.float32)
+    for n in (0, 1, 7, 64, 65, 90):
+        assert trees.sums(x[:n])[:, 0].tolist() == ([11.0, 12.0, 11.0] * 30)[:n]
+
+
+def test_unknown_family() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'forest'"):
+        family("forests")
+
+
+def test_intervals_cover_what_they_say_where_the_noise_is_uneven() -> None:
+    rng = np.random.default_rng(0)
+    spread = rng.uniform(0.1, 2.0, (20_000, 1))
+    residuals = 3.0 * spread * rng.standard_normal((20_000, 1))  # three times as wrong as it thinks
+    made = Calibration.of(residuals[:10_000], spread[:10_000])
+    for coverage in (0.5, 0.8, 0.9, 0.95):
+        half = made.half_width(spread[10_000:], coverage)
+        assert abs(np.mean(np.abs(residuals[10_000:]) <= half) - coverage) < 0.015
+    with pytest.raises(InvalidValueError, match=r"0.5 and 0.99, not 1.0"):
+        made.half_width(spread, 1.0)
+    assert Calibration.from_json(made.to_json()).factors.tolist() == made.factors.tolist()
+
+
+def test_scores_of_a_case_worked_out_by_hand() -> None:
+    truth, predicted = np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 4.0, 3.0, 2.0])
+    found = score(truth, predicted, low=truth - 1, high=truth + np.array([1, 1, -2, 1]))
+    assert found.rmse == pytest.approx(2**0.5)
+    assert found.relative_rmse == pytest.approx(2**0.5 / 2.5)
+    assert found.mape == pytest.approx((1.0 + 0.5) / 4)
+    assert found.rms_relative_error == pytest.approx((1.25 / 4) ** 0.5)
+    assert found.r2 == pytest.approx(1 - 2 / 1.25)
+    assert found.spearman == pytest.approx(0.2)
+    assert found.coverage == 0.75
+    assert found.top1_regret == 0.0
+    assert score(truth, predicted, maximize=True).top1_regret == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("form", ["linear", "log", "relative", "auto"])
+def test_targets_come_back(form: str) -> None:
+    y = np.array([[1.0, 5.0], [2.0, 5.0], [8.0, 5.0]])
+    baseline = np.array([[2.0, 10.0]] * 3)
+    scale = TargetScale.of(form, y, baseline)
+    z = scale.forward(y, baseline)
+    assert z.mean(axis=0) == pytest.approx(0.0, abs=1e-12)
+    np.testing.assert_allclose(scale.backward(z, baseline), y)
+    again = TargetScale.from_json(scale.to_json())
+    np.testing.assert_allclose(again.backward(z, baseline), y)
+
+
+def test_logarithms_of_what_is_not_positive_are_refused() -> None:
+    y = np.array([[0.0], [1.0]])
+    assert TargetScale.of("auto", y, y).form == ("linear",)
+    with pytest.raises(InvalidValueError, match="above zero"):
+        TargetScale.of("log", y, y)
+    with pytest.raises(UnknownNameError, match="Did you mean 'log'"):
+        TargetScale.of("logs", y, y)
+
+
+def test_inputs_of_conditional_parameters() -> None:
+    space = DesignSpace(
+        [
+            Categorical("mode", ["plain", "scaled"]),
+            Integer("scale", 1, 2, when=param("mode") == "scaled"),
+        ]
+    )
+    inputs = Inputs(space)
+    assert inputs.names == ["mode=plain", "mode=scaled", "scale?", "scale", "scale=1", "scale=2"]
+    codes = space.designs([{"mode": "plain"}, {"mode": "scaled", "scale": 2}]).codes
+    assert inputs(codes).tolist() == [[1, 0, 0, 0, 0, 0], [0, 1, 1, 0.5, 0, 1]]
+
+
+def test_features_of_workloads_that_do_not_differ_are_left_out() -> None:
+    names, values = workload_inputs(
+        [{"writes": 0.1, "same": 1.0, "bytes": 1.0}, {"writes": 0.2, "same": 1.0, "bytes": 100.0}]
+    )
+    assert names == ["writes", "log bytes"]
+    np.testing.assert_allclose(values, [[0.1, 0.0], [0.2, np.log(100.0)]], rtol=1e-6)
