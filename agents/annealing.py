@@ -43,7 +43,8 @@ class SimulatedAnnealing(agent.Sampler):
     with a few parameters moved. So the budget need not be known.
 
     Outcomes are remembered: a move to a known design is decided at once and costs nothing,
-    and a chain around which all is known jumps. So nothing is proposed twice.
+    and a chain around which all is known jumps. So nothing is proposed twice. Designs that it is
+    told of without having asked count as random ones of the start.
 
     With several goals it searches their weighted geometric mean
     (:func:`archgym.agents.scores.costs`).
@@ -65,7 +66,12 @@ class SimulatedAnnealing(agent.Sampler):
     class Hyperparameters(agent.Hyperparameters):
         """Hyperparameters of simulated annealing."""
 
-        n_initial: int = Field(10, ge=1, le=4096, description="random designs at the start")
+        n_initial: int = Field(
+            10,
+            ge=1,
+            le=4096,
+            description="random designs at the start, less those that it is told of",
+        )
         initial_temperature: float = Field(
             0.1,
             gt=0,
@@ -102,8 +108,10 @@ class SimulatedAnnealing(agent.Sampler):
         self._chains = [_Chain(nowhere) for _ in range(self.hyperparameters.chains)]
         self._best = _Chain(nowhere)
         self._turns = 0
+        self._told = 0  # designs that it did not ask for
         self._known: dict[int, float] = {}  # cost of each design by its key
         self._asked: dict[int, _Chain] = {}  # whose move a design is that is not told yet
+        self._first: list[float] = []  # costs of the first designs
         self._spread = 1.0
 
     @property
@@ -121,7 +129,8 @@ class SimulatedAnnealing(agent.Sampler):
         asked = []
         for _ in range(n):
             chain = self._chains[self._turns % len(self._chains)]
-            start = self._turns < self.hyperparameters.n_initial or not len(chain.codes)
+            start = self._turns + self._told < self.hyperparameters.n_initial
+            start = start or not len(chain.codes)
             design = self._unseen.take(1) if start else self._walk(chain)
             if not len(design):
                 break
@@ -136,24 +145,25 @@ class SimulatedAnnealing(agent.Sampler):
         A design that no chain proposed is taken by the chain that stands worst, if it is better.
         """
         self._unseen.learn(designs, outcomes)
-        rows = zip(designs.keys(), costs(outcomes).tolist(), strict=True)
-        for row, (key, cost) in enumerate(rows):
+        told = costs(outcomes).tolist()
+        for row, (key, cost) in enumerate(zip(designs.keys(), told, strict=True)):
             codes = designs.codes[row : row + 1]
             self._known[key] = cost
             if cost < self._best.cost:
                 self._best.codes, self._best.cost = codes, cost
             chain = self._asked.pop(key, None)
             if chain is None:
+                self._told += 1
                 chain = max(self._chains, key=lambda chain: chain.cost)
                 accepted = cost < chain.cost
             else:
-                chain.steps += self._turns > self.hyperparameters.n_initial
+                chain.steps += self._turns + self._told > self.hyperparameters.n_initial
                 accepted = self._accepts(chain, cost)
             if accepted:
                 chain.codes, chain.cost = codes, cost
-        if len(self._known) <= 2 * self.hyperparameters.n_initial:
-            feasible = [cost for cost in self._known.values() if cost < BROKEN_LIMIT_COST]
-            self._spread = float(np.std(feasible)) if len(feasible) > 1 else 1.0
+        self._first += told[: 2 * self.hyperparameters.n_initial - len(self._first)]
+        feasible = [cost for cost in self._first if cost < BROKEN_LIMIT_COST]
+        self._spread = float(np.std(feasible)) if len(feasible) > 1 else 1.0
 
     def _walk(self, chain: _Chain) -> Designs:
         """Moves over known designs until it comes to a new one; jumps if it does not."""

@@ -35,6 +35,10 @@ class Staged(agent.Agent):
     stage is searched by another agent. One that has nothing new to propose ends its stage early;
     what is then left of the budget after both goes to a search of all parameters.
 
+    With several ``rounds`` both stages follow each other again and again, each with the other's
+    parameters at the best found so far: networks for the chip, a chip for the networks. That is a
+    search of all parameters together that moves one block of them at a time.
+
     With ``first_limits: ignored`` the first stage looks at goals alone, as a search for the most
     accurate network does that knows nothing of hardware.
 
@@ -67,6 +71,13 @@ class Staged(agent.Agent):
         )
         last: str = Field("", description="in place of first: what to search in the second stage")
         share: float = Field(0.5, gt=0, lt=1, description="share of the budget for them")
+        rounds: int = Field(
+            1,
+            ge=1,
+            le=10_000,
+            description="how often both stages follow each other, each with what the other found; "
+            "they share the budget evenly",
+        )
         first_limits: Literal["kept", "ignored"] = Field(
             "kept", description="whether the objective's limits count in the first stage"
         )
@@ -107,19 +118,23 @@ class Staged(agent.Agent):
     def run(self, env: Environment, initial: Designs) -> None:
         """Runs both stages, and what is left of the budget."""
         budget = env.evaluator.budget
-        most = np.inf if budget is None else self.hyperparameters.share * budget
+        each = np.inf if budget is None else budget / self.hyperparameters.rounds
         limits = self.hyperparameters.first_limits == "kept"
         free = {self.space.names[position] for position in self.space.free}
         self._known: list[Outcomes] = []
-        start = env.design_space.codes(env.baseline_design)
-        best = self._stage(env, initial, start, self._first, most=most, limits=limits)
-        self.held = {
-            name: value
-            for name, value in env.design_space.design(best).items()
-            if name in self._first
-        }
-        best = self._stage(env, initial[:0], best, free - self._first)
-        self._stage(env, initial[:0], best, free)
+        best = env.design_space.codes(env.baseline_design)
+        rounds, share = self.hyperparameters.rounds, self.hyperparameters.share
+        for turn in range(rounds):
+            most, last = (turn + share) * each, (turn + 1) * each if turn < rounds - 1 else np.inf
+            best = self._stage(env, initial, best, self._first, most=most, limits=limits)
+            initial, limits = initial[:0], True
+            self.held = {
+                name: value
+                for name, value in env.design_space.design(best).items()
+                if name in self._first
+            }
+            best = self._stage(env, initial, best, free - self._first, most=last)
+        self._stage(env, initial, best, free)
 
     def _stage(
         self,

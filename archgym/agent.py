@@ -92,6 +92,10 @@ class Agent(ABC):
         seed: int = 0,
         **hyperparameters: Any,
     ) -> None:
+        if not isinstance(space, DesignSpace):
+            raise InvalidValueError(
+                f"space must be a DesignSpace, such as env.design_space, not {type(space).__name__}"
+            )
         if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
             raise InvalidValueError(f"seed must be an integer of at least 0, not {seed!r}")
         self.space = space
@@ -246,5 +250,10 @@ class Sampler(Agent):
             if env.evaluator.exhausted:
                 return
             designs, fidelity = self.ask(self.batch_size), self.fidelity
+            if not isinstance(designs, Sequence | Designs):
+                raise InvalidValueError(
+                    f"agent {self.name!r}: ask returned {type(designs).__name__}, not designs: "
+                    "as space.sample or space.designs gives them, or a list of mappings"
+                )
             if not len(designs):
                 return

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.errors import InvalidValueError, SimulationError
+from archgym.errors import DesignError, InvalidValueError, SimulationError, UnknownNameError
 from archgym.metrics import Metric
 from archgym.outcome import STATUSES
 from archgym.simulator import Simulator, read_result
@@ -40,7 +40,11 @@ def baseline_codes(
         name: value for name, value in baseline.items() if name in space or name not in elsewhere
     }
     free = DesignSpace(space.parameters, space.rules)
-    codes = [max(code, 0) for code in free.codes({**space.fixed, **known})]
+    try:
+        codes = [max(code, 0) for code in free.codes({**space.fixed, **known})]
+    except (UnknownNameError, DesignError) as error:
+        error.args = (f"the baseline design: {error}",)
+        raise
     for name, value in space.fixed.items():
         codes[space.index(name)] = space[name].code(value)
     canonical = space.canonical_codes(codes)

@@ -132,6 +132,14 @@ class Environment(DesignProblem, gymnasium.Env[NDArray[np.float32], Any]):
         self.design_space = self._choose_space(space)
         if fixed:
             self.design_space = self.design_space.fix(fixed)
+        if not isinstance(self.metrics, tuple | list) or not self.metrics:
+            raise InvalidValueError(
+                f"{type(self).__name__} must set metrics to a tuple of Metric, not {self.metrics!r}"
+            )
+        names = [metric.name for metric in self.metrics]
+        if len(set(names)) < len(names):
+            twice = sorted({name for name in names if names.count(name) > 1})
+            raise InvalidValueError(f"metrics named twice: {', '.join(twice)}")
         self.objective = Objective.parse(self.default_objective if objective is None else objective)
         for name in self.objective.metric_names():
             metric_named(name, self.metrics, "objective")

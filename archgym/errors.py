@@ -35,7 +35,7 @@ def did_you_mean(name: str, allowed: Iterable[str]) -> str:
     >>> did_you_mean("rnadom", ["genetic", "random"])
     "Did you mean 'random'? Allowed: genetic, random."
     """
-    names = [str(candidate) for candidate in allowed]
+    names = list(dict.fromkeys(str(candidate) for candidate in allowed))
     if names and all(map(_is_number, names)):
         names.sort(key=float)
         if _is_number(name):

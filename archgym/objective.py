@@ -94,7 +94,8 @@ class Limit:
         number = _number(match[3]) if match is not None else None
         if match is None or number is None:
             raise InvalidValueError(
-                f"limits: {text!r} is not of the form 'METRIC <= NUMBER' or 'METRIC >= NUMBER'"
+                f"limits: {text!r} is not of the form 'METRIC <= NUMBER' or 'METRIC >= NUMBER'; "
+                "the number is in the metric's own unit, which is not written"
             )
         return Limit(match[1], match[2][0] + "=", number)
 
@@ -398,7 +399,8 @@ def _from_text(text: str) -> dict[str, str]:
     words = text.replace(":", " ").split()
     if len(words) != 2:
         raise InvalidValueError(
-            f"objective {text!r} is not of the form 'minimize METRIC' or 'maximize METRIC'"
+            f"objective {text!r} is not of the form 'minimize METRIC' or 'maximize METRIC'; "
+            "limits need a mapping, as in {minimize: METRIC, limits: ['METRIC <= NUMBER']}"
         )
     if words[0] not in ("minimize", "maximize"):
         raise UnknownNameError("verb", words[0], ("minimize", "maximize"), "objective")

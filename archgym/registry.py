@@ -13,6 +13,7 @@ import inspect
 import sys
 from collections.abc import Mapping
 from importlib.metadata import entry_points
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -94,6 +95,10 @@ def make(name: str, **kwargs: Any) -> Environment:
     elif isinstance(simulator, str) and simulator.startswith("proxy:"):
         kwargs = {**_proxy_arguments(simulator, cls), **kwargs}
     environment = cls(**kwargs)
+    if not hasattr(environment, "evaluator"):
+        raise InvalidValueError(
+            f"{cls.__name__} was not made: its __init__ must call super().__init__(**arguments)"
+        )
     spec = gymnasium.registry.get(f"{_GYMNASIUM_NAMESPACE}/{name.removeprefix('archgym/')}")
     if spec is not None:
         environment.spec = dataclasses.replace(spec, kwargs=dict(kwargs))
@@ -300,11 +305,28 @@ def _load(target: str | type[Any], base: type[Any]) -> type[Any]:
     if isinstance(target, str):
         module_name, _, attribute = target.partition(":")
         try:
-            loaded = getattr(importlib.import_module(module_name), attribute)
-        except (ImportError, AttributeError) as error:
+            module = importlib.import_module(module_name)
+        except ImportError as error:
             raise ArchgymError(f"cannot load {target!r}: {error}") from error
+        except Exception as error:  # whatever a stranger's module does
+            raise ArchgymError(
+                f"cannot load {target!r}: {type(error).__name__}: {error}"
+            ) from error
+        if not hasattr(module, attribute):
+            raise UnknownNameError(f"class of module {module_name!r}", attribute, _own(module))
+        loaded = getattr(module, attribute)
     else:
         loaded = target
     if not (isinstance(loaded, type) and issubclass(loaded, base)):
-        raise InvalidValueError(f"{target!r} is not a subclass of archgym's {base.__name__}")
+        hint = "; derive from archgym.agent.Sampler" if base.__name__ == "Agent" else ""
+        raise InvalidValueError(f"{target!r} is not a subclass of archgym's {base.__name__}{hint}")
     return loaded
+
+
+def _own(module: ModuleType) -> list[str]:
+    """Names of the classes that a module defines."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, type) and value.__module__ == module.__name__
+    ]

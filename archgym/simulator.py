@@ -120,7 +120,9 @@ def read_result(
                 continue
             if value is None:
                 if metric in given:
-                    reason = f"the simulator gave no {metric.name}"
+                    others = [str(name) for name in result if name not in {m.name for m in metrics}]
+                    instead = f"; it gave {', '.join(sorted(others)[:8])}" if others else ""
+                    reason = f"the simulator gave no {metric.name}{instead}"
                     break
                 value = math.nan
             elif not _is_number(value):

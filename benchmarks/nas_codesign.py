@@ -65,6 +65,8 @@ def results_of(dataset: Dataset) -> dict[tuple[str, str, str], list[Result]]:
             continue
         settings = json.loads(trial["hyperparameters"])
         method = next((key for key in ("first", "last") if settings.get(key)), "joint")
+        if settings.get("rounds", 1) > 1:  # networks and chip in turn
+            method = "joint"
         if method != "joint":
             rows = _last_stage(rows, settings[method], method == "first")
         names = dataset.sidecar.space.names

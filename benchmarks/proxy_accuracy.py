@@ -48,6 +48,7 @@ def main() -> None:
             s = one.scores
             print(
                 f"{one.workload:12} {one.metric:24} relative RMSE {s.relative_rmse:.3%} "
+                f"RMS relative error {s.rms_relative_error:.3%} "
                 f"R2 {s.r2:.5f} Spearman {s.spearman:.4f} in 90 %: {s.coverage:.1%}",
                 flush=True,
             )

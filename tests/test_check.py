@@ -130,6 +130,11 @@ class NoBaseline(Adder):
     baseline: ClassVar = {"x": 2}
 
 
+class TakesNothing(Adder):
+    def __init__(self, size: int = 1) -> None:
+        super().__init__()
+
+
 class Legacy(Adder):
     def reset(self, **kwargs: Any) -> Any:
         return super().reset(**kwargs)[0]
@@ -150,6 +155,7 @@ class Legacy(Adder):
         (Unscored, "rewards", "a worse objective has a better reward"),
         (NoBaseline, "can_be_made", "lacks parameter 'y'"),
         (Legacy, "gymnasium", "reset"),
+        (TakesNothing, "can_be_made", "TakesNothing does not take workload, objective"),
         ("nowhere:Env", "can_be_made", "No module named 'nowhere'"),
         ("Conformence-v0", "can_be_made", "Did you mean 'Conformance-v0'"),
         (dict, "can_be_made", "not a subclass"),

@@ -104,6 +104,8 @@ def test_names_are_looked_up_with_suggestions() -> None:
         archgym.make("Conformnce-v0")
     with pytest.raises(ArchgymError, match="cannot load 'nowhere:Env'"):
         archgym.make("nowhere:Env")
+    with pytest.raises(UnknownNameError, match="Did you mean 'JSONDecoder'"):
+        environment_class("json.decoder:JSONDecodr")
     with pytest.raises(InvalidValueError, match="not a subclass"):
         environment_class("json:JSONDecoder")
     with pytest.raises(InvalidValueError, match="-v0"):
@@ -193,6 +195,22 @@ def test_a_simulation_that_gives_nothing_is_a_failed_design() -> None:
     outcome = env.evaluate({"x": 2})
     assert (outcome.status, outcome.reward) == ("failed", -1.0)
     assert "None" in outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({"metrics": ()}, "Wrong must set metrics to a tuple of Metric"),
+        ({"metrics": archgym.Metric("total_ns", "ns")}, "must set metrics to a tuple of Metric"),
+        ({"metrics": (*Adder.metrics, Adder.metrics[0])}, "metrics named twice: total_ns"),
+        ({"baseline": {"x": 2}}, "the baseline design: the design lacks parameter 'y'"),
+        ({"baseline": {"z": 2}}, "the baseline design: unknown parameter 'z'"),
+        ({"simulate": lambda *_: {"total": 1.0}}, "gave no total_ns; it gave total"),
+    ],
+)
+def test_a_class_that_is_wrong_says_where(attributes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArchgymError, match=message):
+        type("Wrong", (Adder,), attributes)()
 
 
 def test_a_fork_after_a_trial_leaves_other_open_files_alone(tmp_path: Path) -> None:

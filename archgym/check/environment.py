@@ -8,16 +8,19 @@ from typing import Any
 
 from archgym.check.interfaces import INTERFACES
 from archgym.check.properties import PROPERTIES, Maker
-from archgym.check.result import CheckResult, run
+from archgym.check.result import CheckResult, run_all
 from archgym.environment import Environment
 from archgym.errors import InvalidValueError
-from archgym.registry import environment_class, make
+from archgym.registry import constructor_arguments, environment_class, make
 
 __all__ = ["check_environment"]
 
 
 def check_environment(
-    target: str | type[Environment] | Environment, **kwargs: Any
+    target: str | type[Environment] | Environment,
+    *,
+    on_result: Callable[[CheckResult], None] | None = None,
+    **kwargs: Any,
 ) -> list[CheckResult]:
     """Runs every check and reports; raises nothing, whatever the environment does.
 
@@ -28,17 +31,17 @@ def check_environment(
     Args:
         target: a registered name, ``module:Class``, a class, or an environment (which is used as
             it is; its current trial ends).
+        on_result: called with each result as soon as it is there.
         **kwargs: arguments of the environment, if it has yet to be made.
     """
-    made = run("can_be_made", lambda: _describe(_maker(target, kwargs)()))
-    if not made.passed:
-        return [made]
+    first = {"can_be_made": lambda: _describe(_maker(target, kwargs)())}
+    made = run_all(first, on_result)
+    if not made[0].passed:
+        return made
     make_env = _maker(target, kwargs)
     checks: tuple[Callable[[Maker], str], ...] = (*PROPERTIES, *INTERFACES)
-    return [
-        made,
-        *(run(check.__name__.removeprefix("check_"), partial(check, make_env)) for check in checks),
-    ]
+    named = {check.__name__.removeprefix("check_"): partial(check, make_env) for check in checks}
+    return made + run_all(named, on_result)
 
 
 def _maker(target: str | type[Environment] | Environment, kwargs: Mapping[str, Any]) -> Maker:
@@ -55,5 +58,12 @@ def _maker(target: str | type[Environment] | Environment, kwargs: Mapping[str, A
 
 
 def _describe(env: Environment) -> str:
+    allowed = constructor_arguments(type(env))
+    lacking = [name for name in constructor_arguments(Environment) if name not in allowed]
+    if lacking:
+        raise InvalidValueError(
+            f"the constructor of {type(env).__name__} does not take {', '.join(lacking)}: "
+            "let it take **arguments and hand them to super().__init__(**arguments)"
+        )
     goals = ", ".join(env.objective.names)
     return f"{env.name}: {env.design_space!r}, {len(env.metrics)} metrics, goals: {goals}"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-__all__ = ["CheckFailed", "CheckResult", "NotApplicableError", "expect", "run"]
+__all__ = ["CheckFailed", "CheckResult", "NotApplicableError", "expect", "run", "run_all"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,18 @@ def expect(holds: bool, problem: str) -> None:
     """Raises :class:`CheckFailed` where a property does not hold."""
     if not holds:
         raise CheckFailed(problem)
+
+
+def run_all(
+    checks: Mapping[str, Callable[[], str]], on_result: Callable[[CheckResult], None] | None
+) -> list[CheckResult]:
+    """The results of checks by name, each handed to ``on_result`` as soon as it is there."""
+    results = []
+    for name, check in checks.items():
+        results.append(run(name, check))
+        if on_result is not None:
+            on_result(results[-1])
+    return results
 
 
 def run(name: str, check: Callable[[], str]) -> CheckResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -39,17 +40,20 @@ def check(
     from archgym.experiment.load import parse_value
 
     given = {name: parse_value(text, f"--arg {name}") for name, text in pairs(arguments, "--arg ")}
-    results = checks.check(target, **given)
+    out = console()
+
+    def show(result: checks.CheckResult) -> None:
+        mark = ("passed", "green") if result.passed else ("FAILED", "bold red")
+        detail = f"  {result.detail}" if result.detail else ""
+        out.print(Text.assemble(mark, f"  {result.name}{detail}"), soft_wrap=True)
+        sys.stdout.flush()
+
+    results = checks.check(target, on_result=None if json else show, **given)
     failed = [result for result in results if not result.passed]
     if json:
         fields = ("name", "passed", "detail")
         print_json([{field: getattr(result, field) for field in fields} for result in results])
     else:
-        out = console()
-        for result in results:
-            mark = ("passed", "green") if result.passed else ("FAILED", "bold red")
-            detail = f"  {result.detail}" if result.detail else ""
-            out.print(Text.assemble(mark, f"  {result.name}{detail}"), soft_wrap=True)
         out.print(Text(f"{len(results) - len(failed)} of {len(results)} checks passed"))
     if failed:
         raise typer.Exit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,8 +64,8 @@ def evaluate(
     }
     given |= {name: parse_value(text, f"--arg {name}") for name, text in pairs(arguments, "--arg ")}
     env = make_environment(environment, {k: v for k, v in given.items() if v is not None})
-    design = _design(env, dict(pairs(values, "")))
-    outcome = env.evaluate(design, fidelity)
+    chosen = dict(pairs(values, ""))
+    outcome = env.evaluate(_design(env, chosen), fidelity)
     env.close()
     if record is not None:
         from archgym.data import Dataset
@@ -73,7 +74,7 @@ def evaluate(
     if json:
         print_json(_json(env, outcome))
     else:
-        _draw(env, outcome)
+        _draw(env, outcome, chosen)
 
 
 def pairs(texts: list[str] | None, prefix: str) -> list[tuple[str, str]]:
@@ -128,7 +129,7 @@ def _baseline(env: Environment) -> dict[str, float | None]:
     return {m.name: v if v == v else None for m, v in zip(env.metrics, values, strict=True)}
 
 
-def _draw(env: Environment, outcome: Outcome) -> None:
+def _draw(env: Environment, outcome: Outcome, chosen: Iterable[str]) -> None:
     from rich.text import Text
 
     out = console()
@@ -138,6 +139,9 @@ def _draw(env: Environment, outcome: Outcome) -> None:
         Text(f"archgym {archgym.__version__}: {env.name}{on}, simulator {env.simulator.name}{at}")
     )
     out.print(Text(" ".join(f"{name}={value}" for name, value in outcome.design.items())))
+    for name in chosen:
+        if name not in outcome.design:
+            out.print(Text(f"{name} does not act here: it does when {env.design_space[name].when}"))
     baseline = _baseline(env)
     made = table("metric", ">value", "unit", ">baseline", ">change")
     for metric in env.metrics:

@@ -34,17 +34,20 @@ def list_(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List environments, agents, simulators and workloads."""
+    from rich.markup import escape
+
     kinds = [kind] if kind is not None else list(Kind)
     found = {str(k): _rows(k) for k in kinds}
     if json:
         print_json(found)
         return
+
     out = console()
     for name, rows in found.items():
         columns = list(rows[0]) if rows else ["name"]
         made = table(*columns, title=name)
         for row in rows:
-            made.add_row(*row.values())
+            made.add_row(*map(escape, row.values()))
         out.print(made)
 
 
@@ -123,9 +126,13 @@ def paragraphs(doc: str | None) -> str:
         lambda part: not re.match(r"(Args|Attributes|Raises|References):|>>>", part), parts
     )
     text = "\n\n".join(" ".join(part.split()) for part in kept)
-    return re.sub(r":\w+:`[~!]?([^`]*)`|``([^`]*)``", lambda found: found[1] or found[2], text)
+    return _plain(text)
 
 
 def first_line(doc: str | None) -> str:
-    """The first line of a docstring."""
-    return (doc or "").strip().partition("\n")[0].strip()
+    """The first line of a docstring, without markup."""
+    return _plain((doc or "").strip().partition("\n")[0].strip())
+
+
+def _plain(text: str) -> str:
+    return re.sub(r":\w+:`[~!]?([^`]*)`|``([^`]*)``", lambda found: found[1] or found[2], text)

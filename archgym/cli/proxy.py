@@ -33,7 +33,8 @@ Models = Annotated[
     list[str] | None,
     typer.Option(
         "--model",
-        help="forest, boosting, gp, mlp or blend; repeatable. They compete; all do by default.",
+        help="forest, boosting, gp, mlp, blend or residual; repeatable. They compete; by default "
+        "all but residual, which takes minutes.",
     ),
 ]
 Per = Annotated[
@@ -79,13 +80,24 @@ def collect(
     ] = None,
     budget: Annotated[int, typer.Option(min=1, help="Designs to simulate, in all.")] = 5000,
     rounds: Annotated[int, typer.Option(min=1, help="How often to choose anew.")] = 4,
+    model: Annotated[
+        str, typer.Option(help="What chooses: boosting, or residual, which takes longer.")
+    ] = "boosting",
+    options: Annotated[
+        list[str] | None,
+        typer.Option("--option", metavar="KEY=VALUE", help="Setting of the model."),
+    ] = None,
+    drawn: Annotated[float, typer.Option(help="Share that is drawn at random.")] = 0.2,
+    most: Annotated[
+        int | None, typer.Option(min=1, help="Designs on one workload at most.")
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Argument of the environment."),
     ] = None,
     seed: Seed = 0,
 ) -> None:
-    """Simulate designs to train a proxy on: random ones, then where models disagree.
+    """Simulate designs to train a proxy on: random ones, then where models are unsure.
 
     Workloads that are harder to learn get more of the designs.
     """
@@ -98,9 +110,25 @@ def collect(
     own = {name: parse_value(text, f"--set {name}") for name, text in pairs(settings, "--set ")}
     loads = [{"workload": parse_value(text, "--workload")} for text in workload or []]
     made = [make(environment, **own, **one, record=record) for one in loads or [{}]]
-    choose(made, target, budget, rounds=rounds, seed=seed)
+    counted = [0]
+
+    def progress(designs: int) -> None:
+        counted[0] += designs
+
+    choose(
+        *(made, target, budget),
+        rounds=rounds,
+        model=model,
+        options=_options(options),
+        drawn=drawn,
+        most=most,
+        seed=seed,
+        progress=progress,
+    )
     Dataset(record).seal()
-    typer.echo(f"{record}: {budget:,} designs; train with archgym proxy train {record} --out FILE")
+    typer.echo(
+        f"{record}: {counted[0]:,} designs; train with archgym proxy train {record} --out FILE"
+    )
 
 
 @commands.command("train")
@@ -226,7 +254,7 @@ def compare(
     """Compare families of models, and one model with a model a workload, on unseen designs."""
     from archgym.proxy import Settings
     from archgym.proxy.evaluation import learning_curve
-    from archgym.proxy.models import FAMILIES
+    from archgym.proxy.models import COMPETING
     from archgym.proxy.plots import plot_curves
 
     data = _data(folder, target, where, workload, agent)
@@ -241,7 +269,7 @@ def compare(
     rows: list[dict[str, Any]] = []
     curves: dict[str, list[tuple[int, Sequence[float]]]] = {}
     for scope in scopes:
-        for name in model or FAMILIES:
+        for name in model or COMPETING:
             settings = Settings((name,), scope, form, seed, _options(options))
             for size, found in learning_curve(data, unseen, wanted, settings):
                 rows += [

@@ -186,10 +186,18 @@ def _save(trace: Trace, card: dict[str, Any], path: Path) -> None:
     saved = save_recording(trace, card, path)
     console().print(
         f"{card['requests']:,} requests, {card['write_share']:.0%} of them writes, over "
-        f"{card['span_ns'] / 1e6:.3f} ms, written to {saved} (card: {saved.with_suffix('.json')})",
+        f"{card['span_ns'] / 1e6:.3f} ms{_rate(card)}, written to {saved} "
+        f"(card: {saved.with_suffix('.json')})",
         soft_wrap=True,
         markup=False,
     )
+
+
+def _rate(card: dict[str, Any]) -> str:
+    """What the recording asks of the memory; nothing if it took no time."""
+    if not card["span_ns"]:
+        return ""
+    return f" ({card['requests'] * card['cache']['line_bytes'] / card['span_ns']:.1f} GB/s)"
 
 
 def _caches(settings: list[str] | None) -> CacheHierarchy:

@@ -24,6 +24,7 @@ __all__ = ["Counters", "Progress", "show_progress"]
 
 _LINE_EVERY_S = 5.0
 _RATE_OVER_S = 10.0
+_ENOUGH = 10  # designs from which on the time that is left is estimated
 _MANY = 100  # trials from which on a line says the per cent
 _MOST_SHOWN = 6  # settings of which a line says the best
 
@@ -126,7 +127,7 @@ class Progress:
                 self._trial_text(),
                 share,
                 self._rate_text(),
-                f"best {best}" if best else "",
+                f"{self._best_name()} {best}" if best else "",
             ]
             return ", ".join(part for part in parts if part)
 
@@ -137,7 +138,7 @@ class Progress:
             head = Table.grid(padding=(0, 2))
             head.add_row(bar, Text(f"{self._share():.0%}"), Text(self._rate_text()))
             table = Table(box=None, padding=(0, 2, 0, 0), show_header=True, header_style="dim")
-            for name in ("best so far", "", "agent"):
+            for name in (self._best_name("best so far"), "", "agent"):
                 table.add_column(name, no_wrap=True)
             for setting in self.goals:
                 if setting in self._best:
@@ -177,8 +178,13 @@ class Progress:
         then, before = self._recent[0]
         rate = (evaluated - before) / max(now - then, 1e-6)
         elapsed, share = now - self._began, self._share()
-        left = f", {_clock(elapsed * (1 - share) / share)} left" if 0 < share < 1 else ""
+        known = evaluated >= _ENOUGH and 0 < share < 1
+        left = f", {_clock(elapsed * (1 - share) / share)} left" if known else ""
         return f"{rate:,.0f} evaluations/s, {_clock(elapsed)} elapsed{left}"
+
+    def _best_name(self, name: str = "best") -> str:
+        """What the best is called; trials that had finished before are not in it."""
+        return "best since resuming" if self.already else name
 
     def _best_text(self, setting: str) -> str:
         objective, metrics = self.goals[setting]

@@ -379,11 +379,13 @@ def _check_address(address: str) -> None:
 def _check_cpus(resources: Resources, lanes: int) -> None:
     sizes = [node["Resources"].get("CPU", 0.0) for node in _nodes()]
     largest = max(sizes, default=0.0)
-    if lanes and lanes + resources.cpus_per_trial > sum(sizes):
+    most = int(sum(sizes) - resources.cpus_per_trial)
+    if lanes and lanes > most:
+        allowed = f"at most {most} fit" if most > 0 else "none fit"
         raise ExperimentError(
-            f"simulation.workers cannot be {lanes}: with resources.cpus_per_trial of "
-            f"{resources.cpus_per_trial:g} beside them, Ray would have to offer more than "
-            f"{sum(sizes):g} CPUs"
+            f"simulation.workers cannot be {lanes}: Ray offers {sum(sizes):g} CPUs, of which a "
+            f"trial itself takes resources.cpus_per_trial, {resources.cpus_per_trial:g}; beside it "
+            f"{allowed}, or leave workers out"
         )
     if resources.cpus_per_trial > largest:
         raise ExperimentError(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.errors import InvalidValueError, UnknownNameError, did_you_mean
 
 __all__ = [
     "AgentEntry",
@@ -223,7 +223,14 @@ def _explain(problem: Any) -> Exception:
     where = _path(location)
     if kind == "extra_forbidden":
         allowed = _model_at(location[:-1]).model_fields
-        return UnknownNameError("key", location[-1], allowed, _path(location[:-1]))
+        key, place = location[-1], _path(location[:-1])
+        hint = did_you_mean(str(key), allowed)
+        if location[0] == "environments" and hint.startswith("Allowed"):
+            return InvalidValueError(
+                f"{place}: unknown key {key!r}. {hint} Arguments of the environment itself go "
+                "under 'arguments', as in arguments: {memory: DDR3-1600}."
+            )
+        return UnknownNameError("key", key, allowed, place)
     if kind == "missing":
         doc = _model_at(location[:-1]).model_fields[str(location[-1])].description
         return InvalidValueError(f"{where} is missing" + (f" ({doc})" if doc else ""))

@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from archgym.experiment.run import RunResult
 
 _MOST_ROWS = 30
+_ANY_WIDTH = 1000
 _LEGEND = (
     "median / best: over trials, of the best feasible value found. better: share of simulated "
     "designs that beat the baseline. sims: designs simulated. dupl., illegal: share of proposals "
@@ -175,11 +177,34 @@ def _setting_table(
     if len(goals) > 1:
         # One goal under the other: side by side they would not fit a terminal.
         parts += [_table(agents, result, known, [number], counts=False) for number in goals]
-    parts.append(_table(agents, result, known, goals if len(goals) == 1 else (), counts=True))
+    if len(goals) == 1:
+        whole = _table(agents, result, known, goals, counts=True)
+        apart = [
+            _table(agents, result, known, goals, counts=False),
+            _table(agents, result, known, (), counts=True),
+        ]
+        parts.append(_Fitting(whole, apart))
+    else:
+        parts.append(_table(agents, result, known, (), counts=True))
     if len(labels) > _MOST_ROWS:
         more = f"... and {len(labels) - _MOST_ROWS} more in {result.folder.results.name}"
         parts.append(Text(more))
     return Group(*parts)
+
+
+class _Fitting:
+    """A table, or its parts one under the other where it is wider than the terminal.
+
+    Rich would take the width from the names of the agents until nothing is left of them.
+    """
+
+    def __init__(self, whole: Table, apart: Sequence[Table]) -> None:
+        self._whole = whole
+        self._apart = apart
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        least = Measurement.get(console, options.update_width(_ANY_WIDTH), self._whole).minimum
+        yield from [self._whole] if least <= options.max_width else self._apart
 
 
 def _table(

@@ -1,9 +1,11 @@
-"""Training data by choice: more designs where models that saw other data disagree."""
+"""Training data by choice: more designs where models are unsure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,20 +14,23 @@ from archgym.agent import Sampler
 from archgym.environment import Environment
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.proxy.inputs import Inputs
-from archgym.proxy.models import Array, family
+from archgym.proxy.models import Array, Features, family
 from archgym.proxy.targets import TargetScale
 from archgym.registry import make_agent
 from archgym.space import Designs
 from archgym.trial import TrialInfo
 
-__all__ = ["AGENT", "collect"]
+__all__ = ["AGENT", "MODELS", "Progress", "collect"]
 
 AGENT = "proxy-collect"
 """Agent of the trials that hold the chosen designs; those drawn at random are of ``random``."""
-_DRAWN = 0.3
-"""Share that is drawn at random: what validates a proxy must not have been chosen."""
+MODELS = ("boosting", "residual")
+"""Families whose doubt may choose."""
 _COMMITTEE = 3
-_QUICK = {"trees": 150, "rate": 0.15}
+_QUICK: Mapping[str, Any] = {"trees": 150, "rate": 0.15}
+_NETWORKS: Mapping[str, Any] = {"members": 4, "width": 96, "layers": 6, "epochs": 80}
+_LEAST_DRAWN = 20
+"""Designs of a workload that are drawn at random, at least."""
 _POOL = 16
 """Random designs that stand for election for each that is chosen."""
 
@@ -38,28 +43,41 @@ def collect(
     budget: int,
     *,
     rounds: int = 4,
+    model: str = "boosting",
+    options: Mapping[str, Any] | None = None,
+    drawn: float = 0.2,
+    most: int | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> None:
     """Simulates designs from which a proxy learns more than from as many random ones.
 
-    A part is drawn at random. In each round boosting is then trained on parts of what is known,
-    and designs are drawn from a large random sample with a chance that grows with the standard
-    deviation of the models' predictions, by the mean of the metric: query by committee (Seung,
-    Opper and Sompolinsky, COLT 1992) on squared errors. The environments share the budget in the
-    same way, so that a workload that is harder to learn gets more.
+    A part is drawn at random. In each round models are then trained on what is known, and designs
+    are drawn from a large random sample with a chance that grows with the standard deviation of
+    their predictions, by the mean of the metric: query by committee (Seung, Opper and Sompolinsky,
+    COLT 1992) on squared errors. The environments share the budget in the same way, so that a
+    workload that is harder to learn gets more.
+
+    With ``boosting`` the committee are models of a workload that saw different parts of its data.
+    With ``residual`` it is one ensemble of networks for all workloads; as networks disagree a
+    little everywhere, the chance grows with the square. It takes longer and finds better what
+    such networks, trained on the data, would get wrong.
 
     Args:
         environments: one a workload, with the same design space; with ``record`` set, to keep it.
         targets: metrics that the proxy is for.
         budget: designs to simulate, on all workloads together.
         rounds: how often the models are trained.
+        model: one of :data:`MODELS`.
+        options: settings of that family, such as ``device``.
+        drawn: share that is drawn at random: what validates a proxy must not have been chosen.
+        most: designs on one workload at most; what others do not need is then left over.
         seed: the only source of randomness.
         progress: called with the designs that were simulated since the last call.
 
     Raises:
-        InvalidValueError: if the budget is too small, or the design spaces differ.
-        UnknownNameError: if there is no such metric.
+        InvalidValueError: if a number is not possible, or the design spaces differ.
+        UnknownNameError: if there is no such metric or model.
     """
     first = environments[0]
     if any(env.design_space != first.design_space for env in environments):
@@ -67,10 +85,12 @@ def collect(
     for target in targets:
         if target not in first.metrics_given:
             raise UnknownNameError("metric", target, first.metrics_given)
-    start = int(_DRAWN * budget / len(environments))
-    if start < 20 or rounds < 1:
-        least = int(20 * len(environments) / _DRAWN) + 1
-        raise InvalidValueError(f"budget must be at least {least}, and rounds at least 1")
+    if model not in MODELS:
+        raise UnknownNameError("model that chooses", model, MODELS)
+    if not 0 < drawn <= 1:
+        raise InvalidValueError(f"drawn must be above 0 and at most 1, not {drawn!r}")
+    start = int(drawn * budget / len(environments))
+    _check_counts(budget, rounds, most, drawn, len(environments))
     rng = np.random.default_rng(seed)
     own = [
         _Workload(env, targets, int(child), progress or (lambda n: None))
@@ -80,18 +100,44 @@ def collect(
     ]
     for one in own:
         one.simulate(one.draw(start), TrialInfo(agent="random", seed=seed, budget=start))
+    doubts_of = _committee if model == "boosting" else _ensemble
     left = budget - start * len(own)
     for number in range(rounds):
         share = left // (rounds - number)
         left -= share
         pools = [one.draw(_POOL * share // len(own)) for one in own]
-        doubts = [one.doubt(pool, rng) for one, pool in zip(own, pools, strict=True)]
-        sizes = _shares(share, [float(doubt.mean()) for doubt in doubts], [len(d) for d in doubts])
+        doubts = doubts_of(own, pools, rng, options or {})
+        rooms = [
+            len(doubt) if most is None else min(len(doubt), most - one.simulated)
+            for one, doubt in zip(own, doubts, strict=True)
+        ]
+        power = 1 if model == "boosting" else 2
+        weights = [float(np.mean(doubt**power) ** (1 / power)) for doubt in doubts]
+        sizes = _shares(share, weights, rooms)
         for one, pool, doubt, size in zip(own, pools, doubts, sizes, strict=True):
             if size:
-                chosen = rng.choice(len(pool), size, replace=False, p=doubt / doubt.sum())
+                chance = doubt**power
+                chosen = rng.choice(len(pool), size, replace=False, p=chance / chance.sum())
                 trial = TrialInfo(agent=AGENT, seed=seed, budget=size)
                 one.simulate(pool[np.sort(chosen)], trial)
+
+
+def _check_counts(
+    budget: int, rounds: int, most: int | None, drawn: float, n_workloads: int
+) -> None:
+    start = int(drawn * budget / n_workloads)
+    least = math.ceil(_LEAST_DRAWN * n_workloads / drawn)
+    if budget < least:
+        raise InvalidValueError(
+            f"budget is {budget}; {drawn:.0%} of it are drawn at random, at least {_LEAST_DRAWN} "
+            f"designs a workload, so it must be at least {least}"
+        )
+    if rounds < 1:
+        raise InvalidValueError(f"rounds must be at least 1, not {rounds}")
+    if most is not None and most < start:
+        raise InvalidValueError(
+            f"most must be at least {start}, what is drawn of a workload at random, not {most}"
+        )
 
 
 @dataclass(eq=False)
@@ -102,6 +148,7 @@ class _Workload:
     targets: Sequence[str]
     seed: int
     progress: Progress
+    simulated: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         space = self.environment.design_space
@@ -110,7 +157,7 @@ class _Workload:
         self._random = drawing
         self._inputs = Inputs(space)
         self._codes = np.empty((0, len(space.parameters)), dtype=np.int64)
-        self._values = np.empty((0, len(self.targets)))
+        self.values = np.empty((0, len(self.targets)))
 
     def draw(self, n: int) -> Designs:
         """New designs drawn at random; fewer if no more are left."""
@@ -127,26 +174,85 @@ class _Workload:
                 names = list(outcomes.metric_names)
                 columns = [names.index(target) for target in self.targets]
                 self._codes = np.concatenate([self._codes, outcomes.designs.codes[ok]])
-                self._values = np.concatenate([self._values, outcomes.metrics[ok][:, columns]])
+                self.values = np.concatenate([self.values, outcomes.metrics[ok][:, columns]])
+                self.simulated += len(outcomes)
                 self.progress(len(outcomes))
         finally:
             env.end_trial("finished")
 
-    def doubt(self, pool: Designs, rng: np.random.Generator) -> Array:
-        """How much models that saw different parts disagree on designs, shape (n,)."""
-        unknown = np.full(self._values.shape, np.nan)
-        scale = TargetScale.of("auto", self._values, unknown)
-        x, z = self._inputs(self._codes), scale.forward(self._values, unknown)
-        new = self._inputs(pool.codes)
+    @property
+    def known(self) -> Features:
+        """Features of the designs that gave values, shape (n, n_features)."""
+        return self._inputs(self._codes)
+
+    def features(self, pool: Designs) -> Features:
+        """Features of designs, shape (n, n_features)."""
+        return self._inputs(pool.codes)
+
+    def doubt(self, deviation: Array) -> Array:
+        """Doubt from standard deviations of the metrics, both of designs, shape (n,)."""
+        typical = np.maximum(np.abs(self.values).mean(axis=0), 1e-300)
+        return np.asarray((deviation / typical).sum(axis=1) + 1e-12)
+
+
+def _committee(
+    own: Sequence[_Workload],
+    pools: Sequence[Designs],
+    rng: np.random.Generator,
+    options: Mapping[str, Any],
+) -> list[Array]:
+    """How much models that saw different parts disagree on designs, (n,) for each workload."""
+    doubts = []
+    for one, pool in zip(own, pools, strict=True):
+        scale, z = _scaled(one.values)
+        x, new = one.known, one.features(pool)
         parts: NDArray[np.int64] = rng.integers(_COMMITTEE, size=len(x))
         said = []
         for part in range(_COMMITTEE):
-            model = family("boosting").fit(x[parts != part], z[parts != part], 0, _QUICK)
+            rows = parts != part
+            model = family("boosting").fit(x[rows], z[rows], 0, {**_QUICK, **options})
             mean = model.predict(new)[0]
             said.append(scale.backward(mean, np.full_like(mean, np.nan)))
-        typical = np.maximum(np.abs(self._values).mean(axis=0), 1e-300)
-        doubt = (np.std(said, axis=0) / typical).sum(axis=1)
-        return np.asarray(doubt + 1e-12)
+        doubts.append(one.doubt(np.std(said, axis=0)))
+    return doubts
+
+
+def _ensemble(
+    own: Sequence[_Workload],
+    pools: Sequence[Designs],
+    rng: np.random.Generator,
+    options: Mapping[str, Any],
+) -> list[Array]:
+    """How much networks of all workloads disagree on designs, (n,) for each workload."""
+    marks = np.eye(len(own), dtype=np.float32)
+    scales, x, z = [], [], []
+    for one, mark in zip(own, marks, strict=True):
+        scale, values = _scaled(one.values)
+        scales.append(scale)
+        x.append(_marked(one.known, mark))
+        z.append(values)
+    seed = int(rng.integers(2**31))
+    model = family("residual").fit(
+        np.concatenate(x), np.concatenate(z), seed, {**_NETWORKS, **options}
+    )
+    doubts = []
+    for one, pool, mark, scale in zip(own, pools, marks, scales, strict=True):
+        mean, spread = model.predict(_marked(one.features(pool), mark))
+        unknown = np.full_like(mean, np.nan)
+        above, below = (scale.backward(mean + s * spread, unknown) for s in (0.5, -0.5))
+        doubts.append(one.doubt(above - below))
+    return doubts
+
+
+def _scaled(values: Array) -> tuple[TargetScale, Array]:
+    unknown = np.full(values.shape, np.nan)
+    scale = TargetScale.of("auto", values, unknown)
+    return scale, scale.forward(values, unknown)
+
+
+def _marked(features: Features, mark: Features) -> Features:
+    """Features with those that tell the workload."""
+    return np.hstack([features, np.repeat(mark[None], len(features), axis=0)])
 
 
 def _shares(total: int, weights: Sequence[float], most: Sequence[int]) -> list[int]:

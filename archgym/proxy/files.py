@@ -57,7 +57,7 @@ def save_proxy(proxy: Proxy, path: str | Path) -> Proxy:
                 "targets": list(part.targets),
                 "workload_names": list(part.workload_names),
                 "scale": part.scale.to_json(),
-                "calibration": part.calibration.to_json(),
+                "calibrations": [one.to_json() for one in part.calibrations],
             }
         )
     header = {
@@ -133,13 +133,13 @@ def _read(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Proxy:
         if not all(0 <= w < len(origin.workloads) for w in workloads):
             raise ValueError("there is no such workload")
         scale = TargetScale.from_json(data["scale"])
-        calibration = Calibration.from_json(data["calibration"])
+        calibrations = _calibrations(data, len(workloads))
         widths = {len(scale.form), scale.centre.size, scale.spread.size}
-        widths |= {calibration.floor.size, calibration.factors.shape[1]}
+        widths |= {n for one in calibrations for n in (one.floor.size, one.factors.shape[1])}
         if widths != {len(targets)}:
             raise ValueError("scale and calibration do not fit the targets")
         model = family(data["kind"]).of(own, n_inputs + len(names), len(targets))
-        parts.append(Part(workloads, targets, model, scale, calibration, names, values))
+        parts.append(Part(workloads, targets, model, scale, calibrations, names, values))
     metrics = tuple(Metric.from_json(one) for one in header["metrics"])
     if not all(0 <= t < len(metrics) for part in parts for t in part.targets):
         raise ValueError("there is no such metric")
@@ -152,3 +152,11 @@ def _read(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Proxy:
         trained_on=arrays["trained_on"].astype(np.uint64),
         report=dict(header["report"]),
     )
+
+
+def _calibrations(part: dict[str, Any], workloads: int) -> tuple[Calibration, ...]:
+    """One a workload; older files have one for all."""
+    own = part.get("calibrations") or [part["calibration"]] * workloads
+    if len(own) != workloads:
+        raise ValueError("calibrations do not fit the workloads")
+    return tuple(Calibration.from_json(one) for one in own)

@@ -34,7 +34,7 @@ class Part:
         targets: that it predicts, indices into the metrics of the proxy.
         model: takes features of designs, and of the workload if there are several.
         scale: of its targets.
-        calibration: of its intervals.
+        calibrations: of its intervals, one a workload.
         workload_names: names of the features of workloads.
         workload_values: shape (n_workloads, n_names).
     """
@@ -43,7 +43,7 @@ class Part:
     targets: tuple[int, ...]
     model: Model
     scale: TargetScale
-    calibration: Calibration
+    calibrations: tuple[Calibration, ...]
     workload_names: tuple[str, ...]
     workload_values: NDArray[np.float32]
 
@@ -142,15 +142,16 @@ class Proxy:
             if workload not in part.workloads:
                 continue
             x = inputs
+            place = part.workloads.index(workload)
             if part.workload_names:
-                own = part.workload_values[part.workloads.index(workload)]
+                own = part.workload_values[place]
                 x = np.hstack([inputs, np.repeat(own[None], len(inputs), axis=0)])
             mean, spread = part.model.predict(x)
-            half = part.calibration.half_width(spread, coverage)
+            half = part.calibrations[place].half_width(spread, coverage)
             baseline = np.repeat(self.baseline(workload)[None, list(part.targets)], len(x), axis=0)
             columns = list(part.targets)
-            for place, values in enumerate((mean, mean - half, mean + half)):
-                found[place][:, columns] = part.scale.backward(values, baseline)
+            for kind, values in enumerate((mean, mean - half, mean + half)):
+                found[kind][:, columns] = part.scale.backward(values, baseline)
             found[3][:, columns] = half * part.scale.spread
         for number, metric in enumerate(self.metrics):
             if not metric.signed:

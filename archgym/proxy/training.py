@@ -13,7 +13,7 @@ from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.proxy.calibration import Calibration
 from archgym.proxy.examples import TrainingData
 from archgym.proxy.inputs import Inputs, workload_inputs
-from archgym.proxy.models import FAMILIES, Model, family
+from archgym.proxy.models import COMPETING, FAMILIES, Model, family
 from archgym.proxy.models.blend import Blend
 from archgym.proxy.proxy import Part, Proxy
 from archgym.proxy.ranges import Ranges
@@ -34,18 +34,22 @@ _FEW = 2_500
 """Rows up to which all families compete; with more, forests and Gaussian processes fall behind."""
 _ENOUGH_DRAWN = 100
 """Designs drawn at random from which on they alone validate and calibrate."""
+_ENOUGH_HELD = 50
+"""Held designs on a workload from which on they alone calibrate the intervals on it."""
 _OWN_MODEL = 200
 """Designs on a workload from which it has a model of its own by default."""
 OPTIONS = {
     "trees": "forest, boosting: number of trees",
     "features": "forest: share of the features that a split sees",
     "leaves": "boosting: most leaves of a tree",
-    "rate": "boosting, mlp: learning rate",
-    "members": "mlp: networks in the ensemble",
-    "width": "mlp: units of a hidden layer",
-    "epochs": "mlp: times that the data are seen",
-    "decay": "mlp: decay of the weights",
-    "device": "mlp: where it is trained, cpu or cuda",
+    "rate": "boosting, mlp, residual: learning rate",
+    "members": "mlp, residual: networks in the ensemble",
+    "width": "mlp, residual: units of a hidden layer",
+    "layers": "residual: layers between the first and the last",
+    "epochs": "mlp, residual: times that the data are seen",
+    "decay": "mlp, residual: decay of the weights",
+    "dropout": "residual: share of the units that are dropped at first",
+    "device": "mlp, residual: where it is trained, cpu or cuda",
     "steps": "gp: steps of the search for length scales",
     "kept": "gp: most designs that it keeps",
 }
@@ -96,7 +100,7 @@ class Settings:
         """The families that compete on so many rows."""
         if AUTO not in self.models:
             return list(dict.fromkeys(self.models))
-        return [n for n in FAMILIES if rows <= _FEW or n not in ("forest", "gp")]
+        return [n for n in COMPETING if rows <= _FEW or n not in ("forest", "gp")]
 
 
 def train(data: TrainingData, settings: Settings | None = None) -> Proxy:
@@ -204,7 +208,9 @@ def _train_scope(
                 targets=tuple(targets[column] for column in columns),
                 model=family(kind).fit(x, z[:, columns], settings.seed, settings.options),
                 scale=scale.select(columns),
-                calibration=Calibration.of(residuals, spread[:, columns]),
+                calibrations=_calibrations(
+                    residuals, spread[:, columns], data.workload[held], workloads
+                ),
                 workload_names=tuple(names),
                 workload_values=values,
             )
@@ -221,6 +227,15 @@ def _train_scope(
         for target, number in enumerate(targets)
     ]
     return parts, report
+
+
+def _calibrations(
+    residuals: Array, spread: Array, workload: NDArray[np.int64], workloads: Sequence[int]
+) -> tuple[Calibration, ...]:
+    """Intervals for each workload, by its own errors where there are enough of them."""
+    of_each = [workload == one for one in workloads]
+    chosen = [own if own.sum() >= _ENOUGH_HELD else np.ones_like(own) for own in of_each]
+    return tuple(Calibration.of(residuals[rows], spread[rows]) for rows in chosen)
 
 
 def _folds(data: TrainingData, settings: Settings) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

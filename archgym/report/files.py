@@ -53,7 +53,11 @@ def write_data(study: Study, page: Path) -> list[dict[str, str]]:
 
 def _link(path: Path, page: Path, what: str) -> dict[str, str]:
     relative = os.path.relpath(path.resolve(), page.resolve().parent)
-    return {"href": quote(Path(relative).as_posix()), "text": relative, "what": what}
+    return {
+        "href": quote(Path(relative).as_posix()),
+        "text": "its folder" if relative == "." else relative,
+        "what": what,
+    }
 
 
 def _trials(study: Study) -> pa.Table:

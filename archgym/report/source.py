@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from archgym import bounded_yaml
 from archgym.data import Dataset, find_datasets
 from archgym.errors import ArchgymError, DatasetError
 from archgym.experiment.expand import Trial
@@ -147,9 +148,8 @@ def _ends(run: RunFolder, facts: Mapping[str, Any]) -> dict[str, TrialEnd]:
 def _named(run: RunFolder, trials: Mapping[str, Trial]) -> frozenset[str]:
     """Settings that the experiment's file gives a name."""
     try:
-        data = yaml.safe_load((run.path / "experiment.yaml").read_text(encoding="utf-8"))
-        experiment = read_experiment(data)
-    except (OSError, yaml.YAMLError, ArchgymError):
+        experiment = read_experiment(bounded_yaml.read(run.path / "experiment.yaml"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, ArchgymError):
         return frozenset()
     found = set()
     for trial in {trial.setting: trial for trial in trials.values()}.values():

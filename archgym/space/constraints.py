@@ -29,11 +29,21 @@ class Rule:
         name: short name, shown as the reason when a design breaks it.
         expression: what must hold.
         doc: why, in one line.
+
+    Raises:
+        InvalidValueError: if the expression is none of parameters.
     """
 
     name: str
     expression: Expression
     doc: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.expression, Expression):
+            raise InvalidValueError(
+                f"the rule {self.name!r} cannot be {self.expression!r}: allowed is an expression "
+                'of parameters, such as param("ways") >= 2'
+            )
 
 
 class Constraints:

@@ -61,7 +61,15 @@ class DesignSpace:
         *,
         fixed: Mapping[str, Any] | None = None,
     ) -> None:
+        if isinstance(parameters, Parameter):
+            raise InvalidValueError(f"parameters are a list, not {parameters.name!r} alone")
         self.parameters: tuple[Parameter, ...] = tuple(parameters)
+        for parameter in self.parameters:
+            if not isinstance(parameter, Parameter):
+                raise InvalidValueError(
+                    f"a parameter cannot be {parameter!r}: allowed are Boolean, Categorical, "
+                    "Integer, Ordinal and Real"
+                )
         self.rules: tuple[Rule, ...] = tuple(rules)
         self.names: tuple[str, ...] = tuple(p.name for p in self.parameters)
         self._positions = {name: i for i, name in enumerate(self.names)}

@@ -160,6 +160,8 @@ class _Listed(Parameter):
         when: Expression | None = None,
         group: str = "",
     ) -> None:
+        if isinstance(values, str):
+            raise InvalidValueError(f"parameter {name!r}: values are a list, not {values!r}")
         self.levels: tuple[Literal, ...] = tuple(_plain(value) for value in values)
         super().__init__(name, len(self.levels), doc, unit, when, group)
         if not self.levels:
@@ -198,7 +200,7 @@ class _Listed(Parameter):
             number = float(text)
         except ValueError:
             raise self._refuse(text) from None
-        return self.levels[self.code(number)]
+        return self.levels[self.code(int(number) if number.is_integer() else number)]
 
     @property
     def range(self) -> str:
@@ -282,7 +284,10 @@ class Integer(Parameter):
         group: str = "",
     ) -> None:
         if any(not isinstance(_plain(v), int) or isinstance(v, bool) for v in (low, high, step)):
-            raise InvalidValueError(f"parameter {name!r}: low, high and step must be integers")
+            raise InvalidValueError(
+                f"parameter {name!r}: low, high and step must be integers, "
+                f"got low={low!r}, high={high!r}, step={step!r}"
+            )
         self.low, self.step = int(low), int(step)
         if self.step < 1 or high < low:
             raise InvalidValueError(
@@ -317,7 +322,8 @@ class Integer(Parameter):
 
     def parse(self, text: str) -> int:
         try:
-            return self.value(self.code(float(text)))
+            number = float(text)
+            return self.value(self.code(int(number) if number.is_integer() else number))
         except ValueError:
             raise self._refuse(text) from None
 

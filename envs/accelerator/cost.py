@@ -126,13 +126,24 @@ class Costs:
         return dict(zip(FOUND, self.found[design, layer].tolist(), strict=True))
 
 
-def evaluate(table: LayerTable, hardware: Sequence[Hardware], *, mapper: str = "latency") -> Costs:
+def evaluate(
+    table: LayerTable,
+    hardware: Sequence[Hardware],
+    *,
+    mapper: str = "latency",
+    thirds: bool = True,
+) -> Costs:
     """Return what each layer costs on each design.
+
+    What the mapper finds on an array it finds on every larger one; without ``thirds`` on every
+    larger one whose sides are powers of two.
 
     Args:
         table: the layers, n of them.
         hardware: the designs.
         mapper: one of `MAPPERS`, or ``"exhaustive"`` (latency, all candidates; slow, for tests).
+        thirds: whether the mapper tries layers on parts of the array's sides that are three times
+            a power of two, beside those that are powers of two; it takes about twice as long.
 
     Raises:
         UnknownNameError: for a mapper that does not exist.
@@ -153,7 +164,7 @@ def evaluate(table: LayerTable, hardware: Sequence[Hardware], *, mapper: str = "
     # Exhaustively means from what the published mappings come to.
     searched = mapper in OBJECTIVES
     objective = OBJECTIVES.get(mapper, OBJECTIVES["latency"])
-    vectors = np.array([_vector(h) for h in hardware]).reshape(-1, len(HARDWARE))
+    vectors = np.array([_vector(h, thirds) for h in hardware]).reshape(-1, len(HARDWARE))
     found = np.zeros((len(hardware), len(table), len(FOUND)))
     mapped = np.zeros((len(hardware), len(table)), dtype=np.bool_)
 
@@ -204,7 +215,7 @@ def evaluate_mappings(
     return Costs(table, tuple(hardware), found, mapped)
 
 
-def _vector(hardware: Hardware) -> list[float]:
+def _vector(hardware: Hardware, thirds: bool = True) -> list[float]:
     """A design as the kernel reads it (``kernel.layout.HARDWARE``)."""
     each = accesses(hardware)
     half = 0.5 if hardware.double_buffered and hardware.keeps_halves else 1.0
@@ -234,6 +245,7 @@ def _vector(hardware: Hardware) -> list[float]:
         "waits": hardware.waits_for_first_tile,
         "maestro": hardware.technology == "maestro28",
         "storage_order": hardware.prefetch == "storage_order",
+        "thirds": thirds,
         "mac_pj": each.mac_pj,
         "input_rf_pj": each.input_rf_pj,
         "weight_rf_pj": each.weight_rf_pj,

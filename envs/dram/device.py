@@ -327,8 +327,9 @@ def load_device(name_or_path: str | os.PathLike[str]) -> Device:
         The device; the same object for the same name.
 
     Raises:
-        UnknownNameError: if it is neither a shipped name nor an existing file.
-        InvalidValueError: if the file is not JSON, or a figure is missing, unknown or senseless.
+        UnknownNameError: if it is neither a shipped name nor the path of a ``.json`` file.
+        InvalidValueError: if the file does not exist or is not JSON, or a figure is missing,
+            unknown or senseless.
 
     Example:
         >>> load_device("DDR3-1600").t_ck_ps
@@ -338,7 +339,9 @@ def load_device(name_or_path: str | os.PathLike[str]) -> Device:
     if text in device_names():
         return _shipped(text)
     path = Path(name_or_path)
-    if path.suffix != ".json" or not path.is_file():
+    if path.suffix == ".json" and not path.is_file():
+        raise InvalidValueError(f"there is no DRAM device file {text!r}")
+    if path.suffix != ".json":
         raise UnknownNameError("DRAM device", text, device_names())
     return _read(path)
 

@@ -61,8 +61,9 @@ MOST_REQUESTS: Final = 1 << 26
 _PathLike: TypeAlias = str | os.PathLike[str]
 _LINE_BYTES = 64
 _LINE_LIMIT: Final = 4097
+_NUMBER: Final = r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
 _CLOCK_HEADER = re.compile(
-    r"#.*?\bcl(?:k|ock)_?mhz\b\W*(\d+(?:\.\d+)?(?:e[+-]?\d+)?)", re.IGNORECASE
+    rf"#.*?\bcl(?:k|ock)_?mhz\b\W*{_NUMBER}|#\W*cl(?:k|ock)\W*{_NUMBER}\s*MHz\b", re.IGNORECASE
 )
 
 
@@ -80,8 +81,8 @@ def read_trace(
         path: the file, gzipped or not.
         format: one of :data:`FORMATS`; guessed from the ending and the first line if None.
         clock_mhz: clock in which ``stl`` and ``dramsim3`` count, MHz. If None: the clock of a
-            comment at the top such as ``# clock_mhz: 800``, else 800 (``stl``), 1200
-            (``dramsim3``).
+            comment at the top such as ``# clock_mhz: 800`` or ``# clock: 800 MHz``, else 800
+            (``stl``), 1200 (``dramsim3``).
         interval_ns: time between two requests of a format without times, ns; 1 if None.
         name: name of the trace; the file's name without its endings if None.
 
@@ -166,7 +167,8 @@ def guess_format(path: _PathLike) -> str:
             known = "; ".join(f"{k}: {kind.example}" for k, kind in TEXT_FORMATS.items())
             raise TraceError(
                 f"{path}, line {number}: {_shown(line)} is of no known trace format. "
-                f"Give format=..., or write requests as one of {known}"
+                "Give its format (workload={file: ..., format: ...}), "
+                f"or write requests as one of {known}"
             )
     raise TraceError(f"{path}: the trace is empty: it holds no request")
 
@@ -235,7 +237,7 @@ def _parse(
                     f"expected {kind.example}{kind.hint(text)}"
                 )
             if not rows and (clock := _CLOCK_HEADER.match(text)):
-                header_clock = float(clock[1])
+                header_clock = float(clock[1] or clock[2])
     times, lengths, writes, addresses = map(list, zip(*rows, strict=True)) if rows else ([],) * 4
     return times, lengths, writes, addresses, header_clock
 

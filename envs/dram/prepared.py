@@ -120,5 +120,7 @@ def check_capacity(trace: Trace, memory: Memory) -> None:
         first = int(beyond[0])
         raise InvalidValueError(
             f"trace {trace.name!r}: request {first} is at address {trace.address[first]:#x}, "
-            f"beyond the {memory.capacity_bytes / 2**30:g} GiB of {memory.name}"
+            f"beyond the {memory.capacity_bytes / 2**30:g} GiB of {memory.name}. "
+            "Take more ranks or channels (memory={device: ..., ranks: 2}), or fold the addresses "
+            "into the memory (workload={file: ..., fold_bytes: ...})"
         )

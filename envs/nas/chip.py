@@ -169,6 +169,7 @@ def array_shape(dataflow: str, pes: int, mode: str = "own") -> tuple[int, int]:
     return rows, pes // rows
 
 
+@lru_cache(maxsize=65536)
 def hardware(
     sub: SubAccelerator, mode: str = "own", technology: str = DEFAULT_TECHNOLOGY
 ) -> Hardware:

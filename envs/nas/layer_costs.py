@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from archgym.envs.accelerator.cost import MAPPERS, evaluate
+from archgym.envs.accelerator.hardware import Hardware
 from archgym.envs.accelerator.layer import COLUMNS, Layer, LayerTable
 from archgym.envs.accelerator.technology import technology as technology_of
 from archgym.envs.nas import maestro2019
@@ -38,7 +39,10 @@ class LayerCosts:
     """What each layer takes on each sub-accelerator, by loop bounds: equal layers cost the same.
 
     Sub-accelerators that were not asked for the longest are forgotten first. What comes back never
-    depends on what was asked before.
+    depends on what was asked before. On arrays whose sides are powers of two, as all of the own
+    grid are, the mapper tries parts of such sizes only: no array of that kind is slower than a
+    smaller one, and it takes less than half the time. Other parts would make a layer 0.4 % faster
+    in the mean of random designs for digits_cells, and 26 % at most.
 
     Args:
         mode: ``own``: the accelerator model's figures, with the memory outside the chip; or
@@ -162,13 +166,17 @@ class LayerCosts:
         bounds = np.array(rows, dtype=np.int64).reshape(-1, len(COLUMNS))
         table = LayerTable(names, bounds, np.ones(len(rows), np.int64))
         designs = [hardware(sub, self.mode, self.technology) for sub in subs]
-        costs = evaluate(table, designs, mapper=self.mapper)
-        latency = np.where(costs.mapped, costs["cycles"], np.inf)
-        energy = np.where(costs.mapped, costs["energy_pj"] * self._nj, np.inf)
-        for i, sub in enumerate(subs):
-            known = self._known[sub]
-            known[0, columns] = latency[i]
-            known[1, columns] = energy[i]
+        for thirds in (False, True):
+            chosen = [i for i, design in enumerate(designs) if _has_thirds(design) == thirds]
+            if not chosen:
+                continue
+            costs = evaluate(table, [designs[i] for i in chosen], mapper=self.mapper, thirds=thirds)
+            latency = np.where(costs.mapped, costs["cycles"], np.inf)
+            energy = np.where(costs.mapped, costs["energy_pj"] * self._nj, np.inf)
+            for row, i in enumerate(chosen):
+                known = self._known[subs[i]]
+                known[0, columns] = latency[row]
+                known[1, columns] = energy[row]
         self.evaluated += len(columns) * len(subs)
 
     def _forget(self) -> None:
@@ -176,3 +184,8 @@ class LayerCosts:
         while self._held > self.most_pairs:
             _, dropped = self._known.popitem(last=False)
             self._held -= dropped.shape[1]
+
+
+def _has_thirds(design: Hardware) -> bool:
+    """Whether parts of the array of three times a power of two are tried."""
+    return any(side & (side - 1) for side in (design.rows, design.columns))

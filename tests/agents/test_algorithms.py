@@ -89,6 +89,16 @@ def test_annealing_accepts_uphill_moves_while_hot_only() -> None:
     assert climbs(1e-6, 1e-6) <= 3  # jumps only
 
 
+def test_annealing_goes_on_from_designs_that_it_is_told_of() -> None:
+    env = Target(space=SPACE)
+    agent = SimulatedAnnealing(SPACE, seed=1, n_initial=10, extra_move_rate=0)
+    known = SPACE.sample(10, np.random.default_rng(4))
+    agent.tell(known, env.evaluate_batch(known))
+    best = known.codes[env.evaluate_batch(known).objectives[:, 0].argmin()]
+    differs = agent.ask(1).codes[0] != best
+    assert differs[[0, 1, 3, 4]].sum() == 1  # distance comes and goes with ahead
+
+
 def test_chains_of_annealing_move_apart() -> None:
     env, agent = Target(space=SPACE), SimulatedAnnealing(SPACE, seed=1, chains=4, batch_size=4)
     result = agent.search(env, 120)

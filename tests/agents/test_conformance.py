@@ -13,14 +13,15 @@ import numpy as np
 import pytest
 from pydantic import Field
 
+import archgym
 from archgym import agent
 from archgym.agent import Agent
 from archgym.agents.unseen import Unseen
-from archgym.check import check
+from archgym.check import CheckResult, check
 from archgym.check.agents import FAMILIES, agent_check_names, check_agent, trajectories
 from archgym.check.agents.subject import evaluations_of, subject_of
 from archgym.environment import Environment
-from archgym.errors import AgentUnsuitableError, UnknownNameError
+from archgym.errors import AgentUnsuitableError, InvalidValueError, UnknownNameError
 from archgym.outcome import Outcomes
 from archgym.registry import agent_class, agent_names, environment_names
 from archgym.space import Designs
@@ -144,6 +145,11 @@ class Repeats(Plain):
 class Stingy(Plain):
     def ask(self, n: int) -> Designs:
         return super().ask(-(-n // 2))
+
+
+class Nothing(Plain):
+    def ask(self, n: int) -> Any:
+        return None
 
 
 class Global(Plain):
@@ -272,6 +278,22 @@ def test_unknown_checks_and_agents() -> None:
     (result,) = check_agent("rndom")
     assert (result.name, result.passed) == ("can be loaded", False)
     assert "Did you mean 'random'" in result.detail
+
+
+def test_results_are_handed_on_as_they_come() -> None:
+    seen: list[CheckResult] = []
+    assert check("random", only=["seeds", "prefix"], on_result=seen.append) == seen
+    assert [result.name for result in seen] == ["seeds", "prefix"]
+
+
+def test_an_agent_that_returns_no_designs_is_told_so() -> None:
+    env = archgym.make("Conformance-v0")
+    agent = Nothing(env.design_space)
+    with pytest.raises(InvalidValueError, match="ask returned NoneType, not designs"):
+        agent.search(env, 5)
+    wrong: Any = env
+    with pytest.raises(InvalidValueError, match="such as env"):
+        Nothing(wrong)
 
 
 def test_check_takes_agents_and_environments() -> None:

@@ -120,3 +120,16 @@ def test_what_cannot_be_searched_is_refused(
 
 def test_the_same_seed_gives_the_same_search() -> None:
     assert [o.design for o in run(budget=60)[1]] == [o.design for o in run(budget=60)[1]]
+
+
+def test_rounds_take_turns() -> None:
+    _, seen = run(budget=20, first="net", searcher="random", rounds=2)
+    new = [outcome.design for outcome in seen if not outcome.cached]
+    assert len(new) == 20
+    for quarter in range(4):
+        designs = new[5 * quarter : 5 * (quarter + 1)]
+        nets = {(design["net_a"], design["net_b"]) for design in designs}
+        chips = {design.get("chip_b") for design in designs}
+        held, searched = (nets, chips) if quarter % 2 else (chips, nets)
+        assert len(held) == 1
+        assert len(searched) > 1

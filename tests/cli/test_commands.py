@@ -86,6 +86,12 @@ def test_version(call: Any) -> None:
         (["evaluate", "Conformance-v0", "--space", "finit"], "Did you mean 'finite'?"),
         (["evaluate", "Conformance-v0", "--objective", "minimize x"], "unknown metric 'x'"),
         (["evaluate", "Conformance-v0", "prefetch=true"], "lacks parameter 'distance'"),
+        (["evaluate", "DRAM-v0", "request_buffer_size=7"], "cannot be 7 (unit: requests)"),
+        (["evaluate", "DRAM-v0", "--arg", "memory=no.json"], "no DRAM device file 'no.json'"),
+        (
+            ["evaluate", "Conformance-v0", "--objective", "minimize energy_pj, area_mm2 <= 3"],
+            "limits need a mapping",
+        ),
         (["evaluate", "DRAM-v0", "--workload", "sqlit"], "Did you mean 'sqlite'?"),
         (["check", "Conformance-v1"], "Did you mean 'Conformance-v0'?"),
         (["best", "/nowhere"], "/nowhere is not there"),
@@ -117,6 +123,7 @@ def test_list(call: Any) -> None:
     shown = call("list", "agents").out
     assert "ga" in shown
     assert "DRAM" not in shown
+    assert "archgym[optuna]" in shown, "brackets are no markup"
 
 
 def test_show_an_environment(call: Any) -> None:
@@ -165,6 +172,8 @@ def test_evaluate(call: Any, tmp_path: Path) -> None:
     illegal = call("evaluate", "Conformance-v0", "ways=16", "size_kb=1", "--json").json
     assert illegal["status"] == "illegal"
     assert "way_holds_a_line" in illegal["reason"]
+    idle = call("evaluate", "Conformance-v0", "distance=3").out
+    assert "distance does not act here: it does when prefetch" in idle
 
 
 def test_evaluate_keeps_what_is_fixed(call: Any) -> None:
@@ -263,7 +272,12 @@ def test_trace_record(call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     def record(command: list[str], **settings: Any) -> Any:
         asked.update(settings, command=command)
         trace = load_workload({"generator": "stream", "requests": 100})
-        return trace, {"requests": 100, "write_share": 0.0, "span_ns": 1_000_000}
+        return trace, {
+            "requests": 100,
+            "write_share": 0.0,
+            "span_ns": 1000,
+            "cache": {"line_bytes": 64},
+        }
 
     monkeypatch.setattr(recording, "record", record)
     done = call(
@@ -271,6 +285,7 @@ def test_trace_record(call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         *("--cache", "llc_bytes=4194304", "--", "ls", "-l", "--all"),
     )
     assert done.code == 0, done.err
+    assert "(6.4 GB/s)" in done.out
     assert asked["command"] == ["ls", "-l", "--all"]
     assert asked["clock_ghz"] == 3
     assert asked["cache"].llc_bytes == 4194304

@@ -94,7 +94,8 @@ def test_recipe(call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         asked.append((name, settings["timeout_s"]))
         settings["progress"](5_000_000, 7)
         trace = load_workload({"generator": "stream", "requests": 100})
-        return trace, {"requests": 100, "write_share": 0.0, "span_ns": 1_000_000}
+        card = {"requests": 100, "write_share": 0.0, "span_ns": 1_000_000}
+        return trace, {**card, "cache": {"line_bytes": 64}}
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(recipes, "make", make)

@@ -16,7 +16,9 @@ import archgym as core
 from archgym.data import Dataset
 from archgym.errors import ArchgymError, ExperimentError
 from archgym.experiment import RunOptions, RunResult, run_experiment
+from archgym.experiment.expand import expand
 from archgym.experiment.folder import RunFolder
+from archgym.experiment.progress import Counters, Progress
 from tests.experiment.experiments import (
     HELPERS,
     archgym,
@@ -251,6 +253,20 @@ def test_progress_in_a_log_is_plain_lines(tmp_path: Path, monkeypatch: pytest.Mo
     pattern = r"\d of 4 trials done, \d running, [\d,]+ evaluations/s, 0:0\d elapsed"
     assert all(re.match(pattern, line) for line in lines), lines
     assert any(re.search(r"best Slow: [\d.]+ ns", line) for line in lines), lines
+
+
+def test_progress_of_a_resumed_run_says_since_when_its_best_is() -> None:
+    before, now, *_ = trials = expand(small())
+    env = core.make("Conformance-v0")
+    goals = {trial.setting: (env.objective, env.metrics) for trial in trials}
+    progress = Progress(trials, goals, [before.trial_id])
+    progress.started(now.trial_id)
+    progress.counted(now.trial_id, Counters(1, 1, (2.0,), 1.0))
+    assert "best since resuming" in progress.line()
+    assert "left" not in progress.line(), "one design is too few to tell"
+    progress.counted(now.trial_id, Counters(12, 12, (2.0,), 12.0))
+    assert "left" in progress.line()
+    assert "since" not in Progress(trials, goals).line()
 
 
 def test_progress_on_a_terminal_is_live(tmp_path: Path) -> None:

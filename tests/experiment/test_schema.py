@@ -35,6 +35,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         {"environments": [{"id": "A", "arguments": {"record": "x"}}]},
         "every trial is recorded in the output folder",
     ),
+    ({"environments": [{"id": "A", "memory": "x"}]}, "go under 'arguments'"),
+    ({"environments": [{"id": "A", "worklod": "x"}]}, "Did you mean 'workload'?"),
     ({"resources": {"cpu_per_trial": 1}}, "resources: unknown key 'cpu_per_trial'"),
     ({"resources": {"cpus_per_trial": 0}}, "resources.cpus_per_trial cannot be 0"),
 ]

@@ -13,7 +13,7 @@ from archgym.data import load
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.outcome import Outcomes
 from archgym.proxy import read_training_data
-from archgym.proxy.collection import AGENT, collect
+from archgym.proxy.collection import AGENT, MODELS, collect
 from archgym.space import Categorical, DesignSpace, Integer
 
 
@@ -48,16 +48,18 @@ def told_of(env: archgym.Environment) -> list[tuple[list[bool], int]]:
     return found
 
 
-def test_designs_are_chosen_where_models_disagree() -> None:
+@pytest.mark.parametrize("model", MODELS)
+def test_designs_are_chosen_where_models_are_unsure(model: str) -> None:
     env = Steps(workload="large")
     told = told_of(env)
-    collect([env], ["cost_ns"], 1000, rounds=2, seed=3)
-    drawn = [hard for some, _ in told[:2] for hard in some]
-    chosen = [hard for some, _ in told[2:] for hard in some]
-    assert len(drawn) == 300
-    assert len(chosen) == 700
+    options = {"epochs": 40, "width": 32, "layers": 2} if model == "residual" else {}
+    collect([env], ["cost_ns"], 1000, rounds=2, model=model, options=options, seed=3)
+    drawn = [hard for some, _ in told[:1] for hard in some]
+    chosen = [hard for some, _ in told[1:] for hard in some]
+    assert len(drawn) == 200
+    assert len(chosen) == 800
     assert 0.35 < np.mean(drawn) < 0.65
-    assert np.mean(chosen) > 0.8
+    assert np.mean(chosen) > 0.7
 
 
 def test_a_workload_that_is_harder_gets_more_and_none_twice() -> None:
@@ -74,9 +76,29 @@ def test_a_workload_that_is_harder_gets_more_and_none_twice() -> None:
         assert len(set(keys)) == len(keys)
 
 
+def test_no_workload_gets_more_than_the_most() -> None:
+    small, large = Steps(workload="small"), Steps(workload="large")
+    counts = {"small": 0, "large": 0}
+    for name, env in (("small", small), ("large", large)):
+
+        def count(outcomes: Outcomes, name: str = name) -> None:
+            counts[name] += len(outcomes)
+
+        env.on_evaluated = count
+    collect([small, large], ["cost_ns"], 1000, rounds=2, most=450, seed=0)
+    assert counts["large"] == 450
+    assert 100 < counts["small"] <= 450
+
+
 def test_bad_input() -> None:
     env = Steps(workload="small")
-    with pytest.raises(InvalidValueError, match="budget must be at least 67"):
+    with pytest.raises(InvalidValueError, match=r"drawn must be above 0 .* not 1\.5"):
+        collect([env], ["cost_ns"], 1000, drawn=1.5)
+    with pytest.raises(InvalidValueError, match="most must be at least 200"):
+        collect([env], ["cost_ns"], 1000, most=100)
+    with pytest.raises(UnknownNameError, match="Did you mean 'residual'"):
+        collect([env], ["cost_ns"], 1000, model="residuals")
+    with pytest.raises(InvalidValueError, match=r"budget is .*it must be at least 100"):
         collect([env], ["cost_ns"], 50)
     with pytest.raises(UnknownNameError, match="Did you mean 'cost_ns'"):
         collect([env], ["cost_n"], 500)
@@ -85,9 +107,14 @@ def test_bad_input() -> None:
         collect([env, other], ["cost_ns"], 500)
 
 
-def test_command_writes_a_dataset_that_says_what_was_drawn(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "chooser", [[], ["--model", "residual", "--option", "epochs=5", "--option", "width=8"]]
+)
+def test_command_writes_a_dataset_that_says_what_was_drawn(
+    chooser: list[str], tmp_path: Path
+) -> None:
     folder = tmp_path / "data"
-    arguments = ["Conformance-v0", "--set", "space=finite", "--target", "energy_pj"]
+    arguments = ["Conformance-v0", "--set", "space=finite", "--target", "energy_pj", *chooser]
     done = CliRunner().invoke(
         *(app, ["proxy", "collect", *arguments, "--budget", "200", "--record", str(folder)]),
         catch_exceptions=False,
@@ -96,5 +123,5 @@ def test_command_writes_a_dataset_that_says_what_was_drawn(tmp_path: Path) -> No
     data = read_training_data(load(folder), ["energy_pj"])
     agents = {trial["agent"] for trial in load(folder).trials}
     assert agents == {"random", AGENT}
-    assert 50 <= data.drawn.sum() <= 60
+    assert 30 <= data.drawn.sum() <= 40
     assert len(data) > 150

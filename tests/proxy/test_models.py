@@ -12,7 +12,7 @@ from archgym.proxy.scores import score
 from archgym.proxy.targets import TargetScale
 from archgym.space import Categorical, DesignSpace, Integer, param
 
-QUICK = {"epochs": 200, "members": 2, "width": 32, "trees": 60, "steps": 30}
+QUICK = {"epochs": 200, "members": 2, "width": 32, "layers": 2, "trees": 60, "steps": 30}
 
 
 def problem(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -50,6 +50,30 @@ def test_arrays_of_other_shapes_are_refused(kind: str) -> None:
         family(kind).of(arrays, 2, 2)
     with pytest.raises(InvalidValueError):
         family(kind).of({}, 5, 2)
+
+
+def test_dropping_all_units_is_refused() -> None:
+    x, z = problem(60, 0)
+    with pytest.raises(InvalidValueError, match=r"dropout must be below 1, not 1\.0"):
+        family("residual").fit(x, z, 0, {"dropout": 1.0})
+
+
+def test_residual_networks_far_from_their_data_stay_finite() -> None:
+    x, z = problem(60, 0)
+    model = family("residual").fit(x, z, 0, QUICK)
+    assert np.isfinite(model.predict(np.float32(-1e4) * x)[0]).all()
+
+
+def test_residual_networks_learn_on_a_graphics_card_too() -> None:
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("no graphics card")
+    x, z = problem(400, 0)
+    unseen, truth = problem(200, 1)
+    before = torch.cuda.get_rng_state()
+    model = family("residual").fit(x, z, 0, {**QUICK, "device": "cuda"})
+    assert torch.equal(torch.cuda.get_rng_state(), before)
+    assert np.sqrt(np.mean((model.predict(unseen)[0] - truth) ** 2)) < 0.45
 
 
 def test_forest_predicts_what_scikit_learn_predicts() -> None:

@@ -253,7 +253,11 @@ def test_real_parameters_keep_their_ends_and_round_trip(
 
 
 def test_levels_have_equal_shares_of_the_unit_interval() -> None:
-    for parameter in (Integer("i", 3, 9), Categorical("c", "abc"), Ordinal("o", [1, 2, 8, 16])):
+    for parameter in (
+        Integer("i", 3, 9),
+        Categorical("c", list("abc")),
+        Ordinal("o", [1, 2, 8, 16]),
+    ):
         positions = (np.arange(8400) + 0.5) / 8400
         counts = np.bincount(parameter.from_unit_interval(positions))
         assert (counts == 8400 // parameter.size).all()
@@ -279,6 +283,19 @@ def test_messages_name_field_value_and_what_is_allowed() -> None:
         DesignSpace([Integer("a", 1, 2, when=param("b") == 1), Integer("b", 1, 2)])
     with pytest.raises(InvalidValueError, match="named twice: a"):
         DesignSpace([Boolean("a"), Boolean("a")])
+    for wrong in ("ways >= 2", True):
+        with pytest.raises(InvalidValueError, match=f"the rule 'r' cannot be {wrong!r}: allowed"):
+            Rule("r", wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidValueError, match="are a list, not 'a' alone"):
+        DesignSpace(Boolean("a"))  # type: ignore[arg-type]
+    with pytest.raises(InvalidValueError, match="cannot be 'a': allowed are Boolean"):
+        DesignSpace(["a"])  # type: ignore[list-item]
+    with pytest.raises(InvalidValueError, match="'policy': values are a list, not 'lru'"):
+        Categorical("policy", "lru")
+    with pytest.raises(InvalidValueError, match=r"must be integers, got low=1, high=4\.5, step=1"):
+        Integer("a", 1, 4.5)  # type: ignore[arg-type]
+    with pytest.raises(DesignError, match=r"'size' cannot be 3\. "):
+        Ordinal("size", [1, 2]).parse("3")
     with pytest.raises(InvalidValueError, match="write & "):
         bool(param("a") == 1)
     with pytest.raises(InvalidValueError, match=r"more than|no real|levels"):

@@ -117,7 +117,7 @@ def test_skopt_points_lie_in_its_dimensions() -> None:
             assert value in dimension
 
 
-SPACE = DesignSpace([Categorical("kind", "abc"), Integer("size", 1, 4)])
+SPACE = DesignSpace([Categorical("kind", list("abc")), Integer("size", 1, 4)])
 REAL = DesignSpace([Integer("size", 1, 4), Real("volt", 0.5, 1.0)])
 
 

@@ -10,7 +10,7 @@ from archgym.agent import Agent
 from archgym.check.agents import asking, searches
 from archgym.check.agents.families import FAMILIES, Family
 from archgym.check.agents.subject import Subject, subject_of, trajectories
-from archgym.check.result import CheckResult, run
+from archgym.check.result import CheckResult, run_all
 from archgym.errors import AgentUnsuitableError, UnknownNameError
 
 __all__ = ["FAMILIES", "Family", "check_agent", "agent_check_names", "trajectories"]
@@ -22,7 +22,11 @@ def agent_check_names() -> list[str]:
 
 
 def check_agent(
-    target: str | type[Agent], *, only: Sequence[str] = (), **hyperparameters: Any
+    target: str | type[Agent],
+    *,
+    only: Sequence[str] = (),
+    on_result: Callable[[CheckResult], None] | None = None,
+    **hyperparameters: Any,
 ) -> list[CheckResult]:
     """Runs every check on an agent and reports; raises nothing, whatever the agent does.
 
@@ -37,6 +41,7 @@ def check_agent(
     Args:
         target: a registered name, ``module:Class``, or a class.
         only: names of checks (:func:`agent_check_names`); all, if there are none.
+        on_result: called with each result as soon as it is there.
         **hyperparameters: with which it is checked; small ones make it quick.
 
     Raises:
@@ -49,8 +54,12 @@ def check_agent(
     try:
         subject = subject_of(target, hyperparameters)
     except Exception as error:
-        return [CheckResult("can be loaded", False, f"{type(error).__name__}: {error}")]
-    return [run(name, partial(_or_refusal, checks[name], subject)) for name in only or checks]
+        problem = CheckResult("can be loaded", False, f"{type(error).__name__}: {error}")
+        if on_result is not None:
+            on_result(problem)
+        return [problem]
+    chosen = {name: partial(_or_refusal, checks[name], subject) for name in only or checks}
+    return run_all(chosen, on_result)
 
 
 def _checks() -> dict[str, Callable[[Subject], str]]:

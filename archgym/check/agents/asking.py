@@ -26,6 +26,9 @@ from archgym.errors import InvalidValueError, SimulationError, UnknownNameError
 
 __all__ = ["ONCE"]
 
+_BOUNDS = (("lower", -1), ("upper", 1))
+_BOUNDED = "Field(16, ge=1, le=1000, description=...)"
+
 
 def check_prefix(subject: Subject) -> str:
     """A smaller budget gives the first part of the same search."""
@@ -78,7 +81,10 @@ def check_exhausted_space(subject: Subject) -> str:
     everything = next(env.design_space.enumerate())
     agent.tell(everything[:-1], env.evaluate_batch(everything[:-1]))
     last = agent.ask(5)
-    expect(last.keys() == everything[-1:].keys(), "it did not propose the one that was left")
+    expect(
+        last.keys() == everything[-1:].keys(),
+        "it did not propose the one that was left, as Unseen.take does",
+    )
     expect(len(agent.ask(5)) == 0, "it proposed something when nothing was left")
     return f"told of {len(everything) - 1} of {len(everything)}"
 
@@ -122,7 +128,8 @@ def check_hyperparameters(subject: Subject) -> str:
             for word, sign in (("ge", -1), ("gt", -1), ("le", 1), ("lt", 1))
             if (bound := getattr(constraint, word, None)) is not None
         ]
-        expect({sign for _, sign in bounds} == {-1, 1}, f"{name} has no lower and upper bound")
+        missing = [word for word, side in _BOUNDS if side not in {sign for _, sign in bounds}]
+        expect(not missing, f"{name} has no {' and no '.join(missing)} bound, as in {_BOUNDED}")
         for value in (math.inf, math.nan, *(bound + sign for bound, sign in bounds)):
             refuse(value)
     defaults = subject.cls.check_hyperparameters({})

@@ -35,6 +35,7 @@ from archgym.registry import agent_class
 __all__ = ["ON_EACH", "ONCE"]
 
 PROCESS_LIMIT_S = 600.0
+_SIFT = "; archgym.agents.unseen.Unseen sifts them out"
 
 
 def check_search(subject: Subject, family: Family) -> str:
@@ -49,8 +50,11 @@ def check_search(subject: Subject, family: Family) -> str:
         json.dumps(design)
     expect(len(told) == result.proposals, "proposals are counted wrongly")
     if subject.asks:
-        expect(legal == len(told), f"{len(told) - legal} proposals break a rule")
-        expect(result.duplicates == 0, f"{result.duplicates} proposals were known already")
+        expect(
+            legal == len(told), f"{len(told) - legal} of {len(told)} proposals break a rule{_SIFT}"
+        )
+        known = result.duplicates
+        expect(known == 0, f"{known} of {len(told)} proposals were known already{_SIFT}")
     return f"{result.simulations} simulated of {result.proposals} proposed"
 
 
@@ -151,7 +155,7 @@ def check_small_space(subject: Subject) -> str:
     if not subject.asks:
         return f"{result.simulations} of {size} designs in {result.proposals} proposals"
     full = sum(fidelity == 1 for _, fidelity in told)
-    expect(full == size, f"{full} of {size} designs were simulated fully")
+    expect(full == size, f"{full} proposals for {size} designs, each of which is to come once")
     expect(result.duplicates == 0, f"{len(told)} proposals for {size} designs")
     return f"all {size} designs"
 
@@ -168,7 +172,11 @@ def check_not_covered(subject: Subject) -> str:
     if subject.asks:
         covered = [far(design) is None for design, fidelity in told if fidelity == 1]
         found = (covered.count(True), covered.count(False))
-        expect(found == (24, 12), f"{found} designs were simulated and not covered, not (24, 12)")
+        expect(
+            found == (24, 12),
+            f"{found[0]} proposals that the simulator covers and {found[1]} that it does not came, "
+            "not each of the 24 and 12 designs once",
+        )
     return f"{result.illegal} not covered"
 
 

@@ -7,7 +7,7 @@ import importlib
 from archgym.errors import UnknownNameError
 from archgym.proxy.models.base import Array, Features, Model
 
-__all__ = ["FAMILIES", "Array", "Features", "Model", "family"]
+__all__ = ["COMPETING", "FAMILIES", "Array", "Features", "Model", "family"]
 
 FAMILIES = {
     "forest": "archgym.proxy.models.trees:Forest",
@@ -15,7 +15,10 @@ FAMILIES = {
     "gp": "archgym.proxy.models.processes:Process",
     "mlp": "archgym.proxy.models.networks:Networks",
     "blend": "archgym.proxy.models.blend:Blend",
+    "residual": "archgym.proxy.models.residual:ResidualNetworks",
 }
+COMPETING = tuple(kind for kind in FAMILIES if kind != "residual")
+"""Those that are trained where none is named: the others take minutes."""
 
 
 def family(kind: str) -> type[Model]:

@@ -22,6 +22,7 @@ from archgym.envs.accelerator.kernel.loopnest import (
     H_MAC_PJ,
     H_NOC,
     H_NOC_PJ,
+    H_OUTPUT_RF_PJ,
     H_SUM,
     H_WEIGHT_RF_PJ,
     H_WORD,
@@ -179,8 +180,9 @@ def tile_bounds(
     for i in range(counts[0]):
         k_tiles[i, 0] = ceil_div(layer[0], k[i, 0])
         k_tiles[i, 1] = ceil_div(k[i, 0], k[i, 1] * held[0]) * k_tiles[i, 0]
-    least_pj = groups * layer[0] * layer[1] * layer[2] * layer[3] * layer[4] * layer[5]
-    least_pj *= hw[H_MAC_PJ] + hw[H_INPUT_RF_PJ] + hw[H_WEIGHT_RF_PJ]
+    macs = groups * layer[0] * layer[1] * layer[2] * layer[3] * layer[4] * layer[5]
+    sums_pj = 2.0 * macs / layout[2] * hw[H_OUTPUT_RF_PJ]
+    least_pj = macs * (hw[H_MAC_PJ] + hw[H_INPUT_RF_PJ] + hw[H_WEIGHT_RF_PJ])
     edge_pj = hw[H_NOC_PJ] if hw[H_BYPASS] > 0 else hw[H_NOC_PJ] + hw[H_BUFFER_PJ]
     count = 0
     for x in range(counts[2]):
@@ -202,6 +204,7 @@ def tile_bounds(
             c_tiles = ceil_div(layer[1], c[j, 0])
             c_turns = ceil_div(c[j, 0], c[j, 1] * held[1]) * held[3] * c_tiles
             inputs = c[j, 0] * input_bytes
+            product_pj = least_pj + sums_pj / c[j, 1]
             turns = ceil_div(window_turns * c[j, 2], lanes) * pixels[x, 4] * float(group_turns)
             for i in range(counts[0]):
                 weights = k[i, 0] * c[j, 0] * weight_bytes
@@ -222,7 +225,7 @@ def tile_bounds(
                 bound = max(compute, noc, bound) + fill if double else compute + noc + bound
                 bound = np.ceil(bound * (1.0 - 1e-12))
                 energy = (drawn + low[2] * word + inside) * edge_pj + total * hw[H_DRAM_PJ]
-                floor = score(objective, bound, (least_pj + energy) * (1.0 - 1e-12))
+                floor = score(objective, bound, (product_pj + energy) * (1.0 - 1e-12))
                 if not better(floor, best):
                     continue
                 tiles[count, 0] = i

@@ -90,6 +90,8 @@ def _evaluate_mappings(sources: int) -> Callable[..., None]:
                     parts[d, 1],
                     parts[d, 2],
                     hardware[d],
+                    0,
+                    (np.inf, np.inf),
                     found[d, n],
                 )
 

@@ -43,6 +43,7 @@ HARDWARE = (
     "waits",  # for the whole first buffer tile
     "maestro",  # MAESTRO's rules for waiting, see datacentric.py
     "storage_order",  # SCALE-Sim's prefetch, see systolic.py
+    "thirds",  # the mapper tries parts of 3 times a power of two, see layouts.py
     "mac_pj",
     "input_rf_pj",  # a word
     "weight_rf_pj",

@@ -16,6 +16,7 @@ from archgym.envs.accelerator.kernel.loopnest import (
     H_DATAFLOW,
     H_LANES,
     H_ROWS,
+    H_THIRDS,
     H_WORD,
     ceil_div,
 )
@@ -42,6 +43,8 @@ the product of two such sides. With 7, 21 and 49 as well (for sides of 14), the 
 times as long."""
 ODD_OF_SIDE = 2
 """How many of `ODD` a side has."""
+ODD_OF_POWERS = 1
+"""How many of `ODD` there are where only powers of two are tried."""
 
 _ALONG = [[1, 2, 0, 0], [0, 0, 1, 2], [3, 4, 2, 0], [1, 0, 0, 2], [0, 0, 0, 3], [0, 3, 0, 0]]
 _FLAT = [[1, 2, 0, 0], [0, 0, 3, 0], [3, 4, 2, 0], [1, 0, 2, 0], [0, 0, 3, 0], [0, 3, 0, 0]]
@@ -87,24 +90,24 @@ def multiples(most: int, odd: int, found: Ints) -> int:
 
 
 @compiled
-def side_parts(side: int, found: Ints) -> int:
+def side_parts(side: int, hw: Floats, found: Ints) -> int:
     """Parts of a side of the array that are tried, ascending, the last all of it; how many."""
-    return multiples(side, ODD_OF_SIDE, found)
+    return multiples(side, ODD_OF_SIDE if hw[H_THIRDS] > 0 else ODD_OF_POWERS, found)
 
 
 @compiled
-def array_parts(rows: int, columns: int, found: Ints) -> int:
+def array_parts(rows: int, columns: int, hw: Floats, found: Ints) -> int:
     """As `side_parts`, of all processing elements."""
-    return multiples(rows * columns, len(ODD), found)
+    return multiples(rows * columns, len(ODD) if hw[H_THIRDS] > 0 else ODD_OF_POWERS, found)
 
 
 @compiled
-def stacks(layer: Ints, rows: int, found: Ints) -> int:
+def stacks(layer: Ints, rows: int, hw: Floats, found: Ints) -> int:
     """Filters that a column of a row-stationary array may hold, one above the other, ascending."""
     parts = np.empty(MAX_PARTS, np.int64)
     high = even(layer[2], rows)
     count = 0
-    for i in range(side_parts(rows, parts)):
+    for i in range(side_parts(rows, hw, parts)):
         if parts[i] >= high:
             count = insert(found, count, parts[i] // high)
     filters = 1
@@ -137,13 +140,13 @@ def loop_parts(layer: Ints, hw: Floats, loop: int, found: Ints) -> int:
     columns = int(hw[H_COLUMNS])
     along = ALONG[int(is_flat(layer)), int(hw[H_DATAFLOW]), loop]
     if along == 1:
-        return side_parts(rows, found)
+        return side_parts(rows, hw, found)
     if along == 2:
-        return side_parts(columns, found)
+        return side_parts(columns, hw, found)
     if along == 3:
-        return array_parts(rows, columns, found)
+        return array_parts(rows, columns, hw, found)
     if along == 4:
-        return stacks(layer, rows, found)
+        return stacks(layer, rows, hw, found)
     return insert(found, 0, 1)
 
 
@@ -162,7 +165,7 @@ def add_layout(found: Ints, count: int, k: int, c: int, r: int, p: int, q: int, 
 
 
 @compiled
-def row_stationary(layer: Ints, rows: int, columns: int, found: Ints) -> int:
+def row_stationary(layer: Ints, rows: int, columns: int, hw: Floats, found: Ints) -> int:
     """Row-stationary layouts, see :func:`layouts`.
 
     Output rows take all columns, or half of them, or one, and what is left is for channels.
@@ -172,7 +175,7 @@ def row_stationary(layer: Ints, rows: int, columns: int, found: Ints) -> int:
     stacked = rows // high
     count = 0
     last_k = 0
-    for i in range(stacks(layer, rows, heaps) - 1, -1, -1):
+    for i in range(stacks(layer, rows, hw, heaps) - 1, -1, -1):
         c = min(heaps[i], layer[1])
         k = min(stacked // c, layer[0])
         if k <= last_k and layer[7] == 1:
@@ -193,12 +196,14 @@ def row_stationary(layer: Ints, rows: int, columns: int, found: Ints) -> int:
 
 
 @compiled
-def channels_and_groups(layer: Ints, rows: int, c: int, p: int, q: int, found: Ints) -> int:
+def channels_and_groups(
+    layer: Ints, rows: int, c: int, p: int, q: int, hw: Floats, found: Ints
+) -> int:
     """Layouts with output channels down the rows, and groups below them where there is room."""
     parts = np.empty(MAX_PARTS, np.int64)
     count = 0
     last = 0
-    for i in range(side_parts(rows, parts) - 1, -1, -1):
+    for i in range(side_parts(rows, hw, parts) - 1, -1, -1):
         k = even(layer[0], parts[i])
         g = even(layer[7], rows // k)
         if g > last:
@@ -223,22 +228,22 @@ def layouts(layer: Ints, hw: Floats, found: Ints) -> int:
     columns = int(hw[H_COLUMNS])
     flat = is_flat(layer)
     if flow == 0:
-        return channels_and_groups(layer, rows, columns, 1, 1, found)
+        return channels_and_groups(layer, rows, columns, 1, 1, hw, found)
     if flow == 1:
         if flat:
             return add_layout(found, 0, 1, 1, 1, rows * columns, 1, 1)
         return add_layout(found, 0, 1, 1, 1, rows, columns, 1)
     if flow == 3:
         if flat:
-            return channels_and_groups(layer, rows, 1, columns, 1, found)
-        return channels_and_groups(layer, rows, 1, 1, columns, found)
+            return channels_and_groups(layer, rows, 1, columns, 1, hw, found)
+        return channels_and_groups(layer, rows, 1, 1, columns, hw, found)
     if flow == 4:
         if flat:
             return add_layout(found, 0, 1, 1, 1, rows * columns, 1, 1)
         return add_layout(found, 0, 1, 1, 1, 1, rows * columns, 1)
     if flow == 5:
         return add_layout(found, 0, 1, rows * columns, 1, 1, 1, 1)
-    return row_stationary(layer, rows, columns, found)
+    return row_stationary(layer, rows, columns, hw, found)
 
 
 @compiled

@@ -55,6 +55,7 @@ ORDERS = np.array(
     H_WAITS,
     H_MAESTRO,
     H_STORAGE,
+    H_THIRDS,
     H_MAC_PJ,
     H_INPUT_RF_PJ,
     H_WEIGHT_RF_PJ,

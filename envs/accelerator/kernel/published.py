@@ -33,7 +33,12 @@ def put(loops: Ints, position: int, dim: int, spread: int, tile: int) -> None:
 
 @compiled
 def held_window(dims: Ints, form: int, room: float) -> tuple[int, int]:
-    """Filter rows and columns that a PE holds: all, a row, or one weight; 0 for no room."""
+    """Filter rows and columns that a PE holds: all, a row, or one weight; 0 for no room.
+
+    Nor is there a form that holds the same as one before it.
+    """
+    if (form == 1 and dims[R] == 1) or (form == 2 and dims[S] == 1):
+        return 0, 0
     r = dims[R] if form == 0 else 1
     s = dims[S] if form < 2 else 1
     if form > 2 or (r * s > room and form < 2):
@@ -45,10 +50,15 @@ def held_window(dims: Ints, form: int, room: float) -> tuple[int, int]:
 def held_rows(
     dims: Ints, form: int, inputs: float, weights: float, sums: float
 ) -> tuple[int, int, int]:
-    """Filters, channels and weights of a row that a row-stationary PE holds; 0 for no room."""
+    """Filters, channels and weights of a row that a row-stationary PE holds; 0 for no room.
+
+    Nor is there a form that holds the same as another one.
+    """
     s = dims[S] if form < 6 else 1
     k = 2 if form % 6 < 3 else 1
     c = 4 >> (form % 3)
+    if k > dims[K] or c >= 2 * dims[C] or (form >= 6 and dims[S] == 1):
+        return 0, 0, 0
     row = s == 1 or s <= min(weights, inputs)
     pair = k == 1 or (k <= sums and k * s <= weights)
     deep = c == 1 or (c * k * s <= weights and c * s <= inputs)

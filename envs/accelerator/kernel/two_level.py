@@ -6,7 +6,7 @@ import numpy as np
 
 from archgym.envs.accelerator.kernel.arrays import Floats, Ints
 from archgym.envs.accelerator.kernel.compiled import compiled
-from archgym.envs.accelerator.kernel.datacentric import DIMS, C, K, P, Q, R, S
+from archgym.envs.accelerator.kernel.datacentric import DIMS, C, K, P, Q, R, S, volumes
 from archgym.envs.accelerator.kernel.levels import ANALYSED, analyse
 from archgym.envs.accelerator.kernel.loopnest import (
     H_BUFFER,
@@ -20,6 +20,7 @@ from archgym.envs.accelerator.kernel.loopnest import (
     whole_batch,
 )
 from archgym.envs.accelerator.kernel.residency import reuse_levels
+from archgym.envs.accelerator.kernel.results import better, score
 
 __all__ = ["bounds_of", "mapped"]
 
@@ -65,9 +66,15 @@ def mapped(
     pes: int,
     levels: int,
     hw: Floats,
+    objective: int,
+    best: tuple[float, float],
     found: Floats,
 ) -> bool:
-    """One layer under a given two-level mapping, into ``found``; whether it fits the buffer."""
+    """One layer under a given two-level mapping, into ``found``; whether it fits the buffer.
+
+    Nor does one count that cannot be better than ``best``, the score of another mapping: even if
+    every word came from the memory once.
+    """
     analysed = np.empty(ANALYSED)
     offchip = hw[H_DRAM] / hw[H_WORD] if hw[H_MAESTRO] > 0 else 0.0
     analyse(
@@ -84,23 +91,12 @@ def mapped(
         offchip,
         analysed,
     )
-    sizes = np.empty(4)
-    for i in range(4):
-        sizes[i] = hw[H_SUM] if i == 2 else hw[H_WORD]
-    dram = np.empty(4)
-    # MAESTRO says what a mapping needs, and never that there is less.
-    room = np.inf if hw[H_MAESTRO] > 0 else hw[H_BUFFER]
-    legal = reuse_levels(dims, outer, clusters, given[6], depthwise, sizes, room, dram)
-    if not legal:
-        return False
     register = np.empty(4)
     for i in range(3):
         register[i] = times * analysed[3 + i]
     channels = dims[C] if depthwise else dims[K]
     outputs = float(times) * channels * dims[P] * dims[Q]
     register[3] = max(0.0, register[2] - outputs)
-    for i in range(4):
-        dram[i] *= times
     layer = np.empty(9, np.int64)
     whole_batch(given, layer)
     reduced = 1.0
@@ -113,17 +109,29 @@ def mapped(
         summed = (dim == C and not depthwise) or dim in (R, S)
         if levels > 1 and inner[i, 1] and summed:
             reduced *= min(pes, dims[dim])
-    settle(
-        layer,
-        times * analysed[1],
-        times * analysed[17],
-        reduced,
-        (analysed[9] + analysed[10]) * hw[H_WORD],
-        dram,
-        register,
-        hw,
-        found,
-    )
+    compute = times * analysed[1]
+    macs = times * analysed[17]
+    first = (analysed[9] + analysed[10]) * hw[H_WORD]
+    once = np.empty(3, np.int64)
+    dram = np.empty(4)
+    if best[0] < np.inf and not hw[H_MAESTRO] > 0:
+        volumes(dims, given[6], depthwise, once)
+        for i in range(3):
+            dram[i] = float(once[i]) * times
+        dram[3] = 0.0
+        settle(layer, compute, macs, reduced, first, dram, register, hw, found)
+        if not better(score(objective, found[0], found[6]), best):
+            return False
+    sizes = np.empty(4)
+    for i in range(4):
+        sizes[i] = hw[H_SUM] if i == 2 else hw[H_WORD]
+    # MAESTRO says what a mapping needs, and never that there is less.
+    room = np.inf if hw[H_MAESTRO] > 0 else hw[H_BUFFER]
+    if not reuse_levels(dims, outer, clusters, given[6], depthwise, sizes, room, dram):
+        return False
+    for i in range(4):
+        dram[i] *= times
+    settle(layer, compute, macs, reduced, first, dram, register, hw, found)
     # The steps' time, waits included, has gone into the cycles; of it the array's own:
     found[1] = times * analysed[2]
     if hw[H_MAESTRO] > 0:

@@ -165,12 +165,17 @@ class TrainedAccuracy:
         # The process runs in another folder and finds this archgym all the same.
         paths = [str(Path(path).absolute()) for path in sys.path]
         with private_folder() as place:
-            output = run_program(
-                [sys.executable, "-m", "archgym.envs.nas.accuracy.train", json.dumps(job)],
-                place,
-                time_limit_s=self._time_limit_s,
-                environment={"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)},
-            )
+            try:
+                output = run_program(
+                    [sys.executable, "-m", "archgym.envs.nas.accuracy.train", json.dumps(job)],
+                    place,
+                    time_limit_s=self._time_limit_s,
+                    environment={"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)},
+                )
+            except TimeoutError as error:
+                raise TimeoutError(
+                    f"{error}, its time_limit_s; accuracy_options may give more"
+                ) from None
         curve: list[float] = json.loads(output.stdout)
         return curve
 

@@ -109,3 +109,32 @@ def test_unknown_mappers_and_missing_mappings_are_refused() -> None:
         evaluate(table(layer), [Hardware("nlr_cp", 4, 4)], mapper="latencies")
     with pytest.raises(InvalidValueError, match="custom"):
         evaluate(table(layer), [Hardware("custom", 4, 4)])
+
+
+@pytest.mark.parametrize("dataflow", ["nvdla_ws", "shidiannao_os", "eyeriss_rs"])
+def test_parts_of_powers_of_two_are_enough_on_arrays_of_such_sides(dataflow: str) -> None:
+    """They are some of all parts: never better; and larger arrays are never worse."""
+    rng = np.random.default_rng(23)
+    worse = []
+    for _ in range(40):
+        sizes = {name: 8 << int(rng.integers(4)) for name in ("K", "C")}
+        layer = Layer("conv", "conv", **sizes, R=3, S=3, P=8, Q=8)
+        kib, link = 8 << int(rng.integers(5)), float(1 << rng.integers(7))
+        arrays = [
+            Hardware(
+                dataflow,
+                4 << i,
+                4 << i,
+                buffer_bytes=1024 * kib,
+                noc_bytes_per_cycle=link,
+                dram_bytes_per_cycle=link,
+            )
+            for i in range(4)
+        ]
+        every = evaluate(table(layer), arrays)["cycles"][:, 0]
+        powers = evaluate(table(layer), arrays, thirds=False)["cycles"][:, 0]
+        assert (powers >= every).all()
+        assert (powers[1:] <= powers[:-1]).all()
+        worse.append(powers / every)
+    assert np.mean(worse) < 1.02
+    assert np.max(worse) < 1.3

@@ -112,7 +112,7 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
 def test_unknown_name() -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'DDR3-1600'"):
         load_device("DDR3-1660")
-    with pytest.raises(UnknownNameError, match="DDR4-2400"):
+    with pytest.raises(InvalidValueError, match=r"no DRAM device file '/no/such/file\.json'"):
         load_device("/no/such/file.json")
 
 

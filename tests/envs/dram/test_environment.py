@@ -261,7 +261,7 @@ def test_an_address_mapping_of_ones_own(tmp_path: Path) -> None:
 def test_an_address_beyond_the_memory(tmp_path: Path) -> None:
     file = tmp_path / "far.trace"
     file.write_text("0 R 0x0\n10 R 0x40000000\n")
-    with pytest.raises(InvalidValueError, match="request 1 is at address 0x40000000, beyond the 1"):
+    with pytest.raises(InvalidValueError, match=r"request 1 is at .* beyond the 1 .*fold_bytes"):
         archgym.make("DRAM-v0", memory="DDR3-1600", workload=str(file))
     archgym.make("DRAM-v0", memory="DDR4-2400", workload=str(file))
 

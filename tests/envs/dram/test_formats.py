@@ -134,6 +134,8 @@ def test_example_lines_belong_to_one_format_only() -> None:
         ("5: (129) write 0x40\n", [6250] * 3, [0x40, 0x80, 0xC0], [1, 1, 1]),
         ("1 read 40\r\n2 write 80\r\n", [1250, 2500], [0x40, 0x80], [0, 1]),
         ("# clkMhz: 1000\n3: read 0x0\n", [3000], [0], [0]),
+        ("# clock: 1000 MHz\n3: read 0x0\n", [3000], [0], [0]),
+        ("# a core clock of 4000 MHz\n3: read 0x0\n", [3750], [0], [0]),
         ("# a trace\n# clock_mhz: 933.25\n4: read 0x0\n", [4287], [0], [0]),
     ],
 )

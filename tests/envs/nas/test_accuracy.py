@@ -175,7 +175,7 @@ def test_a_network_that_takes_too_long_has_no_accuracy(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match=r"digits 4-8s0-8s0, seed 3: .*within 0\.001 s"):
         found = source.accuracies(TASKS["digits"], [SMALL], 1)
     assert np.isnan(found).all()
-    assert "within" in source.failures["digits", "4-8s0-8s0", 3]
+    assert "time_limit_s" in source.failures["digits", "4-8s0-8s0", 3]
     assert not list(tmp_path.rglob("*.json"))
 
 

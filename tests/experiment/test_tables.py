@@ -1,0 +1,27 @@
+"""Tables of a run in the terminal."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+from rich.table import Table
+
+from archgym.experiment.tables import _Fitting
+
+
+@pytest.mark.parametrize(("width", "lines"), [(80, 1), (30, 2)])
+def test_a_table_wider_than_the_terminal_comes_in_parts(width: int, lines: int) -> None:
+    def made(*columns: str) -> Table:
+        table = Table(box=None, show_header=False)
+        table.add_column(min_width=12, overflow="fold")
+        for _ in columns:
+            table.add_column(no_wrap=True)
+        table.add_row("an_agent", *columns)
+        return table
+
+    out = io.StringIO()
+    goal, counts = "1.7222e+07 / 1.3", "6061.01%"
+    Console(file=out, width=width).print(_Fitting(made(goal, counts), [made(goal), made(counts)]))
+    assert out.getvalue().count("an_agent") == lines
