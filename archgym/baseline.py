@@ -57,16 +57,25 @@ def baseline_codes(
 
 
 def simulated_metrics(
-    baseline: Designs, simulator: Simulator, metrics: Sequence[Metric]
+    baseline: Designs, simulator: Simulator, metrics: Sequence[Metric], retries: int = 0
 ) -> NDArray[np.float64]:
     """Metrics of the baseline design, a batch of one, shape (n_metrics,).
+
+    Args:
+        baseline: the design.
+        simulator: that simulates it.
+        metrics: of the environment.
+        retries: how often it is tried again where it fails or takes too long.
 
     Raises:
         SimulationError: if it cannot be simulated.
     """
-    (result, _), *_ = simulator.simulate(baseline)
     given = [m for m in metrics if m.name in simulator.metric_names]
-    status, values, reason = read_result(result, metrics, given)
-    if STATUSES[status] != "ok":
-        raise SimulationError(f"the baseline design cannot be simulated: {reason}")
-    return np.array(values)
+    for _ in range(retries + 1):
+        (result, _), *_ = simulator.simulate(baseline)
+        status, values, reason = read_result(result, metrics, given)
+        if STATUSES[status] == "ok":
+            return np.array(values)
+        if STATUSES[status] == "illegal":  # it will not be covered the next time either
+            break
+    raise SimulationError(f"the baseline design cannot be simulated: {reason}")

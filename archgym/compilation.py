@@ -6,11 +6,13 @@ Importing this module imports numba: only the modules that are compiled do.
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from numba import njit
+from numba.core import event as numba_events
 
 __all__ = ["Kernel"]
 
@@ -20,7 +22,10 @@ Compiled = TypeVar("Compiled", bound=Callable[..., Any])
 class Kernel:
     """The compiled functions of one package.
 
+    That they are being compiled, which takes long enough to wonder, is said once on stderr.
+
     Args:
+        name: what messages call it.
         sources: its modules; what is kept compiled is made anew when one of them changes.
         options: of ``numba.njit``, for every function.
         inner_options: of ``numba.njit``, for those that only compiled functions call.
@@ -28,10 +33,12 @@ class Kernel:
 
     def __init__(
         self,
+        name: str,
         sources: Iterable[Path],
         options: Mapping[str, Any],
         inner_options: Mapping[str, Any] | None = None,
     ) -> None:
+        self._announcer = _Announcer(name)
         self._sources = _hash_sources(sources)
         self._options = dict(options)
         self._inner = {**self._options, **(inner_options or {})}
@@ -51,7 +58,30 @@ class Kernel:
         not of functions that it calls; so ``make`` gets a number that stands for the sources of
         all these modules, and the function that it returns has to enclose it.
         """
-        return cast(Compiled, njit(cache=True, **self._options)(make(self._sources)))
+        made = njit(cache=True, **self._options)(make(self._sources))
+        self._announcer.entries.add(id(made))
+        return cast(Compiled, made)
+
+
+class _Announcer(numba_events.Listener):  # type: ignore[misc]
+    """Hears what numba compiles; of what it loads from its cache it hears nothing."""
+
+    def __init__(self, name: str) -> None:
+        self.entries: set[int] = set()
+        self._name = name
+        numba_events.register("numba:compile", self)
+
+    def on_start(self, event: Any) -> None:
+        """A function begins to be compiled."""
+        if id(event.data["dispatcher"]) in self.entries:
+            self.entries.clear()  # once is enough: the others follow
+            sys.stderr.write(
+                f"{self._name}: compiling, once on this machine (up to a minute) ...\n"
+            )
+            sys.stderr.flush()
+
+    def on_end(self, event: Any) -> None:
+        """It is compiled."""
 
 
 def _hash_sources(sources: Iterable[Path]) -> int:

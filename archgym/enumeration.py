@@ -43,6 +43,7 @@ from archgym.registry import make
 from archgym.simulator import read_result
 from archgym.tabular.simulator import PREFIX, TABLE_FILE
 from archgym.tabular.table import Header, Table, write_and_rename
+from archgym.threads import one_numeric_thread_in_children
 
 __all__ = ["CHUNK", "MOST", "enumerate_space"]
 
@@ -53,7 +54,6 @@ MOST = 10_000_000
 _LEAST_CHUNK = 2_000
 _PLAN = "enumeration.json"
 _FORMAT = 1
-_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 Progress = Callable[[int, int], None]
 _Process = multiprocessing.process.BaseProcess
@@ -281,22 +281,18 @@ def _pool(workers: int, shared: tuple[Any, ...]) -> Iterator[dict[connection.Con
     """Worker processes by the pipe to each; they end with this process, however it ends."""
     context = multiprocessing.get_context("spawn")  # threads and forks do not go together
     processes: dict[connection.Connection, _Process] = {}
-    before = {name: os.environ.get(name) for name in _ONE_THREAD}
-    os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))  # each worker has a core, not all of them
     try:
-        for _ in range(workers):
-            ours, theirs = context.Pipe()
-            process: _Process = context.Process(target=_work, args=(theirs, *shared), daemon=True)
-            process.start()
-            theirs.close()
-            processes[ours] = process
+        with one_numeric_thread_in_children():  # each worker has a core, not all of them
+            for _ in range(workers):
+                ours, theirs = context.Pipe()
+                process: _Process = context.Process(
+                    target=_work, args=(theirs, *shared), daemon=True
+                )
+                process.start()
+                theirs.close()
+                processes[ours] = process
         yield processes
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
         for pipe, process in processes.items():
             pipe.close()
             process.terminate()

@@ -6,19 +6,19 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
 from archgym.actions import action_encoding
+from archgym.arguments import check_settings, given_arguments
 from archgym.baseline import baseline_codes, simulated_metrics
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.evaluation import Evaluator
-from archgym.metrics import metric_named
 from archgym.objective import Objective, Scorer
-from archgym.observation import Observer
+from archgym.observation import Observer, observation_space
 from archgym.outcome import STATUSES, Incidental, Outcome, Outcomes, Row
 from archgym.problem import DesignProblem
 from archgym.simulator import Simulator
@@ -80,22 +80,27 @@ class Environment(DesignProblem, gymnasium.Env[NDArray[np.float32], Any]):
         fidelities: how much of the simulation can be run, ascending; the last one is the full
             simulation, and the only one unless the environment declares more and the simulator
             is the embedded one.
-        evaluator: the evaluation core of the current trial, with its counters.
         baseline_design: the baseline, canonical, in the design space as it is searched.
-        baseline_metrics: its metrics, simulated once at construction, shape (n_metrics,).
         simulator_options: as given.
         workload_sha256: hash of the workload's content; equal hashes mean equal workloads.
         on_evaluated: called with the outcomes of each evaluation; ``None`` for nobody.
 
     Raises:
         UnknownNameError, InvalidValueError: for an argument that is not possible.
-        SimulationError: if the baseline design cannot be simulated.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012
         "render_modes": ["ansi"],
         "render_fps": 1,
     }
+
+    _own_arguments: Mapping[str, Any]
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Notes what the constructor is called with, for :func:`check_settings`."""
+        environment = super().__new__(cls)
+        environment._own_arguments = given_arguments(cls, Environment, args, kwargs)
+        return environment
 
     def __init__(
         self,
@@ -141,8 +146,7 @@ class Environment(DesignProblem, gymnasium.Env[NDArray[np.float32], Any]):
             twice = sorted({name for name in names if names.count(name) > 1})
             raise InvalidValueError(f"metrics named twice: {', '.join(twice)}")
         self.objective = Objective.parse(self.default_objective if objective is None else objective)
-        for name in self.objective.metric_names():
-            metric_named(name, self.metrics, "objective")
+        self.objective.check(self.metrics)
         if table is None or workload is not None:
             self.workload = self.default_workload if workload is None else workload
             self.load_workload(self.workload)
@@ -159,27 +163,25 @@ class Environment(DesignProblem, gymnasium.Env[NDArray[np.float32], Any]):
                     f"objective: simulator {self.simulator.name!r} does not give metric {name!r}; "
                     f"it gives {', '.join(self.simulator.metric_names)}"
                 )
-        self.record = Path(record) if record is not None else None
+        check_settings(self, self._own_arguments)
         codes = baseline_codes(self.design_space, self.baseline, self.spaces().values())
         self.baseline_design = self.design_space.design(codes)
-        self.baseline_metrics = simulated_metrics(
-            self.design_space.designs([self.baseline_design]), self.simulator, self.metrics
-        )
-        self._scorer = Scorer(self.objective, self.metrics, self.baseline_metrics)
+        self._baseline_metrics: NDArray[np.float64] | None = None
         self.encoding = action_encoding(self.design_space, action, levels)
         self.action_space = self.encoding.space  # type: ignore[attr-defined]
-        base = self.baseline_metrics.tolist()
-        self._observer = Observer(self.design_space, self.metrics, base)
-        self.observation_space = self._observer.space
+        self.observation_space = observation_space(self.design_space, self.metrics)
         self._metric_names = tuple(metric.name for metric in self.metrics)
         self.on_evaluated: Callable[[Outcomes], None] | None = None
         self._recording: TrialRecorder | None = None
         self._steps = 0
         self._last: Row | None = None
-        self._first_observation = self._observer.one(
-            self.design_space.codes(self.baseline_design), base
-        )
-        self.start_trial()
+        self._evaluator: Evaluator | None = None  # a trial begins with its first evaluation
+        self._ended = True
+        self.record = Path(record) if record is not None else None
+        if self.record is not None:
+            from archgym.data.recorder import open_dataset  # heavy, and only needed here
+
+            open_dataset(self.record, self)
 
     @property
     def name(self) -> str:
@@ -195,12 +197,41 @@ class Environment(DesignProblem, gymnasium.Env[NDArray[np.float32], Any]):
         options = {k: v for k, v in self.simulator_options.items() if k not in left_out}
         return {**self.settings, **({"simulator_options": options} if options else {})}
 
+    @property
+    def baseline_metrics(self) -> NDArray[np.float64]:
+        """Metrics of the baseline design, shape (n_metrics,); see :meth:`simulate_baseline`.
+
+        Whoever knows them already may set them before anything has asked for them.
+        """
+        return self.simulate_baseline()
+
+    @baseline_metrics.setter
+    def baseline_metrics(self, metrics: Sequence[float] | NDArray[np.float64]) -> None:
+        known = np.array(metrics, dtype=np.float64)
+        if known.shape != (len(self.metrics),):
+            raise InvalidValueError(
+                f"baseline_metrics has shape {known.shape}, there are {len(self.metrics)} metrics"
+            )
+        self._baseline_metrics = known
+
+    @property
+    def evaluator(self) -> Evaluator:
+        """The evaluation core of the current or else the last trial, with its counters."""
+        if self._evaluator is None:
+            self.start_trial()
+        assert self._evaluator is not None
+        return self._evaluator
+
     # -- Gymnasium -------------------------------------------------------------------------------
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        """Starts an episode; simulates nothing and observes the baseline design."""
+        """Starts an episode; observes the baseline design and simulates no other.
+
+        Raises:
+            SimulationError: as :meth:`simulate_baseline`.
+        """
         super().reset(seed=seed)
         self._steps = 0
         return self._first_observation.copy(), {}
@@ -235,6 +266,28 @@ class Environment(DesignProblem, gymnasium.Env[NDArray[np.float32], Any]):
 
     # -- evaluation ------------------------------------------------------------------------------
 
+    def simulate_baseline(self, retries: int = 0) -> NDArray[np.float64]:
+        """Simulates the baseline design, once; later calls give the metrics that it then had.
+
+        Rewards and observations are relative to it, so whatever needs them calls this: the first
+        ``reset`` or evaluation, not the constructor. After an error the next call tries again.
+
+        Args:
+            retries: how often it is tried again at once where it fails or takes too long.
+
+        Returns:
+            Its metrics, shape (n_metrics,), NaN for one that the simulator does not give.
+
+        Raises:
+            SimulationError: if it cannot be simulated.
+        """
+        if self._baseline_metrics is None:
+            design = self.design_space.designs([self.baseline_design])
+            self._baseline_metrics = simulated_metrics(
+                design, self.simulator, self.metrics, retries
+            )
+        return self._baseline_metrics
+
     def evaluate(self, design: Mapping[str, Any], fidelity: float = 1.0) -> Outcome:
         """Evaluates one design.
 
@@ -246,6 +299,7 @@ class Environment(DesignProblem, gymnasium.Env[NDArray[np.float32], Any]):
         Raises:
             UnknownNameError, DesignError: if the mapping is not a design of this space.
             InvalidValueError: if there is no such fidelity.
+            SimulationError: as :meth:`simulate_baseline`; one of the design itself is its outcome.
             BudgetExhausted: if the trial has a budget and it is spent, or what is left is less
                 than this fidelity costs.
         """
@@ -263,7 +317,7 @@ class Environment(DesignProblem, gymnasium.Env[NDArray[np.float32], Any]):
         Raises:
             UnknownNameError, DesignError: if a mapping is not a design of this space.
             InvalidValueError: if there is no such fidelity.
-            BudgetExhausted: as :meth:`evaluate`.
+            SimulationError, BudgetExhausted: as :meth:`evaluate`.
         """
         if not isinstance(designs, Designs):
             designs = self.design_space.designs(designs)
@@ -276,18 +330,21 @@ class Environment(DesignProblem, gymnasium.Env[NDArray[np.float32], Any]):
 
         With ``record`` set and a trial id that the dataset already holds, the trial goes on
         where it stopped: what was evaluated is replayed from the dataset, not simulated again.
+
+        Raises:
+            SimulationError: as :meth:`simulate_baseline`.
         """
-        trial = trial or TrialInfo()
+        trial, scorer = trial or TrialInfo(), self._scorer
         self.end_trial()
         if self.record is not None:
             from archgym.data.recorder import TrialRecorder  # heavy, and only needed here
 
             self._recording = TrialRecorder(self.record, self, trial)
-        self.evaluator = Evaluator(
+        self._evaluator = Evaluator(
             self.design_space,
             self.metrics,
             self.simulator,
-            self._scorer,
+            scorer,
             recorder=self._recording,
             budget=trial.budget,
             proposals_per_budget=trial.proposals_per_budget,
@@ -340,6 +397,19 @@ class Environment(DesignProblem, gymnasium.Env[NDArray[np.float32], Any]):
         return self._observer.many(outcomes.designs, outcomes.metrics)
 
     # -- inner workings --------------------------------------------------------------------------
+
+    @cached_property
+    def _scorer(self) -> Scorer:
+        return Scorer(self.objective, self.metrics, self.baseline_metrics)
+
+    @cached_property
+    def _observer(self) -> Observer:
+        return Observer(self.design_space, self.metrics, self.baseline_metrics.tolist())
+
+    @cached_property
+    def _first_observation(self) -> NDArray[np.float32]:
+        codes = self.design_space.codes(self.baseline_design)
+        return self._observer.one(codes, self.baseline_metrics.tolist())
 
     def _evaluate(self, designs: Designs, fidelity: float = 1.0) -> Outcomes:
         if self._ended:

@@ -190,6 +190,29 @@ class Objective:
         names = [name for goal in self.goals for name, _ in goal.terms]
         return list(dict.fromkeys(names + [limit.metric for limit in self.limits]))
 
+    def check(self, metrics: Sequence[Metric]) -> None:
+        """Refuses what cannot be sought, whatever the baseline design comes to.
+
+        Args:
+            metrics: all metrics of the environment.
+
+        Raises:
+            UnknownNameError: if it names a metric that is not there.
+            InvalidValueError: if a product or target uses a metric that can be negative, or a
+                target or weight is not positive.
+        """
+        by_name = {name: metric_named(name, metrics, "objective") for name in self.metric_names()}
+        for goal in self.goals:
+            for name, number in goal.terms:
+                if goal.kind in ("product", "target") and by_name[name].signed:
+                    raise InvalidValueError(
+                        f"objective: {goal.kind} of {name!r}, which can be negative"
+                    )
+                if not 0 < number < math.inf:
+                    raise InvalidValueError(
+                        f"objective: {goal.kind} of {name!r} needs a number > 0, got {number:g}"
+                    )
+
 
 class Scorer:
     """An objective bound to the metrics of an environment and its baseline design.
@@ -200,32 +223,23 @@ class Scorer:
         baseline: metric values of the baseline design, shape (n_metrics,).
 
     Raises:
-        UnknownNameError: if the objective names a metric that is not there.
-        InvalidValueError: if a product or target uses a metric that can be negative, or a
-            target or weight is not positive.
+        UnknownNameError, InvalidValueError: as :meth:`Objective.check`, and if a product uses a
+            metric that is 0 at the baseline design.
     """
 
     def __init__(self, objective: Objective, metrics: Sequence[Metric], baseline: Array) -> None:
+        objective.check(metrics)
         self.objective = objective
         self._columns = {metric.name: i for i, metric in enumerate(metrics)}
         self._metrics = {metric.name: metric for metric in metrics}
         self._baseline = {m.name: float(baseline[i]) for i, m in enumerate(metrics)}
-        for name in objective.metric_names():
-            metric_named(name, metrics, "objective")
-        for goal in objective.goals:
-            for name, number in goal.terms:
-                if goal.kind in ("product", "target") and self._metrics[name].signed:
-                    raise InvalidValueError(
-                        f"objective: {goal.kind} of {name!r}, which can be negative"
-                    )
-                if not 0 < number < math.inf:
-                    raise InvalidValueError(
-                        f"objective: {goal.kind} of {name!r} needs a number > 0, got {number:g}"
-                    )
-                if goal.kind == "product" and self._baseline[name] == 0:
-                    raise InvalidValueError(
-                        f"objective: product of {name!r}, which is 0 at the baseline design"
-                    )
+        for name in (
+            name for goal in objective.goals if goal.kind == "product" for name, _ in goal.terms
+        ):
+            if self._baseline[name] == 0:
+                raise InvalidValueError(
+                    f"objective: product of {name!r}, which is 0 at the baseline design"
+                )
         total = sum(goal.weight for goal in objective.goals)
         self._weights = [goal.weight / total for goal in objective.goals]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from archgym.metrics import Metric
 from archgym.space import BoxEncoding, Designs, DesignSpace
 
-__all__ = ["Observer", "metric_scale", "observations"]
+__all__ = ["Observer", "metric_scale", "observation_space", "observations"]
 
 
 def observations(
@@ -45,6 +45,16 @@ def observations(
     return seen
 
 
+def observation_space(space: DesignSpace, metrics: Sequence[Metric]) -> gymnasium.Space[Any]:
+    """Where observations lie, shape (width,); see :func:`observations`.
+
+    Args:
+        space: the design space as it is searched.
+        metrics: of the environment.
+    """
+    return gymnasium.spaces.Box(-1.0, 1.0, (len(space.free) + len(metrics),), np.float32)
+
+
 class Observer:
     """Observes designs of one environment; see :func:`observations`.
 
@@ -52,9 +62,6 @@ class Observer:
         space: the design space as it is searched.
         metrics: of the environment.
         baseline: their values for the baseline design, shape (n_metrics,).
-
-    Attributes:
-        space: of the observations, shape (width,).
     """
 
     def __init__(
@@ -63,8 +70,6 @@ class Observer:
         self._encoding = BoxEncoding(space)
         self._metrics, self._baseline = tuple(metrics), list(baseline)
         self._bases = list(zip(baseline, metrics, strict=True))
-        width = len(self._encoding.free) + len(self._metrics)
-        self.space = gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
 
     def many(self, designs: Designs, values: NDArray[np.float64]) -> NDArray[np.float32]:
         """Observations of designs with their metrics, shape (n, width)."""

@@ -11,6 +11,7 @@ from archgym.fidelity import FULL, Fidelity
 from archgym.metrics import Metric
 from archgym.simulator import Simulation, Simulator, simulate_each
 from archgym.space import Designs, DesignSpace
+from archgym.space.expression import Expression
 
 if TYPE_CHECKING:
     from archgym.reference import Reference
@@ -41,6 +42,12 @@ class DesignProblem:
     incidental_options: ClassVar[tuple[str, ...]] = ("program", "threads")
     """Options of :attr:`simulators` that say where and how they run: no metric depends on them,
     so that they are not recorded."""
+    incidental_arguments: ClassVar[tuple[str, ...]] = ()
+    """Constructor arguments of its own on which no metric depends: they need not be in
+    :attr:`settings`."""
+    compiles: ClassVar[bool] = False
+    """Whether the first :meth:`simulate` in a process compiles, so that a limit on the time of a
+    simulation must not hold for it."""
     fidelities: tuple[Fidelity, ...] = (FULL,)
     version: ClassVar[str] = "1"
     """Version of :meth:`simulate`: raise it whenever a design may give other metrics."""
@@ -49,6 +56,9 @@ class DesignProblem:
     searched where none is named): trials on different workloads cannot share a dataset."""
     not_modelled: ClassVar[tuple[str, ...]] = ()
     """What the simulator leaves out, a sentence each; shown by ``archgym show``."""
+    caveats: ClassVar[Mapping[str, Expression]] = {}
+    """What metrics do not show of some designs, a sentence each, and which designs these are; said
+    wherever such a design is shown, and on the pages of the environment."""
     modelled: ClassVar[tuple[str, ...]] = ()
     """What it models, a sentence each; on the page that ``archgym docs`` writes."""
 
@@ -155,11 +165,26 @@ class DesignProblem:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Constructor arguments of its own under which metrics hold.
+        """Constructor arguments of its own under which metrics hold, under their names.
 
+        Environments with equal settings share what was simulated: the constructor refuses a value
+        of an argument that is neither here nor among :attr:`incidental_arguments`.
         :attr:`archgym.Environment.trial_settings` is what is recorded.
         """
         return {}
+
+    @classmethod
+    def caveats_of(cls, design: Mapping[str, Any]) -> list[str]:
+        """The :attr:`caveats` that concern a design, its active parameters."""
+        return [
+            sentence
+            for sentence, concerns in cls.caveats.items()
+            if set(concerns.names) <= set(design) and concerns.evaluate(design)
+        ]
+
+    def assumptions(self, design: Mapping[str, Any]) -> list[str]:
+        """What metrics of a design rest on that the design does not say, such as a clock."""
+        return []
 
     @property
     def metrics_given(self) -> tuple[str, ...]:

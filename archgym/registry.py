@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
-import inspect
 import sys
 from collections.abc import Mapping
 from importlib.metadata import entry_points
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
+from archgym.arguments import constructor_arguments
 from archgym.environment import Environment
 from archgym.errors import ArchgymError, InvalidValueError, UnknownNameError
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = [
     "agent_class",
     "agent_names",
-    "constructor_arguments",
     "environment_class",
     "environment_names",
     "make",
@@ -95,7 +94,7 @@ def make(name: str, **kwargs: Any) -> Environment:
     elif isinstance(simulator, str) and simulator.startswith("proxy:"):
         kwargs = {**_proxy_arguments(simulator, cls), **kwargs}
     environment = cls(**kwargs)
-    if not hasattr(environment, "evaluator"):
+    if not hasattr(environment, "encoding"):
         raise InvalidValueError(
             f"{cls.__name__} was not made: its __init__ must call super().__init__(**arguments)"
         )
@@ -103,21 +102,6 @@ def make(name: str, **kwargs: Any) -> Environment:
     if spec is not None:
         environment.spec = dataclasses.replace(spec, kwargs=dict(kwargs))
     return environment
-
-
-def constructor_arguments(environment: type[Environment]) -> dict[str, inspect.Parameter]:
-    """Keyword arguments that an environment takes, its base classes' included."""
-    found: dict[str, inspect.Parameter] = {}
-    for cls in environment.__mro__:
-        if "__init__" not in vars(cls):
-            continue
-        parameters = list(inspect.signature(vars(cls)["__init__"]).parameters.values())[1:]
-        for parameter in parameters:
-            if parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD):
-                found.setdefault(parameter.name, parameter)
-        if cls is Environment or all(p.kind is not p.VAR_KEYWORD for p in parameters):
-            break
-    return found
 
 
 def recorded_arguments(

@@ -99,6 +99,7 @@ class Embedded:
     def __init__(self, environment: Environment) -> None:
         self.version = environment.version
         self.metric_names = environment.metrics_given
+        self.compiles = environment.compiles
         self.fidelities = environment.fidelities
         self.simulate_at = environment.simulate_batch_at
 

@@ -42,6 +42,8 @@ class Millisecond(archgym.Environment):
     default_objective: ClassVar = "minimize time_ns"
     baseline: ClassVar = {"x": 0, "y": 0, "z": 1}
 
+    incidental_arguments: ClassVar = ("seconds",)
+
     def __init__(self, *, seconds: float = 0.001, **arguments: Any) -> None:
         self.seconds = seconds
         super().__init__(**arguments)

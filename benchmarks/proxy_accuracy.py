@@ -1,9 +1,9 @@
 """Accuracy of proxies on random unseen designs, for any environment.
 
 ``python benchmarks/proxy_accuracy.py ENV --train N --test N [--target METRIC ...] [--workload NAME
-...] [--model FAMILY ...]`` records random designs on each workload (drawn evenly from the canonical
-legal designs, with seeds of their own), trains on the first, and prints the errors and the coverage
-of the 90 % intervals on the second.
+...] [--model FAMILY ...] [--folds N]`` records random designs on each workload (drawn evenly from
+the canonical legal designs, with seeds of their own), trains on the first, and prints the errors
+and the coverage of the 90 % intervals on the second.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ def main() -> None:
     parser.add_argument("--target", nargs="+")
     parser.add_argument("--workload", nargs="+", default=[""])
     parser.add_argument("--model", nargs="+", default=["boosting", "mlp", "blend"])
+    parser.add_argument("--folds", type=int, default=10, help="of the validation")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for part, n, seed in (("train", given.train, 1), ("test", given.test, 90210)):
@@ -42,7 +43,7 @@ def main() -> None:
         names = [metric.name for metric in data.metrics]
         test = read_training_data(load(Path(folder, "test")), names)
         began = time.process_time()
-        proxy = train(data, Settings(tuple(given.model)))
+        proxy = train(data, Settings(tuple(given.model), folds=given.folds))
         print(f"trained on {len(data)} evaluations in {time.process_time() - began:.0f} CPU s")
         for one in evaluate(proxy, test)[0]:
             s = one.scores

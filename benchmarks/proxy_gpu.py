@@ -1,10 +1,10 @@
 """Batched predictions of a proxy with PyTorch: predictions a second on a CPU or a GPU.
 
-``python benchmarks/proxy_gpu.py [cuda|cpu] [--proxy FILE] [--designs N]`` checks that PyTorch and
-NumPy agree on the networks of a proxy, and times both. Without a file it trains networks on 2,000
-random designs of DRAM-v0 first; with one it needs NumPy and PyTorch, and neither Arrow nor Numba.
-A prediction is one design, all metrics of it; codes are on the device already, results stay there.
-Compiled predictors are left out where there is no C compiler.
+``python benchmarks/proxy_gpu.py [cuda|cpu] [--proxy FILE] [--model mlp|residual] [--designs N]``
+checks that PyTorch and NumPy agree on the networks of a proxy, and times both. Without a file it
+trains networks on 2,000 random designs of DRAM-v0 first; with one it needs NumPy and PyTorch, and
+neither Arrow nor Numba. A prediction is one design, all metrics of it; codes are on the device
+already, results stay there. Compiled predictors are left out where there is no C compiler.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from archgym.proxy import Proxy, load_proxy
 from archgym.proxy.torch_predictor import TorchPredictor
 
 _TARGETS = ["time_ns", "read_latency_mean_ns", "power_mw", "energy_pj"]
-_CHUNKS = (1 << 15, 1 << 16, 1 << 18)
+_CHUNKS = (1 << 14, 1 << 16, 1 << 18)
+_PRECISIONS = ("float32", "bfloat16", "float16")
 _CHECKED = 2000
 
 
@@ -29,10 +30,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("device", nargs="?", default="cuda")
     parser.add_argument("--proxy", type=Path, help="a file that archgym proxy train wrote")
+    parser.add_argument("--model", default="mlp", choices=("mlp", "residual"))
     parser.add_argument("--designs", type=int, default=1 << 22)
+    parser.add_argument("--precision", nargs="+", default=_PRECISIONS, choices=_PRECISIONS)
+    parser.add_argument("--chunk", nargs="+", type=int, default=_CHUNKS, help="designs at once")
     given = parser.parse_args()
     gpu = given.device.startswith("cuda")
-    proxy = load_proxy(given.proxy) if given.proxy else _trained(given.device)
+    proxy = load_proxy(given.proxy) if given.proxy else _trained(given.model, given.device)
     designs = proxy.space.sample(min(given.designs, 1 << 18), np.random.default_rng(0))
     expected = proxy.predict(designs[:_CHECKED])
     few = designs[:100_000]
@@ -44,8 +48,8 @@ def main() -> None:
     print(f"{name}, PyTorch {torch.__version__}, {given.designs:,} designs a call", flush=True)
     torch.backends.cuda.matmul.allow_tf32 = True
     for compiled in (False, True) if gpu else (False,):
-        for precision in ("float32", "bfloat16", "float16"):
-            for chunk in _CHUNKS:
+        for precision in given.precision:
+            for chunk in given.chunk:
                 torch.compiler.reset()  # what was compiled for another size is of no use
                 predictor = TorchPredictor(
                     *(proxy, 0),
@@ -73,7 +77,7 @@ def main() -> None:
                 )
 
 
-def _trained(device: str) -> Proxy:
+def _trained(model: str, device: str) -> Proxy:
     import archgym
     from archgym.data import load
     from archgym.proxy import Settings, read_training_data, train
@@ -84,7 +88,7 @@ def _trained(device: str) -> Proxy:
         make_agent("random", env.design_space, seed=0, batch_size=500).search(env, 2000)
         env.close()
         data = read_training_data(load(folder), _TARGETS)
-    return train(data, Settings(("mlp",), options={"epochs": 60, "device": device}))
+    return train(data, Settings((model,), options={"epochs": 60, "device": device}))
 
 
 def _timed(predictor: TorchPredictor, codes: torch.Tensor, gpu: bool) -> float:

@@ -33,7 +33,8 @@ class Adder(archgym.Environment):
     def __init__(self, **kwargs: Any) -> None:
         self.simulated: list[dict[str, Any]] = []
         super().__init__(**kwargs)
-        self.simulated.clear()  # of the baseline
+        self.simulate_baseline()
+        self.simulated.clear()
 
     def simulate(self, design: dict[str, Any]) -> dict[str, float]:
         self.simulated.append(design)

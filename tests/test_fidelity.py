@@ -59,7 +59,8 @@ class Training(archgym.Environment):
     def __init__(self, **arguments: Any) -> None:
         self.runs: list[tuple[float, int]] = []
         super().__init__(**arguments)
-        self.runs.clear()  # of the baseline
+        self.simulate_baseline()
+        self.runs.clear()
 
     def simulate_batch_at(
         self, designs: Designs, fidelity: float
@@ -266,6 +267,8 @@ def test_value_and_cost_are_shares(wrong: Any) -> None:
 
 def test_an_instance_may_have_fidelities_and_metrics_of_its_own() -> None:
     class Tasks(Training):
+        incidental_arguments: ClassVar = ("tasks",)  # the metrics tell
+
         def __init__(self, tasks: int, **arguments: Any) -> None:
             names = [f"error_{number}_rate" for number in range(tasks)]
             self.metrics = tuple(archgym.Metric(n, "") for n in names)  # type: ignore[misc]

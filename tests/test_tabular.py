@@ -146,7 +146,7 @@ def test_same_arguments_given_are_fine(loaded: str) -> None:
 
 def test_what_is_not_in_the_table_is_not_covered(loaded: str) -> None:
     with pytest.raises(SimulationError, match="mode is fixed to 'fast'"):
-        archgym.make(LOADED, simulator=loaded, space=Loaded.design_space)
+        archgym.make(LOADED, simulator=loaded, space=Loaded.design_space).reset()
     designs = Loaded.design_space.designs([{"x": 5, "mode": "slow"}, {"x": 5, "mode": "fast"}])
     env = archgym.make(LOADED, simulator=loaded)
     (missing, _), (there, _) = env.simulator.simulate(designs)

@@ -24,7 +24,8 @@ class Watched(Batched):
     def __init__(self, **kwargs: Any) -> None:
         self.sizes: list[int] = []
         super().__init__(**kwargs)
-        self.sizes.clear()  # of the baseline
+        self.simulate_baseline()
+        self.sizes.clear()
 
     def simulate_batch(self, designs: Designs) -> list[tuple[Any, float]]:
         self.sizes.append(len(designs))

@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import Any
 
 from archgym.check.agents import agent_check_names, check_agent
-from archgym.check.environment import check_environment
+from archgym.check.environment import check_environment, environment_check_names
 from archgym.check.result import CheckFailed, CheckResult
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.registry import agent_class, agent_names, environment_class, environment_names
@@ -33,6 +33,7 @@ __all__ = [
     "check",
     "check_agent",
     "check_environment",
+    "environment_check_names",
 ]
 
 

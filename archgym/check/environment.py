@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from archgym.arguments import constructor_arguments, own_arguments, unnamed_argument
 from archgym.check.interfaces import INTERFACES
 from archgym.check.properties import PROPERTIES, Maker
-from archgym.check.result import CheckResult, run_all
+from archgym.check.result import CheckResult, chosen_names, run, run_all
 from archgym.environment import Environment
 from archgym.errors import InvalidValueError
-from archgym.registry import constructor_arguments, environment_class, make
+from archgym.registry import environment_class, make
 
-__all__ = ["check_environment"]
+__all__ = ["check_environment", "environment_check_names"]
+
+_FIRST = "can_be_made"
 
 
 def check_environment(
     target: str | type[Environment] | Environment,
     *,
+    only: Sequence[str] = (),
     on_result: Callable[[CheckResult], None] | None = None,
     **kwargs: Any,
 ) -> list[CheckResult]:
@@ -31,17 +35,37 @@ def check_environment(
     Args:
         target: a registered name, ``module:Class``, a class, or an environment (which is used as
             it is; its current trial ends).
+        only: names of checks (:func:`environment_check_names`); all, if there are none. The
+            result that it cannot be made comes whatever they are.
         on_result: called with each result as soon as it is there.
         **kwargs: arguments of the environment, if it has yet to be made.
+
+    Raises:
+        UnknownNameError: if there is no such check.
     """
-    first = {"can_be_made": lambda: _describe(_maker(target, kwargs)())}
-    made = run_all(first, on_result)
-    if not made[0].passed:
-        return made
-    make_env = _maker(target, kwargs)
-    checks: tuple[Callable[[Maker], str], ...] = (*PROPERTIES, *INTERFACES)
-    named = {check.__name__.removeprefix("check_"): partial(check, make_env) for check in checks}
-    return made + run_all(named, on_result)
+    names = chosen_names(only, environment_check_names(), "environments")
+    made = run(_FIRST, lambda: _describe(_maker(target, kwargs)()))
+    told = [made] if _FIRST in names or not made.passed else []
+    if told and on_result is not None:
+        on_result(made)
+    if not made.passed:
+        return told
+    make_env, checks = _maker(target, kwargs), _checks()
+    named = {name: partial(checks[name], make_env) for name in names if name != _FIRST}
+    return told + run_all(named, on_result, _named(INTERFACES))
+
+
+def environment_check_names() -> list[str]:
+    """Names of all checks, in the order in which they are made."""
+    return [_FIRST, *_checks()]
+
+
+def _checks() -> dict[str, Callable[[Maker], str]]:
+    return _named((*PROPERTIES, *INTERFACES))
+
+
+def _named(checks: Sequence[Callable[[Maker], str]]) -> dict[str, Callable[[Maker], str]]:
+    return {check.__name__.removeprefix("check_"): check for check in checks}
 
 
 def _maker(target: str | type[Environment] | Environment, kwargs: Mapping[str, Any]) -> Maker:
@@ -65,5 +89,9 @@ def _describe(env: Environment) -> str:
             f"the constructor of {type(env).__name__} does not take {', '.join(lacking)}: "
             "let it take **arguments and hand them to super().__init__(**arguments)"
         )
+    if type(env).settings is Environment.settings:
+        for name in own_arguments(type(env), Environment):
+            raise unnamed_argument(type(env), name, f"with another value of {name}")
+    env.simulate_baseline()
     goals = ", ".join(env.objective.names)
     return f"{env.name}: {env.design_space!r}, {len(env.metrics)} metrics, goals: {goals}"

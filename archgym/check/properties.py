@@ -28,9 +28,9 @@ from archgym.space import (
 
 __all__ = ["PROPERTIES", "Maker"]
 
-SAMPLES = 12
+_SAMPLES = 12
 """Designs that a check simulates."""
-INFO_KEYS = ("design", "metrics", "status", "feasible", "reason", "cached", "simulation_s")
+_INFO_KEYS = ("design", "metrics", "status", "feasible", "reason", "cached", "simulation_s")
 
 Maker = Callable[[], Environment]
 """Makes the environment that is checked, a fresh one where there can be several."""
@@ -89,14 +89,14 @@ def check_metrics(make_env: Maker) -> str:
     expect(len(set(names)) == len(names), f"a metric is declared twice: {', '.join(names)}")
     stray = [name for name in env.simulator.metric_names if name not in names]
     expect(not stray, f"the simulator gives {stray}, which are not declared")
-    _results(env, env.simulator.simulate(_sample(env.design_space, SAMPLES)))
+    _results(env, env.simulator.simulate(_sample(env.design_space, _SAMPLES)))
     return ", ".join(f"{m.name} [{m.unit}]" if m.unit else m.name for m in env.metrics)
 
 
 def check_determinism(make_env: Maker) -> str:
     """The same designs give the same results in two fresh environments, in any order."""
     first, second = make_env(), make_env()
-    samples = _sample(first.design_space, SAMPLES)
+    samples = _sample(first.design_space, _SAMPLES)
     there = [_fresh(first).evaluate(design) for design in samples]
     back = [_fresh(second).evaluate(design) for design in reversed(list(samples))]
     for one, other in zip(there, reversed(back), strict=True):
@@ -107,7 +107,7 @@ def check_determinism(make_env: Maker) -> str:
 def check_batches(make_env: Maker) -> str:
     """A batch gives what its designs give one by one."""
     env = make_env()
-    samples = _sample(env.design_space, SAMPLES)
+    samples = _sample(env.design_space, _SAMPLES)
     together = _fresh(env).evaluate_batch(samples)
     expect(len(together) == len(samples), "without a budget, a batch was cut")
     env = _fresh(env)
@@ -122,7 +122,7 @@ def check_illegal_designs(make_env: Maker) -> str:
     illegal = _illegal(env.design_space)
     if illegal is None:
         return "no illegal design among the samples"
-    lowest = min(o.reward for o in env.evaluate_batch(_sample(env.design_space, SAMPLES)))
+    lowest = min(o.reward for o in env.evaluate_batch(_sample(env.design_space, _SAMPLES)))
     before = env.evaluator.simulations
     outcome = env.evaluate(illegal)
     expect(outcome.status == "illegal", f"{illegal} breaks a rule, but is {outcome.status!r}")
@@ -138,10 +138,10 @@ def check_steps(make_env: Maker) -> str:
     env.action_space.seed(0)
     observation, _ = env.reset(seed=0)
     _observed(env, observation, "reset")
-    for number in range(SAMPLES):
+    for number in range(_SAMPLES):
         observation, reward, _, truncated, info = env.step(env.action_space.sample())
         _observed(env, observation, f"step {number}")
-        missing = [key for key in INFO_KEYS if key not in info]
+        missing = [key for key in _INFO_KEYS if key not in info]
         expect(not missing, f"info lacks {', '.join(missing)}")
         expect(info["status"] in STATUSES, f"status is {info['status']!r}")
         expect(info["status"] == "ok" or bool(info["reason"]), "a failure without a reason")
@@ -149,13 +149,13 @@ def check_steps(make_env: Maker) -> str:
         expect(-1.0 <= reward <= 1.0, f"a reward of {reward} is out of bounds")
         expect(not truncated, "an episode was truncated")
         env.reset()
-    return f"{SAMPLES} random actions"
+    return f"{_SAMPLES} random actions"
 
 
 def check_rewards(make_env: Maker) -> str:
     """Rewards order designs as the objective does: failed, limits broken, feasible."""
     env = make_env()
-    outcomes = env.evaluate_batch(_sample(env.design_space, SAMPLES))
+    outcomes = env.evaluate_batch(_sample(env.design_space, _SAMPLES))
     expect(bool(np.isfinite(outcomes.reward).all()), "a reward is not finite")
     ok = outcomes.status == STATUSES.index("ok")
     feasible, broken = outcomes.feasible, ok & ~outcomes.feasible
@@ -186,7 +186,7 @@ def check_duplicates(make_env: Maker) -> str:
 def check_fidelities(make_env: Maker) -> str:
     """Each fidelity gives the metrics, the same in a batch and alone, and counts its cost."""
     env = make_env()
-    samples = _sample(env.design_space, SAMPLES)
+    samples = _sample(env.design_space, _SAMPLES)
     simulator, parts = env.simulator, env.fidelities[:-1]
     for fidelity in parts:
         if isinstance(simulator, MultiFidelitySimulator):
@@ -209,7 +209,7 @@ def check_recording(make_env: Maker) -> str:
     from archgym.data import Dataset
 
     env, kept = make_env(), None
-    samples = _sample(env.design_space, SAMPLES)
+    samples = _sample(env.design_space, _SAMPLES)
     with tempfile.TemporaryDirectory() as folder:
         kept, env.record = env.record, Path(folder)
         try:

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-__all__ = ["CheckFailed", "CheckResult", "NotApplicableError", "expect", "run", "run_all"]
+from archgym.errors import UnknownNameError
+
+__all__ = [
+    "CheckFailed",
+    "CheckResult",
+    "NotApplicableError",
+    "chosen_names",
+    "expect",
+    "run",
+    "run_all",
+]
 
 
 @dataclass(frozen=True)
@@ -16,11 +26,14 @@ class CheckResult:
         name: which check.
         passed: whether the property holds.
         detail: what was looked at, or what is wrong.
+        required: whether searches, comparisons and datasets rely on it; the others are polish,
+            which users of a published environment or agent expect.
     """
 
     name: str
     passed: bool
     detail: str
+    required: bool = True
 
 
 class CheckFailed(Exception):
@@ -37,13 +50,33 @@ def expect(holds: bool, problem: str) -> None:
         raise CheckFailed(problem)
 
 
+def chosen_names(only: Sequence[str], names: Sequence[str], kind: str) -> list[str]:
+    """The checks to run: those in ``only``, in the order of ``names``; all if it is empty.
+
+    Raises:
+        UnknownNameError: for one that there is not.
+    """
+    for name in only:
+        if name not in names:
+            raise UnknownNameError(f"check of {kind}", name, names)
+    return [name for name in names if name in only or not only]
+
+
 def run_all(
-    checks: Mapping[str, Callable[[], str]], on_result: Callable[[CheckResult], None] | None
+    checks: Mapping[str, Callable[[], str]],
+    on_result: Callable[[CheckResult], None] | None,
+    polish: Collection[str] = (),
 ) -> list[CheckResult]:
-    """The results of checks by name, each handed to ``on_result`` as soon as it is there."""
+    """The results of checks by name, each handed to ``on_result`` as soon as it is there.
+
+    Args:
+        checks: by name.
+        on_result: called with each result.
+        polish: names of those that are not required.
+    """
     results = []
     for name, check in checks.items():
-        results.append(run(name, check))
+        results.append(replace(run(name, check), required=name not in polish))
         if on_result is not None:
             on_result(results[-1])
     return results

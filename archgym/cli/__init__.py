@@ -13,12 +13,14 @@ import typer
 
 import archgym
 from archgym.cli.output import fail
+from archgym.cli.values import Commands
 from archgym.errors import ArchgymError
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="archgym",
+    cls=Commands,
     help="Design-space exploration for computer architecture.",
     no_args_is_help=True,
     add_completion=False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 from archgym.cli.output import console, print_json, table
 
 if TYPE_CHECKING:
+    from archgym.experiment.expand import Trial
     from archgym.experiment.summary import TrialSummary
     from archgym.outcome import Outcome
 
@@ -27,21 +29,29 @@ def best(
 ) -> None:
     """Show the best designs of a run or a dataset."""
     from archgym.data import find_datasets
+    from archgym.experiment.reproduce import trials_in
     from archgym.experiment.summary import read_trials
 
     problems: dict[tuple[str, ...], list[TrialSummary]] = {}
-    for dataset in find_datasets(folder):
+    datasets = find_datasets(folder)
+    trials = trials_in(folder, [(one, one.trials().to_pylist()) for one in datasets])
+    for dataset in datasets:
         for summary in read_trials(dataset):
             problems.setdefault(summary.problem, []).append(summary)
     if json:
-        print_json([_json(summaries) for summaries in problems.values()])
+        print_json([_json(summaries, trials) for summaries in problems.values()])
         return
     for summaries in problems.values():
-        _draw(summaries)
+        _draw(summaries, trials)
 
 
-def _json(summaries: list[TrialSummary]) -> dict[str, Any]:
+def _json(summaries: list[TrialSummary], trials: Mapping[str, Trial]) -> dict[str, Any]:
+    from archgym.experiment.reproduce import evaluate_command
     from archgym.experiment.tables import best_of
+
+    def found_json(summary: TrialSummary, outcome: Outcome) -> dict[str, Any]:
+        command = evaluate_command(trials[summary.trial_id], outcome.design)
+        return {**summary.outcome_json(outcome), "command": command}
 
     some, found = summaries[0], best_of(summaries)
     data: dict[str, Any] = {
@@ -57,11 +67,11 @@ def _json(summaries: list[TrialSummary]) -> dict[str, Any]:
     }
     if found is not None and found.best is not None:
         origin = {"trial_id": found.trial_id, "agent": found.agent, "seed": found.seed}
-        data["best"] = {**origin, "at": found.best_at, **found.outcome_json(found.best)}
+        data["best"] = {**origin, "at": found.best_at, **found_json(found, found.best)}
         data["best"]["regret"] = found.regret
     if len(some.objective.goals) > 1:
         data["front"] = [
-            {"trial_id": summary.trial_id, **summary.outcome_json(outcome)}
+            {"trial_id": summary.trial_id, **found_json(summary, outcome)}
             for summary, outcome in _front(summaries)
         ]
     return data
@@ -80,14 +90,15 @@ def _front(summaries: list[TrialSummary]) -> list[tuple[TrialSummary, Outcome]]:
     return sorted((all_of_them[i] for i in keep), key=lambda pair: pair[1].objectives)
 
 
-def _draw(summaries: list[TrialSummary]) -> None:
+def _draw(summaries: list[TrialSummary], trials: Mapping[str, Trial]) -> None:
     from rich.text import Text
 
     from archgym.experiment.tables import best_design, best_of, design_text, title, value_text
 
     out = console()
     some, found = summaries[0], best_of(summaries)
-    settings = " ".join(f"{k}={v}" for k, v in {**some.settings, **some.fixed}.items() if v)
+    told = {k: v for k, v in some.settings.items() if not k.endswith("_sha256")}
+    settings = " ".join(f"{k}={v}" for k, v in {**told, **some.fixed}.items() if v)
     name = " ".join(part for part in (some.environment, some.workload, settings) if part)
     out.print(title(name, summaries))
     count = f"{len(summaries)} trials, {sum(s.simulations for s in summaries):,} simulations"
@@ -99,7 +110,7 @@ def _draw(summaries: list[TrialSummary]) -> None:
         partial = "" if full or not any(s.simulations for s in summaries) else " fully yet"
         out.print(Text(f"nothing could be simulated{partial}\n"))
         return
-    out.print(best_design(found))
+    out.print(best_design(found, trials[found.trial_id]), crop=False)
     goals = some.objective.goals
     if len(goals) > 1:
         made = table(*(f">{goal.name}" for goal in goals), "agent", "design", title="Pareto set")

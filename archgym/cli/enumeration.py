@@ -13,6 +13,7 @@ import typer
 
 import archgym
 from archgym.cli.evaluate import pairs
+from archgym.cli.interruption import interruptible
 from archgym.cli.output import console, print_json, table
 
 if TYPE_CHECKING:
@@ -83,20 +84,13 @@ def enumerate_(
     axes = [_axes(checked, text) for text in pareto or ()]
     for goals in (*objectives, *axes):
         make_environment(environment, {**given, "objective": goals})  # wrong ones stop it now
-    try:
-        with _progress(quiet) as progress:
-            made = enumerate_space(
-                environment,
-                given,
-                out,
-                workers=workers,
-                chunk=chunk,
-                most=most,
-                progress=progress,
-            )
-    except KeyboardInterrupt:
-        typer.echo("Stopped. The same command goes on with what is done.", err=True)
-        raise typer.Exit(130) from None
+    with (
+        interruptible(lambda: ["Stopped. The same command goes on with what is done."]),
+        _progress(quiet) as progress,
+    ):
+        made = enumerate_space(
+            environment, given, out, workers=workers, chunk=chunk, most=most, progress=progress
+        )
     served = [
         make_environment(environment, {"simulator": f"tabular:{out}", "objective": goals})
         for goals in (given.get("objective"), *objectives, *axes)

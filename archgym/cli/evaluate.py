@@ -121,7 +121,13 @@ def _json(env: Environment, outcome: Outcome) -> dict[str, Any]:
         "metrics": outcome.metrics,
         "baseline_metrics": _baseline(env),
         "simulation_s": outcome.simulation_s,
+        "assumptions": _assumptions(env, outcome),
+        "caveats": env.caveats_of(outcome.design),
     }
+
+
+def _assumptions(env: Environment, outcome: Outcome) -> list[str]:
+    return env.assumptions(outcome.design) if outcome.status == "ok" else []
 
 
 def _baseline(env: Environment) -> dict[str, float | None]:
@@ -154,6 +160,10 @@ def _draw(env: Environment, outcome: Outcome, chosen: Iterable[str]) -> None:
             f"{value / base - 1:+.1%}" if value is not None and base else "",
         )
     out.print(made)
+    for assumption in _assumptions(env, outcome):
+        out.print(Text(f"assumed: {assumption}"))
+    for caveat in env.caveats_of(outcome.design):
+        out.print(Text(f"note: {caveat}", style="yellow"))
     verdict = "feasible" if outcome.feasible else "not feasible"
     reason = f" ({outcome.reason})" if outcome.reason else ""
     out.print(Text(f"status {outcome.status}, {verdict}{reason}, reward {outcome.reward:.4f}"))

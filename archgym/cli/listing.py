@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from archgym.cli.output import console, print_json, table
+from archgym.cli.values import one_of
 
 __all__ = ["add_to", "list_"]
 
@@ -22,6 +23,7 @@ class Kind(StrEnum):
     agents = "agents"
     simulators = "simulators"
     workloads = "workloads"
+    experiments = "experiments"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -30,10 +32,18 @@ def add_to(app: typer.Typer) -> None:
 
 
 def list_(
-    kind: Annotated[Kind | None, typer.Argument(help="What to list; all if left out.")] = None,
+    kind: Annotated[
+        Kind | None,
+        typer.Argument(
+            parser=one_of(Kind, "kind"),
+            metavar="KIND",
+            help=f"What to list: {', '.join(Kind)}; all if left out.",
+            show_default=False,
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List environments, agents, simulators and workloads."""
+    """List environments, agents, simulators, workloads and the experiments that ship."""
     from rich.markup import escape
 
     kinds = [kind] if kind is not None else list(Kind)
@@ -60,6 +70,8 @@ def _rows(kind: Kind) -> list[dict[str, str]]:
         from archgym.registry import environment_class
 
         return [_described(name, environment_class) for name in environment_names()]
+    if kind is Kind.experiments:
+        return _experiments()
     rows = []
     for name in environment_names():
         offered = _simulators(name) if kind is Kind.simulators else _workloads(name)
@@ -68,6 +80,23 @@ def _rows(kind: Kind) -> list[dict[str, str]]:
             for entry, text in offered.items()
         ]
     return rows
+
+
+def _experiments() -> list[dict[str, str]]:
+    """The experiments that ``archgym run NAME`` knows."""
+    from archgym.experiment.expand import expand
+    from archgym.experiment.load import load_experiment, shipped_experiments
+
+    loaded = {name: load_experiment(name) for name in shipped_experiments()}
+    return [
+        {
+            "name": name,
+            "trials": f"{len(expand(one)):,}",
+            "simulations": f"{one.budget:,} each",
+            "description": " ".join(one.description.split()),
+        }
+        for name, one in loaded.items()
+    ]
 
 
 def _described(name: str, find: Any) -> dict[str, str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -60,6 +61,7 @@ Options = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Setting of a family, as in epochs=100."),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -145,12 +147,13 @@ def train(
     agent: Agents = None,
     options: Options = None,
     seed: Seed = 0,
+    quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Train a proxy: families compete in cross-validation, metric by metric.
 
     No design is ever on both sides of it. The errors that it prints are on designs that the
-    models had not seen.
+    models had not seen. What is trained next goes to stderr, with the time so far.
     """
     from archgym.proxy import Settings, save_proxy
     from archgym.proxy import train as learn
@@ -159,7 +162,7 @@ def train(
     if rows is not None:
         data = data.sample(rows, seed)
     settings = Settings(tuple(model or ["auto"]), per, form, seed, _options(options))
-    proxy = save_proxy(learn(data, settings), out)
+    proxy = save_proxy(learn(data, settings, None if quiet else _clocked()), out)
     if json:
         head = {"archgym": archgym.__version__, "file": str(out), "sha256": proxy.fingerprint}
         print_json({**head, **proxy.report})
@@ -421,6 +424,17 @@ def _options(texts: list[str] | None) -> Mapping[str, Any]:
     from archgym.experiment.load import parse_value
 
     return {name: parse_value(text, f"--set {name}") for name, text in pairs(texts, "--set ")}
+
+
+def _clocked() -> Callable[[str], None]:
+    """What writes lines to stderr, each with the minutes and seconds since now."""
+    began = time.perf_counter()
+
+    def write(text: str) -> None:
+        minutes, seconds = divmod(int(time.perf_counter() - began), 60)
+        typer.echo(f"{minutes}:{seconds:02d} {text}", err=True)
+
+    return write
 
 
 def _sizes(text: str, most: int) -> list[int]:

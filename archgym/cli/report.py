@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from archgym.cli.output import console
+from archgym.cli.values import one_of
 
 __all__ = ["add_to", "report"]
 
@@ -52,8 +53,10 @@ def report(
     by: Annotated[
         _By,
         typer.Option(
+            parser=one_of(_By, "value of --by"),
+            metavar="|".join(_By),
             help="Put the trials of an agent together, or only those with the same "
-            "hyperparameters; auto: the latter up to ten sets."
+            "hyperparameters; auto: the latter up to ten sets.",
         ),
     ] = _By.auto,
 ) -> None:

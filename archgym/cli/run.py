@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import archgym
+from archgym.cli.interruption import interruptible
 from archgym.cli.output import console
 
 if TYPE_CHECKING:
@@ -93,12 +94,8 @@ def run(
         quiet=quiet,
     )
     _announce(loaded, folder, options)
-    try:
+    with interruptible(_how_to_go_on):
         result = run_experiment(loaded, folder, options)
-    except KeyboardInterrupt:
-        typer.echo("Stopped. What was evaluated is kept; go on with:", err=True)
-        typer.echo(f"  {_resume_command()}", err=True)
-        raise typer.Exit(130) from None
     _report(result)
     if result.failures:
         raise typer.Exit(1)
@@ -140,7 +137,7 @@ def _report(result: RunResult) -> None:
 
     out = console()
     out.print()
-    out.print(run_tables(result))
+    out.print(run_tables(result), crop=False)
     for trial_id, reason in list(result.failures.items())[:_MOST_FAILURES]:
         file = result.folder.error_file(trial_id)
         where = f" ({_relative(file)})" if file.exists() else ""
@@ -187,6 +184,7 @@ def _relative(path: Path) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
-def _resume_command() -> str:
+def _how_to_go_on() -> list[str]:
     words = ["archgym", *sys.argv[1:]]
-    return shlex.join(words if "--resume" in words else [*words, "--resume"])
+    command = shlex.join(words if "--resume" in words else [*words, "--resume"])
+    return ["Stopped. What was evaluated is kept; go on with:", f"  {command}"]

@@ -112,9 +112,9 @@ def find(name: str) -> Any:
 
 def environment_json(name: str, cls: type[Environment]) -> dict[str, Any]:
     """All there is to know of an environment, as plain values."""
+    from archgym.arguments import constructor_arguments
     from archgym.environment import Environment
     from archgym.objective import Objective
-    from archgym.registry import constructor_arguments
 
     general, explained = inspect.signature(Environment.__init__).parameters, cls.argument_docs()
     own = {
@@ -138,6 +138,7 @@ def environment_json(name: str, cls: type[Environment]) -> dict[str, Any]:
         "arguments": own,
         "argument_docs": explained,
         "not_modelled": list(cls.not_modelled),
+        "caveats": list(cls.caveats),
     }
 
 
@@ -203,9 +204,13 @@ def _draw_environment(data: dict[str, Any]) -> None:
     for key, default in data["arguments"].items():
         allowed = data["argument_docs"].get(key, "")
         out.print(Text.assemble((f"Argument {key}: ", "bold"), f"{allowed} (default {default})"))
-    if data["not_modelled"]:
-        out.print(Text("Not modelled:", style="bold"))
-        for sentence in data["not_modelled"]:
+    for title, sentences in (
+        ("What metrics do not show", data["caveats"]),
+        ("Not modelled", data["not_modelled"]),
+    ):
+        if sentences:
+            out.print(Text(f"{title}:", style="bold"))
+        for sentence in sentences:
             out.print(Text(f"  - {sentence}"))
 
 

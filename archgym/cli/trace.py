@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from archgym.cli.interruption import interruptible
 from archgym.cli.output import console
 
 if TYPE_CHECKING:
@@ -170,14 +169,8 @@ def _shown_progress() -> Iterator[Callable[[int, int], None]]:
         )
 
     # A program without output would outlive us; valgrind runs in a process group of its own.
-    ends = (signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(end, lambda number, _: sys.exit(128 + number)) for end in ends]
-    try:
-        with status:
-            yield update
-    finally:
-        for end, handler in zip(ends, before, strict=True):
-            signal.signal(end, handler)
+    with interruptible(), status:
+        yield update
 
 
 def _save(trace: Trace, card: dict[str, Any], path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import json
 import os
 import shutil
@@ -22,22 +23,47 @@ __all__ = ["find_dataset", "find_datasets", "new_folder", "provenance", "write_d
 
 PROVENANCE = "provenance.json"
 """What a dataset was made from; one that was recorded has no such file."""
+_MOST_NAMED = 12
 
 
 def find_datasets(folder: str | Path) -> list[Dataset]:
     """The dataset in a folder, or those of the run in it.
 
     Raises:
-        DatasetError: if it holds neither.
+        DatasetError: if it is not there or holds neither; names those that may have been meant.
     """
     folder = Path(folder)
     if (folder / "dataset.json").is_file():
         return [Dataset(folder)]
     found = sorted(path.parent for path in folder.glob("datasets/*/dataset.json"))
     if not found:
-        what = "is not there" if not folder.exists() else "holds neither a run nor a dataset"
-        raise DatasetError(f"{folder} {what}")
+        if folder.exists():
+            inside = _meant(folder.name, [folder])
+            end = f" itself. {inside}" if inside else ""
+            raise DatasetError(f"{folder} holds neither a run nor a dataset{end}")
+        near = _meant(folder.name, [folder.parent, Path(), Path("runs")])
+        raise DatasetError(
+            f"{folder} is not there. {near or 'No run or dataset is beside it, here or in runs/.'}"
+        )
     return [Dataset(path) for path in found]
+
+
+def _meant(name: str, places: Iterable[Path]) -> str:
+    """Which runs and datasets are in some folders, and the one of the nearest name; or nothing."""
+    there: list[Path] = []
+    for place in dict.fromkeys(places):
+        with contextlib.suppress(OSError):
+            there += [folder for folder in sorted(place.iterdir()) if _holds_data(folder)]
+    if not there:
+        return ""
+    near = difflib.get_close_matches(name, [found.name for found in there], n=1, cutoff=0.5)
+    meant = next((f"Did you mean {str(f)!r}? " for f in there if f.name in near), "")
+    more = ", ..." if len(there) > _MOST_NAMED else ""
+    return f"{meant}There are: {', '.join(map(str, there[:_MOST_NAMED]))}{more}."
+
+
+def _holds_data(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in ("dataset.json", "trials.json"))
 
 
 def find_dataset(folder: str | Path) -> Dataset:

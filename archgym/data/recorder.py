@@ -28,11 +28,29 @@ from archgym.trial import TrialInfo
 if TYPE_CHECKING:
     from archgym.environment import Environment
 
-__all__ = ["LoggedTrial", "TrialRecorder"]
+__all__ = ["LoggedTrial", "TrialRecorder", "open_dataset"]
 
 ROWS_AT_ONCE = 2048
 _counter = itertools.count()
 _quote = json.encoder.encode_basestring_ascii
+
+
+def open_dataset(directory: Path, environment: Environment) -> None:
+    """Makes a dataset ready for the evaluations of an environment: writes its sidecar.
+
+    Args:
+        directory: folder of the dataset; made if it is not there.
+        environment: whose evaluations it is to take.
+
+    Raises:
+        DatasetError: if the folder cannot be written, or holds a dataset of another design
+            space, other metrics or another simulator.
+    """
+    own = Sidecar.of(environment)
+    own.save(directory)
+    difference = own.difference(Sidecar.load(directory))
+    if difference:
+        raise DatasetError(f"{directory} cannot take these evaluations: {difference}")
 
 
 @dataclass(frozen=True)
@@ -82,11 +100,7 @@ class TrialRecorder:
         self._journal: Journal | None = None
         self._n, self._began = -1, time.time()
         self._pid, self._first_step = os.getpid(), 0
-        own = Sidecar.of(environment)
-        own.save(directory)
-        difference = own.difference(Sidecar.load(directory))
-        if difference:
-            raise DatasetError(f"{directory} cannot take these evaluations: {difference}")
+        open_dataset(directory, environment)
         if trial.resume:
             from archgym.data.dataset import Dataset
 
@@ -106,9 +120,14 @@ class TrialRecorder:
         if self._pid != os.getpid():
             self._go_on_in_child(first_step)
         if self._journal is None or self._journal.closed:
-            self._journal = journal_of(self.directory)
-            self._n = self._journal.begin(self._description())
+            self._begin()
+        assert self._journal is not None
         self._journal.append(self._blocks(first_step - self._first_step, rows, agent_s))
+
+    def _begin(self) -> None:
+        description = self._description()  # first: what fails must not leave an open journal
+        self._journal = journal_of(self.directory)
+        self._n = self._journal.begin(description)
 
     def _blocks(self, step: int, rows: Iterable[Row], agent_s: float) -> Iterator[str]:
         """Lines of the journal, some thousand at a time."""
@@ -142,8 +161,7 @@ class TrialRecorder:
                 said).
         """
         if self._journal is None and state == "finished":
-            self._journal = journal_of(self.directory)  # all replayed: say that it is over
-            self._n = self._journal.begin(self._description())
+            self._begin()  # all replayed: say that it is over
         if self._journal is not None and not self._journal.closed:
             self._journal.end(self._n, state)
             self._journal.rest()

@@ -2,7 +2,8 @@
 
 from archgym.experiment.expand import Trial, expand
 from archgym.experiment.load import load_experiment, shipped_experiments
-from archgym.experiment.run import RunOptions, RunResult, run_experiment
+from archgym.experiment.run import RunOptions, run_experiment
+from archgym.experiment.run_result import RunResult
 from archgym.experiment.schema import Experiment, read_experiment
 
 __all__ = [

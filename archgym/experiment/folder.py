@@ -7,6 +7,7 @@ import errno
 import fcntl
 import json
 import os
+import shutil
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,11 +22,14 @@ from archgym.experiment.expand import Trial
 from archgym.experiment.load import experiment_yaml
 from archgym.experiment.schema import Experiment
 
-__all__ = ["NoRoomError", "RunFolder", "stop_if_full"]
+__all__ = ["RANDOM_DRAWS", "NoRoomError", "RunFolder", "stop_if_full"]
 
 _LOCK = ".lock"
 _WORKERS = ".workers"
 _WAIT_FOR_WORKERS_S = 60.0
+RANDOM_DRAWS = "results/random_draws.json"
+_BEFORE_TRIALS = {"experiment.yaml", "trials.json", "results", "ray", "log", _LOCK, _WORKERS}
+"""What a run writes before its first trial."""
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -154,8 +158,9 @@ class RunFolder:
         """
         self._check_writable()
         held = {entry.name for entry in self.path.iterdir()} if self.path.is_dir() else set()
-        if not held or (own_lock and held <= {self._lock, self._workers}):
-            return
+        ours = {*_BEFORE_TRIALS, self._lock, self._workers}
+        if not self.begun() and all(n in ours or n.startswith(".tmp-") for n in held):
+            return  # empty, or of a run that ended before its first trial
         new_shard = self.shard and (own_lock or self._lock not in held)
         if not (resume or new_shard):
             raise ExperimentError(
@@ -165,7 +170,7 @@ class RunFolder:
         before = self.trials()
         if not before:
             if not any(_is_foreign(name) for name in held):
-                return  # killed before it began
+                return  # killed while it was prepared
             raise ExperimentError(f"{self.path} holds no run to resume (it has no trials.json)")
         if [trial.to_json() for trial in before] != [trial.to_json() for trial in trials]:
             raise ExperimentError(
@@ -181,6 +186,11 @@ class RunFolder:
         """
         self.write("experiment.yaml", experiment_yaml(experiment))
         self.write_json("trials.json", [trial.to_json() for trial in trials])
+
+    def begun(self) -> bool:
+        """Whether any trial of its run has begun."""
+        logs, rows = self.logs.glob("*.jsonl"), self.datasets.glob("*/*")
+        return self.results.exists() or any(logs) or any(rows)
 
     def write_json(self, name: str, data: Any) -> None:
         """Writes a file of JSON, by write and rename."""
@@ -207,9 +217,12 @@ class RunFolder:
     def locked(self) -> Iterator[str]:
         """Makes the folder and keeps other runs out of it; gives an id for this run's workers.
 
+        If the run is refused before its first trial, nothing of it is left.
+
         Raises:
             ExperimentError: if it cannot be made, or another run is writing to it.
         """
+        made = not self.path.exists()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             lock = os.open(self.path / self._lock, os.O_RDWR | os.O_CREAT, 0o644)
@@ -217,21 +230,27 @@ class RunFolder:
             raise ExperimentError(
                 f"cannot write to the output folder {self.path}: {error.strerror}"
             ) from error
-        whole = lock
+        whole, mine = lock, False
         try:
             try:
                 if self.shard:  # other shards may run beside it, but not the whole experiment
                     whole = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
                     fcntl.flock(whole, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.stat(self.path / self._lock)  # gone: a run that was refused took it away
             except OSError:
                 raise ExperimentError(f"another run is writing to {self.path}") from None
+            mine = True
             self._check_shards()
             run_id = uuid4().hex
             os.truncate(lock, 0)
             os.pwrite(lock, run_id.encode(), 0)
             self.wait_for_workers()
             yield run_id
+        except BaseException:
+            if mine and not self.begun():
+                self._discard(made)
+            raise
         finally:
             os.close(lock)
             if whole != lock:
@@ -277,6 +296,23 @@ class RunFolder:
             os.close(file)
 
     # -- inner workings ------------------------------------------------------------------------
+
+    def _discard(self, whole: bool) -> None:
+        """Takes away what a run made before its first trial, and the folder with ``whole``.
+
+        What the shards of a run share stays for the others.
+        """
+        shutil.rmtree(self.ray, ignore_errors=True)
+        names = [self._lock, self._workers]
+        if not self.shard:
+            names += ["experiment.yaml", "trials.json", RANDOM_DRAWS]
+        for name in names:
+            with contextlib.suppress(OSError):
+                (self.path / name).unlink()
+        empty = [self.path / "ray", self.logs, self.datasets, self.tables]
+        for folder in [*empty, *([self.path] if whole else [])]:
+            with contextlib.suppress(OSError):  # there is something in it
+                folder.rmdir()
 
     def _check_shards(self) -> None:
         """Refuses a shard of another number of shards: the two would overlap."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from archgym.experiment.expand import Trial
 from archgym.experiment.folder import RunFolder
@@ -25,6 +25,7 @@ def run_locally(
     *,
     run_id: str,
     simulation: Simulation,
+    baselines: Mapping[str, Sequence[float]] | None = None,
 ) -> dict[str, TrialEnd]:
     """Runs trials in order; how each of them ended.
 
@@ -35,10 +36,12 @@ def run_locally(
         progress: is told how far it is.
         run_id: of the lock on the folder.
         simulation: how designs are simulated.
+        baselines: metrics of the baseline design of each setting, where they are known.
 
     Raises:
         NoRoomError: if the disk is full.
     """
     log = folder.log_file(run_id, "local")
-    with contextlib.closing(Environments(folder, Simulators(simulation))) as environments:
+    simulators = Simulators(simulation)
+    with contextlib.closing(Environments(folder, simulators, baselines)) as environments:
         return run_pack(trials, begun, folder, log, environments, progress)

@@ -14,7 +14,7 @@ from archgym.experiment.summary import TrialSummary, goal_label, natural
 from archgym.experiment.tables import agent_titles
 
 if TYPE_CHECKING:
-    from archgym.experiment.run import RunResult
+    from archgym.experiment.run_result import RunResult
     from archgym.report.charts import Chart
 
 __all__ = ["plot_best_so_far"]

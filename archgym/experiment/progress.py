@@ -53,6 +53,7 @@ class Progress:
         trials: all trials of the run.
         goals: objective and metrics of each setting.
         finished: ids of trials that were finished before this run began.
+        before: best feasible value of each goal, minimised, that trials found before this run.
     """
 
     def __init__(
@@ -60,12 +61,13 @@ class Progress:
         trials: Sequence[Trial],
         goals: Mapping[str, tuple[Objective, Sequence[Metric]]],
         finished: Sequence[str] = (),
+        before: Mapping[str, tuple[float, ...]] | None = None,
     ) -> None:
         self.total = len(trials)
         self.already = len(finished)
         self.goals = goals
-        before = frozenset(finished)
-        self._trials = {trial.trial_id: trial for trial in trials if trial.trial_id not in before}
+        over = frozenset(finished)
+        self._trials = {trial.trial_id: trial for trial in trials if trial.trial_id not in over}
         self._budget = sum(trial.budget for trial in self._trials.values())
         # Of trials that have ended only sums are kept: there may be very many.
         self._counters: dict[str, Counters] = {}
@@ -73,6 +75,8 @@ class Progress:
         self._ended: Counter[str] = Counter()
         self._evaluated = self._settled = 0
         self._best: dict[str, tuple[tuple[float, ...], str]] = {}
+        for trial in trials:
+            self._take_best(trial, (before or {}).get(trial.trial_id, ()))
         self._began = time.perf_counter()
         self._note = ""
         self._recent: deque[tuple[float, int]] = deque([(self._began, 0)])
@@ -98,10 +102,7 @@ class Progress:
         with self._lock:
             if self._states.get(trial_id, "running") == "running":
                 self._counters[trial_id] = counters
-            trial = self._trials[trial_id]
-            held = self._best.get(trial.setting)
-            if counters.best and (held is None or counters.best[0] < held[0][0]):
-                self._best[trial.setting] = (counters.best, trial.agent_label)
+            self._take_best(self._trials[trial_id], counters.best)
 
     def ended(self, trial_id: str, state: str) -> None:
         """A trial is ``finished`` or ``failed``."""
@@ -127,7 +128,7 @@ class Progress:
                 self._trial_text(),
                 share,
                 self._rate_text(),
-                f"{self._best_name()} {best}" if best else "",
+                f"best {best}" if best else "",
             ]
             return ", ".join(part for part in parts if part)
 
@@ -138,7 +139,7 @@ class Progress:
             head = Table.grid(padding=(0, 2))
             head.add_row(bar, Text(f"{self._share():.0%}"), Text(self._rate_text()))
             table = Table(box=None, padding=(0, 2, 0, 0), show_header=True, header_style="dim")
-            for name in (self._best_name("best so far"), "", "agent"):
+            for name in ("best so far", "", "agent"):
                 table.add_column(name, no_wrap=True)
             for setting in self.goals:
                 if setting in self._best:
@@ -182,9 +183,10 @@ class Progress:
         left = f", {_clock(elapsed * (1 - share) / share)} left" if known else ""
         return f"{rate:,.0f} evaluations/s, {_clock(elapsed)} elapsed{left}"
 
-    def _best_name(self, name: str = "best") -> str:
-        """What the best is called; trials that had finished before are not in it."""
-        return "best since resuming" if self.already else name
+    def _take_best(self, trial: Trial, best: tuple[float, ...]) -> None:
+        held = self._best.get(trial.setting)
+        if best and (held is None or best[0] < held[0][0]):
+            self._best[trial.setting] = (best, trial.agent_label)
 
     def _best_text(self, setting: str) -> str:
         objective, metrics = self.goals[setting]

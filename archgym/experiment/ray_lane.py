@@ -12,8 +12,7 @@ import ray
 
 from archgym.errors import ArchgymError
 from archgym.experiment.simulating import LaneDiedError, read_answer
-from archgym.experiment.simulation_worker import answer
-from archgym.registry import make
+from archgym.experiment.simulation_worker import answer, made
 from archgym.simulator import Simulation
 
 __all__ = ["RayLane"]
@@ -72,7 +71,7 @@ class _Worker:
         with contextlib.suppress(OSError):
             os.chdir(folder)
         try:
-            self._environment = make(environment, **arguments)
+            self._environment = made(environment, arguments)
         except Exception as error:
             return f"{type(error).__name__}: {error}"
         return ""

@@ -13,11 +13,12 @@ import json
 import logging
 import os
 import shutil
+import signal
 import socket
 import threading
 import uuid
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 # Ray reads these when it is imported or started.
@@ -62,6 +63,7 @@ def run_with_ray(
     run_id: str,
     resources: Resources,
     simulation: Simulation,
+    baselines: Mapping[str, Sequence[float]] | None = None,
     address: str = "",
     cpus: int | None = None,
     storage: str = "",
@@ -79,6 +81,7 @@ def run_with_ray(
         run_id: of the lock on the folder.
         resources: what a trial may use.
         simulation: how designs are simulated.
+        baselines: metrics of the baseline design of each setting, where they are known.
         address: of a Ray cluster to join; empty to start Ray on this machine.
         cpus: CPUs that Ray may use on this machine; ``None`` for all.
         storage: where Tune keeps its own files, a path or an address that Ray knows; by default
@@ -90,13 +93,16 @@ def run_with_ray(
         NoRoomError: if the disk is full.
     """
     _check_address(address)
+    lanes = simulation.workers or 0
+    if cpus is not None and not address:  # known without waiting for Ray
+        _check_cpus(resources, lanes, [float(cpus)])
     progress.note("joining Ray" if address else "starting Ray")
     shutil.rmtree(folder.ray, ignore_errors=True)
     with _ray(address, cpus):
-        lanes = simulation.workers or 0
-        _check_cpus(resources, lanes)
+        _check_cpus(resources, lanes, [node["Resources"].get("CPU", 0.0) for node in _nodes()])
         if address:
             _check_nodes(folder)
+        known = {setting: list(metrics) for setting, metrics in (baselines or {}).items()}
         packs = make_packs(trials, _at_a_time(resources, lanes))
         where = folder.ray.relative_to(folder.path) / "packs"
         for pack in packs:
@@ -104,6 +110,7 @@ def run_with_ray(
                 "trials": [trial.to_json() for trial in pack.trials],
                 "begun": [trial.trial_id for trial in pack.trials if trial.trial_id in begun],
                 "simulation": simulation.model_dump(mode="json"),
+                "baselines": {s: known[s] for s in {t.setting for t in pack.trials} & known.keys()},
                 "network": bool(address),
             }
             folder.write(f"{where}/{pack.name}.json", json.dumps(task))
@@ -203,7 +210,9 @@ class _TunePack(tune.Trainable):
                 simulation = Simulation.model_validate(pack["simulation"])
                 make_lane = RayLane if simulation.workers else ProcessLane
                 simulators = Simulators(simulation, make_lane, pack["network"])
-                with contextlib.closing(Environments(folder, simulators)) as environments:
+                with contextlib.closing(
+                    Environments(folder, simulators, pack["baselines"])
+                ) as environments:
                     run_pack(
                         [Trial.from_json(trial) for trial in pack["trials"]],
                         frozenset(pack["begun"]),
@@ -339,6 +348,7 @@ def _ray(address: str, cpus: int | None) -> Iterator[None]:
     # With a full disk, Tune shows a traceback each time it cannot store its state, which is not
     # needed here: workers that cannot record say so in one line.
     logging.getLogger("ray.tune.execution.experiment_state").setLevel(logging.CRITICAL)
+    ends = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(
             address=address or "local",
@@ -352,6 +362,8 @@ def _ray(address: str, cpus: int | None) -> Iterator[None]:
         what = f"join the Ray cluster at {address!r}" if address else "start Ray"
         reason = str(error).strip().partition("\n")[0]
         raise ExperimentError(f"cannot {what}: {reason} (--local runs without Ray)") from error
+    if callable(ends) and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, ends)  # Ray's would print a stack and abort
     try:
         yield
     finally:
@@ -376,8 +388,8 @@ def _check_address(address: str) -> None:
         raise ExperimentError(f"cannot join the Ray cluster at {address!r}: {error}") from error
 
 
-def _check_cpus(resources: Resources, lanes: int) -> None:
-    sizes = [node["Resources"].get("CPU", 0.0) for node in _nodes()]
+def _check_cpus(resources: Resources, lanes: int, sizes: Sequence[float]) -> None:
+    """Refuses trials that do not fit into nodes of these numbers of CPUs."""
     largest = max(sizes, default=0.0)
     most = int(sum(sizes) - resources.cpus_per_trial)
     if lanes and lanes > most:

@@ -6,8 +6,8 @@ import contextlib
 import json
 import platform
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -15,25 +15,28 @@ from typing import Any
 from rich.console import Console
 
 from archgym.data import Dataset
+from archgym.environment import Environment
 from archgym.errors import DatasetError, InvalidValueError
+from archgym.experiment.best_before import best_before
 from archgym.experiment.comparison import write_comparisons
 from archgym.experiment.difficulty import draws_table, random_draws
 from archgym.experiment.expand import Trial, expand
-from archgym.experiment.folder import NoRoomError, RunFolder, stop_if_full
+from archgym.experiment.folder import RANDOM_DRAWS, NoRoomError, RunFolder, stop_if_full
 from archgym.experiment.local import run_locally
 from archgym.experiment.packs import shard_of
 from archgym.experiment.progress import Progress, show_progress
 from archgym.experiment.results import TableWriter, Totals
+from archgym.experiment.run_result import RunResult
 from archgym.experiment.schema import Experiment
 from archgym.experiment.summary import TrialSummary, stream_trials
 from archgym.experiment.trial_log import read_ends
-from archgym.experiment.validate import check_experiment, check_workloads
+from archgym.experiment.validate import check_experiment, check_workloads, simulate_baselines
+from archgym.objective import Scorer
 
-__all__ = ["RunOptions", "RunResult", "run_experiment"]
+__all__ = ["RunOptions", "run_experiment"]
 
 _LARGE = 2000
 """Trials above which nothing is kept of each that the tables of results hold."""
-_DRAWS = "results/random_draws.json"
 _VERSIONS_OF = ("archgym", "numpy", "numba", "scikit-learn", "scikit-optimize", "ray")
 
 
@@ -61,27 +64,6 @@ class RunOptions:
     quiet: bool = False
 
 
-@dataclass(frozen=True)
-class RunResult:
-    """What an experiment came to.
-
-    Attributes:
-        folder: everything on disk.
-        trials: all trials, in the order of the experiment.
-        summaries: of the trials that evaluated something, by id.
-        failures: why trials failed, by id.
-        totals: counts and times, over all trials that were ever run in the folder.
-        wall_s: seconds that this run took.
-    """
-
-    folder: RunFolder
-    trials: list[Trial]
-    summaries: dict[str, TrialSummary]
-    failures: dict[str, str]
-    totals: Totals
-    wall_s: float = field(compare=False)
-
-
 def run_experiment(
     experiment: Experiment,
     out: str | Path,
@@ -98,7 +80,7 @@ def run_experiment(
 
     Raises:
         ArchgymError: if anything in the experiment is not possible or the folder cannot be
-            used; then nothing has been run or written.
+            used; then no trial has been run, and nothing written but baselines into the cache.
     """
     began = time.perf_counter()
     console = console or Console(stderr=True)
@@ -108,7 +90,8 @@ def run_experiment(
     folder.check(experiment, trials, options.resume)
     with _busy(console, options.quiet):
         environments = check_experiment(experiment, trials)
-        draws = {} if folder.trials() else random_draws(experiment, trials, environments)
+        baselines = simulate_baselines(experiment, trials, environments, bool(options.address))
+        draws = {} if folder.begun() else random_draws(experiment, trials, environments)
     if draws and not options.quiet:
         console.print(draws_table(draws))
     if options.resume:
@@ -117,16 +100,18 @@ def run_experiment(
         folder.check(experiment, trials, options.resume, own_lock=True)
         folder.prepare(experiment, trials)
         if draws:
-            folder.write_json(_DRAWS, draws)
+            folder.write_json(RANDOM_DRAWS, draws)
         states = _sealed_states(folder)
         left = [trial for trial in ours if states.get(trial.trial_id) != "finished"]
         finished = [trial.trial_id for trial in ours if states.get(trial.trial_id) == "finished"]
         goals = {name: (env.objective, env.metrics) for name, env in environments.items()}
+        before = _best_before(folder, ours, environments) if states and not options.quiet else {}
         environments.clear()  # this process simulates nothing
-        progress = Progress(ours, goals, finished)
+        progress = Progress(ours, goals, finished, before)
         try:
             with show_progress(progress, console, options.quiet):
-                _run(left, frozenset(states), folder, run_id, experiment, options, progress)
+                begun = frozenset(states)
+                _run(left, begun, folder, run_id, experiment, options, progress, baselines)
         except NoRoomError:
             raise  # there is no room for Parquet either
         except BaseException:
@@ -178,12 +163,21 @@ def _run(
     experiment: Experiment,
     options: RunOptions,
     progress: Progress,
+    baselines: Mapping[str, Sequence[float]],
 ) -> None:
     if not trials:
         return
     simulation = experiment.simulation
     if options.local:
-        run_locally(trials, begun, folder, progress, run_id=run_id, simulation=simulation)
+        run_locally(
+            trials,
+            begun,
+            folder,
+            progress,
+            run_id=run_id,
+            simulation=simulation,
+            baselines=baselines,
+        )
         return
     from archgym.experiment.ray_runner import run_with_ray  # slow to import
 
@@ -195,6 +189,7 @@ def _run(
         run_id=run_id,
         resources=experiment.resources,
         simulation=simulation,
+        baselines=baselines,
         address=options.address,
         cpus=options.cpus,
         storage=options.storage,
@@ -210,6 +205,19 @@ def _sealed_states(folder: RunFolder) -> dict[str, str]:
         table = dataset.trials()
         states.update(zip(table["trial_id"].to_pylist(), table["state"].to_pylist(), strict=True))
     return states
+
+
+def _best_before(
+    folder: RunFolder, trials: Sequence[Trial], environments: Mapping[str, Environment]
+) -> dict[str, tuple[float, ...]]:
+    """What trials had found when they were interrupted, or had ended."""
+    scorers = {
+        setting: Scorer(env.objective, env.metrics, env.baseline_metrics)
+        for setting, env in environments.items()
+    }
+    of_trials = {trial.trial_id: scorers[trial.setting] for trial in trials}
+    paths = sorted(folder.datasets.glob("*/dataset.json"))
+    return best_before([Dataset(path.parent) for path in paths], of_trials)
 
 
 def _finish(
@@ -273,7 +281,7 @@ def _slim(summary: TrialSummary, large: bool) -> TrialSummary:
 def _with_draws(folder: RunFolder, totals: Totals) -> dict[str, Any]:
     data = totals.to_json()
     with contextlib.suppress(FileNotFoundError):
-        draws = json.loads((folder.path / _DRAWS).read_text(encoding="utf-8"))
+        draws = json.loads((folder.path / RANDOM_DRAWS).read_text(encoding="utf-8"))
         for setting, held in data["settings"].items():
             held["random_draws"] = draws.get(setting)
     return data

@@ -12,8 +12,9 @@ from archgym.data.journal import journals_kept_open
 from archgym.experiment.expand import Trial
 from archgym.experiment.folder import RunFolder
 from archgym.experiment.progress import Counters
-from archgym.experiment.run_trial import Environments, one_numeric_thread, run_trial
+from archgym.experiment.run_trial import Environments, run_trial
 from archgym.experiment.trial_log import TrialEnd, TrialLog
+from archgym.threads import one_numeric_thread
 
 __all__ = ["Listener", "run_pack"]
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from archgym.environment import Environment
 from archgym.errors import ExperimentError
@@ -24,15 +22,9 @@ from archgym.experiment.validate import goal_directions
 from archgym.outcome import Outcomes
 from archgym.registry import make, make_agent
 
-__all__ = ["Environments", "one_numeric_thread", "run_trial"]
+__all__ = ["Environments", "run_trial"]
 
 REPORT_EVERY_S = 0.5
-_THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
-)
 
 
 class Environments:
@@ -45,10 +37,16 @@ class Environments:
     Args:
         folder: of the run.
         simulators: how designs are simulated; by default in this process.
+        baselines: metrics of the baseline design of each setting, where they are known.
     """
 
-    def __init__(self, folder: RunFolder, simulators: Simulators | None = None) -> None:
-        self._folder = folder
+    def __init__(
+        self,
+        folder: RunFolder,
+        simulators: Simulators | None = None,
+        baselines: Mapping[str, Sequence[float]] | None = None,
+    ) -> None:
+        self._folder, self._baselines = folder, baselines or {}
         self._simulators = simulators or Simulators(Simulation())
         self._key = ""
         self._held: Environment | None = None
@@ -66,6 +64,9 @@ class Environments:
                 record=self._folder.datasets / trial.dataset,
             )
             self._simulators.serve(environment, trial.environment, trial.arguments)
+            if trial.setting in self._baselines:
+                environment.baseline_metrics = self._baselines[trial.setting]
+            self._simulators.simulate_baseline(environment)
         environment.on_evaluated = None
         self._key = key
         with contextlib.closing(environment):
@@ -132,25 +133,6 @@ def run_trial(
         watch.last()
     seconds = time.perf_counter() - began, time.process_time() - cpu
     return TrialEnd(state, error, *(round(s, 6) for s in seconds))
-
-
-@contextlib.contextmanager
-def one_numeric_thread() -> Iterator[None]:
-    """Holds numeric libraries to one thread: results then do not depend on the machine's cores.
-
-    Libraries that are loaded already are limited directly, later ones by their variables.
-    """
-    before = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
-    os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
-    try:
-        with threadpool_limits(1):
-            yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 class _Watch:

@@ -155,7 +155,7 @@ class Simulation(_Model):
         ge=0,
         strict=True,
         description="how often a simulation that failed or died is tried again; needs workers "
-        "or time_limit_s",
+        "or time_limit_s, but for the baseline design, which is tried again after a time limit too",
     )
     cache: str = Field(
         default="",

@@ -31,7 +31,7 @@ from archgym.space import Designs
 __all__ = ["Lane", "LaneDiedError", "ProcessLane", "Simulators", "read_answer"]
 
 _START_S = 600.0
-"""To import, compile and simulate the baseline."""
+"""To import, to make the environment, and to compile."""
 
 
 class LaneDiedError(Exception):
@@ -192,10 +192,22 @@ class Simulators:
         if self._cache is not None:
             environment.simulator = _Cached(simulator, environment, self._cache)
 
+    def simulate_baseline(self, environment: Environment) -> None:
+        """Simulates the baseline as every design of an environment that it serves.
+
+        Since nothing goes on without it, a time limit is tried again too.
+
+        Raises:
+            SimulationError: if it cannot be simulated.
+        """
+        environment.simulate_baseline(self._settings.retries)
+
     def close(self) -> None:
-        """Ends the processes."""
+        """Ends the processes, and lets go of the cache until it is needed again."""
         while self._lanes:
             self._lanes.pop().close()
+        if self._cache is not None:
+            self._cache.close()
 
 
 class _Around:

@@ -23,7 +23,7 @@ from archgym.registry import make
 from archgym.simulator import MultiFidelitySimulator
 from archgym.space import Designs
 
-__all__ = ["answer", "main"]
+__all__ = ["answer", "made", "main"]
 
 
 def answer(environment: Environment, codes: Sequence[int], fidelity: float) -> dict[str, Any]:
@@ -54,6 +54,19 @@ def answer(environment: Environment, codes: Sequence[int], fidelity: float) -> d
     return {"error": kind, "reason": str(result), "seconds": float(seconds)}
 
 
+def made(name: str, arguments: Mapping[str, Any]) -> Environment:
+    """An environment that is ready to simulate within a time limit: what compiles has compiled.
+
+    Args:
+        name: registered name, or ``module:Class``.
+        arguments: of its constructor.
+    """
+    environment = make(name, **arguments)
+    if getattr(environment.simulator, "compiles", False):
+        environment.simulate_baseline()
+    return environment
+
+
 def main() -> None:
     """Runs until standard input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it ends it
@@ -63,7 +76,7 @@ def main() -> None:
     threading.Thread(target=_listen, args=(questions,), daemon=True).start()
     job = questions.get()
     try:
-        environment = make(job["environment"], **job["arguments"])
+        environment = made(job["environment"], job["arguments"])
     except Exception as error:
         _say(out, {"refused": f"{type(error).__name__}: {error}"})
         return

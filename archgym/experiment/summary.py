@@ -58,6 +58,7 @@ class TrialSummary:
         duplicates: proposals that were known already.
         illegal: proposals that broke a rule or were not covered by the simulator.
         failed: simulations that failed or took too long.
+        reasons: why they did, and how often.
         better: full simulations that were feasible and better than the baseline design.
         best: the best outcome at full fidelity, ``None`` if nothing could be simulated.
         best_at: number of simulations after which it was found.
@@ -112,6 +113,7 @@ class TrialSummary:
     simulation_s: float = 0.0
     improvements: list[NDArray[np.float64]] = field(default_factory=list, repr=False)
     optimum: NDArray[np.float64] | None = None
+    reasons: dict[str, int] = field(default_factory=dict, repr=False)
 
     @property
     def problem(self) -> tuple[str, ...]:
@@ -330,6 +332,7 @@ def _summarise(dataset: Dataset, row: dict[str, Any], part: _Part) -> TrialSumma
         duplicates=int(outcomes.cached.sum()),
         illegal=int((outcomes.status == _ILLEGAL).sum()),
         failed=int((counted & (outcomes.status > _ILLEGAL)).sum()),
+        reasons=Counter(part.reasons[counted & (outcomes.status > _ILLEGAL)].tolist()),
         better=int((counted & full & outcomes.feasible & (outcomes.reward > 0.5)).sum()),
         best=best.outcome,
         best_at=best.at,

@@ -6,6 +6,7 @@ import json
 import math
 import re
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -16,14 +17,17 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from archgym.experiment.reproduce import evaluate_command
 from archgym.experiment.summary import TrialSummary, goal_unit, natural
 from archgym.outcome import Outcome
+from archgym.registry import environment_class, environment_names
 
 if TYPE_CHECKING:
     from archgym.experiment.expand import Trial
-    from archgym.experiment.run import RunResult
+    from archgym.experiment.run_result import RunResult
 
 _MOST_ROWS = 30
+_MOST_REASONS = 3
 _ANY_WIDTH = 1000
 _LEGEND = (
     "median / best: over trials, of the best feasible value found. better: share of simulated "
@@ -41,6 +45,7 @@ _LEGEND_OF_FIDELITY = (
 )
 _LEGEND_OF_REGRET = " regret: by how much the best found is worse than the exact optimum."
 _HEADING_WIDTH = 24
+_ROUNDING = 1e-9
 
 __all__ = [
     "agent_titles",
@@ -87,6 +92,7 @@ def run_tables(result: RunResult) -> RenderableType:
 
     Settings of which no trial has run yet, as in a run of shards, are left out.
     """
+    by_id = {trial.trial_id: trial for trial in result.trials}
     result = by_agent(result)
     titles = agent_titles(result.trials)
     parts: list[RenderableType] = []
@@ -99,9 +105,10 @@ def run_tables(result: RunResult) -> RenderableType:
     for setting in (name for name in settings if name in begun or not begun):
         trials = [trial for trial in result.trials if trial.setting == setting]
         parts.append(_setting_table(setting, trials, titles, result))
+        parts += _failed_designs(trials, result)
         best = best_of([s for t in trials if (s := result.summaries.get(t.trial_id)) is not None])
         if best is not None:
-            parts += [best_design(best), Text()]
+            parts += [best_design(best, by_id[best.trial_id]), Text()]
     several = any(len(s.objective.goals) > 1 for s in result.summaries.values())
     legend = _LEGEND + (_LEGEND_OF_SEVERAL if several else "")
     if any(s.spent != s.simulations for s in result.summaries.values()):
@@ -112,6 +119,21 @@ def run_tables(result: RunResult) -> RenderableType:
     if several:
         parts.append(Text(f"Pareto sets: archgym best {result.folder.path}", style="dim"))
     return Group(*parts)
+
+
+def _failed_designs(trials: Sequence[Trial], result: RunResult) -> list[RenderableType]:
+    """How many designs could not be simulated, and why."""
+    reasons: Counter[str] = Counter()
+    for trial in trials:
+        if (summary := result.summaries.get(trial.trial_id)) is not None:
+            reasons.update(summary.reasons)
+    if not reasons:
+        return []
+    lines = [f"{reasons.total():,} designs could not be simulated:"]
+    lines += [f"  {n:,} x {reason}" for reason, n in reasons.most_common(_MOST_REASONS)]
+    if len(reasons) > _MOST_REASONS:
+        lines.append(f"  ... and for {len(reasons) - _MOST_REASONS:,} other reasons")
+    return [Text("\n".join(lines), style="red"), Text()]
 
 
 def best_of(summaries: Sequence[TrialSummary]) -> TrialSummary | None:
@@ -127,18 +149,30 @@ def best_of(summaries: Sequence[TrialSummary]) -> TrialSummary | None:
     return max(found, key=rank)
 
 
-def best_design(summary: TrialSummary) -> RenderableType:
-    """The best design of a trial and its metrics against the baseline's goals."""
+def best_design(summary: TrialSummary, trial: Trial) -> RenderableType:
+    """The best design of a trial, as the command that evaluates it again, and its metrics.
+
+    The command is one line, however wide the terminal: print it with ``crop=False``.
+    """
     assert summary.best is not None
     origin = f"{summary.agent}, seed {summary.seed}, simulation {summary.best_at}"
     feasible = "" if summary.best.feasible else f"not feasible: {summary.best.reason}; "
     if summary.regret is not None and summary.best.feasible:
         origin += f", regret {regret_text(summary.regret)}"
+    caveats = _caveats(summary.environment, summary.best.design)
     return Group(
-        Text(f"Best design ({feasible}{origin}):", style="bold"),
-        Text("  " + design_text(summary.best.design)),
+        Text(f"Best design ({feasible}{origin}); evaluate it again with:", style="bold"),
+        Text(f"  {evaluate_command(trial, summary.best.design)}", no_wrap=True, overflow="ignore"),
         Text("  " + metrics_text(summary, summary.best), style="dim"),
+        *(Text(f"  note: {caveat}", style="yellow") for caveat in caveats),
     )
+
+
+def _caveats(environment: str, design: Mapping[str, Any]) -> list[str]:
+    """What metrics do not show of a design; a dataset does not decide which code is imported."""
+    if environment not in environment_names():
+        return []
+    return environment_class(environment).caveats_of(design)
 
 
 def design_text(design: Mapping[str, Any]) -> str:
@@ -319,8 +353,12 @@ def _regrets(summaries: Sequence[TrialSummary]) -> str:
 
 
 def regret_text(regret: float) -> str:
-    """A regret in per cent."""
-    return f"{regret:.2%}" if regret < math.inf else "-"
+    """A regret in per cent, to three significant digits; what is below 1e-9 is rounding."""
+    if regret == math.inf:
+        return "-"
+    per_cent = 100 * regret if regret >= _ROUNDING else 0.0
+    digits = 2 if per_cent == 0 else max(0, 2 - math.floor(math.log10(per_cent)))
+    return f"{per_cent:.{digits}f}%"
 
 
 def _share(part: int, whole: int) -> str:

@@ -11,9 +11,16 @@ from archgym.environment import Environment
 from archgym.errors import ArchgymError, ExperimentError
 from archgym.experiment.expand import Trial
 from archgym.experiment.schema import Experiment
+from archgym.experiment.simulating import Simulators
 from archgym.registry import agent_class, environment_class, make, make_agent
 
-__all__ = ["check_experiment", "check_workloads", "entry_position", "make_environment"]
+__all__ = [
+    "check_experiment",
+    "check_workloads",
+    "entry_position",
+    "make_environment",
+    "simulate_baselines",
+]
 
 
 def make_environment(name: str, arguments: Mapping[str, Any], where: str = "") -> Environment:
@@ -76,6 +83,43 @@ def check_experiment(experiment: Experiment, trials: Sequence[Trial]) -> dict[st
     for trial in _first_of_each(trials, "setting", "agent_label"):
         _check_agent(trial, environments[trial.setting])
     return environments
+
+
+def simulate_baselines(
+    experiment: Experiment,
+    trials: Sequence[Trial],
+    environments: Mapping[str, Environment],
+    network: bool = False,
+) -> dict[str, list[float]]:
+    """Simulates each setting's baseline as the experiment says that designs are simulated.
+
+    Once for all its trials, in whichever processes they run: these are told its metrics. Left
+    out are settings whose simulator compiles in the process of a trial, which it does best before
+    the search.
+
+    Args:
+        experiment: where the trials come from.
+        trials: all of them.
+        environments: of each setting.
+        network: whether the cache is used by several machines.
+
+    Returns:
+        The metrics by setting, NaN for one that the simulator does not give.
+
+    Raises:
+        SimulationError: for the first one that cannot be simulated, with its place in the file.
+    """
+    known: dict[str, list[float]] = {}
+    with contextlib.closing(Simulators(experiment.simulation, network=network)) as simulators:
+        for trial in _first_of_each(trials, "setting"):
+            environment = environments[trial.setting]
+            with located(f"environments[{entry_position(experiment, trial)}]"):
+                simulators.serve(environment, trial.environment, trial.arguments)
+                simulators.simulate_baseline(environment)
+            simulators.close()  # one setting's processes at a time
+            if not getattr(environment.simulator, "compiles", False):
+                known[trial.setting] = environment.baseline_metrics.tolist()
+    return known
 
 
 def check_workloads(folder: Path, trials: Sequence[Trial], made: Mapping[str, Environment]) -> None:

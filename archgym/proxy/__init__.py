@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from archgym.proxy.files import load_proxy, save_proxy
     from archgym.proxy.proxy import Predictions, Proxy
     from archgym.proxy.scores import Scores, score
-    from archgym.proxy.training import Settings, train
+    from archgym.proxy.settings import Settings
+    from archgym.proxy.training import train
 
 __all__ = [
     "Predictions",
@@ -30,7 +31,8 @@ _MODULES = {
     "files": ("load_proxy", "save_proxy"),
     "proxy": ("Predictions", "Proxy"),
     "scores": ("Scores", "score"),
-    "training": ("Settings", "train"),
+    "settings": ("Settings",),
+    "training": ("train",),
 }
 
 

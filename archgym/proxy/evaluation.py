@@ -15,7 +15,8 @@ from archgym.errors import InvalidValueError
 from archgym.proxy.examples import TrainingData
 from archgym.proxy.proxy import Predictions, Proxy
 from archgym.proxy.scores import Scores, score
-from archgym.proxy.training import Settings, train
+from archgym.proxy.settings import Settings
+from archgym.proxy.training import train
 from archgym.space import Designs
 
 __all__ = ["Evaluation", "Speed", "evaluate", "learning_curve", "measure_speed"]

@@ -28,7 +28,7 @@ from archgym.space import DesignSpace
 
 __all__ = ["FORMAT", "load_proxy", "save_proxy"]
 
-FORMAT = 1
+FORMAT = 2
 """Version of the layout."""
 _HEADER = "header"
 _LIMIT_BYTES: Final = 1 << 32

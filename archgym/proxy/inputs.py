@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from archgym.space import DesignSpace, Parameter
-from archgym.space.parameters import TABLE_LEVELS
+from archgym.space.parameter import TABLE_LEVELS
 
 __all__ = ["Inputs", "workload_inputs"]
 
 _MOST_LEVELS = 16
 """Ordered parameters with more levels have no feature of their own for each level."""
+_MOST_PAIRS = 50
+"""Units that more pairs of parameters share are not compared."""
 
 
 class Inputs:
@@ -22,12 +25,15 @@ class Inputs:
     An unordered parameter has a feature a level, 1 at its own. An ordered one has its place in
     [-1, 1], and with few levels also a feature for each of them, since effects may jump. All are
     0 where the parameter is inactive; a parameter with a condition has a feature that says so.
+    Two parameters of the same unit limit each other, like a buffer and the watermark at which it
+    is emptied, so two more features say which is the larger: 0 where equal, or one is inactive.
 
     Args:
         space: the design space; parameters that are fixed in it count like others.
 
     Attributes:
-        names: name of each feature.
+        names: name of each feature: those of the parameters, then those of the pairs.
+        pairs: positions of the parameters that are compared.
     """
 
     def __init__(self, space: DesignSpace) -> None:
@@ -39,6 +45,12 @@ class Inputs:
             small = parameter.size <= TABLE_LEVELS
             codes = np.append(np.arange(parameter.size), -1)
             self._tables.append(_columns(parameter, codes) if small else None)
+        self.pairs = _pairs(space.parameters)
+        compared = {position for pair in self.pairs for position in pair}
+        self._values = {position: _values(space.parameters[position]) for position in compared}
+        for first, second in self.pairs:
+            one, other = space.parameters[first].name, space.parameters[second].name
+            self.names += [f"{one}>{other}", f"{one}<{other}"]
 
     def __call__(self, codes: NDArray[np.int64]) -> NDArray[np.float32]:
         """Features, shape (n, n_features).
@@ -52,6 +64,9 @@ class Inputs:
             part = self.of_parameter(codes, position)
             found[:, at : at + part.shape[1]] = part
             at += part.shape[1]
+        for number in range(len(self.pairs)):
+            found[:, at : at + 2] = self.of_pair(codes, number)
+            at += 2
         return found
 
     def of_parameter(self, codes: NDArray[np.int64], position: int) -> NDArray[np.float32]:
@@ -60,6 +75,12 @@ class Inputs:
         if table is None:
             return _columns(self._space.parameters[position], column)
         return np.asarray(table[column])  # -1 is the last row: inactive
+
+    def of_pair(self, codes: NDArray[np.int64], number: int) -> NDArray[np.float32]:
+        """The features of one of :attr:`pairs`, shape (n, 2)."""
+        one, other = (self._values[position][codes[:, position]] for position in self.pairs[number])
+        with np.errstate(invalid="ignore"):
+            return np.stack([one > other, one < other], axis=1).astype(np.float32)
 
 
 def workload_inputs(
@@ -97,6 +118,23 @@ def _names(parameter: Parameter) -> list[str]:
     if not parameter.ordered or parameter.size <= _MOST_LEVELS:
         names += [f"{name}={parameter.value(code)}" for code in range(parameter.size)]
     return names
+
+
+def _pairs(parameters: Sequence[Parameter]) -> list[tuple[int, int]]:
+    """Positions of parameters whose values can be compared: numbers of the same unit."""
+    by_unit: dict[str, list[int]] = {}
+    for position, parameter in enumerate(parameters):
+        number = isinstance(parameter.value(0), int | float)
+        if parameter.unit and parameter.ordered and number and parameter.size <= TABLE_LEVELS:
+            by_unit.setdefault(parameter.unit, []).append(position)
+    found = [list(combinations(positions, 2)) for positions in by_unit.values()]
+    return [pair for pairs in found if len(pairs) <= _MOST_PAIRS for pair in pairs]
+
+
+def _values(parameter: Parameter) -> NDArray[np.float64]:
+    """The value of each level, and NaN, which compares with none, for an inactive one."""
+    values = parameter.values(np.arange(parameter.size)).astype(np.float64)
+    return np.append(values, np.nan)
 
 
 def _columns(parameter: Parameter, codes: NDArray[np.int64]) -> NDArray[np.float32]:

@@ -10,7 +10,8 @@ import numpy as np
 from archgym.errors import InvalidValueError
 from archgym.proxy.evaluation import evaluate
 from archgym.proxy.examples import TrainingData
-from archgym.proxy.training import Settings, train
+from archgym.proxy.settings import Settings
+from archgym.proxy.training import train
 
 __all__ = ["MIXED", "Point", "study_diversity"]
 

@@ -2,108 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.errors import InvalidValueError
 from archgym.proxy.calibration import Calibration
 from archgym.proxy.examples import TrainingData
 from archgym.proxy.inputs import Inputs, workload_inputs
-from archgym.proxy.models import COMPETING, FAMILIES, Model, family
+from archgym.proxy.models import Model, family
 from archgym.proxy.models.blend import Blend
 from archgym.proxy.proxy import Part, Proxy
 from archgym.proxy.ranges import Ranges
 from archgym.proxy.scores import Scores, score
+from archgym.proxy.settings import AUTO, Settings
 from archgym.proxy.targets import TargetScale
 
-__all__ = ["AUTO", "LEAST_ROWS", "OPTIONS", "Settings", "train"]
+__all__ = ["LEAST_ROWS", "Progress", "train"]
 
 Array = NDArray[np.float64]
 Predicted = tuple[Array, Array]
+Progress = Callable[[str], None]
+"""Called with what is trained next."""
 
-AUTO = "auto"
 LEAST_ROWS = 20
 """Fewest designs on a workload from which anything can be learned."""
 _ROWS_IN_FOLDS = 15_000
 """Rows, about, on which models are trained for cross-validation: many rows need fewer folds."""
-_FEW = 2_500
-"""Rows up to which all families compete; with more, forests and Gaussian processes fall behind."""
 _ENOUGH_DRAWN = 100
 """Designs drawn at random from which on they alone validate and calibrate."""
 _ENOUGH_HELD = 50
 """Held designs on a workload from which on they alone calibrate the intervals on it."""
 _OWN_MODEL = 200
 """Designs on a workload from which it has a model of its own by default."""
-OPTIONS = {
-    "trees": "forest, boosting: number of trees",
-    "features": "forest: share of the features that a split sees",
-    "leaves": "boosting: most leaves of a tree",
-    "rate": "boosting, mlp, residual: learning rate",
-    "members": "mlp, residual: networks in the ensemble",
-    "width": "mlp, residual: units of a hidden layer",
-    "layers": "residual: layers between the first and the last",
-    "epochs": "mlp, residual: times that the data are seen",
-    "decay": "mlp, residual: decay of the weights",
-    "dropout": "residual: share of the units that are dropped at first",
-    "device": "mlp, residual: where it is trained, cpu or cuda",
-    "steps": "gp: steps of the search for length scales",
-    "kept": "gp: most designs that it keeps",
-}
-"""Settings of the families."""
-_PER = (AUTO, "workload", "all")
 
 
-@dataclass(frozen=True)
-class Settings:
-    """How to train.
-
-    Attributes:
-        models: families that compete, or ``auto``.
-        per: ``workload`` for a model a workload, ``all`` for one model of all workloads, whose
-            features are among its inputs; ``auto`` is the former from 200 designs a workload.
-        form: of the targets, see :data:`archgym.proxy.targets.FORMS`.
-        seed: the only source of randomness.
-        options: settings of the families, such as ``epochs``.
-        folds: of the cross-validation, 2 or more; fewer are faster, and validate worse models.
-
-    Raises:
-        UnknownNameError: for a name that does not exist.
-        InvalidValueError: for a number that is not possible.
-    """
-
-    models: tuple[str, ...] = (AUTO,)
-    per: str = AUTO
-    form: str = AUTO
-    seed: int = 0
-    options: Mapping[str, Any] = field(default_factory=dict)
-    folds: int = 10
-
-    def __post_init__(self) -> None:
-        if self.per not in _PER:
-            raise UnknownNameError("scope of models", self.per, _PER)
-        if self.folds < 2:
-            raise InvalidValueError(f"folds must be at least 2, not {self.folds!r}")
-        for name in self.models:
-            if name not in (AUTO, *FAMILIES):
-                raise UnknownNameError("family of models", name, [AUTO, *FAMILIES])
-        for name, value in self.options.items():
-            if name not in OPTIONS:
-                raise UnknownNameError("setting of models", name, OPTIONS)
-            if name != "device" and not (isinstance(value, int | float) and value > 0):
-                raise InvalidValueError(f"setting {name} must be a number above 0, not {value!r}")
-
-    def families(self, rows: int) -> list[str]:
-        """The families that compete on so many rows."""
-        if AUTO not in self.models:
-            return list(dict.fromkeys(self.models))
-        return [n for n in COMPETING if rows <= _FEW or n not in ("forest", "gp")]
-
-
-def train(data: TrainingData, settings: Settings | None = None) -> Proxy:
+def train(
+    data: TrainingData, settings: Settings | None = None, progress: Progress | None = None
+) -> Proxy:
     """A proxy of the data.
 
     For each workload (or all of them together) the families compete in cross-validation in which
@@ -113,6 +51,11 @@ def train(data: TrainingData, settings: Settings | None = None) -> Proxy:
     ``random``), only their errors count: those that a search or :func:`archgym.proxy.collection.
     collect` chose are not like designs that will be asked for.
 
+    Args:
+        data: what is known.
+        settings: how to train; all defaults without it.
+        progress: told before each model which workloads, family and fold come next.
+
     Raises:
         InvalidValueError: if a workload has fewer than :data:`LEAST_ROWS` designs.
     """
@@ -121,7 +64,9 @@ def train(data: TrainingData, settings: Settings | None = None) -> Proxy:
     report: list[dict[str, Any]] = []
     for workloads, targets in _scopes(data, settings.per):
         rows = np.flatnonzero(np.isin(data.workload, workloads))
-        own, some = _train_scope(data.take(rows), workloads, targets, settings)
+        own, some = _train_scope(
+            *(data.take(rows), workloads, targets, settings, progress or (lambda text: None))
+        )
         parts += own
         report += some
     return Proxy(
@@ -167,8 +112,14 @@ def _scopes(data: TrainingData, per: str) -> list[tuple[tuple[int, ...], tuple[i
 
 
 def _train_scope(
-    data: TrainingData, workloads: tuple[int, ...], targets: tuple[int, ...], settings: Settings
+    data: TrainingData,
+    workloads: tuple[int, ...],
+    targets: tuple[int, ...],
+    settings: Settings,
+    progress: Progress,
 ) -> tuple[list[Part], list[dict[str, Any]]]:
+    said = ", ".join(data.origin.workloads[w].name for w in workloads)
+    said = f"{said}: {len(data):,} designs" if said else f"{len(data):,} designs"
     names, values = _workload_features(data, workloads)
     x = Inputs(data.space)(data.codes)
     if names:
@@ -179,16 +130,17 @@ def _train_scope(
     scale = TargetScale.of(settings.form, y, baseline)
     z = scale.forward(y, baseline)
     folds, held = _folds(data, settings)
-    found = {
-        kind: _cross_validate(kind, x, z, folds, held, settings)
-        for kind in settings.families(len(data))
-        if kind != "blend"
-    }
-    if "blend" in settings.families(len(data)):
-        members = [
-            found.get(kind) or _cross_validate(kind, x, z, folds, held, settings)
-            for kind in ("boosting", "mlp")
-        ]
+
+    def validated(kind: str) -> Predicted:
+        def told(fold: str) -> None:
+            progress(f"{said}, {kind}, {fold}")
+
+        return _cross_validate(kind, x, z, folds, held, settings, told)
+
+    kinds = settings.families(len(data))
+    found = {kind: validated(kind) for kind in kinds if kind != "blend"}
+    if "blend" in kinds:
+        members = [found.get(kind) or validated(kind) for kind in ("boosting", "mlp")]
         found["blend"] = Blend.combine(*members)
     scores = {
         kind: _scores(data, targets, y[held], scale.backward(mean, baseline[held]))
@@ -202,6 +154,7 @@ def _train_scope(
         columns = [target for target, name in enumerate(best) if name == kind]
         mean, spread = found[kind]
         residuals = z[held][:, columns] - mean[:, columns]
+        progress(f"{said}, {kind}, on all of them for {_named(data, targets, columns)}")
         parts.append(
             Part(
                 workloads=workloads,
@@ -227,6 +180,10 @@ def _train_scope(
         for target, number in enumerate(targets)
     ]
     return parts, report
+
+
+def _named(data: TrainingData, targets: Sequence[int], columns: Sequence[int]) -> str:
+    return ", ".join(data.metrics[targets[column]].name for column in columns)
 
 
 def _calibrations(
@@ -283,11 +240,14 @@ def _cross_validate(
     folds: NDArray[np.int64],
     held: NDArray[np.bool_],
     settings: Settings,
+    progress: Progress,
 ) -> Predicted:
     """Mean and spread of each held row from models that have not seen its design."""
     made: type[Model] = family(kind)
     mean, spread = np.empty_like(z), np.empty_like(z)
-    for fold in np.unique(folds[held]).tolist():
+    numbers = np.unique(folds[held]).tolist()
+    for count, fold in enumerate(numbers, start=1):
+        progress(f"validation {count} of {len(numbers)}")
         out = folds == fold
         if out.all():
             raise InvalidValueError("all rows are of one design: there is nothing to validate on")

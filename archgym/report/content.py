@@ -10,6 +10,8 @@ import numpy as np
 from archgym.report import panels
 from archgym.report.charts import Axis, Chart, Series
 from archgym.report.designs import BestDesign, best_designs
+from archgym.report.failure_tables import failures_table, reasons_table
+from archgym.report.problem_tables import pairs_table, results_table, settings_table
 from archgym.report.space_charts import (
     Importance,
     importance,
@@ -17,17 +19,8 @@ from archgym.report.space_charts import (
     parallel_coordinates,
 )
 from archgym.report.study import Problem, Study
-from archgym.report.tables import (
-    Table,
-    comparison_table,
-    failures_table,
-    overview_table,
-    pairs_table,
-    ranking_table,
-    reasons_table,
-    results_table,
-    settings_table,
-)
+from archgym.report.study_tables import comparison_table, overview_table, ranking_table
+from archgym.report.table import Table
 from archgym.statistics import Ranking, rank
 
 __all__ = ["Section", "overview", "problem_sections", "study_importances"]

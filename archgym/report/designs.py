@@ -1,23 +1,16 @@
-"""The best designs, and the command that evaluates each of them again."""
+"""The best designs of a study."""
 
 from __future__ import annotations
 
-import json
-import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import yaml
 
-from archgym import bounded_yaml
-from archgym.experiment.expand import Trial
+from archgym.experiment.reproduce import evaluate_command
 from archgym.report.study import Problem, Study
 
-__all__ = ["BestDesign", "best_designs", "command"]
-
-_OPTIONS = ("workload", "objective", "space", "simulator")
+__all__ = ["BestDesign", "best_designs"]
 
 
 @dataclass(frozen=True)
@@ -65,40 +58,7 @@ def best_designs(study: Study, problem: Problem) -> list[BestDesign]:
             regret=float(regret[0]),
             design=design,
             metrics=chosen.metrics,
-            command=command(trial, design),
+            command=evaluate_command(trial, design),
         )
         found.append((float(measures.best_cost[number]), best))
     return [best for _, best in sorted(found, key=lambda pair: pair[0])]
-
-
-def command(trial: Trial, design: Mapping[str, Any]) -> str:
-    """A line for a shell that evaluates a design as a trial did.
-
-    >>> trial = Trial("t", "s", "d", "DRAM-v0", "ga", "ga", 0, 10, {"workload": "a trace.stl"})
-    >>> command(trial, {"arbiter": "simple"})
-    "archgym evaluate DRAM-v0 arbiter=simple --workload 'a trace.stl'"
-    """
-    words = ["archgym", "evaluate", trial.environment]
-    words += [f"{name}={_plain(value)}" for name, value in design.items()]
-    for name, value in trial.arguments.items():
-        if name in ("record", "render_mode"):
-            continue
-        text = _text(value)
-        words += [f"--{name}", text] if name in _OPTIONS else ["--arg", f"{name}={text}"]
-    return shlex.join(words)
-
-
-def _plain(value: Any) -> str:
-    """A parameter's value as ``archgym evaluate`` reads it, with every digit."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _text(value: Any) -> str:
-    """A value as YAML on one line: a text by itself where that means the same."""
-    if isinstance(value, str):
-        try:
-            same = bounded_yaml.parse(value) == value
-        except yaml.YAMLError:
-            same = False
-        return value if same else json.dumps(value)
-    return json.dumps(value)

@@ -20,9 +20,9 @@ from archgym.report.content import (
     study_importances,
 )
 from archgym.report.designs import BestDesign
+from archgym.report.failure_tables import failed_trials_table
 from archgym.report.files import write_data
 from archgym.report.study import Problem, Study
-from archgym.report.tables import failed_trials_table
 
 __all__ = ["MOST_BYTES", "write_report"]
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,13 +16,12 @@ from archgym.data import Dataset, find_datasets
 from archgym.errors import ArchgymError, DatasetError
 from archgym.experiment.expand import Trial
 from archgym.experiment.folder import RunFolder
+from archgym.experiment.reproduce import trials_in
 from archgym.experiment.schema import read_experiment
 from archgym.experiment.trial_log import TrialEnd, read_ends
 from archgym.experiment.validate import entry_position
 
 __all__ = ["Source", "read_source"]
-
-_MOST_NAMED = 12
 
 
 @dataclass(frozen=True)
@@ -63,15 +60,10 @@ def read_source(folder: str | Path, name: str = "") -> Source:
         ArchgymError: if it holds neither, or is damaged.
     """
     path = Path(folder)
-    _check_there(path)
     datasets = [(dataset, dataset.trials().to_pylist()) for dataset in find_datasets(path)]
     run = RunFolder(path)
     facts = _results(run)
-    trials = {trial.trial_id: trial for trial in run.trials()}
-    for dataset, rows in datasets:
-        for row in rows:
-            if row["trial_id"] not in trials:
-                trials[row["trial_id"]] = _trial_of(dataset, row)
+    trials = trials_in(path, datasets)
     return Source(
         path=path,
         name=name or str(facts.get("experiment") or path.resolve().name),
@@ -92,31 +84,6 @@ def _results(run: RunFolder) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise DatasetError(f"cannot read {run.results}: {error}") from error
     return data if isinstance(data, dict) else {}
-
-
-def _check_there(path: Path) -> None:
-    """Refuses a folder that is not there, and names runs that may have been meant.
-
-    Raises:
-        DatasetError: if it is not there.
-    """
-    if path.exists():
-        return
-    runs = [
-        found
-        for folder in dict.fromkeys([path.parent, Path(), Path("runs")])
-        if folder.is_dir()
-        for found in sorted(folder.iterdir())
-        if (found / "trials.json").is_file() or (found / "dataset.json").is_file()
-    ]
-    message = f"the folder {path} is not there. "
-    if not runs:
-        raise DatasetError(f"{message}No run or dataset is beside it, here or in runs/.")
-    near = difflib.get_close_matches(path.name, [found.name for found in runs], n=1, cutoff=0.5)
-    meant = next((found for found in runs if near and found.name == near[0]), None)
-    shown = ", ".join(map(str, runs[:_MOST_NAMED])) + (", ..." if len(runs) > _MOST_NAMED else "")
-    did = f"Did you mean {str(meant)!r}? " if meant is not None else ""
-    raise DatasetError(f"{message}{did}There are: {shown}.")
 
 
 def _ends(run: RunFolder, facts: Mapping[str, Any]) -> dict[str, TrialEnd]:
@@ -157,34 +124,3 @@ def _named(run: RunFolder, trials: Mapping[str, Trial]) -> frozenset[str]:
             if experiment.environments[entry_position(experiment, trial)].name:
                 found.add(trial.setting)
     return frozenset(found)
-
-
-def _trial_of(dataset: Dataset, row: Mapping[str, Any]) -> Trial:
-    """The trial that a dataset's row describes, as far as it says."""
-    hyperparameters = json.loads(row["hyperparameters"])
-    digest = hashlib.sha256(str(row["hyperparameters"]).encode()).hexdigest()[:4]
-    spec = row["workload_spec"]
-    arguments: dict[str, Any] = {
-        "workload": json.loads(spec) if spec is not None else (row["workload"] or None),
-        "objective": json.loads(row["objective"]),
-        "fixed": json.loads(row["fixed"]),
-    }
-    if dataset.sidecar.simulator["name"] not in ("embedded", "tabular", "proxy"):
-        arguments["simulator"] = dataset.sidecar.simulator["name"]
-    arguments |= {
-        key: value
-        for key, value in json.loads(row["settings"]).items()
-        if not key.endswith("_sha256") and value not in ({}, [], None, "")
-    }
-    return Trial(
-        trial_id=row["trial_id"],
-        setting=" ".join(filter(None, (row["environment"], row["workload"]))),
-        dataset=dataset.directory.name,
-        environment=row["environment"],
-        agent=row["agent"],
-        agent_label=f"{row['agent']}-{digest}" if hyperparameters else row["agent"],
-        seed=-1 if row["seed"] is None else row["seed"],
-        budget=row["budget"] or 0,
-        arguments={key: value for key, value in arguments.items() if value not in (None, {})},
-        hyperparameters=hyperparameters,
-    )

@@ -14,7 +14,9 @@ from archgym.space.encodings import (
     UnitCubeEncoding,
 )
 from archgym.space.expression import Expression, param
-from archgym.space.parameters import Boolean, Categorical, Integer, Ordinal, Parameter, Real
+from archgym.space.listed import Boolean, Categorical, Ordinal
+from archgym.space.numeric import Integer, Real
+from archgym.space.parameter import Parameter
 
 __all__ = [
     "Boolean",

@@ -22,7 +22,8 @@ from archgym.space.counting import (
 from archgym.space.designs import Designs
 from archgym.space.expression import Expression
 from archgym.space.keys import Keys
-from archgym.space.parameters import Parameter, parameter_from_json
+from archgym.space.kinds import parameter_from_json
+from archgym.space.parameter import Parameter
 from archgym.space.sampling import neighbours, sample
 
 __all__ = ["DesignSpace"]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from archgym.errors import DesignError
 from archgym.space.designs import Designs
-from archgym.space.parameters import Parameter
+from archgym.space.parameter import Parameter
 
 if TYPE_CHECKING:
     from archgym.space.design_space import DesignSpace

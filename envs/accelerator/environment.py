@@ -16,6 +16,7 @@ from archgym.envs.accelerator import (
 )
 from archgym.envs.accelerator.arrays_per_layer import costs_of_layers, simulations
 from archgym.envs.accelerator.cost import MAPPERS, Costs, evaluate, evaluate_mappings
+from archgym.envs.accelerator.energy import clock_mhz
 from archgym.envs.accelerator.hardware import Hardware
 from archgym.envs.accelerator.layer import Network
 from archgym.envs.accelerator.layer_costs import LayerCost, layer_costs, unmapped_error
@@ -96,6 +97,7 @@ class AcceleratorEnvironment(Environment):
     )
     default_objective: ClassVar[str | Dict[str, Any]] = "minimize edp_js"
     baseline: ClassVar[Dict[str, Any]] = space_template.BASELINE
+    compiles: ClassVar = True
     default_workload: ClassVar[Any] = _DEFAULT_WORKLOAD
     modelled: ClassVar[tuple[str, ...]] = (
         "folds of a layer on a systolic array, exact to the cycle where memory does not stall it",
@@ -165,6 +167,8 @@ class AcceleratorEnvironment(Environment):
         if self.mapper not in MAPPERS:
             raise UnknownNameError("mapper", mapper, MAPPERS)
         super().__init__(space=space, workload=workload, **arguments)
+        if self.hardware_fields and self.space_name != "per_layer":
+            self.hardware(self.baseline_design)  # refuses what is possible only with other fields
 
     def simulate_batch(self, designs: Designs) -> list[tuple[Simulation, float]]:
         """Runs the network on the designs, on all cores."""
@@ -184,6 +188,15 @@ class AcceleratorEnvironment(Environment):
             InvalidValueError: in space ``per_layer``, where every layer has its own.
         """
         return hardware_in(self.space_name, design, self.hardware_fields)
+
+    def assumptions(self, design: Dict[str, Any]) -> list[str]:
+        """The clock, which is the technology's unless an argument sets it."""
+        if self.space_name == "per_layer":
+            return []
+        hardware = self.hardware(design)
+        clock = f"clock {clock_mhz(hardware):g} MHz"
+        given = "as given" if hardware.clock_mhz else f"of technology {hardware.technology}"
+        return [f"{clock}, {given}"]
 
     def costs(self, design: Dict[str, Any]) -> Costs:
         """What each layer costs on a design, all figures of the cost model.

@@ -33,7 +33,7 @@ from archgym.fidelity import FULL, Fidelity
 from archgym.metrics import Metric
 from archgym.reference import Reference
 from archgym.simulator import Simulation, Simulator
-from archgym.space import Designs, DesignSpace
+from archgym.space import Designs, DesignSpace, param
 
 __all__ = ["DramEnvironment"]
 
@@ -133,6 +133,7 @@ class DramEnvironment(Environment):
     }
     """The default objective for a memory without a power model."""
     baseline: ClassVar = BASELINE
+    compiles: ClassVar = True
     default_workload: ClassVar = "sqlite"
     version: ClassVar = "2"
     fidelities: tuple[Fidelity, ...] = (
@@ -151,6 +152,12 @@ class DramEnvironment(Environment):
         "posted writes with forwarding to reads",
         "energy of commands and standby, by the currents of the device",
     )
+    caveats: ClassVar = {
+        "refresh_policy=none: nothing is refreshed, and a real memory loses its data; hold another "
+        "policy to search without it, as in fixed: {refresh_policy: all_bank}": (
+            param("refresh_policy") == "none"
+        ),
+    }
     not_modelled: ClassVar = (
         "requests longer than one burst (a request moves one burst), masked writes, error "
         "correction",

@@ -130,6 +130,9 @@ class NASEnvironment(Environment):
         load_workload(_DEFAULT_WORKLOAD), _DEFAULT_FORM
     )
     default_workload: ClassVar[Any] = _DEFAULT_WORKLOAD
+    compiles: ClassVar = True
+    incidental_arguments: ClassVar = ("accuracy_options", "technology")
+    """The settings name them where metrics depend on them."""
     fidelities: tuple[Fidelity, ...] = _fidelities(Recipe().epochs)
     simulators: ClassVar[Mapping[str, Callable[[Any], Simulator]]] = {
         "latency_table": _latency_table

@@ -40,7 +40,7 @@ from archgym.space import (
     Rule,
     param,
 )
-from archgym.space.parameters import parameter_from_json
+from archgym.space.kinds import parameter_from_json
 
 __all__ = [
     "CHIPS",

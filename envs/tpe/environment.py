@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from archgym.environment import Environment
-from archgym.envs.tpe.baseline import baseline_array
+from archgym.envs.tpe.baseline import baseline_array, fastest_mhz
 from archgym.envs.tpe.model import SCOPES, EngineModel
 from archgym.envs.tpe.named import BASELINES, named_designs
 from archgym.envs.tpe.space import array_of, design_of, design_space
@@ -93,6 +93,7 @@ class TensorEngine(Environment):
     )
     default_objective: ClassVar = {"product": {"tops_per_mm2": 1, "tops_per_w": 1}}
     baseline: ClassVar = design_of(BASELINES["systolic_os"])
+    compiles: ClassVar = True
     default_workload: ClassVar = DEFAULT_WORKLOAD
     simulators: ClassVar = {"yosys": _yosys}
     # The simulator's version says which Liberty file it is.
@@ -245,6 +246,14 @@ class TensorEngine(Environment):
     def hash_workload(self) -> str:
         """Hash of shapes and operands."""
         return self.layers.sha256
+
+    def assumptions(self, design: Mapping[str, Any]) -> list[str]:
+        """The clock at which rates, power and latency hold."""
+        array, library = array_of(design), self.technology.name
+        if array.clock_mhz:
+            return [f"clock {array.clock_mhz:g} MHz, as the design asks, in cells of {library}"]
+        fastest = fastest_mhz(array, self.technology, alone=self.scope == "pe")
+        return [f"clock {fastest:.4g} MHz, the fastest of this design in cells of {library}"]
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -283,7 +283,7 @@ def test_unknown_checks_and_agents() -> None:
 def test_results_are_handed_on_as_they_come() -> None:
     seen: list[CheckResult] = []
     assert check("random", only=["seeds", "prefix"], on_result=seen.append) == seen
-    assert [result.name for result in seen] == ["seeds", "prefix"]
+    assert [result.name for result in seen] == ["prefix", "seeds"], "the order of the table"
 
 
 def test_an_agent_that_returns_no_designs_is_told_so() -> None:

@@ -165,6 +165,7 @@ def test_every_value_is_reached(name: str) -> None:
             return super().simulate(design)
 
     env = Broken()
+    env.simulate_baseline()
     env.broken = True
     seen: list[dict[str, Any]] = []
     env.on_evaluated = lambda outcomes: seen.extend(outcomes.designs)

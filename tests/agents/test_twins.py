@@ -54,6 +54,8 @@ class Region(archgym.Environment):
     default_objective: ClassVar = "minimize time_ns"
     baseline: ClassVar = {"mode": "off", "size": 0, "depth": 0, "policy": "a", "share": 0.0}
 
+    incidental_arguments: ClassVar = ("cost",)
+
     def __init__(self, cost: Cost, **arguments: Any) -> None:
         self.cost = cost
         super().__init__(**arguments)

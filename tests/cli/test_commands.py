@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,15 @@ import pytest
 
 import archgym
 from archgym.data import Dataset
-from archgym.experiment import RunOptions, read_experiment, run_experiment
+from archgym.errors import DatasetError
+from archgym.experiment import (
+    RunOptions,
+    expand,
+    load_experiment,
+    read_experiment,
+    run_experiment,
+    shipped_experiments,
+)
 
 HEAVY = {"matplotlib", "numba", "pandas", "pyarrow", "ray", "scipy", "skopt", "sklearn", "torch"}
 
@@ -63,7 +72,10 @@ def test_version(call: Any) -> None:
     [
         (["lst"], "Did you mean 'list'?"),
         (["run", "quickstart", "--locl"], "--local"),
-        (["list", "agent"], "agents"),
+        (["list", "agent"], "unknown kind 'agent'. Did you mean 'agents'? Allowed: agents, envs"),
+        (["report", "x", "--by", "agnt"], "unknown value of --by 'agnt'. Did you mean 'agent'?"),
+        (["run", "quickstart", "--cpus", "0"], "'0' should be greater than or equal to 1"),
+        (["run", "quickstart", "--cpus", "two"], "'two' should be a valid integer"),
         (["show", "Conformanse-v0"], "Did you mean 'Conformance-v0'?"),
         (["show", "sqlite3:Connection"], "neither a subclass of"),
         (["show", "locl"], "Did you mean 'local'?"),
@@ -115,7 +127,7 @@ def test_wrong_arguments_are_one_clear_message(
 
 def test_list(call: Any) -> None:
     found = call("list", "--json").json
-    assert list(found) == ["envs", "agents", "simulators", "workloads"]
+    assert list(found) == ["envs", "agents", "simulators", "workloads", "experiments"]
     assert {"Conformance-v0", "DRAM-v0"} <= {row["name"] for row in found["envs"]}
     assert {"random", "ga", "aco", "sa", "bayesian"} <= {row["name"] for row in found["agents"]}
     assert {"sqlite", "zipf"} <= {row["name"] for row in found["workloads"]}
@@ -124,6 +136,15 @@ def test_list(call: Any) -> None:
     assert "ga" in shown
     assert "DRAM" not in shown
     assert "archgym[optuna]" in shown, "brackets are no markup"
+
+
+def test_list_experiments_says_what_each_takes(call: Any) -> None:
+    found = {row["name"]: row for row in call("list", "experiments", "--json").json["experiments"]}
+    assert set(found) == set(shipped_experiments())
+    quickstart = load_experiment("quickstart")
+    assert found["quickstart"]["trials"] == str(len(expand(quickstart)))
+    assert found["quickstart"]["simulations"] == f"{quickstart.budget} each"
+    assert found["quickstart"]["description"] == quickstart.description
 
 
 def test_show_an_environment(call: Any) -> None:
@@ -176,6 +197,25 @@ def test_evaluate(call: Any, tmp_path: Path) -> None:
     assert "distance does not act here: it does when prefetch" in idle
 
 
+def test_evaluate_says_what_metrics_do_not_show(call: Any) -> None:
+    lost = "a real memory loses its data"
+    given = ("evaluate", "DRAM-v0", "--workload", "{generator: zipf, requests: 200}")
+    assert lost in " ".join(call(*given, "refresh_policy=none").out.split())
+    assert lost in call(*given, "refresh_policy=none", "--json").json["caveats"][0]
+    assert lost not in call(*given).out
+    assert lost in " ".join(call("show", "DRAM-v0").out.split())
+
+
+def test_evaluate_says_at_which_clock(call: Any) -> None:
+    given = ("evaluate", "TPE-v0", "--json")
+    (fastest,) = call(*given).json["assumptions"]
+    period = call(*given).json["metrics"]["min_period_ns"]
+    assert fastest.startswith(f"clock {1e3 / period:.4g} MHz, the fastest of this design")
+    (asked,) = call(*given, "clock=target", "clock_mhz=100").json["assumptions"]
+    assert asked.startswith("clock 100 MHz, as the design asks")
+    assert "assumed: clock 100 MHz" in call(*given[:2], "clock=target", "clock_mhz=100").out
+
+
 def test_evaluate_keeps_what_is_fixed(call: Any) -> None:
     arguments = ("evaluate", "Conformance-v0", "--arg", "fixed={ways: 4}", "--json")
     found = json.loads(call(*arguments).out)
@@ -198,7 +238,48 @@ def test_best(call: Any, run_folder: Path) -> None:
     assert "Pareto set" in shown
     assert "baseline 13.691 ns" in shown
     datasets = [call("best", path, "--json").json for path in (run_folder / "datasets").iterdir()]
-    assert sorted(datasets, key=str) == sorted([[several], [single]], key=str)
+    assert sorted(
+        ([_without_commands(one) for one in found] for found in datasets), key=str
+    ) == sorted(([_without_commands(one)] for one in (several, single)), key=str)
+
+
+def _without_commands(problem: dict[str, Any]) -> dict[str, Any]:
+    found = [problem["best"], *problem.get("front", [])]
+    return {**problem, "best": None, "front": [{**one, "command": ""} for one in found]}
+
+
+@pytest.mark.parametrize("below", ["", "datasets/*"])
+def test_best_says_how_each_design_is_evaluated_again(
+    call: Any, run_folder: Path, below: str
+) -> None:
+    folders = sorted(run_folder.glob(below)) if below else [run_folder]
+    found = [one for folder in folders for one in call("best", folder, "--json").json]
+    assert len(found) == 2
+    for problem in found:
+        some = [problem["best"], *problem.get("front", [])[:2]]
+        for held in some:
+            program, *arguments = shlex.split(held["command"])
+            assert program == "archgym"
+            again = call(*arguments, "--json").json
+            assert again["design"] == held["design"]
+            assert again["metrics"] == held["metrics"]
+            assert again["feasible"] == held["feasible"]
+            assert again["objective"] == problem["objective"]
+    shown = [call("best", folder).out.splitlines() for folder in folders]
+    for problem in found:
+        assert any(f"  {problem['best']['command']}" in lines for lines in shown)
+
+
+@pytest.mark.parametrize("command", [["best"], ["report"], ["dataset", "info"]])
+def test_a_missing_folder_names_those_that_may_be_meant(
+    call: Any, run_folder: Path, command: list[str]
+) -> None:
+    meant = f"Did you mean '{run_folder}'?"
+    assert f"is not there. {meant}" in call(*command, run_folder.with_name("rnu")).err
+    above = call(*command, run_folder.parent).err
+    assert f"holds neither a run nor a dataset itself. There are: {run_folder}." in above
+    with pytest.raises(DatasetError, match="Did you mean"):
+        archgym.data.load(run_folder.with_name("rnu"))
 
 
 def test_dataset_info_and_export(call: Any, run_folder: Path, tmp_path: Path) -> None:
@@ -224,8 +305,35 @@ def test_check(call: Any) -> None:
     assert all(result["passed"] for result in results)
     shown = call("check", "Conformance-v0")
     assert shown.code == 0
-    assert f"{len(results)} of {len(results)} checks passed" in shown.out
+    required = sum(result["required"] for result in results)
+    assert 0 < required < len(results)
+    for n, kind in ((required, "required"), (len(results) - required, "polish")):
+        assert f"{n} of {n} {kind} checks passed" in shown.out
     assert call("check", "tests.cli.lazy:Lazy").code == 1
+
+
+@pytest.mark.parametrize(
+    ("target", "names", "near"),
+    [
+        ("Conformance-v0", ["determinism", "gymnasium"], "determinsm"),
+        ("random", ["seeds", "ask"], "seed"),
+    ],
+)
+def test_check_only_some(call: Any, target: str, names: list[str], near: str) -> None:
+    only = [word for name in names for word in ("--only", name)]
+    found = {row["name"]: row["required"] for row in call("check", target, *only, "--json").json}
+    assert found == {names[0]: True, names[1]: False}
+    refused = call("check", target, "--only", near)
+    assert refused.code == 2
+    assert f"{near!r}. Did you mean {names[0]!r}? Allowed: " in refused.err
+
+
+def test_check_only_says_too_that_it_cannot_be_made(call: Any) -> None:
+    (row,) = json.loads(
+        call("check", "Conformance-v0", "--arg", "space=x", "--only", "steps", "--json").out
+    )
+    assert row["name"] == "can_be_made"
+    assert not row["passed"]
 
 
 def test_new_env_passes_its_own_checks(call: Any, tmp_path: Path) -> None:

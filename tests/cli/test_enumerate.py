@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from archgym.experiment.tables import regret_text
+
 SMALL = ["enumerate", "Conformance-v0", "--space", "finite", "--workers", "1"]
 
 
@@ -46,7 +48,7 @@ def test_a_tabulated_problem_reports_regret(call: Any, tmp_path: Path) -> None:
     assert "exact optimum" in shown.out
     (problem,) = call("best", tmp_path / "run", "--json").json
     assert problem["best"]["regret"] >= 0
-    assert f"regret {problem['best']['regret']:.2%}" in call("best", tmp_path / "run").out
+    assert f"regret {regret_text(problem['best']['regret'])}" in call("best", tmp_path / "run").out
     design = ["size_kb=64", "ways=16", "prefetch=true", "distance=4"]
     evaluated = call("evaluate", "Conformance-v0", *design, "--simulator", f"tabular:{folder}")
     assert "simulator tabular" in evaluated.out

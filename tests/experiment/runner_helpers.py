@@ -5,14 +5,18 @@ Found as ``runner_helpers:NAME`` by processes with this folder on their path.
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import time
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from archgym.agent import Sampler
 from archgym.environment import Environment
+from archgym.external import run_program
 from archgym.metrics import Metric
 from archgym.outcome import Outcomes
 from archgym.space import Designs, DesignSpace, Integer, Ordinal, Rule, param
@@ -32,6 +36,8 @@ class Slow(Environment):
     default_objective: ClassVar = "minimize time_ns"
     baseline: ClassVar = {"x": 0, "y": 0, "z": 1}
 
+    incidental_arguments: ClassVar[tuple[str, ...]] = ("seconds",)
+
     def __init__(self, *, seconds: float = 0.004, **arguments: Any) -> None:
         self.seconds = seconds
         super().__init__(**arguments)
@@ -47,6 +53,8 @@ class Slow(Environment):
 
 class Moody(Slow):
     """Some designs raise, give NaN, hang or end the process; ``log`` takes a line a simulation."""
+
+    incidental_arguments: ClassVar = ("seconds", "log", "hangs", "dies")
 
     def __init__(self, *, log: str = "", hangs: bool = False, dies: bool = False, **arguments: Any):
         self.log, self.hangs, self.dies = log, hangs, dies
@@ -65,6 +73,38 @@ class Moody(Slow):
             os._exit(1)
         metrics = super().simulate(design)
         return {**metrics, "time_ns": float("nan")} if x % 16 == 5 else metrics
+
+
+class Starting(Slow):
+    """Its first simulations of all, in whatever process, go wrong; the ``folder`` counts them.
+
+    ``wrong`` says how: ``hangs`` and ``dies`` as a whole process does, ``slow`` and ``crashes`` as
+    an external program does. Of every simulation that comes to its end, the folder's file
+    ``done`` holds the design.
+    """
+
+    incidental_arguments: ClassVar = ("seconds", "folder", "wrong", "times")
+
+    def __init__(self, *, folder: str, wrong: str, times: int = 1, **arguments: Any) -> None:
+        self.folder, self.wrong, self.times = Path(folder), wrong, times
+        super().__init__(**arguments)
+
+    def simulate(self, design: dict[str, Any]) -> dict[str, float]:
+        with open(self.folder / "begun", "a+", encoding="utf-8") as begun:
+            begun.write("once\n")
+            begun.flush()
+            begun.seek(0)
+            broken = len(begun.readlines()) <= self.times
+        if broken and self.wrong == "hangs":
+            time.sleep(3600)
+        if broken and self.wrong == "dies":
+            os._exit(1)
+        late = "30" if broken and self.wrong == "slow" else "0"
+        program = "false" if broken and self.wrong == "crashes" else "sleep"
+        run_program([shutil.which(program) or program, late], self.folder, time_limit_s=0.5)
+        with open(self.folder / "done", "a", encoding="utf-8") as done:
+            done.write(json.dumps(design) + "\n")
+        return super().simulate(design)
 
 
 class Lethal(Slow):

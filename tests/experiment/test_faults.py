@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from archgym.data import Dataset
 from archgym.experiment import RunOptions, expand, run_experiment
 from archgym.experiment.folder import RunFolder
+from archgym.experiment.tables import run_tables
 from archgym.experiment.trial_log import TrialLog, read_ends
 from tests.experiment.chaos import LOCAL, RAY, Chaos, moody
 from tests.experiment.experiments import HELPERS, archgym, assert_equal_runs, slow, small, written
@@ -55,6 +59,12 @@ def test_designs_that_raise_hang_die_or_give_nan_are_rows(tmp_path: Path) -> Non
         "the simulating process died, 2 times in all",
     }
     assert result.totals.states == {"finished": 1}
+    text = io.StringIO()
+    Console(file=text, width=100).print(run_tables(result))
+    shown = text.getvalue()
+    (summary,) = result.summaries.values()
+    assert f"{summary.failed} designs could not be simulated:" in shown
+    assert re.search(r"\d+ x ValueError: this design cannot be\n", shown)
 
 
 def test_processes_that_simulate_change_no_result(tmp_path: Path) -> None:
@@ -76,9 +86,8 @@ def test_a_cache_is_shared_between_runs(tmp_path: Path) -> None:
     assert_equal_runs(tmp_path / "one", tmp_path / "two")
     table = Dataset(next((tmp_path / "one" / "datasets").iterdir())).evaluations(["status"])
     failed = table["status"].to_pylist().count("failed")
-    # Failures are tried again, and each run simulates the baseline: once to check, once to run.
-    assert first > 120
-    assert again == failed + (first - 120)
+    assert first == 121  # the baseline, once
+    assert again == failed  # failures are not kept
 
 
 def test_a_trial_that_ends_its_worker_is_given_up(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -87,6 +88,26 @@ def test_leaves_a_sealed_dataset(through_ray: tuple[Path, int, str, str]) -> Non
         assert not [s for s in dataset.trials()["state"].to_pylist() if s == "running"]
 
 
+def test_asked_to_end_it_says_how_to_go_on_and_nothing_else(tmp_path: Path) -> None:
+    experiment, out = slow(tmp_path, budget=4000, seeds=1), tmp_path / "run"
+    process = start("run", experiment, "--out", out, "--cpus", "2")
+    for _ in range(1200):
+        if list(out.glob("datasets/*/journal/*")):
+            break
+        time.sleep(0.1)
+    time.sleep(1)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 128 + signal.SIGTERM, err
+    *before, stopped, command = err.splitlines()
+    assert all(" trials done, " in line for line in before), err
+    assert stopped == "Stopped. What was evaluated is kept; go on with:"
+    assert command == f"  archgym run {experiment} --out {out} --cpus 2 --resume"
+    dataset = Dataset(out / "datasets" / "Slow")
+    assert list((dataset.directory / "journal").iterdir()) == []  # sealed
+    assert dataset.evaluations().num_rows > 0
+
+
 def test_says_that_ray_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(ExperimentError, match="Ray Client"):
         run_experiment(small(), tmp_path / "a", RunOptions(address="ray://host:10001", quiet=True))
@@ -106,6 +127,7 @@ def test_a_pack_begins_with_its_first_step(tmp_path: Path) -> None:
             "trials": [trial.to_json() for trial in trials],
             "begun": [],
             "simulation": {},
+            "baselines": {},
             "network": False,
         }
         folder.write_json("ray/packs/0.json", pack)

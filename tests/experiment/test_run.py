@@ -9,6 +9,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -19,6 +20,7 @@ from archgym.experiment import RunOptions, RunResult, run_experiment
 from archgym.experiment.expand import expand
 from archgym.experiment.folder import RunFolder
 from archgym.experiment.progress import Counters, Progress
+from archgym.trial import TrialInfo
 from tests.experiment.experiments import (
     HELPERS,
     archgym,
@@ -216,6 +218,40 @@ def test_nothing_is_written_when_anything_is_wrong(tmp_path: Path) -> None:
         assert not (tmp_path / "run").exists()
 
 
+def test_a_run_that_is_refused_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise ExperimentError("there are too few CPUs")
+
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr("archgym.experiment.run._run", refuse)
+        for folder in (tmp_path / "run", mine):
+            with pytest.raises(ExperimentError, match="too few CPUs"):
+                run(folder)
+    assert not (tmp_path / "run").exists()
+    assert list(mine.iterdir()) == []
+    run(mine, budget=5)
+    before = results(mine)
+    monkeypatch.setattr("archgym.experiment.run._run", refuse)
+    with pytest.raises(ExperimentError, match="too few CPUs"):
+        run(mine, RESUME, budget=5)
+    assert results(mine) == before, "what was there before stays"
+
+
+def test_a_run_that_was_killed_before_its_first_trial_is_none(tmp_path: Path) -> None:
+    experiment = small()
+    folder = RunFolder(tmp_path / "run")
+    folder.prepare(experiment, expand(experiment))
+    folder.write("ray/packs/0.json", "{}")
+    run(folder.path, budget=5)
+    assert {trial.budget for trial in folder.trials()} == {5}
+    with pytest.raises(ExperimentError, match="exists already"):
+        run(folder.path, budget=5)
+
+
 def test_two_runs_do_not_write_at_once(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
     with folder.locked(), pytest.raises(ExperimentError, match="another run is writing"):
@@ -255,18 +291,43 @@ def test_progress_in_a_log_is_plain_lines(tmp_path: Path, monkeypatch: pytest.Mo
     assert any(re.search(r"best Slow: [\d.]+ ns", line) for line in lines), lines
 
 
-def test_progress_of_a_resumed_run_says_since_when_its_best_is() -> None:
-    before, now, *_ = trials = expand(small())
+def test_progress_tells_the_time_left_only_from_enough_designs() -> None:
+    now, *_ = trials = expand(small())
     env = core.make("Conformance-v0")
-    goals = {trial.setting: (env.objective, env.metrics) for trial in trials}
-    progress = Progress(trials, goals, [before.trial_id])
+    progress = Progress(trials, {trial.setting: (env.objective, env.metrics) for trial in trials})
     progress.started(now.trial_id)
     progress.counted(now.trial_id, Counters(1, 1, (2.0,), 1.0))
-    assert "best since resuming" in progress.line()
     assert "left" not in progress.line(), "one design is too few to tell"
     progress.counted(now.trial_id, Counters(12, 12, (2.0,), 12.0))
     assert "left" in progress.line()
-    assert "since" not in Progress(trials, goals).line()
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_progress_of_a_resumed_run_begins_with_what_was_found_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, finished: bool
+) -> None:
+    """Of trials that had finished, and of one that was interrupted."""
+    objective = {"minimize": "access_ns", "limits": ["energy_pj <= 40"]}
+    experiment = small(environments=[{"id": "Conformance-v0", "objective": objective}])
+    (first, *_), folder = expand(experiment), RunFolder(tmp_path / "run")
+    folder.prepare(experiment, expand(experiment))
+    env = core.make(first.environment, **first.arguments, record=folder.datasets / first.dataset)
+    env.start_trial(TrialInfo(trial_id=first.trial_id, agent=first.agent, seed=first.seed))
+    outcomes = env.evaluate_batch(env.design_space.sample(40, np.random.default_rng(0)))
+    assert not outcomes.feasible.all()
+    env.end_trial("finished" if finished else "closed")
+    begun: list[Progress] = []
+    monkeypatch.setattr(
+        "archgym.experiment.run._run",
+        lambda *given: begun.extend(one for one in given if isinstance(one, Progress)),
+    )
+    run_experiment(
+        experiment, folder.path, RunOptions(local=True, resume=True), Console(file=StringIO())
+    )
+    best = outcomes.objectives[outcomes.feasible, 0].min()
+    assert f"best {first.setting}: {best:.5g} " in begun[0].line()
+    begun[0].counted(expand(experiment)[-1].trial_id, Counters(1, 1, (best + 1,), 1.0))
+    assert f"best {first.setting}: {best:.5g} " in begun[0].line()
 
 
 def test_progress_on_a_terminal_is_live(tmp_path: Path) -> None:
@@ -281,7 +342,10 @@ def test_progress_on_a_terminal_is_live(tmp_path: Path) -> None:
         assert words in shown
 
 
-def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_asked_to_end_it_keeps_what_there_is_and_says_how_to_go_on(
+    tmp_path: Path, end: signal.Signals
+) -> None:
     experiment = slow(tmp_path, budget=400)
     out = tmp_path / "run"
     process = start("run", experiment, "--local", "--out", out, "--quiet")
@@ -290,9 +354,9 @@ def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(tmp_path: Path) -> Non
             break
         time.sleep(0.05)
     time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(end)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
+    assert process.returncode == 128 + end, err
     assert f"archgym run {experiment} --local --out {out} --quiet --resume" in err
     assert "Traceback" not in err
     dataset = Dataset(out / "datasets" / "Slow")

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from archgym.experiment.tables import _Fitting
+from archgym.experiment.tables import _Fitting, regret_text
 
 
 @pytest.mark.parametrize(("width", "lines"), [(80, 1), (30, 2)])
@@ -25,3 +25,19 @@ def test_a_table_wider_than_the_terminal_comes_in_parts(width: int, lines: int) 
     goal, counts = "1.7222e+07 / 1.3", "6061.01%"
     Console(file=out, width=width).print(_Fitting(made(goal, counts), [made(goal), made(counts)]))
     assert out.getvalue().count("an_agent") == lines
+
+
+@pytest.mark.parametrize(
+    ("regret", "text"),
+    [
+        (0.0, "0.00%"),
+        (1e-13, "0.00%"),
+        (0.00001234, "0.00123%"),
+        (0.0123456, "1.23%"),
+        (0.5, "50.0%"),
+        (12.3456, "1235%"),
+        (float("inf"), "-"),
+    ],
+)
+def test_regrets_have_three_significant_digits(regret: float, text: str) -> None:
+    assert regret_text(regret) == text

@@ -32,7 +32,8 @@ def test_train_evaluate_compare_search(dataset: Path, tmp_path: Path) -> None:
     file, picture = tmp_path / "p.npz", tmp_path / "p.png"
     quick = ("--model", "boosting", "--set", "trees=30")
     text = run("train", dataset, "--out", file, "--target", "energy_pj", "--rows", 250, *quick)
-    assert "energy_pj" in text
+    assert "250 designs, boosting, validation 1 of 10" in text
+    assert "boosting, on all of them for energy_pj" in text
     assert f"proxy:{file}" in text
     (row,) = json.loads(run("evaluate", file, dataset, "--plot", picture, "--json"))["scores"]
     assert row["n"] > 30

@@ -10,7 +10,7 @@ from archgym.proxy.models import FAMILIES, family
 from archgym.proxy.models.traversal import Trees
 from archgym.proxy.scores import score
 from archgym.proxy.targets import TargetScale
-from archgym.space import Categorical, DesignSpace, Integer, param
+from archgym.space import Categorical, DesignSpace, Integer, Ordinal, param
 
 QUICK = {"epochs": 200, "members": 2, "width": 32, "layers": 2, "trees": 60, "steps": 30}
 
@@ -102,6 +102,30 @@ def test_boosting_predicts_what_scikit_learn_predicts() -> None:
     ).fit(x, z[:, 0])
     ours = family("boosting").fit(x, z, 0, {"trees": 40, "rate": 0.1, "leaves": 15})
     np.testing.assert_allclose(ours.predict(x)[0][:, 0], theirs.predict(x), rtol=1e-9, atol=1e-12)
+
+
+def test_boosting_keeps_to_few_threads_and_leaves_them_as_they_were(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    def threads() -> list[int]:
+        return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "openmp"]
+
+    grow = HistGradientBoostingRegressor.fit
+    seen: list[int] = []
+
+    def watched(self: HistGradientBoostingRegressor, *given: object) -> object:
+        seen.extend(threads())
+        return grow(self, *given)
+
+    monkeypatch.setattr(HistGradientBoostingRegressor, "fit", watched)
+    x, z = problem(60, 0)
+    with threadpool_limits(2, user_api="openmp"):
+        family("boosting").fit(x, z, 0, QUICK)
+        assert set(threads()) == {2}
+    assert set(seen) == {1}
 
 
 def test_trees_that_would_walk_in_a_circle_are_refused() -> None:
@@ -204,6 +228,26 @@ def test_inputs_of_conditional_parameters() -> None:
     assert inputs.names == ["mode=plain", "mode=scaled", "scale?", "scale", "scale=1", "scale=2"]
     codes = space.designs([{"mode": "plain"}, {"mode": "scaled", "scale": 2}]).codes
     assert inputs(codes).tolist() == [[1, 0, 0, 0, 0, 0], [0, 1, 1, 0.5, 0, 1]]
+
+
+def test_parameters_of_the_same_unit_are_compared() -> None:
+    space = DesignSpace(
+        [
+            Ordinal("buffer", [2, 8], unit="requests"),
+            Categorical("drain", ["never", "at"]),
+            Ordinal("mark", [1, 2, 4], unit="requests", when=param("drain") == "at"),
+            Integer("rate", 1, 2, unit="MHz"),
+        ]
+    )
+    inputs = Inputs(space)
+    assert inputs.names[-2:] == ["buffer>mark", "buffer<mark"]
+    assert inputs.pairs == [(0, 2)]
+    designs = [{"buffer": 2, "drain": "at", "mark": mark, "rate": 1} for mark in (1, 2, 4)] + [
+        {"buffer": 8, "drain": "never", "rate": 1}
+    ]
+    found = inputs(space.designs(designs).codes)
+    assert found[:, -2:].tolist() == [[1, 0], [0, 0], [0, 1], [0, 0]]
+    assert found.shape == (4, len(inputs.names))
 
 
 def test_features_of_workloads_that_do_not_differ_are_left_out() -> None:

@@ -5,10 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import archgym
+from archgym.data import load
 from archgym.errors import InvalidValueError
 from archgym.proxy import Settings, read_training_data, train
 from archgym.proxy.study import MIXED, study_diversity
 from archgym.proxy.torch_predictor import TorchPredictor
+from archgym.registry import make_agent
 from archgym.space import Designs
 
 from ..data.datasets import recorded
@@ -36,13 +39,18 @@ def test_sources_of_equal_size(tmp_path: Path) -> None:
         study_diversity({"ga": agents["ga"]}, test, [30], settings)
 
 
-def test_torch_gives_what_numpy_gives(tmp_path: Path) -> None:
-    data = read_training_data(recorded(tmp_path, budget=60))
+@pytest.mark.parametrize("kind", ["mlp", "residual"])
+def test_torch_gives_what_numpy_gives(kind: str, tmp_path: Path) -> None:
+    for workload in ("random", "stream"):  # a space with conditions and parameters of one unit
+        env = archgym.make("DRAM-v0", workload=workload, record=tmp_path)
+        make_agent("random", env.design_space, seed=0).search(env, 30)
+        env.close()
+    data = read_training_data(load(tmp_path), ["time_ns", "energy_pj"])
     options = {"epochs": 30, "members": 2, "width": 16}
-    proxy = train(data, Settings(("mlp",), per="all", options=options))
-    for workload in (0, 1):
-        predictor = TorchPredictor(proxy, workload)
-        expected = proxy.predict(Designs(data.space, data.codes), workload).values
+    proxy = train(data, Settings((kind,), per="all", options=options))
+    for place in (0, 1):
+        predictor = TorchPredictor(proxy, place)
+        expected = proxy.predict(Designs(data.space, data.codes), place).values
         found = predictor(predictor.codes(data.codes)).numpy()
         columns = [[m.name for m in proxy.metrics].index(name) for name in predictor.names]
         np.testing.assert_allclose(found, expected[:, columns], rtol=2e-4)

@@ -15,7 +15,9 @@ from archgym.errors import ArchgymError
 from archgym.experiment.summary import TrialSummary, read_trials
 from archgym.report import Study, read_study
 from archgym.report.curves import budgets_to_reach, curves
-from archgym.report.tables import comparison_table, failures_table, overview_table, results_table
+from archgym.report.failure_tables import failures_table
+from archgym.report.problem_tables import results_table
+from archgym.report.study_tables import comparison_table, overview_table
 from tests.report.studies import run
 
 CASES: dict[str, dict[str, Any]] = {

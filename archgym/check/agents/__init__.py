@@ -10,10 +10,10 @@ from archgym.agent import Agent
 from archgym.check.agents import asking, searches
 from archgym.check.agents.families import FAMILIES, Family
 from archgym.check.agents.subject import Subject, subject_of, trajectories
-from archgym.check.result import CheckResult, run_all
-from archgym.errors import AgentUnsuitableError, UnknownNameError
+from archgym.check.result import CheckResult, chosen_names, run_all
+from archgym.errors import AgentUnsuitableError
 
-__all__ = ["FAMILIES", "Family", "check_agent", "agent_check_names", "trajectories"]
+__all__ = ["FAMILIES", "agent_check_names", "check_agent", "trajectories"]
 
 
 def agent_check_names() -> list[str]:
@@ -48,9 +48,7 @@ def check_agent(
         UnknownNameError: if there is no such check.
     """
     checks = _checks()
-    for name in only:
-        if name not in checks:
-            raise UnknownNameError("check of agents", name, checks)
+    names = chosen_names(only, list(checks), "agents")
     try:
         subject = subject_of(target, hyperparameters)
     except Exception as error:
@@ -58,20 +56,22 @@ def check_agent(
         if on_result is not None:
             on_result(problem)
         return [problem]
-    chosen = {name: partial(_or_refusal, checks[name], subject) for name in only or checks}
-    return run_all(chosen, on_result)
+    chosen = {name: partial(_or_refusal, checks[name], subject) for name in names}
+    polish = [_words(check) for check in (*asking.ONCE, *searches.POLISH)]
+    return run_all(chosen, on_result, polish)
 
 
 def _checks() -> dict[str, Callable[[Subject], str]]:
-    def words(check: Callable[..., str]) -> str:
-        return check.__name__.removeprefix("check_").replace("_", " ")
-
     checks: dict[str, Callable[[Subject], str]] = {
-        f"{words(check)} {family.name}": partial(_on, check, family)
+        f"{_words(check)} {family.name}": partial(_on, check, family)
         for family in FAMILIES
         for check in searches.ON_EACH
     }
-    return {**checks, **{words(check): check for check in (*asking.ONCE, *searches.ONCE)}}
+    return {**checks, **{_words(check): check for check in (*asking.ONCE, *searches.ONCE)}}
+
+
+def _words(check: Callable[..., str]) -> str:
+    return check.__name__.removeprefix("check_").replace("_", " ")
 
 
 def _on(check: Callable[[Subject, Family], str], family: Family, subject: Subject) -> str:

@@ -22,9 +22,9 @@ from archgym.space import (
     param,
 )
 
-__all__ = ["FAMILIES", "FEW_LEVELS", "SMALL", "Fault", "Family", "with_faults"]
+__all__ = ["FAMILIES", "FEW_LEVELS", "SMALL", "Family", "with_faults"]
 
-Fault = Callable[[Mapping[str, Any]], Exception | None]
+_Fault = Callable[[Mapping[str, Any]], Exception | None]
 """What is wrong with a design, if anything."""
 
 
@@ -89,7 +89,7 @@ FEW_LEVELS = Family(
 class _Faulty:
     """A simulator that fails on some designs, once it is told to."""
 
-    def __init__(self, simulator: Simulator, fault: Fault) -> None:
+    def __init__(self, simulator: Simulator, fault: _Fault) -> None:
         self.name, self.version = simulator.name, simulator.version
         self.metric_names = simulator.metric_names
         self.fidelities: tuple[Fidelity, ...] = (FULL,)
@@ -114,9 +114,10 @@ class _Faulty:
         return [(fault or result, s) for fault, (result, s) in zip(faults, results, strict=True)]
 
 
-def with_faults(family: Family, fault: Fault) -> Environment:
+def with_faults(family: Family, fault: _Fault) -> Environment:
     """The environment with a simulator that fails on some designs, the baseline excepted."""
     simulator = _Faulty(family.make().simulator, fault)
     env = family.make(simulator=simulator)
-    simulator.on = True  # the baseline, simulated at construction, must not fail
+    env.simulate_baseline()
+    simulator.on = True
     return env

@@ -34,7 +34,7 @@ from archgym.registry import agent_class
 
 __all__ = ["ON_EACH", "ONCE"]
 
-PROCESS_LIMIT_S = 600.0
+_PROCESS_LIMIT_S = 600.0
 _SIFT = "; archgym.agents.unseen.Unseen sifts them out"
 
 
@@ -136,7 +136,7 @@ def check_processes(subject: Subject) -> str:
         env={**os.environ, "PYTHONHASHSEED": "77", "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,
-        timeout=PROCESS_LIMIT_S,
+        timeout=_PROCESS_LIMIT_S,
     )
     expect(done.returncode == 0, f"the other process failed: {done.stderr[-2000:]}")
     there = json.loads(done.stdout.splitlines()[-1])
@@ -250,3 +250,9 @@ ONCE: tuple[Callable[[Subject], str], ...] = (
     check_fixed,
     check_processes,
 )
+POLISH: tuple[Callable[[Subject], str], ...] = (
+    check_small_space,
+    check_not_covered,
+    check_warm_start,
+)
+"""Those that a comparison of agents does not need."""

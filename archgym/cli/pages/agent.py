@@ -7,8 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from archgym.cli.listing import paragraphs
-from archgym.cli.pages.markdown import bullets, code, join, note, table, text
+from archgym.cli.pages.markdown import bullets, join, opening, table, text
 from archgym.cli.show import agent_json
 
 if TYPE_CHECKING:
@@ -37,13 +36,9 @@ def agent_page(name: str, cls: type[Agent]) -> str:
     data = agent_json(name, cls)
     extra = re.search(r"archgym\[([\w,-]+)\]", inspect.getdoc(cls) or "")
     parts = [
-        f"# {text(name)}",
-        note(f"archgym docs {name}"),
-        text(paragraphs(cls.__doc__)),
-        code(
-            "python",
-            "import archgym",
-            "",
+        *opening(
+            name,
+            cls,
             'env = archgym.make("Conformance-v0", space="finite")',
             f'agent = archgym.make_agent("{name}", env.design_space, seed=1)',
             "print(agent.search(env, budget=20).best.metrics)",

@@ -7,8 +7,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from archgym.cli.listing import paragraphs
-from archgym.cli.pages.markdown import bullets, code, join, literal, note, table, text
+from archgym.cli.pages.markdown import bullets, join, literal, opening, table, text
 from archgym.cli.show import environment_json
 
 __all__ = ["agreement_of", "environment_page"]
@@ -27,13 +26,9 @@ def environment_page(name: str, cls: type[Any], agreement: Mapping[str, Any] | N
     """
     data = environment_json(name, cls)
     parts = [
-        f"# {text(name)}",
-        note(f"archgym docs {name}"),
-        text(paragraphs(cls.__doc__)),
-        code(
-            "python",
-            "import archgym",
-            "",
+        *opening(
+            name,
+            cls,
             f'env = archgym.make("{name}")',
             "print(env.evaluate(env.baseline_design).metrics)",
         ),
@@ -59,6 +54,7 @@ def environment_page(name: str, cls: type[Any], agreement: Mapping[str, Any] | N
         *_choices(data),
     ]
     for title, sentences in (
+        ("What metrics do not show", data["caveats"]),
         ("What is modelled", list(cls.modelled)),
         ("What is not modelled", data["not_modelled"]),
     ):

@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-__all__ = ["bullets", "code", "join", "literal", "note", "table", "text"]
+from archgym.cli.listing import paragraphs
+
+__all__ = ["bullets", "code", "join", "literal", "note", "opening", "table", "text"]
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -40,6 +42,22 @@ def literal(value: Any) -> str:
 def note(command: str) -> str:
     """The comment that a page begins with."""
     return f"<!-- Made by `{command}`: do not edit. -->"
+
+
+def opening(name: str, cls: type[Any], *example: str) -> list[str]:
+    """How the page of a class that has a name begins: what it is, and an example.
+
+    Args:
+        name: under which it is made.
+        cls: whose documentation says what it is.
+        example: lines of Python after ``import archgym``.
+    """
+    return [
+        f"# {text(name)}",
+        note(f"archgym docs {name}"),
+        text(paragraphs(cls.__doc__)),
+        code("python", "import archgym", "", *example),
+    ]
 
 
 def join(parts: Iterable[str]) -> str:

@@ -16,6 +16,8 @@ __all__ = ["Boosting", "Forest"]
 
 _MANY = 2000
 """Designs above which trees may be larger."""
+_A_THREAD = 50_000
+"""Designs for each thread that grows trees: on fewer, threads of a busy machine wait for others."""
 
 
 class Forest(Model):
@@ -84,11 +86,14 @@ class Boosting(Model):
     def fit(cls, x: Features, z: Array, seed: int, settings: Mapping[str, Any]) -> Boosting:
         """Settings: ``trees`` (300), ``rate`` (0.12), ``leaves`` (63); with few data 0.08, 31."""
         from sklearn.ensemble import HistGradientBoostingRegressor
+        from threadpoolctl import ThreadpoolController
 
         start, trees = np.zeros(z.shape[1]), []
         many = len(x) > _MANY
+        teams = ThreadpoolController().select(user_api="openmp")
+        allowed = min((one["num_threads"] for one in teams.info()), default=1)
         for target in range(z.shape[1]):
-            grown = HistGradientBoostingRegressor(
+            grower = HistGradientBoostingRegressor(
                 max_iter=int(settings.get("trees", 300)),
                 learning_rate=float(settings.get("rate", 0.12 if many else 0.08)),
                 max_leaf_nodes=int(settings.get("leaves", 63 if many else 31)),
@@ -96,7 +101,9 @@ class Boosting(Model):
                 max_bins=64,
                 early_stopping=False,
                 random_state=seed,
-            ).fit(x, z[:, target])
+            )
+            with teams.limit(limits=max(1, min(allowed, len(x) // _A_THREAD))):
+                grown = grower.fit(x, z[:, target])
             start[target] = float(np.ravel(grown._baseline_prediction)[0])
             trees.append(Trees.join([_nodes(one[0].nodes) for one in grown._predictors]))
         return cls(start, trees)

@@ -9,6 +9,7 @@ from archgym.compilation import Kernel
 __all__ = ["compiled", "entry", "inlined"]
 
 _KERNEL = Kernel(
+    "DRAM-v0, memory controller",
     Path(__file__).parent.glob("*.py"),
     # Without numba's reference counting: compiled code makes no array here, and counting
     # references to those passed around would take most of the time.

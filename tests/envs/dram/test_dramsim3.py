@@ -172,7 +172,7 @@ def test_environment_says_what_to_fix(fake: Path, monkeypatch: pytest.MonkeyPatc
         "objective": "minimize energy_pj",
     }
     with pytest.raises(SimulationError, match=r"baseline .*(refresh_max_postponed|write_policy)"):
-        archgym.make("DRAM-v0", **arguments)
+        archgym.make("DRAM-v0", **arguments).reset()
     # The recorded run had 32 reads and 16 writes, this one has reads only.
     (fake.parent / "mode").write_text(
         "for epoch in epochs: epoch['num_reads_done'] += epoch['num_writes_done']"

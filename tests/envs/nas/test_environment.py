@@ -154,6 +154,7 @@ def test_workloads_without_specifications_have_no_limits_and_no_penalty() -> Non
 def test_networks_that_come_to_the_same_are_asked_for_once() -> None:
     source = Counted()
     env = small(source)
+    env.simulate_baseline()
     asked = len(source.asked)
     base = {**env.baseline_design, "digits_mbconv_block2_skip": True}
     for name in ("digits_mbconv_block2_kernel", "digits_mbconv_block2_expansion"):

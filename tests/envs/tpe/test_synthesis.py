@@ -255,6 +255,7 @@ def test_a_design_whose_synthesis_fails_is_a_failed_outcome(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = by_synthesis(tmp_path)
+    env.simulate_baseline()
     wider = {**env.baseline, "accumulator_width": 16}
     broken = "module pe(input clk); wire a = ; endmodule"
     monkeypatch.setattr(yosys, "pe_verilog", lambda pe: Verilog("pe", (), broken))

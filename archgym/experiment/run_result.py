@@ -1,0 +1,33 @@
+"""What a run came to, as the tables and the picture of it need it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from archgym.experiment.expand import Trial
+from archgym.experiment.folder import RunFolder
+from archgym.experiment.results import Totals
+from archgym.experiment.summary import TrialSummary
+
+__all__ = ["RunResult"]
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What an experiment came to.
+
+    Attributes:
+        folder: everything on disk.
+        trials: all trials, in the order of the experiment.
+        summaries: of the trials that evaluated something, by id.
+        failures: why trials failed, by id.
+        totals: counts and times, over all trials that were ever run in the folder.
+        wall_s: seconds that this run took.
+    """
+
+    folder: RunFolder
+    trials: list[Trial]
+    summaries: dict[str, TrialSummary]
+    failures: dict[str, str]
+    totals: Totals
+    wall_s: float = field(compare=False)

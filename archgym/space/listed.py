@@ -1,0 +1,130 @@
+"""Parameters whose values are listed: categorical, ordinal and boolean ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.errors import DesignError, InvalidValueError, did_you_mean
+from archgym.space.expression import Expression, Literal
+from archgym.space.parameter import MAX_LEVELS, Parameter, plain
+
+__all__ = ["Boolean", "Categorical", "Ordinal"]
+
+
+class _Listed(Parameter):
+    """A parameter whose values are listed."""
+
+    def __init__(
+        self,
+        name: str,
+        values: Iterable[Literal],
+        *,
+        doc: str = "",
+        unit: str = "",
+        when: Expression | None = None,
+        group: str = "",
+    ) -> None:
+        if isinstance(values, str):
+            raise InvalidValueError(f"parameter {name!r}: values are a list, not {values!r}")
+        self.levels: tuple[Literal, ...] = tuple(plain(value) for value in values)
+        super().__init__(name, len(self.levels), doc, unit, when, group)
+        if not self.levels:
+            raise InvalidValueError(f"parameter {name!r} has no values")
+        if self.size > MAX_LEVELS:
+            raise InvalidValueError(f"parameter {name!r}: at most {MAX_LEVELS} values are allowed")
+        self._codes = {(type(v) is bool, v): code for code, v in enumerate(self.levels)}
+        if len({str(value) for value in self.levels}) != self.size:
+            raise InvalidValueError(
+                f"parameter {name!r} lists a value twice, or two that read alike: "
+                f"{list(self.levels)}"
+            )
+        numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in self.levels)
+        self._array = np.array(self.levels, dtype=None if numeric else object)
+
+    def value(self, code: int) -> Literal:
+        return self.levels[code]
+
+    def code(self, value: Any) -> int:
+        value = plain(value)
+        try:
+            return self._codes[type(value) is bool, value]
+        except (KeyError, TypeError):
+            raise self._refuse(value) from None
+
+    def values(self, codes: NDArray[np.int64]) -> NDArray[Any]:
+        return np.asarray(self._array[codes])
+
+    def parse(self, text: str) -> Literal:
+        for level in self.levels:
+            if str(level) == text or (
+                isinstance(level, bool) and str(level).lower() == text.lower()
+            ):
+                return level
+        try:
+            number = float(text)
+        except ValueError:
+            raise self._refuse(text) from None
+        return self.levels[self.code(int(number) if number.is_integer() else number)]
+
+    @property
+    def range(self) -> str:
+        shown = [str(level) for level in self.levels[:24]]
+        return ", ".join(shown) + (", ..." if self.size > 24 else "")
+
+    def _refuse(self, value: Any) -> DesignError:
+        near = did_you_mean(str(value), [str(level) for level in self.levels[:1000]])
+        unit = f" (unit: {self.unit})" if self.unit else ""
+        return DesignError(f"parameter {self.name!r} cannot be {value!r}{unit}. {near}")
+
+    def _json_fields(self) -> dict[str, Any]:
+        return {"values": list(self.levels)}
+
+
+class Categorical(_Listed):
+    """Unordered values.
+
+    >>> Categorical("policy", ["open", "closed"], doc="page policy").code("closed")
+    1
+    """
+
+    kind = "categorical"
+    ordered = False
+
+
+class Ordinal(_Listed):
+    """Ordered values, such as powers of two.
+
+    >>> Ordinal("size", [1, 2, 4, 8], unit="kB").value(3)
+    8
+    """
+
+    kind = "ordinal"
+
+
+class Boolean(_Listed):
+    """False or true.
+
+    >>> Boolean("prefetch").code(True)
+    1
+    """
+
+    kind = "boolean"
+    ordered = False
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        doc: str = "",
+        unit: str = "",
+        when: Expression | None = None,
+        group: str = "",
+    ) -> None:
+        super().__init__(name, (False, True), doc=doc, unit=unit, when=when, group=group)
+
+    def _json_fields(self) -> dict[str, Any]:
+        return {}

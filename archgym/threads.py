@@ -1,0 +1,38 @@
+"""Threads of numeric libraries: one each, so that results do not depend on the machine's cores."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+__all__ = ["one_numeric_thread", "one_numeric_thread_in_children"]
+
+_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+@contextlib.contextmanager
+def one_numeric_thread() -> Iterator[None]:
+    """Holds the numeric libraries of this process to one thread.
+
+    Libraries that are loaded already are limited directly, later ones by their variables.
+    """
+    from threadpoolctl import threadpool_limits  # only where something is limited
+
+    with one_numeric_thread_in_children(), threadpool_limits(1):
+        yield
+
+
+@contextlib.contextmanager
+def one_numeric_thread_in_children() -> Iterator[None]:
+    """Holds those of the processes that are started meanwhile to one thread, by variables."""
+    before = {name: os.environ.get(name) for name in _VARIABLES}
+    os.environ.update(dict.fromkeys(_VARIABLES, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
