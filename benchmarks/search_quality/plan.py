@@ -5,7 +5,7 @@ An optimiser is not told of its budget, so a run of 1,000 evaluations holds the 
 processes) get 100 evaluations everywhere, and 300 with fewer seeds on two problems; on problems
 other than the NK-like ones they get fewer seeds, slow peers fewest. The slowest, scikit-optimize's
 own functions, BoTorch and the one that trains proxies, only run on those two. The portfolio, with
-a Gaussian process among its members, gets 300 evaluations everywhere, with half of the seeds on
+a Gaussian process among its members, gets 300 evaluations everywhere, a quarter of the seeds on
 problems other than the NK-like ones, and 1,000 with fewer seeds on those two. Reinforcement
 learners get fewer seeds: at these budgets they hardly differ from random search. nevergrad's
 portfolio and our hyperband get 300 evaluations and fewer seeds, scikit-optimize's Gaussian
@@ -54,7 +54,7 @@ class Size:
 
     seeds: int = 20
     slow_seeds: tuple[int, int] = (20, 5)
-    bounded_seeds: tuple[int, int] = (20, 10)
+    bounded_seeds: tuple[int, int] = (20, 5)
     bounded_budget: int = SHORT
     slow_peer_seeds: int = 3
     dear_seeds: int = 6
