@@ -204,7 +204,7 @@ class _Workload:
             return np.ones(len(pool))
         gave = self._gave[:, None].astype(np.float64)
         model = family("boosting").fit(self._inputs(self._codes), gave, 0, _QUICK)
-        return np.clip(model.predict(self.features(pool))[0][:, 0], _LEAST_LIKELY, 1.0)
+        return np.asarray(np.clip(model.predict(self.features(pool))[0][:, 0], _LEAST_LIKELY, 1.0))
 
     def doubt(self, deviation: Array) -> Array:
         """Doubt from standard deviations of the metrics, both of designs, shape (n,)."""
