@@ -31,6 +31,8 @@ _QUICK: Mapping[str, Any] = {"trees": 150, "rate": 0.15}
 _NETWORKS: Mapping[str, Any] = {"members": 4, "width": 96, "layers": 6, "epochs": 80}
 _LEAST_DRAWN = 20
 """Designs of a workload that are drawn at random, at least."""
+_LEAST_LIKELY = 0.02
+"""Chance that a design gives values, at least: a model that denies it may be wrong."""
 _POOL = 16
 """Random designs that stand for election for each that is chosen."""
 
@@ -55,7 +57,9 @@ def collect(
     A part is drawn at random. In each round models are then trained on what is known, and designs
     are drawn from a large random sample with a chance that grows with the standard deviation of
     their predictions, by the mean of the metric: query by committee (Seung, Opper and Sompolinsky,
-    COLT 1992) on squared errors. The environments share the budget in the same way, so that a
+    COLT 1992) on squared errors. Where some designs gave no values, as with a clock that cannot be
+    reached, the chance is also in proportion to how likely a design gives them, so that few of the
+    budget teach nothing. The environments share the budget in the same way, so that a
     workload that is harder to learn gets more.
 
     With ``boosting`` the committee are models of a workload that saw different parts of its data.
@@ -107,17 +111,20 @@ def collect(
         left -= share
         pools = [one.draw(_POOL * share // len(own)) for one in own]
         doubts = doubts_of(own, pools, rng, options or {})
-        rooms = [
-            len(doubt) if most is None else min(len(doubt), most - one.simulated)
-            for one, doubt in zip(own, doubts, strict=True)
-        ]
         power = 1 if model == "boosting" else 2
-        weights = [float(np.mean(doubt**power) ** (1 / power)) for doubt in doubts]
+        gains = [
+            one.likely(pool) * doubt**power
+            for one, pool, doubt in zip(own, pools, doubts, strict=True)
+        ]
+        rooms = [
+            len(pool) if most is None else min(len(pool), most - one.simulated)
+            for one, pool in zip(own, pools, strict=True)
+        ]
+        weights = [float(np.mean(gain) ** (1 / power)) for gain in gains]
         sizes = _shares(share, weights, rooms)
-        for one, pool, doubt, size in zip(own, pools, doubts, sizes, strict=True):
+        for one, pool, gain, size in zip(own, pools, gains, sizes, strict=True):
             if size:
-                chance = doubt**power
-                chosen = rng.choice(len(pool), size, replace=False, p=chance / chance.sum())
+                chosen = rng.choice(len(pool), size, replace=False, p=gain / gain.sum())
                 trial = TrialInfo(agent=AGENT, seed=seed, budget=size)
                 one.simulate(pool[np.sort(chosen)], trial)
 
@@ -157,6 +164,7 @@ class _Workload:
         self._random = drawing
         self._inputs = Inputs(space)
         self._codes = np.empty((0, len(space.parameters)), dtype=np.int64)
+        self._gave = np.empty(0, dtype=np.bool_)
         self.values = np.empty((0, len(self.targets)))
 
     def draw(self, n: int) -> Designs:
@@ -173,7 +181,8 @@ class _Workload:
                 ok = outcomes.status == 0
                 names = list(outcomes.metric_names)
                 columns = [names.index(target) for target in self.targets]
-                self._codes = np.concatenate([self._codes, outcomes.designs.codes[ok]])
+                self._codes = np.concatenate([self._codes, outcomes.designs.codes])
+                self._gave = np.concatenate([self._gave, ok])
                 self.values = np.concatenate([self.values, outcomes.metrics[ok][:, columns]])
                 self.simulated += len(outcomes)
                 self.progress(len(outcomes))
@@ -183,11 +192,19 @@ class _Workload:
     @property
     def known(self) -> Features:
         """Features of the designs that gave values, shape (n, n_features)."""
-        return self._inputs(self._codes)
+        return self._inputs(self._codes[self._gave])
 
     def features(self, pool: Designs) -> Features:
         """Features of designs, shape (n, n_features)."""
         return self._inputs(pool.codes)
+
+    def likely(self, pool: Designs) -> Array:
+        """Chance that designs give values, by those that were simulated, shape (n,)."""
+        if self._gave.all():
+            return np.ones(len(pool))
+        gave = self._gave[:, None].astype(np.float64)
+        model = family("boosting").fit(self._inputs(self._codes), gave, 0, _QUICK)
+        return np.asarray(np.clip(model.predict(self.features(pool))[0][:, 0], _LEAST_LIKELY, 1.0))
 
     def doubt(self, deviation: Array) -> Array:
         """Doubt from standard deviations of the metrics, both of designs, shape (n,)."""

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import archgym
 from archgym.cli import app
 from archgym.data import load
-from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.errors import InvalidValueError, SimulationError, UnknownNameError
 from archgym.outcome import Outcomes
 from archgym.proxy import read_training_data
 from archgym.proxy.collection import AGENT, MODELS, collect
@@ -37,6 +37,17 @@ class Steps(archgym.Environment):
         return {"cost_ns": 200.0 + x[0] + self.jump * jumps}
 
 
+class Clocked(Steps):
+    """Fails wherever ``hard`` is set and ``x0`` is large: half of what models are unsure of."""
+
+    workloads_of: ClassVar = {"failing": 30.0}
+
+    def simulate(self, design: dict[str, int]) -> dict[str, float]:
+        if design["hard"] and design["x0"] >= 8:
+            raise SimulationError("too fast")
+        return super().simulate(design)
+
+
 def told_of(env: archgym.Environment) -> list[tuple[list[bool], int]]:
     """Levels of ``hard`` and number of designs of each evaluation."""
     found: list[tuple[list[bool], int]] = []
@@ -60,6 +71,19 @@ def test_designs_are_chosen_where_models_are_unsure(model: str) -> None:
     assert len(chosen) == 800
     assert 0.35 < np.mean(drawn) < 0.65
     assert np.mean(chosen) > 0.7
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_few_designs_that_fail_are_chosen(model: str) -> None:
+    env = Clocked(workload="failing")
+    status: list[int] = []
+    env.on_evaluated = lambda outcomes: status.extend(outcomes.status.tolist())
+    options = {"epochs": 40, "width": 32, "layers": 2} if model == "residual" else {}
+    collect([env], ["cost_ns"], 1000, rounds=2, model=model, options=options, seed=3)
+    drawn, chosen = np.array(status[:200]) != 0, np.array(status[200:]) != 0
+    assert len(chosen) == 800
+    assert np.mean(drawn) > 0.15
+    assert np.mean(chosen) < 0.5 * np.mean(drawn)
 
 
 def test_a_workload_that_is_harder_gets_more_and_none_twice() -> None:
