@@ -24,7 +24,10 @@ def console() -> Console:
 
 
 def table(*columns: str, title: str = "") -> Table:
-    """An empty table without frames; a column whose name starts with ``>`` is right-aligned."""
+    """An empty table without frames; a column whose name starts with ``>`` has numbers.
+
+    Numbers are aligned on the right and not broken into lines.
+    """
     from rich import box
     from rich.table import Table
 
@@ -34,13 +37,14 @@ def table(*columns: str, title: str = "") -> Table:
         title_style="bold",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
+        padding=(0, 1, 0, 0),
     )
     for position, name in enumerate(columns):
         made.add_column(
             name.removeprefix(">"),
             justify="right" if name.startswith(">") else "left",
             overflow="fold",
-            no_wrap=position == 0,
+            no_wrap=position == 0 or name.startswith(">"),
         )
     return made
 

@@ -52,10 +52,7 @@ def evaluate(
     plot: Annotated[Path | None, typer.Option(help="Picture of predictions and truth.")] = None,
     json: Json = False,
 ) -> None:
-    """Compare a proxy with a dataset, on designs that it was not trained on.
-
-    Relative RMSE is the root mean squared error by the mean of the true values.
-    """
+    """Compare a proxy with a dataset, on designs that it was not trained on."""
     from archgym.proxy import load_proxy
     from archgym.proxy.evaluation import evaluate as compare
     from archgym.proxy.evaluation import measure_speed
@@ -211,14 +208,21 @@ def _sizes(text: str, most: int) -> list[int]:
 
 
 def _draw(found: Sequence[Evaluation], coverage: float) -> None:
-    titles = (">relative RMSE", ">RMS rel. error", ">MAPE", ">R2", ">Spearman", ">top-10 regret")
-    made = table("metric", "workload", ">n", *titles, f">in {coverage:.0%}")
+    errors = (">rel.\nRMSE", ">RMS\nerror", ">MAPE")
+    others = (">R2", ">Spear-\nman", ">top-10\nregret", f">in\n{coverage:.0%}")
+    made = table("metric", "workload", *errors, *others)
     for one in found:
         s = one.scores
         made.add_row(
-            *(one.metric, one.workload, f"{s.n:,}"),
+            *(one.metric, one.workload),
             *(percent(v) for v in (s.relative_rmse, s.rms_relative_error, s.mape)),
             *(f"{s.r2:.4f}", f"{s.spearman:.4f}", percent(s.top10_regret)),
             percent(s.coverage),
         )
     console().print(made)
+    sizes = sorted({one.scores.n for one in found})
+    on = " to ".join(f"{n:,}" for n in dict.fromkeys((sizes[0], sizes[-1])))
+    typer.echo(
+        f"Rows: {on} of each workload. rel. RMSE: by the mean of the true values; RMS error: of "
+        "each by its own true value."
+    )
