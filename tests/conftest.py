@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
 
 # OpenMP threads of two test processes on two cores wait for each other actively, for minutes.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+# A shell that starts the tests in the background may have them ignore these signals, and programs
+# that they start would too: those are to end by them.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session", autouse=True)
