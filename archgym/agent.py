@@ -131,6 +131,10 @@ class Agent(ABC):
         except pydantic.ValidationError as error:
             problem = error.errors()[0]
             where = ".".join(str(part) for part in problem["loc"]) or "hyperparameters"
+            if problem["type"] == "missing":
+                raise InvalidValueError(
+                    f"agent {cls.name!r}: hyperparameter {where} has no default: give it a value"
+                ) from None
             raise InvalidValueError(
                 f"agent {cls.name!r}: hyperparameter {where} cannot be "
                 f"{problem['input']!r}: {allowed_text(problem)}"
@@ -254,7 +258,8 @@ class Sampler(Agent):
             if not isinstance(designs, Sequence | Designs):
                 raise InvalidValueError(
                     f"agent {self.name!r}: ask returned {type(designs).__name__}, not designs: "
-                    "as space.sample or space.designs gives them, or a list of mappings"
+                    "as space.sample, space.designs or the decode of an encoding gives them, or a "
+                    "list of mappings"
                 )
             if not len(designs):
                 return

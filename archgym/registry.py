@@ -188,7 +188,7 @@ def agent_class(name: str) -> type[Agent]:
 
     Raises:
         UnknownNameError: if there is no such agent.
-        InvalidValueError: if it is not an :class:`archgym.agent.Agent`.
+        InvalidValueError: if it is not a complete :class:`archgym.agent.Agent`.
     """
     from archgym.agent import Agent
 
@@ -197,7 +197,15 @@ def agent_class(name: str) -> type[Agent]:
         target = name
     if target is None:
         raise UnknownNameError("agent", name, agent_names())
-    return _load(target, Agent)
+    loaded: type[Agent] = _load(target, Agent)
+    if not isinstance(getattr(loaded, "name", None), str):
+        raise InvalidValueError(
+            f"{target!r} has no name, under which its designs are recorded: give the class one, as "
+            f"in name = {loaded.__name__.lower()!r}"
+        )
+    if missing := sorted(loaded.__abstractmethods__):
+        raise InvalidValueError(f"{target!r} does not define {' and '.join(missing)}")
+    return loaded
 
 
 def register_with_gymnasium() -> None:

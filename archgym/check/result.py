@@ -11,6 +11,7 @@ __all__ = [
     "CheckFailed",
     "CheckResult",
     "NotApplicableError",
+    "UnpolishedError",
     "chosen_names",
     "expect",
     "run",
@@ -38,6 +39,10 @@ class CheckResult:
 
 class CheckFailed(Exception):
     """A property that does not hold; the message says where."""
+
+
+class UnpolishedError(CheckFailed):
+    """A fault within a required check on which no comparison relies: it counts as polish."""
 
 
 class NotApplicableError(Exception):
@@ -72,11 +77,12 @@ def run_all(
     Args:
         checks: by name.
         on_result: called with each result.
-        polish: names of those that are not required.
+        polish: names of those that are not required; nor is one that only lacks polish.
     """
     results = []
     for name, check in checks.items():
-        results.append(replace(run(name, check), required=name not in polish))
+        result = run(name, check)
+        results.append(replace(result, required=result.required and name not in polish))
         if on_result is not None:
             on_result(results[-1])
     return results
@@ -88,6 +94,8 @@ def run(name: str, check: Callable[[], str]) -> CheckResult:
         return CheckResult(name, True, check())
     except NotApplicableError as reason:
         return CheckResult(name, True, f"does not apply: {reason}")
+    except UnpolishedError as fault:
+        return CheckResult(name, False, str(fault), required=False)
     except CheckFailed as failure:
         return CheckResult(name, False, str(failure))
     except Exception as error:

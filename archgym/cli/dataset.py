@@ -309,6 +309,8 @@ def export(
         typer.echo(f"a card of {rows:,} evaluations written to {file}")
         return
     typer.echo(f"{rows:,} evaluations written to {file}")
+    if left := len(chosen) - rows:
+        typer.echo(f"{left:,} that came from memory or of a lower fidelity are not among them")
     if form == "optuna":
         url = file if file.suffix == ".log" else f"sqlite:///{file}"
         typer.echo(f"look at it: optuna-dashboard {url}")

@@ -50,6 +50,13 @@ def report(
     form: Annotated[
         str, typer.Option("--format", help="Of the figures, any of pdf, png, svg.")
     ] = "pdf,png,svg",
+    tables: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for the tables as files too: CSV, and LaTeX with booktabs.",
+            show_default=False,
+        ),
+    ] = None,
     by: Annotated[
         _By,
         typer.Option(
@@ -62,7 +69,13 @@ def report(
 ) -> None:
     """Make one HTML page of a run, with every chart and table, that works offline."""
     from archgym.errors import InvalidValueError
-    from archgym.report import check_formats, read_study, write_figures, write_report
+    from archgym.report import (
+        check_formats,
+        read_study,
+        write_figures,
+        write_report,
+        write_tables,
+    )
 
     if (folder is None) == (compare is None):
         raise InvalidValueError("give one folder DIR, or two with --compare A B")
@@ -76,6 +89,8 @@ def report(
         assert folder is not None
         study = read_study([folder], by=by.value)
         page = out if out is not None else folder / "report.html"
+    trials = sum(len(problem.ids) for problem in study.problems)
+    typer.echo(f"{trials:,} trials on {len(study.problems)} problems: drawing ...", err=True)
     written = write_report(study, page, shlex.join(["archgym", *sys.argv[1:]]))
     show = console()
     size = written.stat().st_size / 1e6
@@ -83,3 +98,6 @@ def report(
     if figures is not None:
         files = write_figures(study, figures, formats)
         show.print(f"figures:  {len(files)} files in {figures}", soft_wrap=True, markup=False)
+    if tables is not None:
+        files = write_tables(study, tables)
+        show.print(f"tables:   {len(files)} files in {tables}", soft_wrap=True, markup=False)

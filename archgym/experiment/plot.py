@@ -83,7 +83,7 @@ def _chart(number: int, by_agent: dict[str, list[TrialSummary]], titles: dict[st
     baseline = natural(goal, some.metrics, float(some.baseline[number]))
     broken = any(one.broken_by(some.baseline_metrics.get(one.metric)) for one in limits)
     label = "baseline, not feasible" if broken else "baseline"
-    levels = [Level(baseline, label)] if np.isfinite(baseline) else []
+    levels = [Level(baseline, label, dotted=broken)] if np.isfinite(baseline) else []
     partly = any(s.spent != s.simulations for trials in by_agent.values() for s in trials)
     return Chart(
         key="best_so_far",

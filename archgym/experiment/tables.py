@@ -33,7 +33,8 @@ _ANY_WIDTH = 1000
 _LEGEND = (
     "median / best: over trials, of the best feasible value found. better: share of simulated "
     "designs that beat the baseline. sims: designs simulated. dupl., illegal: share of proposals "
-    "that were known already or broke a rule, and so were not simulated."
+    "that were known already or broke a rule, and so were not simulated. Metrics of the best "
+    "design: in brackets, change from the baseline."
 )
 _LEGEND_OF_SEVERAL = (
     " Pareto: designs that no other one of the trial beats in every goal, median over trials. "
@@ -156,7 +157,8 @@ def best_design(summary: TrialSummary, trial: Trial) -> RenderableType:
     The command is one line, however wide the terminal: print it with ``crop=False``.
     """
     assert summary.best is not None
-    origin = f"{summary.agent}, seed {summary.seed}, simulation {summary.best_at}"
+    agent = trial.agent.rpartition(":")[2]  # as in the table
+    origin = f"{agent}, seed {summary.seed}, simulation {summary.best_at}"
     feasible = "" if summary.best.feasible else f"not feasible: {summary.best.reason}; "
     if summary.regret is not None and summary.best.feasible:
         origin += f", regret {regret_text(summary.regret)}"
@@ -182,12 +184,12 @@ def design_text(design: Mapping[str, Any]) -> str:
 
 
 def metrics_text(summary: TrialSummary, outcome: Outcome) -> str:
-    """Metrics, in a line, each with its change from the baseline design."""
+    """Metrics, in a line, each with its change from the baseline, if that has the same sign."""
     parts = []
     for name, value in outcome.metrics.items():
         if value is not None:
             base = summary.baseline_metrics.get(name)
-            change = f" ({value / base - 1:+.0%})" if base else ""
+            change = f" ({value / base - 1:+.0%})" if base and value / base >= 0 else ""
             parts.append(f"{name} {value:.5g}{change}")
     return ", ".join(parts)
 
@@ -240,7 +242,12 @@ class _Fitting:
         self._apart = apart
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        least = Measurement.get(console, options.update_width(_ANY_WIDTH), self._whole).minimum
+        wide = options.update_width(_ANY_WIDTH)
+        for column in self._whole.columns:
+            if column.no_wrap:  # which Rich measures by its longest word
+                cells = (column.header, *column.cells)
+                column.min_width = max(Measurement.get(console, wide, c).maximum for c in cells)
+        least = Measurement.get(console, wide, self._whole).minimum
         yield from [self._whole] if least <= options.max_width else self._apart
 
 

@@ -1,11 +1,13 @@
 """Reports: one HTML page of a run, with every chart and table, and figures for papers.
 
 :func:`read_study` reads a run or a dataset once into the numbers that are shown,
-:func:`write_report` makes the page and :func:`write_figures` files of its charts.
+:func:`write_report` makes the page and :func:`write_figures` and
+:func:`write_tables` files of its charts and tables.
 """
 
 from archgym.report.figures import FORMATS, check_formats, write_figures
 from archgym.report.page import write_report
+from archgym.report.paper_tables import write_tables
 from archgym.report.reading import read_study
 from archgym.report.study import Problem, Searcher, Study
 
@@ -18,4 +20,5 @@ __all__ = [
     "read_study",
     "write_figures",
     "write_report",
+    "write_tables",
 ]

@@ -55,10 +55,17 @@ class Axis:
 
 @dataclass(frozen=True)
 class Level:
-    """A horizontal line that the others are seen against, such as the baseline."""
+    """A horizontal line that the others are seen against, such as the baseline.
+
+    Attributes:
+        value: where it is.
+        label: what it is.
+        dotted: whether it breaks a limit, and is drawn unlike one that does not.
+    """
 
     value: float
     label: str
+    dotted: bool = False
 
 
 @dataclass(frozen=True)
@@ -123,7 +130,10 @@ class Chart:
             "x": _axis(self.x),
             "y": _axis(self.y),
             "series": [_series(one) for one in self.series],
-            "levels": [{"value": rounded(one.value), "label": one.label} for one in self.levels],
+            "levels": [
+                {"value": rounded(one.value), "label": one.label, "dotted": one.dotted}
+                for one in self.levels
+            ],
             "categories": list(self.categories),
             "note": self.note,
             "dimensions": [

@@ -291,7 +291,7 @@ _KINDS = {
 def _levels(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
     for level in chart.levels:
         drawing.handles[level.label] = axis.axhline(
-            level.value, color="#555555", linestyle="--", linewidth=1.0
+            level.value, color="#555555", linestyle=":" if level.dotted else "--", linewidth=1.0
         )
 
 

@@ -104,7 +104,7 @@
   function addLevels(chart, made) {
     made.shapes = chart.levels.map((one) => ({
       type: "line", xref: "paper", x0: 0, x1: 1, y0: one.value, y1: one.value,
-      line: { color: css("--faint"), width: 1.2, dash: "dash" },
+      line: { color: css("--faint"), width: 1.2, dash: one.dotted ? "dot" : "dash" },
     }));
     made.annotations = chart.levels.map((one) => ({
       text: plain(one.label), xref: "paper", x: 1, xanchor: "right", yanchor: "bottom", showarrow: false,
@@ -217,7 +217,6 @@
 
   function parallel(chart) {
     const cost = chart.series[0].y, made = layout(chart);
-    made.margin = { l: 80, r: 70, t: 34, b: 70 };
     delete made.xaxis;
     delete made.yaxis;
     const dark = root.dataset.theme === "dark";
@@ -225,6 +224,8 @@
       label: wrapped(short(one.label, 60), 15), values: one.values,
       ...(one.ticks ? { tickvals: one.ticks[0], ticktext: one.ticks[1].map((t) => plain(short(t, 18))) } : { tickformat: ".4~g" }),
     }));
+    const most = Math.max(...dimensions.map((one) => one.label.split("<br>").length));
+    made.margin = { l: 80, r: 70, t: 34, b: 25 + 15 * Math.max(3, most) };
     const scale = [[0, dark ? "#ffd166" : "#08306b"], [0.25, dark ? "#b5894a" : "#4c8cc0"], [1, dark ? "#3a3f45" : "#dbe4ec"]];
     const sorted = cost.slice().sort((a, b) => a - b);
     return [[{

@@ -74,7 +74,11 @@ def _best(
         name = study.searchers[searcher].name
         series.append(Series(name, searcher, grid, middle, low, high))
     baseline = natural(sought, problem.metrics, float(problem.baseline[goal]))
-    levels = [Level(baseline, _baseline(problem))] if np.isfinite(baseline) else []
+    levels = (
+        [Level(baseline, _baseline(problem), dotted=bool(problem.baseline_breaks))]
+        if np.isfinite(baseline)
+        else []
+    )
     return Chart(
         key=f"best_by_{'time' if time else 'budget'}" + (f"_{goal + 1}" if goal else ""),
         kind="lines",
@@ -186,7 +190,7 @@ def lottery(study: Study, problem: Problem) -> list[Chart]:
         baseline = problem.natural_score(float(problem.baseline[0]))
         low, high = axis.low or 0.0, axis.high or 0.0
         if low - 0.5 * (high - low) <= baseline <= high + 0.5 * (high - low):
-            levels = [Level(baseline, _baseline(problem))]
+            levels = [Level(baseline, _baseline(problem), dotted=bool(problem.baseline_breaks))]
             axis = scaled(label, [np.array([low, high, baseline])])
         else:
             far = f" The baseline, {baseline:,.5g} {problem.score_unit}, is out of sight."

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from archgym.experiment.goals import goal_label, natural
+from archgym.experiment.goals import direction, goal_label, natural
 from archgym.experiment.tables import regret_text
 from archgym.report.study import Study
 from archgym.report.table import SIGNIFICANT, Table, independence, number_text, p_text
@@ -34,11 +34,11 @@ def overview_table(study: Study) -> Table:
             number_text(natural(goals[i], problem.metrics, float(measures.best[:, i].min())))
             for i in range(len(goals))
         )
-        change = (
-            f"{math.expm1(float(measures.best_cost[number])):+.1%}"
-            if found and not problem.several and not problem.baseline_breaks
-            else ""
-        )
+        change = ""
+        if found and not problem.several and not problem.baseline_breaks:
+            cost = float(measures.best_cost[number])
+            larger = direction(goals[0], problem.metrics) == "maximize"
+            change = f"{math.expm1(-cost if larger else cost):+.1%}"
         if problem.baseline_breaks:
             baseline += ", infeasible"
         regret = problem.regret(measures.best_cost[number : number + 1])[0]
@@ -61,7 +61,7 @@ def overview_table(study: Study) -> Table:
         ["problem", "goal", ">trials", ">baseline", ">best", ">change", "found by", "optimum"],
         rows,
         "Best of all trials that keeps all limits; with several goals the best value of each. "
-        "Change: against the baseline design, less is better"
+        "Change: of the goal's value, against the baseline design"
         + (
             ". An infeasible baseline breaks a limit (which, stands with the problem): there is "
             "no change against it, and it may look better than any design that keeps the limit."

@@ -23,6 +23,11 @@ class MultiDiscreteEncoding(Encoding):
         design_space: the space.
         levels: number of evenly spread levels at which real parameters are seen; without it
             a real parameter is refused.
+
+    Attributes:
+        free: positions of the parameters that are encoded, in order.
+        nvec: how many levels each of them has, int64, shape (n_free,).
+        space: the same as a space of Gymnasium.
     """
 
     def __init__(self, design_space: DesignSpace, levels: int | None = None) -> None:

@@ -24,7 +24,7 @@ from archgym.environment import Environment
 from archgym.errors import AgentUnsuitableError, InvalidValueError, UnknownNameError
 from archgym.outcome import Outcomes
 from archgym.registry import agent_class, agent_names, environment_names
-from archgym.space import Designs
+from archgym.space import Designs, UnitCubeEncoding
 
 AGENTS = agent_names()
 CHECKS = [name for name in agent_check_names() if name != "processes"]
@@ -168,6 +168,12 @@ class Lazy(Plain):
         return super().ask(n) if len(self.unseen) < 20 else self.space.designs(())
 
 
+class Lawless(Plain):
+    def ask(self, n: int) -> Designs:
+        encoding = UnitCubeEncoding(self.space)
+        return encoding.decode(self.rng.random((n, len(encoding.free))))
+
+
 class Forgetful(Plain):
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:
         pass
@@ -258,6 +264,13 @@ def test_good_agents_pass(good: type[Agent]) -> None:
 )
 def test_faults_are_found(bad: type[Agent], found_by: str) -> None:
     assert failed(bad, [found_by]) == {found_by}
+
+
+@pytest.mark.parametrize(("bad", "required"), [(Lawless, False), (Lazy, True)])
+def test_what_costs_no_budget_is_not_required(bad: type[Agent], required: bool) -> None:
+    (result,) = check_agent(bad, only=["search mixed"])
+    assert not result.passed
+    assert result.required is required
 
 
 def test_refusals_are_told_apart() -> None:

@@ -11,7 +11,7 @@ from rich.table import Table
 from archgym.experiment.tables import _Fitting, regret_text
 
 
-@pytest.mark.parametrize(("width", "lines"), [(80, 1), (30, 2)])
+@pytest.mark.parametrize(("width", "lines"), [(80, 1), (38, 2), (33, 2)])
 def test_a_table_wider_than_the_terminal_comes_in_parts(width: int, lines: int) -> None:
     def made(*columns: str) -> Table:
         table = Table(box=None, show_header=False)
@@ -23,8 +23,10 @@ def test_a_table_wider_than_the_terminal_comes_in_parts(width: int, lines: int) 
 
     out = io.StringIO()
     goal, counts = "1.7222e+07 / 1.3", "6061.01%"
-    Console(file=out, width=width).print(_Fitting(made(goal, counts), [made(goal), made(counts)]))
+    fitting = _Fitting(made(goal, counts), [made(goal), made(counts)])
+    Console(file=out, width=width).print(fitting, crop=False)
     assert out.getvalue().count("an_agent") == lines
+    assert max(map(len, out.getvalue().splitlines())) <= width
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import shlex
@@ -15,6 +16,8 @@ import pytest
 
 from archgym.data import Dataset
 from archgym.report import read_study, write_report
+from archgym.report.paper_tables import latex
+from archgym.report.table import Table
 from tests.cli.conftest import Called, call
 from tests.report.studies import run
 
@@ -195,6 +198,30 @@ def test_command_makes_page_and_figures(
     assert {"best_by_budget.pdf", "best_by_budget.svg", "lottery.pdf", "front_1_2.svg"} <= names
     assert (figures / "regret.pdf").read_bytes().startswith(b"%PDF")
     assert "<svg" in (figures / "regret.svg").read_text()[:2000]
+
+
+def test_tables_are_files_too(folder: Path, tmp_path: Path, call: Callable[..., Called]) -> None:
+    tables = tmp_path / "tables"
+    found = call("report", folder, "--out", tmp_path / "page.html", "--tables", tables)
+    assert found.code == 0, found.err
+    assert f"tables:   {len(list(tables.iterdir()))} files" in found.out
+    names = [problem.name for problem in read_study([folder]).problems]
+    with (tables / "problems.csv").open(newline="") as file:
+        rows = list(csv.reader(file))
+    assert rows[0][:3] == ["problem", "goal", "trials"]
+    assert [row[0] for row in rows[1:]] == names
+    assert len(list(tables.glob("results_*.csv"))) == len(names)
+    assert (tables / "ranking.tex").read_text().count("\\\\\n") == 4  # a heading, three sets
+    assert "access\\_ns [ns] & " in (tables / "problems.tex").read_text()
+
+
+def test_latex_takes_every_text() -> None:
+    rows = [["50 % & {up} [\u00b5m\u00b2]", "*< 0.01"], ["[1 to 2]", "1"]]
+    lines = latex(Table("T", ["a_b", ">p #1"], rows, "How.\nMore.")).splitlines()
+    assert lines[:4] == ["% T", "% How.", "% More.", "\\begin{tabular}{lr}"]
+    assert lines[5] == "a\\_b & p \\#1 \\\\"
+    assert lines[7] == "50 \\% \\& \\{up\\} [\\textmu{}m$^2$] & \\textbf{$<$ 0.01} \\\\"
+    assert lines[8] == "{[1 to 2]} & 1 \\\\"
 
 
 def test_figures_are_the_same_each_time(folder: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from archgym.experiment.summary import TrialSummary, read_trials
 from archgym.report import Study, read_study
 from archgym.report.curves import budgets_to_reach, curves
 from archgym.report.failure_tables import failures_table
+from archgym.report.panels import lottery
 from archgym.report.problem_tables import results_table
 from archgym.report.study_tables import comparison_table, overview_table
 from tests.report.studies import run
@@ -185,6 +186,16 @@ def test_problems_have_the_names_of_the_experiment(tmp_path: Path) -> None:
     assert [problem.name for problem in study.problems] == ["quick", "energy_pj"]
 
 
+def test_a_change_is_that_of_the_value(tmp_path: Path) -> None:
+    goals: list[dict[str, object]] = [{"minimize": "access_ns"}, {"maximize": "hit_rate"}]
+    entries = [{"id": "Conformance-v0", "space": "finite", "objective": goal} for goal in goals]
+    study = read_study([run(tmp_path / "run", environments=entries, budget=40)])
+    for row, sign in zip(overview_table(study).rows, (-1, 1), strict=True):
+        baseline, best = float(row[3]), float(row[4])
+        assert float(row[5].rstrip("%")) == pytest.approx(100 * (best / baseline - 1), abs=0.1)
+        assert (best - baseline) * sign > 0
+
+
 def test_a_baseline_beyond_a_limit_is_said(tmp_path: Path) -> None:
     limit = {"minimize": "access_ns", "limits": ["energy_pj <= 3"]}
     entry = {"id": "Conformance-v0", "space": "finite", "objective": limit}
@@ -194,6 +205,7 @@ def test_a_baseline_beyond_a_limit_is_said(tmp_path: Path) -> None:
     assert energy is not None
     assert energy > 3
     assert problem.baseline_breaks == [f"energy_pj <= 3 (it has {energy:,.5g} pJ)"]
+    assert [level.dotted for level in lottery(study, problem)[0].levels] == [True]
     row = overview_table(study).rows[0]
     assert row[3].endswith(", infeasible")
     assert row[5] == ""  # no change against what is not allowed

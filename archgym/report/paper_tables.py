@@ -1,0 +1,115 @@
+"""The tables of a report as files: CSV, and LaTeX for papers."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+from archgym.data.problems import identifier
+from archgym.errors import ReportError
+from archgym.report.content import overview
+from archgym.report.problem_tables import pairs_table, results_table, settings_table
+from archgym.report.study import Study
+from archgym.report.table import Table
+
+__all__ = ["latex", "write_tables"]
+
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "^": r"\textasciicircum{}",
+        "~": r"\textasciitilde{}",
+        "<": "$<$",
+        ">": "$>$",
+        "\u00b5": r"\textmu{}",
+        "\u00b2": "$^2$",
+        **{character: f"\\{character}" for character in "&%$#_{}"},
+    }
+)
+
+
+def write_tables(study: Study, folder: str | Path) -> list[Path]:
+    """Writes the tables over all problems, and each problem's results, tests and settings.
+
+    Args:
+        study: what is reported.
+        folder: that takes the files; made if it is not there.
+
+    Returns:
+        The files, such as ``ranking.csv`` and ``ranking.tex``.
+
+    Raises:
+        ReportError: if they cannot be written.
+    """
+    target, files = Path(folder), list[Path]()
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        for name, table in _named(study):
+            path = target / f"{name}.csv"
+            with path.open("w", encoding="utf-8", newline="") as file:
+                writer = csv.writer(file, lineterminator="\n")
+                writer.writerow([heading.removeprefix(">") for heading in table.columns])
+                writer.writerows([cell.removeprefix("*") for cell in row] for row in table.rows)
+            text = path.with_suffix(".tex")
+            text.write_text(latex(table), encoding="utf-8")
+            files += [path, text]
+    except OSError as error:
+        raise ReportError(f"cannot write to {target}: {error.strerror or error}") from error
+    return files
+
+
+def latex(table: Table) -> str:
+    """A ``tabular`` for the package booktabs; how to read it stands above as a comment."""
+    numbers = [heading.startswith(">") for heading in table.columns]
+    heading = [_cell(heading.removeprefix(">")) for heading in table.columns]
+    rows = [
+        [
+            f"\\textbf{{{_cell(cell.removeprefix('*'))}}}" if cell.startswith("*") else _cell(cell)
+            for cell in row
+        ]
+        for row in table.rows
+    ]
+    lines = [
+        *(f"% {line}" for line in [table.title, *table.note.splitlines()] if line),
+        "\\begin{tabular}{" + "".join("r" if number else "l" for number in numbers) + "}",
+        "\\toprule",
+        " & ".join(heading) + " \\\\",
+        "\\midrule",
+        *(" & ".join(row) + " \\\\" for row in rows),
+        "\\bottomrule",
+        "\\end{tabular}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    """A text in LaTeX; braces keep one that begins with a bracket from being an option."""
+    escaped = " ".join(text.split()).translate(_LATEX)
+    return f"{{{escaped}}}" if escaped.startswith(("[", "*")) else escaped
+
+
+def _named(study: Study) -> Iterator[tuple[str, Table]]:
+    """Every table with the name of its files; no two have one."""
+    taken: set[str] = set()
+
+    def free(name: str) -> str:
+        name = identifier(name)
+        found, number = name, 1
+        while found in taken:
+            number += 1
+            found = f"{name}_{number}"
+        taken.add(found)
+        return found
+
+    for table in overview(study).tables:
+        yield free(table.title.lower().replace(" ", "_")), table
+    for problem in study.problems:
+        if not problem.found:
+            continue
+        yield free(f"results_{problem.name}"), results_table(study, problem)
+        pairs = pairs_table(study, problem)
+        if pairs is not None:
+            yield free(f"pairs_{problem.name}"), pairs
+        for table in settings_table(study, problem):
+            yield free(f"hyperparameters_{problem.name}"), table
