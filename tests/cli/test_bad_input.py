@@ -72,11 +72,11 @@ def experiment(tmp_path: Path) -> Path:
         ),
         ({"environments__0__spaec": "x"}, ["environments[0]", "'spaec'", "Did you mean 'space'?"]),
         ({"bugdet": 3}, ["unknown key 'bugdet'", "Did you mean 'budget'?"]),
-        ({"budget": -3}, ["budget", "-3", "greater than or equal to 1"]),
-        ({"budget": 0}, ["budget", "0", "greater than or equal to 1"]),
+        ({"budget": -3}, ["budget", "-3", "at least 1"]),
+        ({"budget": 0}, ["budget", "0", "at least 1"]),
         (
             {"agents__1__hyperparameters": "{population_size: 1}"},
-            ["agents[1].hyperparameters", "population_size", "1", "greater than or equal to 2"],
+            ["agents[1].hyperparameters", "population_size", "1", "at least 2"],
         ),
         (
             {"agents__1__hyperparameters": "{population_sise: 8}"},
@@ -91,7 +91,7 @@ def experiment(tmp_path: Path) -> Path:
                 "agents__1": "{name: ga, hyperparameters: "
                 "{mutation_rate: {uniform: [0.9, 1.5]}}, samples: 9}"
             },
-            ["agents[1]", "mutation_rate", "less than or equal to 1"],
+            ["agents[1]", "mutation_rate", "at most 1"],
         ),
         ({"seeds": "[0, -4]"}, ["seeds", "[0, -4]", "at least 0"]),
     ],
