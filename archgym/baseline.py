@@ -8,10 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.errors import DesignError, InvalidValueError, SimulationError, UnknownNameError
+from archgym.errors import (
+    DesignError,
+    InvalidValueError,
+    SimulationError,
+    UnknownNameError,
+    place_of,
+)
 from archgym.metrics import Metric
 from archgym.outcome import STATUSES
-from archgym.simulator import Simulator, read_result
+from archgym.simulator import Simulator, expect_pairs, read_result
 from archgym.space import Designs, DesignSpace
 from archgym.space.nearest import nearest_legal
 
@@ -72,10 +78,14 @@ def simulated_metrics(
     """
     given = [m for m in metrics if m.name in simulator.metric_names]
     for _ in range(retries + 1):
-        (result, _), *_ = simulator.simulate(baseline)
+        results = simulator.simulate(baseline)
+        expect_pairs(results)
+        result, _ = results[0]
         status, values, reason = read_result(result, metrics, given)
         if STATUSES[status] == "ok":
             return np.array(values)
         if STATUSES[status] == "illegal":  # it will not be covered the next time either
             break
-    raise SimulationError(f"the baseline design cannot be simulated: {reason}")
+    cause = result.__cause__ if isinstance(result, Exception) else None
+    place = "" if cause is None else place_of(cause)
+    raise SimulationError(f"the baseline design cannot be simulated: {reason}{place}")

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import difflib
 import math
+import sysconfig
+import traceback
 from collections.abc import Iterable
+from pathlib import Path
 
 __all__ = [
     "AgentUnsuitableError",
@@ -26,6 +29,7 @@ __all__ = [
     "TraceError",
     "UnknownNameError",
     "did_you_mean",
+    "place_of",
 ]
 
 
@@ -60,6 +64,23 @@ def _is_number(text: str) -> bool:
         return math.isfinite(float(text))
     except ValueError:
         return False
+
+
+def place_of(error: BaseException) -> str:
+    """Where an error comes from in code that is neither archgym's nor installed.
+
+    >>> place_of(ValueError("never raised"))
+    ''
+
+    Returns:
+        Such as ``" (my_cache.py, line 12)"``: of the innermost such line; empty if there is none.
+    """
+    installed = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
+    elsewhere = (str(Path(__file__).parent), *installed, "<")
+    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
+        if not frame.f_code.co_filename.startswith(elsewhere):
+            return f" ({Path(frame.f_code.co_filename).name}, line {line})"
+    return ""
 
 
 class ArchgymError(Exception):

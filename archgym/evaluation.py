@@ -28,7 +28,7 @@ from archgym.metrics import Metric
 from archgym.objective import Scorer
 from archgym.outcome import STATUSES, Outcomes, Row
 from archgym.recording import Recorder
-from archgym.simulator import MultiFidelitySimulator, Simulator, read_result
+from archgym.simulator import MultiFidelitySimulator, Simulator, expect_pairs, read_result
 from archgym.space import Designs, DesignSpace
 from archgym.verdicts import Verdicts
 
@@ -303,6 +303,7 @@ class Evaluator:
                 f"simulator {self._simulator.name!r} gave {len(results)} results "
                 f"for {len(left)} designs"
             )
+        expect_pairs(results)
         for number, (i, (result, spent)) in enumerate(
             zip(left, results, strict=True), start=len(logged)
         ):

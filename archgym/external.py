@@ -78,7 +78,7 @@ def find_program(name: str, variable: str, install: str = "") -> Path:
     found = shutil.which(given or name)
     if found is not None:
         return Path(found).absolute()
-    advice = f"{install} " if install else ""
+    advice = f"{install.rstrip('. ')}. " if install else ""
     if given:
         raise MissingDependencyError(
             f"{variable} is {given!r}, which is no executable file. {advice}Set {variable} to the "

@@ -7,11 +7,13 @@ Third-party packages join through the entry-point groups ``archgym.environments`
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import functools
 import importlib
 import sys
 from collections.abc import Mapping
 from importlib.metadata import entry_points
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +21,7 @@ import gymnasium
 
 from archgym.arguments import constructor_arguments
 from archgym.environment import Environment
-from archgym.errors import ArchgymError, InvalidValueError, UnknownNameError
+from archgym.errors import ArchgymError, InvalidValueError, UnknownNameError, place_of
 
 if TYPE_CHECKING:
     from archgym.agent import Agent
@@ -179,7 +181,7 @@ def environment_class(name: str) -> type[Environment]:
     if target is None and ":" in name:
         target = name
     if target is None:
-        raise UnknownNameError("environment", name, environment_names())
+        raise UnknownNameError("environment", name, [*environment_names(), "module:Class"])
     return _load(target, Environment)
 
 
@@ -299,10 +301,12 @@ def _load(target: str | type[Any], base: type[Any]) -> type[Any]:
         try:
             module = importlib.import_module(module_name)
         except ImportError as error:
-            raise ArchgymError(f"cannot load {target!r}: {error}") from error
+            raise ArchgymError(
+                f"cannot load {target!r}: {error}{place_of(error) or _near(module_name)}"
+            ) from error
         except Exception as error:  # whatever a stranger's module does
             raise ArchgymError(
-                f"cannot load {target!r}: {type(error).__name__}: {error}"
+                f"cannot load {target!r}: {type(error).__name__}: {error}{place_of(error)}"
             ) from error
         if not hasattr(module, attribute):
             raise UnknownNameError(f"class of module {module_name!r}", attribute, _own(module))
@@ -313,6 +317,13 @@ def _load(target: str | type[Any], base: type[Any]) -> type[Any]:
         hint = "; derive from archgym.agent.Sampler" if base.__name__ == "Agent" else ""
         raise InvalidValueError(f"{target!r} is not a subclass of archgym's {base.__name__}{hint}")
     return loaded
+
+
+def _near(module_name: str) -> str:
+    """The module of the working folder that may have been meant by one that is not there."""
+    here = [path.stem for path in Path.cwd().glob("*.py")]
+    near = difflib.get_close_matches(module_name, here, n=1)
+    return f". Did you mean {near[0]!r}?" if near else ""
 
 
 def _own(module: ModuleType) -> list[str]:

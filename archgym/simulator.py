@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from archgym.errors import ArchgymError, NotCoveredError, SimulationError
+from archgym.errors import ArchgymError, InvalidValueError, NotCoveredError, SimulationError
 from archgym.fidelity import Fidelity
 from archgym.metrics import Metric
 from archgym.outcome import STATUSES
@@ -19,6 +19,7 @@ __all__ = [
     "MultiFidelitySimulator",
     "Simulation",
     "Simulator",
+    "expect_pairs",
     "read_result",
     "simulate_each",
 ]
@@ -94,6 +95,19 @@ def simulate_each(simulator: _OneByOne, designs: Designs) -> list[tuple[Simulati
 
 
 _OK, _ILLEGAL, _FAILED, _TIMEOUT = range(len(STATUSES))
+
+
+def expect_pairs(results: Sequence[object]) -> None:
+    """What a batch gives is results with their seconds.
+
+    Raises:
+        InvalidValueError: if it is the metrics of each design alone.
+    """
+    if results and isinstance(results[0], Mapping):
+        raise InvalidValueError(
+            "the simulator gave metrics alone, where a batch gives pairs of metrics and seconds; "
+            "archgym.simulator.simulate_each makes them"
+        )
 
 
 def read_result(

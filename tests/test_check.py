@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any, ClassVar
 
 import gymnasium
@@ -101,6 +102,22 @@ class Crashes(Adder):
         return super().simulate(design) if design["x"] == 2 else {}[design["x"]]
 
 
+class CrashesAtOnce(Adder):
+    def simulate(self, design: dict[str, Any]) -> dict[str, float]:
+        return {}[design["x"]]
+
+
+class NotANumber(Adder):
+    def simulate(self, design: dict[str, Any]) -> dict[str, float]:
+        figures = super().simulate(design)
+        return figures if design["x"] == 2 else {**figures, "total_ns": math.nan}
+
+
+class Unpaired(Adder):
+    def simulate_batch(self, designs: Designs) -> Any:
+        return [self.simulate(design) for design in designs]
+
+
 class WideObservation(Adder):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -149,6 +166,11 @@ class Legacy(Adder):
         (OtherBatch, "batches", "a batch and a single design differ"),
         (ShortBatch, "batches", "gave 1 results for"),
         (Crashes, "metrics", "KeyError"),
+        (Crashes, "metrics", " (test_check.py, line "),
+        (Crashes, "metrics", ", of x="),
+        (CrashesAtOnce, "can_be_made", " (test_check.py, line "),
+        (NotANumber, "metrics", "total_ns is nan, not a finite number, of x="),
+        (Unpaired, "can_be_made", "gave metrics alone"),
         (WideObservation, "steps", "not in the observation space"),
         (Double, "steps", "not in the observation space"),
         (Uninformative, "steps", "info lacks status"),

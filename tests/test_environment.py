@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import archgym
+from archgym.check import check
 from archgym.data import Dataset
 from archgym.data.dataset import TIMING_COLUMNS
 from archgym.errors import ArchgymError, InvalidValueError, UnknownNameError
@@ -108,6 +109,10 @@ def test_names_are_looked_up_with_suggestions() -> None:
         environment_class("json.decoder:JSONDecodr")
     with pytest.raises(InvalidValueError, match="not a subclass"):
         environment_class("json:JSONDecoder")
+    with pytest.raises(InvalidValueError, match="neither an environment nor an agent"):
+        check("json:JSONDecoder")
+    with pytest.raises(UnknownNameError, match="TPE-v0, module:Class"):
+        environment_class("json.JSONDecoder")
     with pytest.raises(InvalidValueError, match="-v0"):
         archgym.register("Cache", Adder)
     with pytest.raises(InvalidValueError, match="is taken"):
@@ -324,3 +329,17 @@ def test_the_baseline_moves_to_the_nearest_legal_design_where_fixed_values_make_
     assert Tiled(fixed={"buffer": 24}).baseline_design["tile"] == 20
     with pytest.raises(InvalidValueError, match=r"baseline design is illegal: .*fits"):
         Tiled(fixed={"buffer": 8, "tile": 9})
+
+
+def test_what_cannot_be_loaded_says_where_and_what_may_have_been_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken_env.py").write_text("x = 1\ny = undefined\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ArchgymError, match=r"not defined \(broken_env.py, line 2\)$"):
+        environment_class("broken_env:Env")
+    for wrong in ("brokn_env:Env", "broken_env.py:Env"):
+        (tmp_path / "broken_env.py").write_text("")
+        with pytest.raises(ArchgymError, match=r"Did you mean 'broken_env'\?$"):
+            environment_class(wrong)

@@ -206,6 +206,8 @@ def test_find_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("THESIM")
     with pytest.raises(MissingDependencyError, match=r"nosim is not on PATH. Get it. .* NOSIM"):
         find_program("nosim", "NOSIM", "Get it.")
+    with pytest.raises(MissingDependencyError, match=r"make it\. Put"):
+        find_program("nosim", "NOSIM", "make it")
 
 
 SPACE = DesignSpace([Integer("delay", 0, 30)])

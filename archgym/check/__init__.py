@@ -64,6 +64,14 @@ def _is_agent(target: str) -> bool:
     try:
         environment_class(target)
     except InvalidValueError:
+        pass
+    else:
+        return False
+    try:
         agent_class(target)
-        return True
-    return False
+    except InvalidValueError:
+        raise InvalidValueError(
+            f"{target!r} is neither an environment nor an agent: derive from archgym.Environment "
+            "or archgym.agent.Sampler"
+        ) from None
+    return True

@@ -12,6 +12,7 @@ import numpy as np
 
 from archgym.check.result import CheckFailed, expect
 from archgym.environment import Environment
+from archgym.errors import place_of
 from archgym.outcome import STATUSES, Outcome
 from archgym.simulator import MultiFidelitySimulator, read_result
 from archgym.space import (
@@ -89,7 +90,8 @@ def check_metrics(make_env: Maker) -> str:
     expect(len(set(names)) == len(names), f"a metric is declared twice: {', '.join(names)}")
     stray = [name for name in env.simulator.metric_names if name not in names]
     expect(not stray, f"the simulator gives {stray}, which are not declared")
-    _results(env, env.simulator.simulate(_sample(env.design_space, _SAMPLES)))
+    samples = _sample(env.design_space, _SAMPLES)
+    _results(env, samples, env.simulator.simulate(samples))
     return ", ".join(f"{m.name} [{m.unit}]" if m.unit else m.name for m in env.metrics)
 
 
@@ -190,7 +192,7 @@ def check_fidelities(make_env: Maker) -> str:
     simulator, parts = env.simulator, env.fidelities[:-1]
     for fidelity in parts:
         if isinstance(simulator, MultiFidelitySimulator):
-            _results(env, simulator.simulate_at(samples, fidelity.value))
+            _results(env, samples, simulator.simulate_at(samples, fidelity.value))
         together = _fresh(env).evaluate_batch(samples, fidelity.value)
         spent = env.evaluator.spent
         counted = env.evaluator.simulations * fidelity.cost
@@ -263,20 +265,24 @@ def _illegal(space: DesignSpace) -> dict[str, Any] | None:
     return designs[int(broken[0])] if broken.size else None
 
 
-def _results(env: Environment, results: Sequence[tuple[object, float]]) -> None:
+def _results(env: Environment, designs: Designs, results: Sequence[tuple[object, float]]) -> None:
     """What a simulator gives is what is declared, and it fails only on purpose."""
     names = [metric.name for metric in env.metrics]
     given = [metric for metric in env.metrics if metric.name in env.simulator.metric_names]
-    for result, _ in results:
+    for design, (result, _) in zip(designs, results, strict=True):
+        of = "of " + " ".join(f"{name}={value}" for name, value in design.items())
         if isinstance(result, Mapping):
             stray = [name for name in result if name not in names]
             expect(not stray, f"simulate returns {stray}, which are not declared in metrics")
             _, _, wrong = read_result(result, env.metrics, given)
-            expect(not wrong, f"{wrong}: raise SimulationError where a design can fail")
+            expect(not wrong, f"{wrong}, {of}: raise SimulationError where a design can fail")
         elif not isinstance(result, Exception):
             raise CheckFailed(f"simulate returns {result!r}, not a mapping of metrics")
         elif result.__cause__ is not None:
-            raise CheckFailed(f"simulate raises {result}: raise SimulationError where one can fail")
+            raise CheckFailed(
+                f"simulate raises {result}{place_of(result.__cause__)}, {of}: raise "
+                "SimulationError where a design can fail"
+            )
 
 
 def _observed(env: Environment, observation: Any, where: str) -> None:

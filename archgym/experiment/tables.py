@@ -133,8 +133,10 @@ def _failed_designs(trials: Sequence[Trial], result: RunResult) -> list[Renderab
         return []
     lines = [f"{reasons.total():,} designs could not be simulated:"]
     lines += [f"  {n:,} x {reason}" for reason, n in reasons.most_common(_MOST_REASONS)]
-    if len(reasons) > _MOST_REASONS:
-        lines.append(f"  ... and for {len(reasons) - _MOST_REASONS:,} other reasons")
+    others = len(reasons) - _MOST_REASONS
+    if others > 0:
+        rest = reasons.total() - sum(n for _, n in reasons.most_common(_MOST_REASONS))
+        lines.append(f"  {rest:,} x {others:,} other {'reason' if others == 1 else 'reasons'}")
     return [Text("\n".join(lines), style="red"), Text()]
 
 

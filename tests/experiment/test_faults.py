@@ -65,6 +65,9 @@ def test_designs_that_raise_hang_die_or_give_nan_are_rows(tmp_path: Path) -> Non
     (summary,) = result.summaries.values()
     assert f"{summary.failed} designs could not be simulated:" in shown
     assert re.search(r"\d+ x ValueError: this design cannot be\n", shown)
+    counts = [int(n) for n in re.findall(r"^  (\d+) x ", shown, re.MULTILINE)]
+    assert sum(counts) == summary.failed
+    assert re.search(r"^  \d+ x 1 other reason *$", shown, re.MULTILINE)
 
 
 def test_processes_that_simulate_change_no_result(tmp_path: Path) -> None:
