@@ -236,6 +236,8 @@ def test_best(call: Any, run_folder: Path) -> None:
     assert [v[1] for v in values] == sorted((v[1] for v in values), reverse=True)
     shown = call("best", run_folder).out
     assert "Pareto set" in shown
+    assert "Best compromise" in shown
+    assert "other than the baseline: " in shown
     assert "baseline 13.691 ns" in shown
     datasets = [call("best", path, "--json").json for path in (run_folder / "datasets").iterdir()]
     assert sorted(
