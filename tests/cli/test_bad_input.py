@@ -76,8 +76,8 @@ def experiment(tmp_path: Path) -> Path:
         ),
         ({"environments__0__spaec": "x"}, ["environments[0]", "'spaec'", "Did you mean 'space'?"]),
         ({"bugdet": 3}, ["unknown key 'bugdet'", "Did you mean 'budget'?"]),
-        ({"budget": -3}, ["budget", "-3", "greater than or equal to 1"]),
-        ({"budget": 0}, ["budget", "0", "greater than or equal to 1"]),
+        ({"budget": -3}, ["budget", "-3", "at least 1"]),
+        ({"budget": 0}, ["budget", "0", "at least 1"]),
         (
             {"agents__1__hyperparameters": "{population_size: 1}"},
             ["agents[1].hyperparameters", "population_size", "1", "greater than or equal to 2"],

@@ -340,8 +340,8 @@ def test_formats_are_listed() -> None:
     assert set(FORMATS) == {"stl", "dramsim3", "ramulator", "ramulator1", "text", "npz"}
 
 
-def test_a_trace_beside_the_one_that_is_not_there_is_suggested(tmp_path: Path) -> None:
-    (tmp_path / "packets.stl").write_text("0: read 0x0\n")
-    for ending in ("stl", "npz"):
-        with pytest.raises(TraceError, match=r"packet\.\w+: there is no .*mean '.*packets\.stl'\?"):
-            read_trace(tmp_path / f"packet.{ending}")
+@pytest.mark.parametrize("ending", ["stl", "npz"])
+def test_a_trace_beside_the_one_that_is_not_there_is_suggested(ending: str, tmp_path: Path) -> None:
+    (tmp_path / f"packets.{ending}").touch()
+    with pytest.raises(TraceError, match=rf"Did you mean '.*packets\.{ending}'\?"):
+        read_trace(tmp_path / f"packet.{ending}")
