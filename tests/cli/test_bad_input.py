@@ -80,7 +80,7 @@ def experiment(tmp_path: Path) -> Path:
         ({"budget": 0}, ["budget", "0", "at least 1"]),
         (
             {"agents__1__hyperparameters": "{population_size: 1}"},
-            ["agents[1].hyperparameters", "population_size", "1", "greater than or equal to 2"],
+            ["agents[1].hyperparameters", "population_size", "1", "at least 2"],
         ),
         (
             {"agents__1__hyperparameters": "{population_sise: 8}"},
@@ -95,7 +95,7 @@ def experiment(tmp_path: Path) -> Path:
                 "agents__1": "{name: ga, hyperparameters: "
                 "{mutation_rate: {uniform: [0.9, 1.5]}}, samples: 9}"
             },
-            ["agents[1]", "mutation_rate", "less than or equal to 1"],
+            ["agents[1]", "mutation_rate", "at most 1"],
         ),
         ({"seeds": "[0, -4]"}, ["seeds", "[0, -4]", "at least 0"]),
     ],
