@@ -7,9 +7,12 @@ cannot be read.
 
 from __future__ import annotations
 
+import contextlib
+import difflib
 import errno
 import gzip
 import io
+import itertools
 import json
 import math
 import zipfile
@@ -20,11 +23,25 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["JSON_LIMIT_BYTES", "read_arrays", "read_bytes", "read_json", "read_text"]
+__all__ = ["JSON_LIMIT_BYTES", "meant_file", "read_arrays", "read_bytes", "read_json", "read_text"]
 
 JSON_LIMIT_BYTES: Final = 1 << 26
 """64 MiB: far more than any description, card or sidecar has."""
 _GZIP = b"\x1f\x8b"
+_MOST_BESIDE = 10_000
+
+
+def meant_file(path: Path) -> str:
+    """What to say of a file that is not there: the one beside it that may have been meant.
+
+    Returns:
+        A sentence that follows a message, with a leading ``". "``, or nothing.
+    """
+    names: list[str] = []
+    with contextlib.suppress(OSError):
+        names = [file.name for file in itertools.islice(path.parent.iterdir(), _MOST_BESIDE)]
+    near = difflib.get_close_matches(path.name, sorted(names), n=1, cutoff=0.7)
+    return f". Did you mean {str(path.with_name(near[0]))!r}?" if near else ""
 
 
 def read_bytes(path: Path, limit_bytes: int, *, unpack: bool = False) -> bytes:

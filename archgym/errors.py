@@ -32,6 +32,8 @@ __all__ = [
     "place_of",
 ]
 
+_MOST_BEGUN = 3
+
 
 def did_you_mean(name: str, allowed: Iterable[str]) -> str:
     """A sentence that suggests the nearest allowed spelling and lists what is allowed.
@@ -48,11 +50,19 @@ def did_you_mean(name: str, allowed: Iterable[str]) -> str:
     else:
         names.sort()
     near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
-    if not near:
-        folded = {candidate.casefold(): candidate for candidate in names}
-        near = [folded[str(name).casefold()]] if str(name).casefold() in folded else []
+    begun = [candidate for candidate in names if _begins(candidate, str(name))]
+    if begun and not set(near) & set(begun):
+        near = begun[:_MOST_BEGUN]
     listing = f"Allowed: {_listing(names) or 'nothing'}."
-    return f"Did you mean {near[0]!r}? {listing}" if near else listing
+    return f"Did you mean {' or '.join(map(repr, near))}? {listing}" if near else listing
+
+
+def _begins(candidate: str, name: str) -> bool:
+    """Whether a name may be short for a candidate; one letter is short for anything."""
+    folded = name.casefold()
+    return candidate.casefold() == folded or (
+        len(folded) > 1 and candidate.casefold().startswith(folded)
+    )
 
 
 def _listing(names: list[str]) -> str:

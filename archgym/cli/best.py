@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -90,6 +90,17 @@ def _front(summaries: list[TrialSummary]) -> list[tuple[TrialSummary, Outcome]]:
     return sorted((all_of_them[i] for i in keep), key=lambda pair: pair[1].objectives)
 
 
+def _alike(designs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The parameters that several designs have in common."""
+    if len(designs) < 2:
+        return {}
+    return {
+        name: value
+        for name, value in designs[0].items()
+        if all(name in design and design[name] == value for design in designs)
+    }
+
+
 def _draw(summaries: list[TrialSummary], trials: Mapping[str, Trial]) -> None:
     from rich.text import Text
 
@@ -114,8 +125,14 @@ def _draw(summaries: list[TrialSummary], trials: Mapping[str, Trial]) -> None:
     goals = some.objective.goals
     if len(goals) > 1:
         made = table(*(f">{goal.name}" for goal in goals), "agent", "design", title="Pareto set")
-        for summary, outcome in _front(summaries):
+        front = _front(summaries)
+        alike = _alike([outcome.design for _, outcome in front])
+        for summary, outcome in front:
             cells = [value_text(summary, i, v) for i, v in enumerate(outcome.objectives)]
-            made.add_row(*cells, summary.agent, design_text(outcome.design))
+            own = {name: v for name, v in outcome.design.items() if name not in alike}
+            made.add_row(*cells, summary.agent, design_text(own))
         out.print(made)
+        if alike:
+            out.print(Text(f"all of them: {design_text(alike)}"))
+        out.print(Text("--json has all their metrics, and the command of each", style="dim"))
     out.print()

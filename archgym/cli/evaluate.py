@@ -135,6 +135,12 @@ def _baseline(env: Environment) -> dict[str, float | None]:
     return {m.name: v if v == v else None for m, v in zip(env.metrics, values, strict=True)}
 
 
+def _told(env: Environment) -> str:
+    """The settings of the environment under which metrics hold."""
+    told = {k: v for k, v in env.settings.items() if v and not k.endswith("_sha256")}
+    return "".join(f", {name}={value}" for name, value in told.items())
+
+
 def _draw(env: Environment, outcome: Outcome, chosen: Iterable[str]) -> None:
     from rich.text import Text
 
@@ -142,7 +148,10 @@ def _draw(env: Environment, outcome: Outcome, chosen: Iterable[str]) -> None:
     on = f" on {env.workload_name}" if env.workload_name else ""
     at = f", fidelity {outcome.fidelity:g}" if outcome.fidelity < 1 else ""
     out.print(
-        Text(f"archgym {archgym.__version__}: {env.name}{on}, simulator {env.simulator.name}{at}")
+        Text(
+            f"archgym {archgym.__version__}: {env.name}{on}, simulator {env.simulator.name}{at}"
+            f"{_told(env)}"
+        )
     )
     out.print(Text(" ".join(f"{name}={value}" for name, value in outcome.design.items())))
     for name in chosen:

@@ -238,6 +238,9 @@ def _draw_spaces(spaces: dict[str, Any]) -> None:
                 made.add_row(p["name"], p["range"] + unit, p["when"], p["doc"])
         if made.row_count:
             out.print(made)
+        same = len(space["parameters"]) - made.row_count
+        if same:
+            out.print(Text(f"parameters as in a space above: {same}"))
         for rule in space["rules"]:
             if rule not in shown["rules"]:
                 law = textwrap.shorten(rule["rule"], _LONGEST_RULE, placeholder=" ...")

@@ -68,8 +68,9 @@ def record(
 ) -> None:
     """Record a program's DRAM requests under valgrind, through a model of the caches.
 
-    Its output is thrown away. What it starts is not recorded: give the program itself, not a
-    wrapper such as env or a shell script. About one million instructions take a second.
+    Its output is thrown away. What it starts is not recorded: give the program
+    itself, not a wrapper such as env or a shell script. About one million
+    instructions take a second.
     """
     from archgym.envs.dram.record import record as run_and_record
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -36,7 +37,14 @@ def one_of(kind: type[Choice], name: str) -> Callable[[str], Choice]:
 
 
 class Commands(TyperGroup):
-    """Commands whose messages name the value that is not allowed, which typer's do not."""
+    """Commands whose messages name the value that is not allowed, which typer's do not.
+
+    Paragraphs of their help are wrapped as wide as the terminal, not where the source wraps them.
+    """
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        _unwrap(self)
 
     def invoke(self, ctx: Any) -> Any:
         """As typer does, with the value in the message."""
@@ -49,3 +57,10 @@ class Commands(TyperGroup):
                 text = str(first["msg"]).removeprefix("Value error, ")
                 error.message = text.replace("Input", repr(first["input"]), 1)
             raise
+
+
+def _unwrap(command: Any) -> None:
+    paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
+    command.help = "\n\n".join(" ".join(one.split("\n")) for one in paragraphs)
+    for inner in getattr(command, "commands", {}).values():
+        _unwrap(inner)

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from archgym import bounded_yaml
-from archgym.bounded_reading import read_text
+from archgym.bounded_reading import meant_file, read_text
 from archgym.errors import ExperimentError, InvalidValueError, UnknownNameError
 from archgym.experiment.schema import Experiment, read_experiment
 
@@ -119,7 +119,8 @@ def _source(source: str | Path) -> tuple[str, str]:
     try:
         return str(source), read_text(path, bounded_yaml.YAML_LIMIT_BYTES)
     except OSError as error:
-        raise ExperimentError(f"cannot read {path}: {error.strerror}") from None
+        near = "" if path.exists() else meant_file(path)
+        raise ExperimentError(f"cannot read {path}: {error.strerror}{near}") from None
     except UnicodeDecodeError as error:
         raise ExperimentError(f"{path} is not a text file in UTF-8: {error.reason}") from None
 

@@ -69,6 +69,7 @@ class TrialSummary:
         hypervolume: with several goals, the volume that the front dominates in the space of log
             ratios to the baseline, up to twice the baseline; the baseline alone has 1.
         baseline_metrics: metrics of the baseline design.
+        baseline_design: its active parameters; none if they were not recorded.
         baseline: value of each goal for the baseline design, minimised.
         curve: best feasible value of each goal after each full simulation, or what costs as much
             at lower fidelities, minimised, ``inf`` before the first, shape (n, n_goals) with n
@@ -114,6 +115,7 @@ class TrialSummary:
     simulation_s: float = 0.0
     improvements: list[NDArray[np.float64]] = field(default_factory=list, repr=False)
     optimum: NDArray[np.float64] | None = None
+    baseline_design: dict[str, Any] = field(default_factory=dict)
     reasons: dict[str, int] = field(default_factory=dict, repr=False)
 
     @property
@@ -303,6 +305,7 @@ def _summarise(dataset: Dataset, row: dict[str, Any], part: _Part) -> TrialSumma
         front=best.front,
         hypervolume=_hypervolume(outcomes) if len(objective.goals) > 1 else None,
         baseline_metrics=baseline_metrics,
+        baseline_design=json.loads(row["baseline_design"] or "{}"),
         baseline=scorer.values(baseline[None])[0],
         curve=_curve(feasible[counted], spent),
         seconds=float(part.numbers[:, 2:].sum()),

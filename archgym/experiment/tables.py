@@ -9,6 +9,7 @@ import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -39,7 +40,8 @@ _LEGEND = (
 _LEGEND_OF_SEVERAL = (
     " Pareto: designs that no other one of the trial beats in every goal, median over trials. "
     "hypervolume: the volume that they dominate in log ratios to the baseline, up to twice the "
-    "baseline; the baseline alone has 1, and 0 is nothing within twice the baseline in every goal."
+    "baseline; the baseline alone has 1, and 0 is nothing within twice the baseline in every goal. "
+    "Best compromise: the least product of the goals' ratios to the baseline, each by its weight."
 )
 _LEGEND_OF_FIDELITY = (
     " spent: simulations by the relative cost of their fidelity; median, best and better are of "
@@ -119,8 +121,14 @@ def run_tables(result: RunResult) -> RenderableType:
         legend += _LEGEND_OF_REGRET
     parts.append(Text(legend, style="dim"))
     if several:
-        parts.append(Text(f"Pareto sets: archgym best {result.folder.path}", style="dim"))
+        parts.append(
+            Text(f"Pareto sets: archgym best {_from_here(result.folder.path)}", style="dim")
+        )
     return Group(*parts)
+
+
+def _from_here(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _failed_designs(trials: Sequence[Trial], result: RunResult) -> list[RenderableType]:
@@ -165,10 +173,15 @@ def best_design(summary: TrialSummary, trial: Trial) -> RenderableType:
     if summary.regret is not None and summary.best.feasible:
         origin += f", regret {regret_text(summary.regret)}"
     caveats = _caveats(summary.environment, summary.best.design)
+    several = len(summary.objective.goals) > 1
+    what = "Best compromise" if several else "Best design"
+    metrics = _metric_texts(summary, summary.best)
+    changes = _changes(summary.best.design, summary.baseline_design)
     return Group(
-        Text(f"Best design ({feasible}{origin}); evaluate it again with:", style="bold"),
+        Text(f"{what} ({feasible}{origin}); evaluate it again with:", style="bold"),
         Text(f"  {evaluate_command(trial, summary.best.design)}", no_wrap=True, overflow="ignore"),
-        Text("  " + metrics_text(summary, summary.best), style="dim"),
+        _Flow("", metrics, "dim"),
+        *([_Flow("other than the baseline: ", changes)] if changes else []),
         *(Text(f"  note: {caveat}", style="yellow") for caveat in caveats),
     )
 
@@ -185,15 +198,24 @@ def design_text(design: Mapping[str, Any]) -> str:
     return " ".join(f"{name}={_plain(value)}" for name, value in design.items())
 
 
-def metrics_text(summary: TrialSummary, outcome: Outcome) -> str:
-    """Metrics, in a line, each with its change from the baseline, if that has the same sign."""
+def _changes(design: Mapping[str, Any], baseline: Mapping[str, Any]) -> list[str]:
+    """What a design has otherwise than the baseline design, and in brackets what that has."""
+    return [
+        f"{name}={_plain(value)}" + (f" ({_plain(baseline[name])})" if name in baseline else "")
+        for name, value in design.items()
+        if baseline and (name not in baseline or baseline[name] != value)
+    ]
+
+
+def _metric_texts(summary: TrialSummary, outcome: Outcome) -> list[str]:
+    """Metrics, each with its change from the baseline design, if that has the same sign."""
     parts = []
     for name, value in outcome.metrics.items():
         if value is not None:
             base = summary.baseline_metrics.get(name)
             change = f" ({value / base - 1:+.0%})" if base and value / base >= 0 else ""
             parts.append(f"{name} {value:.5g}{change}")
-    return ", ".join(parts)
+    return parts
 
 
 def value_text(summary: TrialSummary, number: int, value: float) -> str:
@@ -231,6 +253,24 @@ def _setting_table(
         more = f"... and {len(labels) - _MOST_ROWS} more in {result.folder.results.name}"
         parts.append(Text(more))
     return Group(*parts)
+
+
+class _Flow:
+    """Texts in indented lines, none of them broken into two."""
+
+    def __init__(self, label: str, texts: Sequence[str], style: str = "") -> None:
+        self._label = label
+        self._texts = texts
+        self._style = style
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        lines = [f"  {self._label}"]
+        for number, text in enumerate(self._texts, 1):
+            piece = text if number == len(self._texts) else f"{text}, "
+            if len(lines[-1]) + len(piece.rstrip()) > options.max_width and lines[-1].strip():
+                lines.append("  ")
+            lines[-1] += piece
+        yield from (Text(line.rstrip(), style=self._style) for line in lines)
 
 
 class _Fitting:

@@ -48,10 +48,12 @@ def _made_names(problems: Sequence[Mapping[str, Any]]) -> list[str]:
         for problem in problems
     ]
     for more in (_limits, _simulator, _differing):
-        often = Counter(names)
         extra = more(problems)
+        alike: dict[str, set[str]] = {}
+        for name, text in zip(names, extra, strict=True):
+            alike.setdefault(name, set()).add(text)
         names = [
-            f"{name}, {text}" if often[name] > 1 and text else name
+            f"{name}, {text}" if len(alike[name]) > 1 and text else name
             for name, text in zip(names, extra, strict=True)
         ]
     seen: Counter[str] = Counter()

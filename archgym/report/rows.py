@@ -17,7 +17,7 @@ from archgym.outcome import STATUSES
 
 __all__ = ["Rows", "join", "read_rows"]
 
-_AMOUNT = re.compile(r" by [-+]?[\d.,]+(e[-+]?\d+)?%?$")
+_AMOUNT = re.compile(r" exceeded by [-+]?\d[\d.,]*(e[-+]?\d+)?%?(?=, |$)")
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(\.\d+)?(e[-+]?\d+)?(?![\w.])")
 
 
@@ -181,7 +181,7 @@ def _reasons(column: pa.ChunkedArray, trial: NDArray[np.int32]) -> Counter[tuple
 def _kind(reason: str) -> str:
     """A reason without the amounts that make each one different."""
     return "; ".join(
-        _NUMBER.sub("N", part) if not part.startswith("limit ") else _AMOUNT.sub("", part)
+        _NUMBER.sub("N", part) if not part.startswith("limit ") else _AMOUNT.sub(" exceeded", part)
         for part in reason.split("; ")
     )
 

@@ -16,6 +16,10 @@ from archgym.statistics import Ranking, compare, holm, quantile
 __all__ = ["comparison_table", "overview_table", "ranking_table"]
 
 _MOST_NAMES = 12
+_NOTHING_IN_BOTH = (
+    "No agent of the one run has searched a problem of the other: a problem is the same where "
+    "environment, settings, workload, objective, limits and held parameters are. "
+)
 
 
 def overview_table(study: Study) -> Table:
@@ -168,7 +172,8 @@ def comparison_table(study: Study) -> Table:
             "verdict",
         ],
         rows,
-        "p: two-sided Mann-Whitney U test, corrected for all rows (Holm). P: probability that a "
+        ("" if rows else _NOTHING_IN_BOTH)
+        + "p: two-sided Mann-Whitney U test, corrected for all rows (Holm). P: probability that a "
         "trial of the second is better than one of the first, ties counting half. "
         f"{independence(*study.problems)}{_unpaired(study, twins)}",
     )

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.bounded_reading import read_arrays
+from archgym.bounded_reading import meant_file, read_arrays
 from archgym.envs.dram.trace import Trace
 from archgym.errors import TraceError
 
@@ -55,7 +55,7 @@ def read_npz(path: Path, name: str) -> Trace:
         TraceError: if the file is missing, damaged or of another kind.
     """
     if not path.exists():
-        raise TraceError(f"{path}: there is no such trace file")
+        raise TraceError(f"{path}: there is no such trace file{meant_file(path)}")
     try:
         fields = read_arrays(path, _LIMIT_BYTES)
     except (OSError, ValueError) as error:

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from archgym.bounded_reading import read_json
+from archgym.bounded_reading import meant_file, read_json
 from archgym.envs.dram.standards import STANDARDS, Standard
 from archgym.errors import InvalidValueError, UnknownNameError
 
@@ -225,6 +225,11 @@ class Device:
                 f"device {self.name!r}: t_ccd_s_cycles is {self.t_ccd_s_cycles}, but a burst "
                 f"holds the data bus for {self.burst_cycles} cycles"
             )
+        if self.t_rc_cycles < self.t_ras_cycles:
+            raise InvalidValueError(
+                f"device {self.name!r}: t_rc_cycles is {self.t_rc_cycles}; a row is open for "
+                f"t_ras_cycles = {self.t_ras_cycles} of them at least"
+            )
         for kind, interval, refresh in (
             ("", self.t_refi_cycles, self.t_rfc_cycles),
             ("_pb", self.t_refi_pb_cycles, self.t_rfc_pb_cycles),
@@ -340,7 +345,7 @@ def load_device(name_or_path: str | os.PathLike[str]) -> Device:
         return _shipped(text)
     path = Path(name_or_path)
     if path.suffix == ".json" and not path.is_file():
-        raise InvalidValueError(f"there is no DRAM device file {text!r}")
+        raise InvalidValueError(f"there is no DRAM device file {text!r}{meant_file(path)}")
     if path.suffix != ".json":
         raise UnknownNameError("DRAM device", text, device_names())
     return _read(path)

@@ -30,6 +30,7 @@ from typing import Any, Final, TextIO, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.bounded_reading import meant_file
 from archgym.envs.dram import archive
 from archgym.envs.dram.textformats import TEXT_FORMATS, TextFormat, cycles_to_ps, ps_to_cycles
 from archgym.envs.dram.trace import Trace
@@ -246,7 +247,7 @@ def _parse(
 def _text(path: Path) -> Iterator[Iterator[str]]:
     """The lines of a text file, gzipped or not; what goes wrong becomes a TraceError."""
     if not path.exists():
-        raise TraceError(f"{path}: there is no such trace file")
+        raise TraceError(f"{path}: there is no such trace file{meant_file(path)}")
     try:
         with path.open("rb") as raw:
             packed = raw.read(2) == b"\x1f\x8b"

@@ -43,6 +43,10 @@ def experiment(tmp_path: Path) -> Path:
             ["environments[0]", "workload", "'sqlit'", "Did you mean 'sqlite'?", "zipf"],
         ),
         (
+            {"environments__0": "{id: DRAM-v0, arguments: {memory: DDR4}}"},
+            ["environments[0]", "'DDR4'", "Did you mean 'DDR4-2400' or 'DDR4-3200'?"],
+        ),
+        (
             {"environments__0": "{id: DRAM-v0, workload: {generator: zip}}"},
             ["environments[0]", "'zip'", "Did you mean 'zipf'?"],
         ),

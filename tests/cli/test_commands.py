@@ -236,6 +236,8 @@ def test_best(call: Any, run_folder: Path) -> None:
     assert [v[1] for v in values] == sorted((v[1] for v in values), reverse=True)
     shown = call("best", run_folder).out
     assert "Pareto set" in shown
+    assert "Best compromise" in shown
+    assert "other than the baseline: " in shown
     assert "baseline 13.691 ns" in shown
     datasets = [call("best", path, "--json").json for path in (run_folder / "datasets").iterdir()]
     assert sorted(
@@ -398,3 +400,11 @@ def test_trace_record(call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert asked["clock_ghz"] == 3
     assert asked["cache"].llc_bytes == 4194304
     assert len(load_workload(str(tmp_path / "ls.npz"))) == 100
+
+
+def test_help_is_wrapped_as_wide_as_the_terminal(call: Any) -> None:
+    shown = call("trace", "record", "--help").out
+    assert "give the program itself, not a wrapper" in " ".join(shown.split())
+    lines = [line.strip() for line in shown.split("Usage:")[1].split("╭")[0].splitlines()]
+    at = next(i for i, line in enumerate(lines) if line.startswith("Its output is thrown away"))
+    assert len(lines[at]) + len(lines[at + 1].split()[0]) >= 77

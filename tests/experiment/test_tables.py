@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from archgym.experiment.tables import _Fitting, regret_text
+from archgym.cli.best import _alike
+from archgym.experiment.tables import _changes, _Fitting, _Flow, regret_text
 
 
 @pytest.mark.parametrize(("width", "lines"), [(80, 1), (38, 2), (33, 2)])
@@ -29,6 +30,20 @@ def test_a_table_wider_than_the_terminal_comes_in_parts(width: int, lines: int) 
     assert max(map(len, out.getvalue().splitlines())) <= width
 
 
+def test_values_are_not_torn_from_their_names() -> None:
+    out = io.StringIO()
+    texts = ["time_ns 73.5 (-1%)", "power_mw 890 (-3%)", "energy_pj 6.5e+07 (-3%)"]
+    Console(file=out, width=45).print(_Flow("", texts))
+    assert out.getvalue().splitlines() == [f"  {texts[0]}, {texts[1]},", f"  {texts[2]}"]
+
+
+def test_what_a_design_has_otherwise_than_the_baseline() -> None:
+    design = {"policy": "timeout", "timeout_cycles": 64, "ways": 4}
+    baseline = {"policy": "open", "ways": 4}
+    assert _changes(design, baseline) == ["policy=timeout (open)", "timeout_cycles=64"]
+    assert _changes(design, {}) == []
+
+
 @pytest.mark.parametrize(
     ("regret", "text"),
     [
@@ -43,3 +58,9 @@ def test_a_table_wider_than_the_terminal_comes_in_parts(width: int, lines: int) 
 )
 def test_regrets_have_three_significant_digits(regret: float, text: str) -> None:
     assert regret_text(regret) == text
+
+
+def test_what_designs_have_in_common_is_said_once() -> None:
+    designs = [{"x": 1, "y": 2, "mode": "a"}, {"x": 1, "y": 3}, {"x": 1, "y": 2, "mode": "a"}]
+    assert _alike(designs) == {"x": 1}
+    assert _alike(designs[:1]) == {}

@@ -171,6 +171,34 @@ def test_an_agent_is_compared_with_itself_in_other_settings(tmp_path: Path) -> N
     assert "Only one of the two has sobol (after)" in table.note
 
 
+def test_runs_without_a_common_problem_are_said_to_have_none(tmp_path: Path) -> None:
+    both = [
+        run(
+            tmp_path / space,
+            budget=6,
+            environments=[{"id": "Conformance-v0", "space": space, "objective": objective}],
+        )
+        for space, objective in (
+            ("finite", "minimize access_ns"),
+            ("default", "minimize access_ns"),
+        )
+    ]
+    study = read_study(both, ["before", "after"], compare=True)
+    table = comparison_table(study)
+    assert table.rows == []
+    assert table.note.startswith("No agent of the one run has searched a problem of the other")
+
+
+def test_amounts_do_not_tell_reasons_apart(tmp_path: Path) -> None:
+    limits = ["access_ns <= 0.3", "energy_pj <= 3"]
+    entry = {"id": "Conformance-v0", "objective": {"minimize": "area_mm2", "limits": limits}}
+    (problem,) = read_study([run(tmp_path / "run", environments=[entry], budget=30)]).problems
+    reasons = {r for _, r in problem.measures.reasons if r.startswith("limit ")}
+    told = [f"limit {limit} exceeded" for limit in limits]
+    assert reasons <= {*told, ", ".join(told)}
+    assert ", ".join(told) in reasons
+
+
 def test_trials_that_failed_or_never_began_are_said(tmp_path: Path) -> None:
     agents = [{"name": "random"}, {"name": "tests.report.studies:Broken"}]
     folder = run(tmp_path / "run", agents=agents, budget=6)

@@ -194,6 +194,7 @@ def test_an_unknown_figure_is_named(tmp_path: Path) -> None:
         ("t_ccd_s_cycles", 3),
         ("t_ccd_l_cycles", 3),
         ("t_rrd_l_cycles", 4),
+        ("t_rc_cycles", 20),
         ("t_refi_cycles", 100),
         ("rows", 1000),
     ],

@@ -338,3 +338,10 @@ def test_a_large_file_reads_in_seconds(tmp_path: Path) -> None:
 
 def test_formats_are_listed() -> None:
     assert set(FORMATS) == {"stl", "dramsim3", "ramulator", "ramulator1", "text", "npz"}
+
+
+@pytest.mark.parametrize("ending", ["stl", "npz"])
+def test_a_trace_beside_the_one_that_is_not_there_is_suggested(ending: str, tmp_path: Path) -> None:
+    (tmp_path / f"packets.{ending}").touch()
+    with pytest.raises(TraceError, match=rf"Did you mean '.*packets\.{ending}'\?"):
+        read_trace(tmp_path / f"packet.{ending}")

@@ -1,0 +1,23 @@
+"""The guide to the environment explains the designs that it finds."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from archgym.envs.dram.device import device_names
+from archgym.envs.dram.memory import load_memory
+from archgym.envs.dram.space import design_space
+from archgym.space import Categorical
+
+
+def test_every_value_is_explained() -> None:
+    guide = Path(__file__).parents[3] / "docs" / "guides" / "dram.md"
+    section = guide.read_text("utf-8").split("## What a design is")[1].split("\n## ")[0]
+    explained = set(re.findall(r"`(\w+)`", section))
+    for device in device_names():
+        space = design_space("default", load_memory({"device": device, "channels": 2}))
+        choices = [p for p in space.parameters if isinstance(p, Categorical)]
+        assert len(choices) > 8
+        for parameter in choices:
+            assert {parameter.name, *parameter.levels} <= explained, (device, parameter.name)
