@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -61,6 +62,10 @@ def test_regrets_have_three_significant_digits(regret: float, text: str) -> None
 
 
 def test_what_designs_have_in_common_is_said_once() -> None:
-    designs = [{"x": 1, "y": 2, "mode": "a"}, {"x": 1, "y": 3}, {"x": 1, "y": 2, "mode": "a"}]
+    designs: list[dict[str, Any]] = [
+        {"x": 1, "y": 2, "mode": "a"},
+        {"x": 1, "y": 3},
+        {"x": 1, "y": 2, "mode": "a"},
+    ]
     assert _alike(designs) == {"x": 1}
     assert _alike(designs[:1]) == {}
