@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to"]
 
+Panels = dict[str, dict[str, list[tuple[int, Sequence[float]]]]]
+
 
 def add_to(commands: typer.Typer) -> None:
     """Adds the commands."""
@@ -119,7 +121,7 @@ def compare(
     wanted = _sizes(sizes, len(data))
     scopes = per or (["workload", "all"] if len(data.origin.workloads) > 1 else ["workload"])
     rows: list[dict[str, Any]] = []
-    curves: dict[str, list[tuple[int, Sequence[float]]]] = {}
+    panels: Panels = {}
     for scope in scopes:
         for name in model or COMPETING:
             settings = Settings((name,), scope, form, seed, settings_of(options))
@@ -127,10 +129,12 @@ def compare(
                 rows += [
                     {"model": name, "per": scope, "size": size, **one.to_json()} for one in found
                 ]
-                errors = [one.scores.relative_rmse for one in found]
-                curves.setdefault(f"{name}, {scope}", []).append((size, errors))
+                for one in found:
+                    panel = panels.setdefault(f"{one.metric}, {one.workload}", {})
+                    line = panel.setdefault(f"{name}, {scope}", [])
+                    line.append((size, [one.scores.relative_rmse]))
     if plot is not None:
-        plot_curves(curves, plot, title=", ".join(metric.name for metric in data.metrics))
+        plot_curves(panels, plot)
     if json:
         print_json(rows)
         return
@@ -175,15 +179,11 @@ def study(
     most = sum(map(len, agents.values()))
     points = study_diversity(agents, unseen, _sizes(sizes, most), settings, repetitions=repetitions)
     if plot is not None:
-        curves: dict[str, list[tuple[int, Sequence[float]]]] = {}
-        for name in dict.fromkeys(point.source for point in points):
-            own = [point for point in points if point.source == name]
-            by_size = {
-                size: [e for point in own if point.size == size for e in point.errors]
-                for size in dict.fromkeys(point.size for point in own)
-            }
-            curves[name] = list(by_size.items())
-        plot_curves(curves, plot, title=", ".join(metrics))
+        panels: Panels = {}
+        for point in points:
+            panel = panels.setdefault(f"{point.metric}, {point.workload}", {})
+            panel.setdefault(point.source, []).append((point.size, point.errors))
+        plot_curves(panels, plot)
     if json:
         print_json([{**vars(point), "interval": point.interval} for point in points])
         return

@@ -48,15 +48,14 @@ def plot_parity(evaluations: Sequence[Evaluation], path: Path) -> None:
 
 
 def plot_curves(
-    curves: Mapping[str, Sequence[tuple[int, Sequence[float]]]], path: Path, *, title: str = ""
+    panels: Mapping[str, Mapping[str, Sequence[tuple[int, Sequence[float]]]]], path: Path
 ) -> None:
-    """Relative RMSE against the number of training designs, a line a name.
+    """Relative RMSE against the number of training designs: a panel a metric, a line a name.
 
     Args:
-        curves: for each name, sizes with one error a repetition; the band is their range, the
-            line their median.
+        panels: for each panel and each name, sizes with one error a repetition; the band is their
+            range, the line their median.
         path: of the picture.
-        title: heading.
 
     Raises:
         DatasetError: if the file cannot be written.
@@ -64,26 +63,35 @@ def plot_curves(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained", dpi=110)
+    columns = min(_COLUMNS, len(panels))
+    rows = -(-len(panels) // columns)
+    size = (3.8 * columns + 1.2, 3.3 * rows)
+    figure = Figure(figsize=size, layout="constrained", dpi=110)
     FigureCanvasAgg(figure)
-    axis = figure.subplots()
-    for name, points in curves.items():
-        sizes = [size for size, _ in points]
-        middle = [float(np.median(errors)) for _, errors in points]
-        (line,) = axis.plot(sizes, middle, "o-", markersize=3, label=name)
-        axis.fill_between(
-            sizes,
-            [min(errors) for _, errors in points],
-            [max(errors) for _, errors in points],
-            color=line.get_color(),
-            alpha=0.2,
-        )
-    axis.set_xscale("log")
-    axis.set_yscale("log")
-    axis.set_xlabel("designs in the training data")
-    axis.set_ylabel("relative RMSE on unseen designs")
-    axis.set_title(title, fontsize=9)
-    axis.legend(fontsize=7)
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=True).ravel().tolist()
+    for axis, (title, curves) in zip(axes, panels.items(), strict=False):
+        for name, points in curves.items():
+            sizes = [size for size, _ in points]
+            middle = [100 * float(np.median(errors)) for _, errors in points]
+            (line,) = axis.plot(sizes, middle, "o-", markersize=3, label=name)
+            axis.fill_between(
+                sizes,
+                [100 * min(errors) for _, errors in points],
+                [100 * max(errors) for _, errors in points],
+                color=line.get_color(),
+                alpha=0.15,
+            )
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        axis.yaxis.set_major_formatter("{x:g}")
+        axis.set_xlabel("designs in the training data", fontsize=8)
+        axis.set_ylabel("relative RMSE on unseen designs [%]", fontsize=8)
+        axis.set_title(title, fontsize=9)
+        axis.tick_params(labelsize=7)
+    for axis in axes[len(panels) :]:
+        axis.set_axis_off()
+    lines, names = axes[0].get_legend_handles_labels()
+    figure.legend(lines, names, loc="outside right upper", fontsize=8)
     _save(figure, path)
 
 
