@@ -24,6 +24,7 @@ from benchmarks.search_quality.plan import FULL, Size, Task, tasks
 from benchmarks.search_quality.problems import problem, suite
 from benchmarks.search_quality.runner import (
     RUNS,
+    pack_runs,
     perform_task,
     read_runs,
     run_tasks,
@@ -251,6 +252,11 @@ def test_interrupted_suite_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert run_tasks(todo, facts, tmp_path, processes=0) == 2
     assert run_tasks(todo, facts, tmp_path, processes=0) == 0
     assert {line["key"] for line in read_runs(tmp_path)} == {task.key for task in todo}
+    before = read_runs(tmp_path)
+    pack_runs(tmp_path)
+    assert not path.exists()
+    assert read_runs(tmp_path) == before
+    assert run_tasks(todo, facts, tmp_path, processes=0) == 0
 
 
 def test_failing_contestant_leaves_a_line_and_can_be_tried_again(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from archgym.registry import agent_names
 from benchmarks.search_quality import plan, problems, report, summary
 from benchmarks.search_quality.contestants import contestant, contestants
 from benchmarks.search_quality.facts import Facts
-from benchmarks.search_quality.runner import Line, read_runs, run_tasks, update_best
+from benchmarks.search_quality.runner import Line, pack_runs, read_runs, run_tasks, update_best
 
 FOLDER = Path("benchmarks/results/search_quality")
 
@@ -65,6 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
             retry=options.retry,
             on_line=progress,
         )
+        pack_runs(options.out)
     _write(options.out, facts, wanted, players, skipped, arguments)
     return 0
 

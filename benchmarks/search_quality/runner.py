@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import multiprocessing
 import os
@@ -20,9 +21,11 @@ from benchmarks.search_quality.facts import Facts
 from benchmarks.search_quality.plan import Task
 from benchmarks.search_quality.problems import problem
 
-__all__ = ["RUNS", "perform_task", "read_runs", "run_tasks", "update_best"]
+__all__ = ["RUNS", "pack_runs", "perform_task", "read_runs", "run_tasks", "update_best"]
 
 RUNS = "runs.jsonl"
+PACKED = "runs.jsonl.gz"
+"""Runs of earlier, finished invocations."""
 BEST = "best_found.json"
 _ONE_THREAD = (
     "OMP_NUM_THREADS",
@@ -40,11 +43,11 @@ def read_runs(folder: Path) -> list[Line]:
     A line that was cut off by an interruption is passed over. Of two runs of a task the later
     one counts.
     """
-    path = folder / RUNS
+    packed, path = folder / PACKED, folder / RUNS
     found: dict[str, Line] = {}
-    if not path.exists():
-        return []
-    for text in path.read_text(encoding="utf-8").splitlines():
+    texts = gzip.decompress(packed.read_bytes()).decode().splitlines() if packed.exists() else []
+    texts += path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    for text in texts:
         try:
             line: Line = json.loads(text)
         except ValueError:
@@ -52,6 +55,15 @@ def read_runs(folder: Path) -> list[Line]:
         if line["fingerprint"] == problem(line["problem"]).fingerprint:
             found[line["key"]] = line
     return list(found.values())
+
+
+def pack_runs(folder: Path) -> None:
+    """Packs all runs of a folder into one compressed file."""
+    text = "".join(json.dumps(line) + "\n" for line in read_runs(folder))
+    unfinished = folder / f".{PACKED}"
+    unfinished.write_bytes(gzip.compress(text.encode(), mtime=0))
+    unfinished.replace(folder / PACKED)
+    (folder / RUNS).unlink(missing_ok=True)
 
 
 def perform_task(task: Task, facts: Facts) -> Line:
