@@ -133,14 +133,14 @@ def _announce(experiment: Experiment, folder: Path, options: RunOptions) -> None
 
 
 def _report(result: RunResult) -> None:
-    from archgym.experiment.tables import run_tables
+    from archgym.experiment.tables import from_here, run_tables
 
     out = console()
     out.print()
     out.print(run_tables(result), crop=False)
     for trial_id, reason in list(result.failures.items())[:_MOST_FAILURES]:
         file = result.folder.error_file(trial_id)
-        where = f" ({_relative(file)})" if file.exists() else ""
+        where = f" ({from_here(file)})" if file.exists() else ""
         text = f"failed: {trial_id}: {reason}{where}"
         out.print(text, style="red", soft_wrap=True, markup=False)
     if len(result.failures) > _MOST_FAILURES:
@@ -149,10 +149,10 @@ def _report(result: RunResult) -> None:
     folder = result.folder
     datasets = sorted({trial.dataset for trial in result.trials})
     lines = {
-        "picture": str(_relative(folder.picture)),
-        "datasets": ", ".join(str(_relative(folder.datasets / name)) for name in datasets),
-        "results": f"{_relative(folder.results)}, {_relative(folder.tables)}/",
-        "report": f"archgym report {_relative(folder.path)} makes one page of all this",
+        "picture": str(from_here(folder.picture)),
+        "datasets": ", ".join(str(from_here(folder.datasets / name)) for name in datasets),
+        "results": f"{from_here(folder.results)}, {from_here(folder.tables)}/",
+        "report": f"archgym report {from_here(folder.path)} makes one page of all this",
         "trials": _counts(result),
         "split": _split(result),
     }
@@ -178,10 +178,6 @@ def _split(result: RunResult) -> str:
     }
     shares["framework"] = max(0.0, 1 - sum(shares.values()))
     return ", ".join(f"{name} {share:.1%}" for name, share in shares.items())
-
-
-def _relative(path: Path) -> Path:
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _how_to_go_on() -> list[str]:

@@ -61,6 +61,7 @@ __all__ = [
     "run_tables",
     "title",
     "value_text",
+    "from_here",
 ]
 
 
@@ -122,12 +123,13 @@ def run_tables(result: RunResult) -> RenderableType:
     parts.append(Text(legend, style="dim"))
     if several:
         parts.append(
-            Text(f"Pareto sets: archgym best {_from_here(result.folder.path)}", style="dim")
+            Text(f"Pareto sets: archgym best {from_here(result.folder.path)}", style="dim")
         )
     return Group(*parts)
 
 
-def _from_here(path: Path) -> Path:
+def from_here(path: Path) -> Path:
+    """A path as one would type it in the working folder."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
