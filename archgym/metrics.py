@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from archgym.errors import InvalidValueError, UnknownNameError
 
-__all__ = ["Metric", "metric_named"]
+__all__ = ["Metric", "change_text", "metric_named"]
 
 Direction = Literal["minimize", "maximize"]
 
@@ -90,3 +90,22 @@ def metric_named(name: str, metrics: Iterable[Metric], where: str = "") -> Metri
     if name not in by_name:
         raise UnknownNameError("metric", name, by_name, where)
     return by_name[name]
+
+
+def change_text(value: float | None, base: float | None, digits: int = 1) -> str:
+    """How a value differs from another, as people read it; empty where a ratio says nothing.
+
+    >>> change_text(1.2, 1.0), change_text(5.0, 0.001), change_text(1.0, None)
+    ('+20.0%', 'x5,000', '')
+
+    Args:
+        value: of a design; ``None`` if it is not known.
+        base: what it is compared with, such as the baseline's.
+        digits: of the percentage; from ten times up and a hundredth down it is a factor.
+    """
+    if value is None or not base or value / base < 0:
+        return ""
+    ratio = value / base
+    if ratio and not 0.01 <= ratio < 10:
+        return f"x{ratio:,.0f}" if ratio >= 1000 else f"x{ratio:.3g}"
+    return f"{ratio - 1:+.{digits}%}"

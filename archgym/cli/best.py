@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -90,21 +90,17 @@ def _front(summaries: list[TrialSummary]) -> list[tuple[TrialSummary, Outcome]]:
     return sorted((all_of_them[i] for i in keep), key=lambda pair: pair[1].objectives)
 
 
-def _alike(designs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The parameters that several designs have in common."""
-    if len(designs) < 2:
-        return {}
-    return {
-        name: value
-        for name, value in designs[0].items()
-        if all(name in design and design[name] == value for design in designs)
-    }
-
-
 def _draw(summaries: list[TrialSummary], trials: Mapping[str, Trial]) -> None:
     from rich.text import Text
 
-    from archgym.experiment.tables import best_design, best_of, design_text, title, value_text
+    from archgym.experiment.tables import (
+        best_design,
+        best_of,
+        common_values,
+        design_text,
+        title,
+        value_text,
+    )
 
     out = console()
     some, found = summaries[0], best_of(summaries)
@@ -126,7 +122,7 @@ def _draw(summaries: list[TrialSummary], trials: Mapping[str, Trial]) -> None:
     if len(goals) > 1:
         made = table(*(f">{goal.name}" for goal in goals), "agent", "design", title="Pareto set")
         front = _front(summaries)
-        alike = _alike([outcome.design for _, outcome in front])
+        alike = common_values([outcome.design for _, outcome in front])
         for summary, outcome in front:
             cells = [value_text(summary, i, v) for i, v in enumerate(outcome.objectives)]
             own = {name: v for name, v in outcome.design.items() if name not in alike}

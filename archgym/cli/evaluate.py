@@ -51,7 +51,7 @@ def evaluate(
     record: Annotated[Path | None, typer.Option(help="Dataset that takes the evaluation.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Evaluate one design."""
+    """Evaluate one design. The exit status is 1 if its simulation fails or takes too long."""
     from archgym.experiment.load import parse_value
     from archgym.experiment.validate import make_environment
 
@@ -75,6 +75,8 @@ def evaluate(
         print_json(_json(env, outcome))
     else:
         _draw(env, outcome, chosen)
+    if outcome.status not in ("ok", "illegal"):
+        raise typer.Exit(1)
 
 
 def pairs(texts: list[str] | None, prefix: str) -> list[tuple[str, str]]:
@@ -144,6 +146,8 @@ def _told(env: Environment) -> str:
 def _draw(env: Environment, outcome: Outcome, chosen: Iterable[str]) -> None:
     from rich.text import Text
 
+    from archgym.metrics import change_text
+
     out = console()
     on = f" on {env.workload_name}" if env.workload_name else ""
     at = f", fidelity {outcome.fidelity:g}" if outcome.fidelity < 1 else ""
@@ -166,7 +170,7 @@ def _draw(env: Environment, outcome: Outcome, chosen: Iterable[str]) -> None:
             "-" if value is None else f"{value:.6g}",
             metric.unit,
             "-" if base is None else f"{base:.6g}",
-            f"{value / base - 1:+.1%}" if value is not None and base else "",
+            change_text(value, base),
         )
     out.print(made)
     for assumption in _assumptions(env, outcome):

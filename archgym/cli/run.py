@@ -154,6 +154,7 @@ def _report(result: RunResult) -> None:
         "results": f"{from_here(folder.results)}, {from_here(folder.tables)}/",
         "report": f"archgym report {from_here(folder.path)} makes one page of all this",
         "trials": _counts(result),
+        "early": _early(result),
         "split": _split(result),
     }
     for label, text in lines.items():
@@ -165,6 +166,18 @@ def _report(result: RunResult) -> None:
 def _counts(result: RunResult) -> str:
     states = {"finished": 0, **result.totals.states}
     return ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in states.items())
+
+
+def _early(result: RunResult) -> str:
+    """Which agents stopped before their budget was spent."""
+    parts = []
+    for label in dict.fromkeys(t.agent_label for t in result.trials if t.trial_id in result.early):
+        mine = [trial for trial in result.trials if trial.agent_label == label]
+        spent = [result.early[t.trial_id] for t in mine if t.trial_id in result.early]
+        ends = " to ".join(dict.fromkeys(f"{one:,.6g}" for one in (min(spent), max(spent))))
+        parts.append(f"{label} in {len(spent)} of {len(mine)} trials, after {ends} simulations")
+    told = "nothing new was proposed, though budget was left: "
+    return told + "; ".join(parts) if parts else ""
 
 
 def _split(result: RunResult) -> str:

@@ -234,14 +234,18 @@ def _finish(
     ends = read_ends(folder.logs)
     summaries: dict[str, TrialSummary] = {}
     failures: dict[str, str] = {}
+    early: dict[str, float] = {}
     by_id = {trial.trial_id: trial for trial in trials}
     large = len(trials) > _LARGE
     with TableWriter(folder.tables) as writer:
 
         def add(trial: Trial, summary: TrialSummary | None) -> None:
             end = ends.get(trial.trial_id)
-            if writer.add(trial, summary, end) == "failed":
+            state = writer.add(trial, summary, end)
+            if state == "failed":
                 failures[trial.trial_id] = end.error if end is not None else "it failed"
+            elif state == "finished" and summary and summary.spent <= trial.budget - 1:
+                early[trial.trial_id] = summary.spent
 
         for path in sorted(folder.datasets.glob("*/dataset.json")):
             for summary in stream_trials(Dataset(path.parent)):
@@ -253,7 +257,7 @@ def _finish(
             add(trial, None)
     in_order = {t.trial_id: failures[t.trial_id] for t in trials if t.trial_id in failures}
     wall_s = time.perf_counter() - began
-    result = RunResult(folder, trials, summaries, in_order, writer.totals, wall_s)
+    result = RunResult(folder, trials, summaries, in_order, early, writer.totals, wall_s)
     head = {
         "experiment": experiment.name,
         "versions": _versions(),

@@ -21,6 +21,8 @@ class RunResult:
         trials: all trials, in the order of the experiment.
         summaries: of the trials that evaluated something, by id.
         failures: why trials failed, by id.
+        early: budget that trials had spent when they ended with at least one more simulation to
+            spend, by id: the agent had nothing more to propose, or nothing new.
         totals: counts and times, over all trials that were ever run in the folder.
         wall_s: seconds that this run took.
     """
@@ -29,5 +31,6 @@ class RunResult:
     trials: list[Trial]
     summaries: dict[str, TrialSummary]
     failures: dict[str, str]
+    early: dict[str, float]
     totals: Totals
     wall_s: float = field(compare=False)

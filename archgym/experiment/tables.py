@@ -21,6 +21,7 @@ from rich.text import Text
 from archgym.experiment.goals import direction, goal_unit, natural
 from archgym.experiment.reproduce import evaluate_command
 from archgym.experiment.summary import TrialSummary
+from archgym.metrics import change_text
 from archgym.outcome import Outcome
 from archgym.registry import environment_class, environment_names
 
@@ -56,6 +57,7 @@ __all__ = [
     "best_design",
     "best_of",
     "by_agent",
+    "common_values",
     "design_text",
     "regret_text",
     "run_tables",
@@ -195,6 +197,17 @@ def _caveats(environment: str, design: Mapping[str, Any]) -> list[str]:
     return environment_class(environment).caveats_of(design)
 
 
+def common_values(designs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The parameters that several designs have in common; none of a single one."""
+    if len(designs) < 2:
+        return {}
+    return {
+        name: value
+        for name, value in designs[0].items()
+        if all(name in design and design[name] == value for design in designs)
+    }
+
+
 def design_text(design: Mapping[str, Any]) -> str:
     """A design as arguments of ``archgym evaluate``."""
     return " ".join(f"{name}={_plain(value)}" for name, value in design.items())
@@ -214,9 +227,8 @@ def _metric_texts(summary: TrialSummary, outcome: Outcome) -> list[str]:
     parts = []
     for name, value in outcome.metrics.items():
         if value is not None:
-            base = summary.baseline_metrics.get(name)
-            change = f" ({value / base - 1:+.0%})" if base and value / base >= 0 else ""
-            parts.append(f"{name} {value:.5g}{change}")
+            change = change_text(value, summary.baseline_metrics.get(name), digits=0)
+            parts.append(f"{name} {value:.5g}" + (f" ({change})" if change else ""))
     return parts
 
 

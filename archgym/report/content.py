@@ -9,21 +9,17 @@ import numpy as np
 
 from archgym.report import panels
 from archgym.report.charts import Axis, Chart, Series
-from archgym.report.designs import BestDesign, best_designs
+from archgym.report.designs import ShownDesign, best_designs, front_designs
 from archgym.report.failure_tables import failures_table, reasons_table
+from archgym.report.front_table import front_table
 from archgym.report.problem_tables import pairs_table, results_table, settings_table
-from archgym.report.space_charts import (
-    Importance,
-    importance,
-    importance_chart,
-    parallel_coordinates,
-)
+from archgym.report.space_charts import importance_chart, parallel_coordinates
 from archgym.report.study import Problem, Study
 from archgym.report.study_tables import comparison_table, overview_table, ranking_table
 from archgym.report.table import Table
 from archgym.statistics import Ranking, rank
 
-__all__ = ["Section", "overview", "problem_sections", "study_importances"]
+__all__ = ["Section", "overview", "problem_sections"]
 
 
 @dataclass(frozen=True)
@@ -35,14 +31,14 @@ class Section:
         title: its heading.
         charts: what is drawn.
         tables: what is listed.
-        designs: the best designs.
+        designs: what is shown of single designs.
     """
 
     key: str
     title: str
     charts: Sequence[Chart] = ()
     tables: Sequence[Table] = ()
-    designs: Sequence[BestDesign] = field(default_factory=list)
+    designs: Sequence[ShownDesign] = field(default_factory=list)
 
 
 def overview(study: Study) -> Section:
@@ -62,26 +58,18 @@ def overview(study: Study) -> Section:
     return Section("overview", "Overview", charts, tables)
 
 
-def study_importances(study: Study) -> list[Importance | None]:
-    """Parameter importance of every problem."""
-    return [importance(problem) for problem in study.problems]
-
-
-def problem_sections(
-    study: Study, problem: Problem, found: Importance | None, points: int, designs: int
-) -> list[Section]:
+def problem_sections(study: Study, problem: Problem, points: int, designs: int) -> list[Section]:
     """Everything about one problem.
 
     Args:
         study: the study.
         problem: one of its problems.
-        found: its parameters' importance.
         points: of a curve, at most.
         designs: in parallel coordinates, at most.
     """
     if not problem.found:  # there are no best values to draw or compare
         return [
-            Section("parameters", "Parameters", parallel_coordinates(problem, found, designs)),
+            Section("parameters", "Parameters", parallel_coordinates(problem, designs)),
             _proposals(study, problem),
         ]
     progress = [
@@ -89,6 +77,7 @@ def problem_sections(
         *panels.best_so_far(study, problem, points, time=True),
     ]
     pairs = pairs_table(study, problem)
+    front = front_designs(problem)
     sections = [
         Section("progress", "Best so far", progress),
         Section(
@@ -100,6 +89,8 @@ def problem_sections(
             "pareto",
             "Pareto",
             [*panels.hypervolumes(study, problem), *panels.fronts(study, problem)],
+            [front_table(study, problem, front)] if front else [],
+            front,
         ),
         Section(
             "results",
@@ -113,7 +104,7 @@ def problem_sections(
         Section(
             "parameters",
             "Parameters",
-            [*importance_chart(found), *parallel_coordinates(problem, found, designs)],
+            [*importance_chart(problem), *parallel_coordinates(problem, designs)],
         ),
         _proposals(study, problem),
         Section("designs", "Best designs", designs=best_designs(study, problem)),

@@ -1,4 +1,4 @@
-"""The best designs of a study."""
+"""The designs of a study that are shown one by one: the best, and those of the Pareto set."""
 
 from __future__ import annotations
 
@@ -8,37 +8,40 @@ from typing import Any
 import numpy as np
 
 from archgym.experiment.reproduce import evaluate_command
-from archgym.report.study import Problem, Study
+from archgym.report.study import Chosen, Problem, Study
 
-__all__ = ["BestDesign", "best_designs"]
+__all__ = ["MOST_OF_FRONT", "ShownDesign", "best_designs", "front_designs"]
+
+MOST_OF_FRONT = 16
+"""Designs of a Pareto set that are shown."""
 
 
 @dataclass(frozen=True)
-class BestDesign:
-    """The best design of a searcher on a problem.
+class ShownDesign:
+    """A design that somebody may want to evaluate again.
 
     Attributes:
-        searcher: number of the searcher.
+        searcher: number of the searcher that found it.
         trial_id: the trial that found it.
         seed: of the agent.
-        at: budget spent when it was found.
-        regret: against the optimum, or the best design of the report.
         design: its active parameters.
         metrics: in their units, ``None`` for one that the simulator does not give.
         command: that evaluates it again.
+        at: budget spent when it was found; ``None`` if that is not told.
+        regret: against the optimum, or the best design of the report; ``None`` with several goals.
     """
 
     searcher: int
     trial_id: str
     seed: int
-    at: float
-    regret: float
     design: dict[str, Any]
     metrics: dict[str, float | None]
     command: str
+    at: float | None = None
+    regret: float | None = None
 
 
-def best_designs(study: Study, problem: Problem) -> list[BestDesign]:
+def best_designs(study: Study, problem: Problem) -> list[ShownDesign]:
     """The best feasible design of each searcher, the best one first."""
     measures = problem.measures
     found = []
@@ -48,17 +51,51 @@ def best_designs(study: Study, problem: Problem) -> list[BestDesign]:
         chosen = problem.chosen.get(int(measures.best_row[number]))
         if chosen is None:
             continue
-        trial, design = problem.trials[number], problem.space.design(chosen.codes.tolist())
-        regret = problem.regret(measures.best_cost[number : number + 1])
-        best = BestDesign(
-            searcher=searcher,
-            trial_id=problem.ids[number],
-            seed=trial.seed,
-            at=float(measures.best_at[number]),
-            regret=float(regret[0]),
-            design=design,
-            metrics=chosen.metrics,
-            command=evaluate_command(trial, design),
-        )
+        regret = None
+        if not problem.several:
+            regret = float(problem.regret(measures.best_cost[number : number + 1])[0])
+        best = _shown(problem, number, chosen, float(measures.best_at[number]), regret)
         found.append((float(measures.best_cost[number]), best))
     return [best for _, best in sorted(found, key=lambda pair: pair[0])]
+
+
+def front_designs(problem: Problem, most: int = MOST_OF_FRONT) -> list[ShownDesign]:
+    """Designs that no other of any trial beats in every goal, ordered by the first goal.
+
+    Args:
+        problem: nothing is found if it has one goal.
+        most: of a larger set, those whose places in that order are evenly spread.
+    """
+    rows, values = problem.pareto_set
+    picked = np.unique(np.linspace(0, max(0, len(rows) - 1), min(len(rows), most)).astype(int))
+    order = np.lexsort(values.T[::-1])[picked]
+    trial_of = {
+        row: number
+        for number, front in enumerate(problem.measures.fronts)
+        for row in front.tolist()
+    }
+    return [
+        _shown(problem, trial_of[row], problem.chosen[row])
+        for row in rows[order].tolist()
+        if row in problem.chosen
+    ]
+
+
+def _shown(
+    problem: Problem,
+    number: int,
+    chosen: Chosen,
+    at: float | None = None,
+    regret: float | None = None,
+) -> ShownDesign:
+    trial, design = problem.trials[number], problem.space.design(chosen.codes.tolist())
+    return ShownDesign(
+        searcher=int(problem.searcher[number]),
+        trial_id=problem.ids[number],
+        seed=trial.seed,
+        design=design,
+        metrics=chosen.metrics,
+        command=evaluate_command(trial, design),
+        at=at,
+        regret=regret,
+    )

@@ -8,7 +8,7 @@ from pathlib import Path
 from archgym.data.problems import identifier
 from archgym.errors import InvalidValueError, ReportError, UnknownNameError
 from archgym.report.charts import Chart
-from archgym.report.content import overview, problem_sections, study_importances
+from archgym.report.content import overview, problem_sections
 from archgym.report.draw import Panel, draw_grid
 from archgym.report.study import Study
 
@@ -58,8 +58,8 @@ def write_figures(study: Study, folder: str | Path, formats: Sequence[str] = FOR
 
     for chart in overview(study).charts:
         add(chart, chart.title)
-    for problem, found in zip(study.problems, study_importances(study), strict=True):
-        for section in problem_sections(study, problem, found, _POINTS, _DESIGNS):
+    for problem in study.problems:
+        for section in problem_sections(study, problem, _POINTS, _DESIGNS):
             for chart in section.charts:
                 add(chart, problem.name)
     files: list[Path] = []

@@ -12,14 +12,14 @@ from typing import Any
 import archgym
 from archgym.errors import ReportError
 from archgym.experiment.goals import direction, goal_label
+from archgym.metrics import change_text
 from archgym.report.charts import COLOURS, DASHES
 from archgym.report.content import (
     Section,
     overview,
     problem_sections,
-    study_importances,
 )
-from archgym.report.designs import BestDesign
+from archgym.report.designs import ShownDesign
 from archgym.report.failure_tables import failed_trials_table
 from archgym.report.files import write_data
 from archgym.report.study import Problem, Study
@@ -73,16 +73,12 @@ def write_report(study: Study, out: str | Path, command: str = "") -> Path:
 
 def _fitting(study: Study, links: Sequence[dict[str, str]], command: str) -> str:
     """The page, with as much detail as keeps it small enough."""
-    found = study_importances(study)
     lines = sum(4 * 3 * len(set(p.searcher.tolist())) for p in study.problems)
     text = ""
     for points, designs in _DETAILS:
         if points * lines > _POINTS and points > _DETAILS[-1][0]:
             continue
-        sections = [
-            problem_sections(study, problem, one, points, designs)
-            for problem, one in zip(study.problems, found, strict=True)
-        ]
+        sections = [problem_sections(study, problem, points, designs) for problem in study.problems]
         text = _page(study, sections, links, command)
         if len(text.encode()) <= MOST_BYTES:
             break
@@ -195,9 +191,14 @@ def _problem(
     }
 
 
-def _design(study: Study, problem: Problem, best: BestDesign) -> dict[str, Any]:
-    parts = [f"seed {best.seed}", f"after {best.at:,.6g} simulations"]
-    if not problem.several:
+def _design(study: Study, problem: Problem, best: ShownDesign) -> dict[str, Any]:
+    parts = [f"seed {best.seed}"]
+    if best.at is not None:
+        parts.append(f"after {best.at:,.6g} simulations")
+    else:
+        told = (f"{name} {best.metrics[name]:,.5g}" for name in problem.scorer.metric_names)
+        parts.append(", ".join(told))
+    if best.regret is not None:
         target = "the optimum" if problem.exact else "the best known"
         parts.append(f"{best.regret:.2%} worse than {target}" if best.regret else f"is {target}")
     return {
@@ -221,7 +222,7 @@ def _design(study: Study, problem: Problem, best: BestDesign) -> dict[str, Any]:
     }
 
 
-def _metric(problem: Problem, best: BestDesign, name: str, unit: str, doc: str) -> dict[str, str]:
+def _metric(problem: Problem, best: ShownDesign, name: str, unit: str, doc: str) -> dict[str, str]:
     value, base = best.metrics.get(name), problem.baseline_metrics.get(name)
     return {
         "name": name,
@@ -229,7 +230,7 @@ def _metric(problem: Problem, best: BestDesign, name: str, unit: str, doc: str) 
         "unit": unit,
         "doc": doc,
         "baseline": "-" if base is None else f"{base:,.6g}",
-        "change": f"{value / base - 1:+.1%}" if value is not None and base else "",
+        "change": change_text(value, base),
     }
 
 

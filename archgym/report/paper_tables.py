@@ -9,6 +9,8 @@ from pathlib import Path
 from archgym.data.problems import identifier
 from archgym.errors import ReportError
 from archgym.report.content import overview
+from archgym.report.designs import front_designs
+from archgym.report.front_table import front_table
 from archgym.report.problem_tables import pairs_table, results_table, settings_table
 from archgym.report.study import Study
 from archgym.report.table import Table
@@ -30,7 +32,7 @@ _LATEX = str.maketrans(
 
 
 def write_tables(study: Study, folder: str | Path) -> list[Path]:
-    """Writes the tables over all problems, and each problem's results, tests and settings.
+    """Writes the tables over all problems, and of each its results, Pareto set, tests and settings.
 
     Args:
         study: what is reported.
@@ -108,6 +110,9 @@ def _named(study: Study) -> Iterator[tuple[str, Table]]:
         if not problem.found:
             continue
         yield free(f"results_{problem.name}"), results_table(study, problem)
+        front = front_designs(problem)
+        if front:
+            yield free(f"pareto_{problem.name}"), front_table(study, problem, front)
         pairs = pairs_table(study, problem)
         if pairs is not None:
             yield free(f"pairs_{problem.name}"), pairs

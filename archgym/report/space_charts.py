@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,78 +10,21 @@ from numpy.typing import NDArray
 
 from archgym.experiment.goals import goal_label, natural
 from archgym.report.charts import Axis, Chart, Series
+from archgym.report.importance import REPEATS, TREES
 from archgym.report.study import Problem
 from archgym.space import Parameter
 
-__all__ = ["Importance", "importance", "importance_chart", "parallel_coordinates"]
+__all__ = ["importance_chart", "parallel_coordinates"]
 
-_LEAST_DESIGNS = 60
 _SHOWN_PARAMETERS = 15
 _DIMENSIONS = 9
-_INACTIVE = -0.25
-_TREES = 60
-_REPEATS = 5
 _MOST_LEVELS = 24
 _LOG_FROM = 5.0
 
 
-@dataclass(frozen=True)
-class Importance:
-    """How much each parameter matters for the objective, among the designs that were met.
-
-    Attributes:
-        names: parameters that varied, the most important first.
-        drop: by how much the model's share of explained variance falls when the parameter's values
-            are shuffled, shape (n,).
-        spread: standard deviation over shuffles, shape (n,).
-        explained: share of the variance of designs held out that the model explains (R2).
-        designs: that the model was fitted to and tested on.
-    """
-
-    names: list[str]
-    drop: NDArray[np.float64]
-    spread: NDArray[np.float64]
-    explained: float
-    designs: int
-
-
-def importance(problem: Problem) -> Importance | None:
-    """Permutation importance (Breiman, 2001) on designs held out from a forest of extra trees.
-
-    ``None`` if there are too few designs. The forest predicts the log ratio to the baseline; with
-    several goals their weighted mean.
-    """
-    from sklearn.ensemble import ExtraTreesRegressor
-    from sklearn.inspection import permutation_importance
-
-    codes, costs = _picked(problem)
-    varied = [i for i in range(codes.shape[1]) if len(codes) and np.ptp(codes[:, i])]
-    distinct = np.unique(codes, axis=0, return_index=True)[1]
-    codes, costs = codes[distinct], costs[distinct]
-    if len(codes) < _LEAST_DESIGNS or not varied or not np.ptp(costs):
-        return None
-    features = np.column_stack([_places(problem.space.parameters[i], codes[:, i]) for i in varied])
-    order = np.random.default_rng(0).permutation(len(codes))
-    held, fitted = order[: len(order) // 3], order[len(order) // 3 :]
-    # A few designs may be orders of magnitude worse than all others: they are not to lead.
-    costs = np.minimum(costs, np.quantile(costs, 0.98))
-    forest = ExtraTreesRegressor(_TREES, min_samples_leaf=2, random_state=0, n_jobs=1)
-    forest.fit(features[fitted], costs[fitted])
-    found = permutation_importance(
-        forest, features[held], costs[held], n_repeats=_REPEATS, random_state=0, n_jobs=1
-    )
-    ranked = np.argsort(-found.importances_mean, kind="stable")
-    return Importance(
-        names=[problem.space.parameters[varied[i]].name for i in ranked],
-        drop=found.importances_mean[ranked],
-        spread=found.importances_std[ranked],
-        explained=float(forest.score(features[held], costs[held])),
-        designs=len(codes),
-    )
-
-
-def importance_chart(found: Importance | None) -> list[Chart]:
+def importance_chart(problem: Problem) -> list[Chart]:
     """Bars of the parameters that matter most."""
+    found = problem.importance
     if found is None:
         return []
     names = found.names[:_SHOWN_PARAMETERS]
@@ -103,8 +45,8 @@ def importance_chart(found: Importance | None) -> list[Chart]:
             y=Axis(""),
             series=[Series("importance", x=drop, low=drop - spread, high=drop + spread)],
             categories=names,
-            note=f"Permutation importance in a forest of {_TREES} trees, {found.designs:,} "
-            f"designs, a third of them held out; ends: standard deviation of {_REPEATS} shuffles. "
+            note=f"Permutation importance in a forest of {TREES} trees, {found.designs:,} "
+            f"designs, a third of them held out; ends: standard deviation of {REPEATS} shuffles. "
             f"{trust}"
             + (f" Parameters that matter less are left out: {more}." if more else "")
             + " Agents choose the designs: what they never tried cannot show.",
@@ -112,11 +54,12 @@ def importance_chart(found: Importance | None) -> list[Chart]:
     ]
 
 
-def parallel_coordinates(problem: Problem, found: Importance | None, designs: int) -> list[Chart]:
+def parallel_coordinates(problem: Problem, designs: int) -> list[Chart]:
     """A line a design through its parameters and goals; half of them among the best tenth."""
-    codes, costs = _picked(problem)
+    codes, costs = problem.picked_designs
     if len(codes) < 2:
         return []
+    found = problem.importance
     ranked = np.argsort(costs, kind="stable")
     top = ranked[: max(1, len(ranked) // 10)]
     some = np.unique(np.concatenate([_thinned(top, designs // 2), _thinned(ranked, designs // 2)]))
@@ -172,23 +115,9 @@ def _goal_dimension(label: str, values: NDArray[np.float64]) -> dict[str, Any]:
     return {"label": label, "values": np.log10(values).tolist(), "ticks": ticks}
 
 
-def _picked(problem: Problem) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Codes and costs of the designs that stand for all."""
-    rows = problem.measures.full_rows[problem.picked].tolist()
-    width = len(problem.space.parameters)
-    codes = np.array([problem.chosen[row].codes for row in rows], dtype=np.int64)
-    return codes.reshape(len(rows), width), problem.measures.full_costs[problem.picked]
-
-
 def _thinned(numbers: NDArray[np.int64], most: int) -> NDArray[np.int64]:
     places = np.unique(np.linspace(0, len(numbers) - 1, min(len(numbers), most)).astype(int))
     return np.asarray(numbers[places])
-
-
-def _places(parameter: Parameter, codes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Places in the parameter's range, from 0 to 1; beside it where it is inactive."""
-    places = np.asarray(parameter.unit_interval(np.maximum(codes, 0)), dtype=np.float64)
-    return np.where(codes < 0, _INACTIVE, places)
 
 
 def _dimension(parameter: Parameter, codes: NDArray[np.int64]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from archgym.metrics import Metric
 from archgym.objective import Objective, Scorer
 from archgym.report.measures import Measures
 from archgym.space import DesignSpace
+
+if TYPE_CHECKING:
+    from archgym.report.importance import Importance
 
 __all__ = ["N_COLOURS", "Chosen", "Problem", "Searcher", "Study"]
 
@@ -199,6 +202,35 @@ class Problem:
             width = len(self.objective.goals)
             return np.empty(0, dtype=np.int64), np.empty((0, width)), np.empty(0, dtype=np.int64)
         return np.concatenate(rows), np.concatenate(values), np.concatenate(searchers)
+
+    @cached_property
+    def pareto_set(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Designs that no other of any trial beats in every goal; none with one goal.
+
+        Their rows, shape (n,), and values of the goals, shape (n, n_goals).
+        """
+        import moocore
+
+        rows, values, _ = self.front
+        if not len(rows):
+            return rows, values
+        keep = moocore.is_nondominated(values, keep_weakly=False)
+        return rows[keep], values[keep]
+
+    @cached_property
+    def picked_designs(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Codes and costs of the designs that stand for all, shapes (n, n_parameters) and (n,)."""
+        rows = self.measures.full_rows[self.picked].tolist()
+        width = len(self.space.parameters)
+        codes = np.array([self.chosen[row].codes for row in rows], dtype=np.int64)
+        return codes.reshape(len(rows), width), self.measures.full_costs[self.picked]
+
+    @cached_property
+    def importance(self) -> Importance | None:
+        """Which parameters matter; ``None`` if there are too few designs to tell."""
+        from archgym.report.importance import importance  # slow to import, and to compute
+
+        return importance(self)
 
     def trials_of(self, searcher: int) -> NDArray[np.int64]:
         """Numbers of a searcher's trials in the problem."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from archgym.experiment.goals import direction, goal_label, natural
 from archgym.experiment.tables import regret_text
+from archgym.metrics import change_text
 from archgym.report.study import Study
 from archgym.report.table import SIGNIFICANT, Table, independence, number_text, p_text
 from archgym.statistics import Ranking, compare, holm, quantile
@@ -42,7 +43,7 @@ def overview_table(study: Study) -> Table:
         if found and not problem.several and not problem.baseline_breaks:
             cost = float(measures.best_cost[number])
             larger = direction(goals[0], problem.metrics) == "maximize"
-            change = f"{math.expm1(-cost if larger else cost):+.1%}"
+            change = change_text(math.exp(-cost if larger else cost), 1.0)
         if problem.baseline_breaks:
             baseline += ", infeasible"
         regret = problem.regret(measures.best_cost[number : number + 1])[0]
@@ -137,7 +138,7 @@ def comparison_table(study: Study) -> Table:
     for i, (problem, name, one, two, _) in enumerate(found):
         medians = [quantile(values, 0.5) for values in (one, two)]
         shown = [problem.natural_score(median) for median in medians]
-        change = f"{shown[1] / shown[0] - 1:+.2%}" if np.isfinite(shown).all() and shown[0] else "-"
+        change = change_text(shown[1], shown[0], 2) if np.isfinite(shown).all() else ""
         p, superiority = p_of.get(i, (math.nan, math.nan))
         verdict = "too few trials" if not np.array_equal(one, two) else "the same results"
         if np.isfinite(p):
@@ -152,7 +153,7 @@ def comparison_table(study: Study) -> Table:
                 f"{len(one)} / {len(two)}",
                 _with_unit(shown[0], problem.score_unit),
                 _with_unit(shown[1], problem.score_unit),
-                change,
+                change or "-",
                 p_text(p) if np.isfinite(p) else "-",
                 f"{1 - superiority:.2f}" if np.isfinite(superiority) else "-",
                 verdict,

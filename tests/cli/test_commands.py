@@ -193,6 +193,10 @@ def test_evaluate(call: Any, tmp_path: Path) -> None:
     illegal = call("evaluate", "Conformance-v0", "ways=16", "size_kb=1", "--json").json
     assert illegal["status"] == "illegal"
     assert "way_holds_a_line" in illegal["reason"]
+    failing = call("evaluate", "tests.experiment.runner_helpers:Moody", "x=3")
+    assert failing.code == 1
+    assert "status failed" in failing.out
+    assert "this design cannot be" in failing.out
     idle = call("evaluate", "Conformance-v0", "distance=3").out
     assert "distance does not act here: it does when prefetch" in idle
 

@@ -138,6 +138,15 @@ class Diary(Sampler):
                 file.write(f"{self._told}\n")
 
 
+class Tired(Diary):
+    """Has nothing more to propose after five designs, if its seed is odd."""
+
+    name = "tired"
+
+    def ask(self, n: int) -> Designs:
+        return super().ask(n if self.seed % 2 == 0 or self._told < 5 else 0)
+
+
 class Failing(Diary):
     """Fails after ten designs, if its seed is odd."""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
@@ -38,6 +39,19 @@ RESUME = RunOptions(local=True, quiet=True, resume=True)
 
 def run(out: Path, options: RunOptions = LOCAL, **changes: Any) -> RunResult:
     return run_experiment(small(**changes), out, options)
+
+
+def test_says_who_left_budget_unspent(tmp_path: Path) -> None:
+    agents = [{"name": "random"}, {"name": f"{HELPERS}:Tired"}]
+    file = written(tmp_path, agents=agents)
+    code, out, err = archgym("run", file, "--local", "--quiet", "--out", tmp_path / "run")
+    assert code == 0, err
+    (told,) = (line for line in out.splitlines() if line.startswith("early:"))
+    trials = pq.read_table(tmp_path / "run" / "results" / "trials.parquet")
+    (number,) = (spent for spent in trials["spent"].to_pylist() if spent < 12)  # the odd seed's
+    assert told.endswith(f"Tired in 1 of 2 trials, after {number:g} simulations")
+    whole = run(tmp_path / "whole")
+    assert not whole.early
 
 
 def test_leaves_datasets_results_and_a_picture(tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from archgym.cli.best import _alike
-from archgym.experiment.tables import _changes, _Fitting, _Flow, regret_text
+from archgym.experiment.tables import _changes, _Fitting, _Flow, common_values, regret_text
 
 
 @pytest.mark.parametrize(("width", "lines"), [(80, 1), (38, 2), (33, 2)])
@@ -67,5 +66,5 @@ def test_what_designs_have_in_common_is_said_once() -> None:
         {"x": 1, "y": 3},
         {"x": 1, "y": 2, "mode": "a"},
     ]
-    assert _alike(designs) == {"x": 1}
-    assert _alike(designs[:1]) == {}
+    assert common_values(designs) == {"x": 1}
+    assert common_values(designs[:1]) == {}

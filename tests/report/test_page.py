@@ -16,6 +16,8 @@ import pytest
 
 from archgym.data import Dataset
 from archgym.report import read_study, write_report
+from archgym.report.designs import front_designs
+from archgym.report.front_table import front_table
 from archgym.report.paper_tables import latex
 from archgym.report.table import Table
 from tests.cli.conftest import Called, call
@@ -136,6 +138,24 @@ def test_tables_say_what_was_found(folder: Path, page: Page) -> None:
             assert best == pytest.approx(problem.score.min(), rel=1e-4)
 
 
+def test_the_pareto_set_is_that_of_the_summary(folder: Path, call: Callable[..., Called]) -> None:
+    found = call("best", folder, "--json").json
+    (front,) = (problem["front"] for problem in found if "front" in problem)
+    study = read_study([folder])
+    (problem,) = (problem for problem in study.problems if problem.several)
+    everything = front_designs(problem, most=1000)
+    assert [one.command for one in everything] == [one["command"] for one in front]
+    assert [one.metrics for one in everything] == [one["metrics"] for one in front]
+    few = front_designs(problem, most=3)
+    assert [one.command for one in few] == [
+        front[i]["command"] for i in (0, (len(front) - 1) // 2, -1)
+    ]
+    table = front_table(study, problem, everything)
+    assert [float(row[0]) for row in table.rows] == pytest.approx(
+        [one["metrics"]["access_ns"] for one in front], rel=1e-4
+    )
+
+
 def test_hostile_names_stay_text(folder: Path, tmp_path: Path) -> None:
     study = read_study([folder], by="agent")
     problem = study.problems[0]
@@ -169,7 +189,7 @@ def test_a_design_comes_out_again_by_its_command(
     folder: Path, page: Page, call: Callable[..., Called]
 ) -> None:
     commands = re.findall(r"archgym evaluate Conformance-v0 .*?(?=Copy)", page.text)
-    assert len(commands) == 9  # three searchers on three problems
+    assert len(commands) == 9 + 16  # three searchers on three problems, and a Pareto set
     study = read_study([folder])
     for command in commands[:4]:
         found = call(*shlex.split(command)[1:], "--json").json
