@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +26,7 @@ from archgym.cli.proxy_options import (
     Targets,
     Where,
     Workloads,
+    clocked,
     percent,
     settings_of,
     training_data,
@@ -71,6 +71,7 @@ def collect(
         typer.Option("--set", metavar="KEY=VALUE", help="Argument of the environment."),
     ] = None,
     seed: Seed = 0,
+    quiet: Quiet = False,
 ) -> None:
     """Simulate designs to train a proxy on: random ones, then where models are unsure.
 
@@ -84,10 +85,13 @@ def collect(
     own = settings_of(settings, "--set")
     loads = [{"workload": parse_value(text, "--workload")} for text in workload or []]
     made = [make(environment, **own, **one, record=record) for one in loads or [{}]]
-    counted = [0]
+    counted, say = [0], clocked()
 
     def progress(designs: int) -> None:
+        twentieths = counted[0] * 20 // budget
         counted[0] += designs
+        if not quiet and counted[0] * 20 // budget > twentieths:
+            say(f"{counted[0]:,} of {budget:,} designs")
 
     choose(
         *(made, target, budget),
@@ -134,7 +138,7 @@ def train(
     if rows is not None:
         data = data.sample(rows, seed)
     settings = Settings(tuple(model or ["auto"]), per, form, seed, settings_of(options))
-    proxy = save_proxy(learn(data, settings, None if quiet else _clocked()), out)
+    proxy = save_proxy(learn(data, settings, None if quiet else clocked()), out)
     if json:
         head = {"archgym": archgym.__version__, "file": str(out), "sha256": proxy.fingerprint}
         print_json({**head, **proxy.report})
@@ -211,17 +215,6 @@ def search(
     if found.best is not None:
         for name, value in found.best.design.items():
             typer.echo(f"{name} = {value}")
-
-
-def _clocked() -> Callable[[str], None]:
-    """What writes lines to stderr, each with the minutes and seconds since now."""
-    began = time.perf_counter()
-
-    def write(text: str) -> None:
-        minutes, seconds = divmod(int(time.perf_counter() - began), 60)
-        typer.echo(f"{minutes}:{seconds:02d} {text}", err=True)
-
-    return write
 
 
 def _short(names: Sequence[str]) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,6 +28,7 @@ __all__ = [
     "Targets",
     "Where",
     "Workloads",
+    "clocked",
     "percent",
     "settings_of",
     "training_data",
@@ -95,6 +97,17 @@ def settings_of(texts: list[str] | None, option: str = "--option") -> Mapping[st
 
     given = pairs(texts, f"{option} ")
     return {name: parse_value(text, f"{option} {name}") for name, text in given}
+
+
+def clocked() -> Callable[[str], None]:
+    """What writes lines to stderr, each with the minutes and seconds since now."""
+    began = time.perf_counter()
+
+    def write(text: str) -> None:
+        minutes, seconds = divmod(int(time.perf_counter() - began), 60)
+        typer.echo(f"{minutes}:{seconds:02d} {text}", err=True)
+
+    return write
 
 
 def percent(value: float) -> str:

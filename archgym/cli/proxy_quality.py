@@ -16,11 +16,13 @@ from archgym.cli.proxy_options import (
     Json,
     Models,
     Options,
+    Quiet,
     Seed,
     Source,
     Targets,
     Where,
     Workloads,
+    clocked,
     percent,
     settings_of,
     training_data,
@@ -103,6 +105,7 @@ def compare(
     options: Options = None,
     seed: Seed = 0,
     plot: Annotated[Path | None, typer.Option(help="Picture of the learning curves.")] = None,
+    quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Compare families of models, and one model with a model a workload, on unseen designs."""
@@ -122,10 +125,16 @@ def compare(
     scopes = per or (["workload", "all"] if len(data.origin.workloads) > 1 else ["workload"])
     rows: list[dict[str, Any]] = []
     panels: Panels = {}
+    say = clocked()
     for scope in scopes:
         for name in model or COMPETING:
             settings = Settings((name,), scope, form, seed, settings_of(options))
-            for size, found in learning_curve(data, unseen, wanted, settings):
+
+            def progress(text: str, told: str = f"{name}, per {scope}") -> None:
+                say(f"{told}: {text}")
+
+            told = None if quiet else progress
+            for size, found in learning_curve(data, unseen, wanted, settings, told):
                 rows += [
                     {"model": name, "per": scope, "size": size, **one.to_json()} for one in found
                 ]
@@ -159,6 +168,7 @@ def study(
     options: Options = None,
     seed: Seed = 0,
     plot: Annotated[Path | None, typer.Option(help="Picture of the study.")] = None,
+    quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """See whether data of several agents make better proxies than as many of one agent.
@@ -177,7 +187,11 @@ def study(
     unseen = training_data(test, metrics, None, workload, None)
     settings = Settings(tuple(model or ["boosting"]), seed=seed, options=settings_of(options))
     most = sum(map(len, agents.values()))
-    points = study_diversity(agents, unseen, _sizes(sizes, most), settings, repetitions=repetitions)
+    points = study_diversity(
+        *(agents, unseen, _sizes(sizes, most), settings),
+        repetitions=repetitions,
+        progress=None if quiet else clocked(),
+    )
     if plot is not None:
         panels: Panels = {}
         for point in points:

@@ -121,7 +121,7 @@ def run_experiment(
             raise
         folder.wait_for_workers()
         _sealed_states(folder)
-        return _finish(folder, trials, experiment, options, began)
+        return _finish(folder, trials, experiment, options, began, resumed=bool(states))
 
 
 def _busy(console: Console, quiet: bool) -> contextlib.AbstractContextManager[object]:
@@ -226,6 +226,8 @@ def _finish(
     experiment: Experiment,
     options: RunOptions,
     began: float,
+    *,
+    resumed: bool,
 ) -> RunResult:
     """Reads what all trials came to, and writes it down."""
     from archgym.experiment.plot import plot_best_so_far  # slow to import
@@ -263,6 +265,7 @@ def _finish(
         "versions": _versions(),
         "runner": "local" if options.local else "ray",
         "wall_s": round(wall_s, 3),
+        "resumed": resumed,
     }
     folder.write_json(
         folder.results.name, {**head, "trials": [_trial_json(result, trial) for trial in trials]}

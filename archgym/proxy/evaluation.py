@@ -16,7 +16,7 @@ from archgym.proxy.examples import TrainingData
 from archgym.proxy.proxy import Predictions, Proxy
 from archgym.proxy.scores import Scores, score
 from archgym.proxy.settings import Settings
-from archgym.proxy.training import train
+from archgym.proxy.training import Progress, train
 from archgym.space import Designs
 
 __all__ = ["Evaluation", "Speed", "evaluate", "learning_curve", "measure_speed"]
@@ -179,7 +179,11 @@ def measure_speed(
 
 
 def learning_curve(
-    data: TrainingData, test: TrainingData, sizes: Sequence[int], settings: Settings
+    data: TrainingData,
+    test: TrainingData,
+    sizes: Sequence[int],
+    settings: Settings,
+    progress: Progress | None = None,
 ) -> list[tuple[int, list[Evaluation]]]:
     """Scores of proxies that are trained on more and more of the data.
 
@@ -188,6 +192,7 @@ def learning_curve(
         test: to evaluate on.
         sizes: rows to train on; larger samples contain the smaller ones.
         settings: how to train.
+        progress: told what is trained next.
 
     Raises:
         InvalidValueError: if there are fewer rows than a size.
@@ -196,6 +201,8 @@ def learning_curve(
     for size in sizes:
         if not 1 <= size <= len(data):
             raise InvalidValueError(f"sizes must be from 1 to {len(data)}, not {size}")
+        if progress is not None:
+            progress(f"{size:,} designs")
         proxy = train(data.sample(size, settings.seed), settings)
         found.append((size, evaluate(proxy, test)[0]))
     return found

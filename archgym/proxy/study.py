@@ -11,7 +11,7 @@ from archgym.errors import InvalidValueError
 from archgym.proxy.evaluation import evaluate
 from archgym.proxy.examples import TrainingData
 from archgym.proxy.settings import Settings
-from archgym.proxy.training import train
+from archgym.proxy.training import Progress, train
 
 __all__ = ["MIXED", "Point", "study_diversity"]
 
@@ -51,6 +51,7 @@ def study_diversity(
     settings: Settings,
     *,
     repetitions: int = 5,
+    progress: Progress | None = None,
 ) -> list[Point]:
     """Trains on samples of each agent's data and of all agents' data, of equal size.
 
@@ -60,6 +61,7 @@ def study_diversity(
         sizes: rows to train on; a source that has fewer is passed over at that size.
         settings: how to train; the seed is that of the first repetition.
         repetitions: samples of each source and size.
+        progress: told what is trained next.
 
     Raises:
         InvalidValueError: if there are fewer than two agents, or no source is large enough.
@@ -74,6 +76,8 @@ def study_diversity(
                 data = _sample(agents, source, size, seed)
                 if data is None:
                     break
+                if progress is not None:
+                    progress(f"{size:,} designs of {source}, {repetition + 1} of {repetitions}")
                 own = replace(settings, seed=seed, folds=2)  # the test data say how good it is
                 for one in evaluate(train(data, own), test)[0]:
                     key = (source, size, one.metric, one.workload)

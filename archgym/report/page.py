@@ -257,7 +257,8 @@ def _facts(study: Study) -> list[str]:
     for one in study.facts:
         wall = one.get("wall_s")
         if isinstance(wall, int | float):
-            facts.append(f"{wall:,.0f} s wall time ({one.get('runner', 'run')})")
+            since = " since it was resumed" if one.get("resumed") else ""
+            facts.append(f"{wall:,.0f} s wall time{since} ({one.get('runner', 'run')})")
     return facts
 
 

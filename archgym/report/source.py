@@ -35,7 +35,8 @@ class Source:
         trials: every trial by id, in the order of the experiment; those that never began too.
         ends: how trials ended, by id, as far as the run says.
         named: settings that the experiment's file gives a name.
-        facts: what else is known of the run: ``experiment``, ``versions``, ``runner``, ``wall_s``.
+        facts: what else is known of the run: ``experiment``, ``versions``, ``runner``, ``wall_s``,
+            ``resumed``.
     """
 
     path: Path

@@ -15,7 +15,7 @@ from archgym.data import Dataset, equal_trajectories
 from archgym.experiment import Experiment, read_experiment
 
 HELPERS = "tests.experiment.runner_helpers"
-TIMING = ("seconds", "wall_s", "runner", "versions")
+TIMING = ("seconds", "wall_s", "resumed", "runner", "versions")
 
 
 def mapping(**changes: Any) -> dict[str, Any]:

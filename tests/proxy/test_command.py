@@ -52,6 +52,7 @@ def test_train_evaluate_compare_search(dataset: Path, tmp_path: Path) -> None:
             "50,150",
             "--plot",
             tmp_path / "c.png",
+            "--quiet",
             "--json",
         )
     )
@@ -73,3 +74,23 @@ def test_train_evaluate_compare_search(dataset: Path, tmp_path: Path) -> None:
     )
     assert found["verified"] == 5
     assert found["best"]["feasible"]
+
+
+def test_study_of_two_agents(dataset: Path, tmp_path: Path) -> None:
+    both = tmp_path / "both"
+    for name, seed in (("random", 1), ("ga", 2)):
+        env = archgym.make("Conformance-v0", space="finite", record=both)
+        make_agent(name, env.design_space, seed=seed).search(env, budget=120)
+        env.close()
+    Dataset(both).seal()
+    arguments = ["study", both, "--test", dataset, "--target", "energy_pj", "--repetitions", 1]
+    arguments += ["--sizes", "60,200", "--option", "trees=20", "--plot", tmp_path / "s.png"]
+    points = json.loads(run(*arguments, "--quiet", "--json"))
+    held = {(point["source"], point["size"]) for point in points}
+    # No agent has 200 designs of its own; both together have.
+    assert held == {("random", 60), ("ga", 60), ("mixed", 60), ("mixed", 200)}
+    assert all(0 < point["errors"][0] < 1 for point in points)
+    text = run(*arguments)
+    assert "60 designs of ga, 1 of 1" in text
+    assert "200 designs of mixed, 1 of 1" in text
+    assert (tmp_path / "s.png").read_bytes()[:4] == b"\x89PNG"
