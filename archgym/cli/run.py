@@ -45,7 +45,12 @@ def run(
         ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run in the folder, if there is one.")
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on with the run in the folder, if there is one. Seeds, agents "
+            "and environments may have been added to it.",
+        ),
     ] = False,
     local: Annotated[
         bool, typer.Option("--local", help="One trial after the other, without Ray.")

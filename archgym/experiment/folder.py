@@ -153,8 +153,9 @@ class RunFolder:
             own_lock: whether the lock files in it are this run's own.
 
         Raises:
-            ExperimentError: if it holds a run and ``resume`` is not set, if its run is of
-                another experiment, if it holds other things, or if it cannot be written.
+            ExperimentError: if it holds a run and ``resume`` is not set, if its run has other
+                trials than these, or they are more and this is a shard, if it holds other
+                things, or if it cannot be written.
         """
         self._check_writable()
         held = {entry.name for entry in self.path.iterdir()} if self.path.is_dir() else set()
@@ -172,10 +173,12 @@ class RunFolder:
             if not any(_is_foreign(name) for name in held):
                 return  # killed while it was prepared
             raise ExperimentError(f"{self.path} holds no run to resume (it has no trials.json)")
-        if [trial.to_json() for trial in before] != [trial.to_json() for trial in trials]:
+        if not self._holds_part_of(trials, before):
+            same = "as the other shards have it" if self.shard else "that it began with"
+            more = "" if self.shard else ", or with more seeds, agents or environments"
             raise ExperimentError(
                 f"the run in {self.path} is of another experiment: {self._difference(experiment)}; "
-                "a run is resumed with the experiment that it began with"
+                f"a run is resumed with the experiment {same}{more}"
             )
 
     def prepare(self, experiment: Experiment, trials: Sequence[Trial]) -> None:
@@ -314,6 +317,12 @@ class RunFolder:
             with contextlib.suppress(OSError):  # there is something in it
                 folder.rmdir()
 
+    def _holds_part_of(self, trials: Sequence[Trial], before: Sequence[Trial]) -> bool:
+        """Whether the trials are those of the run, and perhaps more; a shard's are the same."""
+        now = {trial.trial_id: trial.to_json() for trial in trials}
+        kept = all(now.get(trial.trial_id) == trial.to_json() for trial in before)
+        return kept and (len(before) == len(trials) or not self.shard)
+
     def _check_shards(self) -> None:
         """Refuses a shard of another number of shards: the two would overlap."""
         _, of, number = self.shard.partition("-of-")
@@ -368,4 +377,5 @@ def _first_difference(before: Any, now: Any, where: str) -> str:
         return next(
             (text for i, (a, b) in pairs if (text := _first_difference(a, b, f"{where}[{i}]"))), ""
         )
-    return "" if before == now else f"{where} was {before!r} there and is {now!r} now"
+    texts = ["left out" if value is None else repr(value) for value in (before, now)]
+    return "" if before == now else f"{where} was {texts[0]} there and is {texts[1]} now"

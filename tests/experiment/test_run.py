@@ -172,7 +172,7 @@ def test_resume_starts_afresh_where_there_is_nothing(tmp_path: Path) -> None:
         ({"agents": [{"name": "sa"}]}, "agents was"),
         (
             {"environments": [{"id": "Conformance-v0"}]},
-            "environments[0].space was 'finite' there and is None now",
+            "environments[0].space was 'finite' there and is left out now",
         ),
     ],
 )
@@ -183,6 +183,29 @@ def test_resume_refuses_another_experiment(
     with pytest.raises(ExperimentError) as caught:
         run(tmp_path / "run", RESUME, **changes)
     assert message in str(caught.value)
+
+
+def test_resume_runs_what_was_added(tmp_path: Path) -> None:
+    agents = [{"name": "random"}, {"name": "ga", "hyperparameters": {"population_size": 4}}]
+    run(tmp_path / "run", seeds=1, agents=agents[1:])
+    (dataset,) = (tmp_path / "run" / "datasets").iterdir()
+    (old,) = (path for path in dataset.rglob("*.parquet") if path.parent.name != "trials")
+    before = old.read_bytes()
+    more = {"seeds": 3, "agents": agents}
+    run(tmp_path / "run", RESUME, **more)
+    run(tmp_path / "whole", **more)
+    assert_equal_runs(tmp_path / "run", tmp_path / "whole")
+    assert old.read_bytes() == before
+    with pytest.raises(ExperimentError, match="seeds was 3 there and is left out now"):
+        run(tmp_path / "run", RESUME, **{**more, "seeds": 1})
+
+
+def test_a_shard_does_not_add_to_a_run(tmp_path: Path) -> None:
+    half = RunOptions(local=True, quiet=True, shard=(1, 2))
+    run(tmp_path / "run", half, seeds=2)
+    other = RunOptions(local=True, quiet=True, shard=(2, 2))
+    with pytest.raises(ExperimentError, match=r"seeds was 2 there and is 3 now; .* other shards"):
+        run(tmp_path / "run", other, seeds=3)
 
 
 def test_resume_does_not_mind_resources_and_descriptions(tmp_path: Path) -> None:
