@@ -64,11 +64,19 @@ def front_designs(problem: Problem, most: int = MOST_OF_FRONT) -> list[ShownDesi
 
     Args:
         problem: nothing is found if it has one goal.
-        most: of a larger set, those whose places in that order are evenly spread.
+        most: of a larger set, the best in each goal, the best compromise, and others whose places
+            in that order are evenly spread.
     """
     rows, values = problem.pareto_set
-    picked = np.unique(np.linspace(0, max(0, len(rows) - 1), min(len(rows), most)).astype(int))
-    order = np.lexsort(values.T[::-1])[picked]
+    if not len(rows):
+        return []
+    order = np.lexsort(values.T[::-1])
+    if len(rows) > most:
+        compromise = problem.measures.best_row[int(problem.measures.best_cost.argmin())]
+        best = [*values[order].argmin(axis=0), *np.flatnonzero(rows[order] == compromise)]
+        left = max(0, most - len(set(best)))
+        spread = np.linspace(0, len(rows) - 1, left).astype(np.int64)
+        order = order[np.unique([*best, *spread])]
     trial_of = {
         row: number
         for number, front in enumerate(problem.measures.fronts)
