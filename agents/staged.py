@@ -60,6 +60,7 @@ class Staged(agent.Agent):
     """
 
     name: ClassVar[str] = "staged"
+    plans_by_budget: ClassVar[bool] = True
 
     class Hyperparameters(agent.Hyperparameters):
         """Hyperparameters of a search in two stages."""

@@ -76,6 +76,8 @@ class Agent(ABC):
         fidelities: those of the environment that is searched; until then the full one only.
         hyperparameters: the validated hyperparameters.
         rng: seeded with ``seed``; the agent's only source of randomness.
+        plans_by_budget: whether what it proposes depends on the budget, so that a finished trial
+            cannot go on with more.
 
     Raises:
         UnknownNameError: for a hyperparameter that does not exist.
@@ -85,6 +87,7 @@ class Agent(ABC):
 
     name: ClassVar[str]
     Hyperparameters: ClassVar[type[Hyperparameters]] = Hyperparameters
+    plans_by_budget: ClassVar[bool] = False
 
     def __init__(
         self,

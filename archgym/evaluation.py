@@ -267,7 +267,8 @@ class Evaluator:
             raise ReplayMismatchError(
                 f"step {self.proposals + i}: the resumed search proposes {designs[i]}{now}, but "
                 f"its log holds {self._space.design(logged[i].tolist())}{then}: "
-                "code, seed or hyperparameters changed"
+                "code, seed or hyperparameters changed, or the agent plans by its budget and that "
+                "was raised"
             )
         return len(logged)
 

@@ -48,8 +48,8 @@ def run(
         bool,
         typer.Option(
             "--resume",
-            help="Go on with the run in the folder, if there is one. Seeds, agents "
-            "and environments may have been added to it.",
+            help="Go on with the run in the folder, if there is one. It may "
+            "have got more seeds, agents, environments or budget.",
         ),
     ] = False,
     local: Annotated[

@@ -314,10 +314,14 @@ def _trials_of(path: Path) -> list[dict[str, Any]]:
 
 
 def _merge_trial(found: dict[str, dict[str, Any]], row: dict[str, Any]) -> None:
-    """A trial that was resumed has several entries: the last one counts, the first began it."""
+    """A trial that was resumed has several entries: the last one counts, the first began it.
+
+    One that was given more budget is what its largest budget made of it.
+    """
     known = found.get(row["trial_id"])
     if known is not None:
-        if known["state"] == "finished":
+        more = (row["budget"] or 0) - (known["budget"] or 0)
+        if more < 0 or (more == 0 and known["state"] == "finished"):
             return
         row = {**row, "started": known["started"]}
     found[row["trial_id"]] = row

@@ -10,6 +10,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -153,9 +154,9 @@ class RunFolder:
             own_lock: whether the lock files in it are this run's own.
 
         Raises:
-            ExperimentError: if it holds a run and ``resume`` is not set, if its run has other
-                trials than these, or they are more and this is a shard, if it holds other
-                things, or if it cannot be written.
+            ExperimentError: if it holds a run and ``resume`` is not set, if its run has
+                trials that are not among these, with as much budget at least, or as a shard
+                other ones, if it holds other things, or if it cannot be written.
         """
         self._check_writable()
         held = {entry.name for entry in self.path.iterdir()} if self.path.is_dir() else set()
@@ -175,7 +176,7 @@ class RunFolder:
             raise ExperimentError(f"{self.path} holds no run to resume (it has no trials.json)")
         if not self._holds_part_of(trials, before):
             same = "as the other shards have it" if self.shard else "that it began with"
-            more = "" if self.shard else ", or with more seeds, agents or environments"
+            more = "" if self.shard else ", or with more seeds, agents, environments or budget"
             raise ExperimentError(
                 f"the run in {self.path} is of another experiment: {self._difference(experiment)}; "
                 f"a run is resumed with the experiment {same}{more}"
@@ -318,10 +319,19 @@ class RunFolder:
                 folder.rmdir()
 
     def _holds_part_of(self, trials: Sequence[Trial], before: Sequence[Trial]) -> bool:
-        """Whether the trials are those of the run, and perhaps more; a shard's are the same."""
-        now = {trial.trial_id: trial.to_json() for trial in trials}
-        kept = all(now.get(trial.trial_id) == trial.to_json() for trial in before)
-        return kept and (len(before) == len(trials) or not self.shard)
+        """Whether the trials are those of the run, or more of them, or with more budget.
+
+        Those of shards are the same, since they share the list of trials.
+        """
+        if self.shard:
+            return list(before) == list(trials)
+        now = {trial.trial_id: trial for trial in trials}
+        return all(
+            (new := now.get(old.trial_id)) is not None
+            and new.budget >= old.budget
+            and replace(new, budget=old.budget) == old
+            for old in before
+        )
 
     def _check_shards(self) -> None:
         """Refuses a shard of another number of shards: the two would overlap."""

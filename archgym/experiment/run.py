@@ -30,7 +30,12 @@ from archgym.experiment.run_result import RunResult
 from archgym.experiment.schema import Experiment
 from archgym.experiment.summary import TrialSummary, stream_trials
 from archgym.experiment.trial_log import read_ends
-from archgym.experiment.validate import check_experiment, check_workloads, simulate_baselines
+from archgym.experiment.validate import (
+    check_experiment,
+    check_raised_budgets,
+    check_workloads,
+    simulate_baselines,
+)
 from archgym.objective import Scorer
 
 __all__ = ["RunOptions", "run_experiment"]
@@ -96,12 +101,13 @@ def run_experiment(
         console.print(draws_table(draws))
     if options.resume:
         check_workloads(folder.datasets, trials, environments)
+        check_raised_budgets(folder.trials(), trials)
     with folder.locked() as run_id, _said_if_full(folder):
         folder.check(experiment, trials, options.resume, own_lock=True)
         folder.prepare(experiment, trials)
         if draws:
             folder.write_json(RANDOM_DRAWS, draws)
-        states = _sealed_states(folder)
+        states = _sealed_states(folder, ours)
         left = [trial for trial in ours if states.get(trial.trial_id) != "finished"]
         finished = [trial.trial_id for trial in ours if states.get(trial.trial_id) == "finished"]
         goals = {name: (env.objective, env.metrics) for name, env in environments.items()}
@@ -196,14 +202,20 @@ def _run(
     )
 
 
-def _sealed_states(folder: RunFolder) -> dict[str, str]:
-    """Turns journals into Parquet; the state of every trial that the datasets hold."""
+def _sealed_states(folder: RunFolder, trials: Sequence[Trial] = ()) -> dict[str, str]:
+    """Turns journals into Parquet; the state of every trial that the datasets hold.
+
+    One of ``trials`` that finished with a smaller budget than it has now is ``closed``.
+    """
     states: dict[str, str] = {}
+    wanted = {trial.trial_id: trial.budget for trial in trials}
     for path in sorted(folder.datasets.glob("*/dataset.json")):
         dataset = Dataset(path.parent)
         dataset.seal()
-        table = dataset.trials()
-        states.update(zip(table["trial_id"].to_pylist(), table["state"].to_pylist(), strict=True))
+        for row in dataset.trials().select(["trial_id", "state", "budget"]).to_pylist():
+            name, state = row["trial_id"], row["state"]
+            more = wanted.get(name, 0) > (row["budget"] or 0)
+            states[name] = "closed" if state == "finished" and more else state
     return states
 
 

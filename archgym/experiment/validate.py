@@ -16,6 +16,7 @@ from archgym.registry import agent_class, environment_class, make, make_agent
 
 __all__ = [
     "check_experiment",
+    "check_raised_budgets",
     "check_workloads",
     "entry_position",
     "make_environment",
@@ -120,6 +121,26 @@ def simulate_baselines(
             if not getattr(environment.simulator, "compiles", False):
                 known[trial.setting] = environment.baseline_metrics.tolist()
     return known
+
+
+def check_raised_budgets(before: Sequence[Trial], trials: Sequence[Trial]) -> None:
+    """Refuses more budget for trials whose agents would have searched otherwise with it.
+
+    Args:
+        before: trials of the run that goes on.
+        trials: as they are to be now.
+
+    Raises:
+        ExperimentError: for the first such trial.
+    """
+    had = {trial.trial_id: trial.budget for trial in before}
+    for trial in trials:
+        raised = trial.budget > had.get(trial.trial_id, trial.budget)
+        if raised and agent_class(trial.agent).plans_by_budget:
+            raise ExperimentError(
+                f"budget: agent {trial.agent!r} plans by its budget, so its trials cannot go on "
+                f"from {had[trial.trial_id]} to {trial.budget}; run it in another folder"
+            )
 
 
 def check_workloads(folder: Path, trials: Sequence[Trial], made: Mapping[str, Environment]) -> None:

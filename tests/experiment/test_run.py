@@ -21,6 +21,7 @@ from archgym.experiment import RunOptions, RunResult, run_experiment
 from archgym.experiment.expand import expand
 from archgym.experiment.folder import RunFolder
 from archgym.experiment.progress import Counters, Progress
+from archgym.registry import agent_class, agent_names
 from archgym.trial import TrialInfo
 from tests.experiment.experiments import (
     HELPERS,
@@ -167,7 +168,7 @@ def test_resume_starts_afresh_where_there_is_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"budget": 13}, "budget was 12 there and is 13 now"),
+        ({"budget": 11}, "budget was 12 there and is 11 now"),
         ({"seeds": [0, 2]}, "seeds was 2 there and is [0, 2] now"),
         ({"agents": [{"name": "sa"}]}, "agents was"),
         (
@@ -198,6 +199,43 @@ def test_resume_runs_what_was_added(tmp_path: Path) -> None:
     assert old.read_bytes() == before
     with pytest.raises(ExperimentError, match="seeds was 3 there and is left out now"):
         run(tmp_path / "run", RESUME, **{**more, "seeds": 1})
+
+
+QUICK = [{"name": n} for n in ("random", "sobol", "ga", "aco", "sa", "local", "nsga2", "hyperband")]
+
+
+@pytest.mark.parametrize(
+    "agents",
+    [
+        QUICK,
+        pytest.param(
+            [{"name": name} for name in agent_names() if not agent_class(name).plans_by_budget],
+            marks=pytest.mark.full,
+        ),
+    ],
+    ids=["quick", "all"],
+)
+def test_finished_trials_go_on_with_more_budget(
+    tmp_path: Path, agents: list[dict[str, Any]]
+) -> None:
+    run(tmp_path / "run", agents=agents, budget=10)
+    run(tmp_path / "run", RESUME, agents=agents, budget=35)
+    run(tmp_path / "whole", agents=agents, budget=35)
+    assert_equal_runs(tmp_path / "run", tmp_path / "whole")
+    (dataset,) = (tmp_path / "run" / "datasets").iterdir()
+    assert set(Dataset(dataset).trials()["budget"].to_pylist()) == {35}
+    again = results(tmp_path / "run")
+    run(tmp_path / "run", RESUME, agents=agents, budget=35)
+    assert results(tmp_path / "run") == again
+
+
+def test_trials_that_plan_by_their_budget_do_not_go_on(tmp_path: Path) -> None:
+    agents = [{"name": "staged", "hyperparameters": {"first": "ways, size_kb"}}]
+    run(tmp_path / "run", agents=agents, budget=10)
+    before = results(tmp_path / "run")
+    with pytest.raises(ExperimentError, match="budget: agent 'staged' plans by its budget"):
+        run(tmp_path / "run", RESUME, agents=agents, budget=20)
+    assert results(tmp_path / "run") == before
 
 
 def test_a_shard_does_not_add_to_a_run(tmp_path: Path) -> None:
