@@ -192,7 +192,7 @@ def test_resume_runs_what_was_added(tmp_path: Path) -> None:
     (dataset,) = (tmp_path / "run" / "datasets").iterdir()
     (old,) = (path for path in dataset.rglob("*.parquet") if path.parent.name != "trials")
     before = old.read_bytes()
-    more = {"seeds": 3, "agents": agents}
+    more: dict[str, Any] = {"seeds": 3, "agents": agents}
     run(tmp_path / "run", RESUME, **more)
     run(tmp_path / "whole", **more)
     assert_equal_runs(tmp_path / "run", tmp_path / "whole")
