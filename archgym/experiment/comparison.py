@@ -34,7 +34,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from archgym.experiment.results import WITHIN
-from archgym.statistics import compare, holm, mann_whitney, share_interval
+from archgym.statistics import compare, holm, mann_whitney, quantile, share_interval
 
 __all__ = ["variance_share", "write_comparisons"]
 
@@ -311,11 +311,8 @@ def _adjusted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _quantiles(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, float, float]:
-    """Quartiles that are values themselves, since some may be infinite."""
-    ordered = np.sort(np.asarray(values, dtype=np.float64))
-    at = [int(q * (len(ordered) - 1)) for q in (0.25, 0.5, 0.75)]
-    q25, median, q75 = (float(value) for value in ordered[at])
-    return q25, median, q75
+    found = np.asarray(values, dtype=np.float64)
+    return quantile(found, 0.25), quantile(found, 0.5), quantile(found, 0.75)
 
 
 def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:

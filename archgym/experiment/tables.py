@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich import box
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
@@ -24,6 +25,7 @@ from archgym.experiment.summary import TrialSummary
 from archgym.metrics import change_text
 from archgym.outcome import Outcome
 from archgym.registry import environment_class, environment_names
+from archgym.statistics import quantile
 
 if TYPE_CHECKING:
     from archgym.experiment.expand import Trial
@@ -407,7 +409,7 @@ def _median_and_best(summaries: Sequence[TrialSummary], number: int) -> str:
     goal = summaries[0].objective.goals[number]
     told = [natural(goal, summaries[0].metrics, end) for end in ends]
     best = min(told) if direction(goal, summaries[0].metrics) == "minimize" else max(told)
-    median = statistics.median(told)
+    median = natural(goal, summaries[0].metrics, quantile(np.array(ends), 0.5))
     shown = f"{median:.5g}" if math.isfinite(median) else "-"
     return f"{shown} / {best:.5g}"
 
@@ -417,7 +419,7 @@ def _regrets(summaries: Sequence[TrialSummary]) -> str:
     ends = [s.regret for s in summaries if s.regret is not None]
     if not ends:
         return "- / -"
-    return f"{regret_text(statistics.median(ends))} / {regret_text(min(ends))}"
+    return f"{regret_text(quantile(np.array(ends), 0.5))} / {regret_text(min(ends))}"
 
 
 def regret_text(regret: float) -> str:

@@ -111,6 +111,8 @@ def test_the_tables_of_results(tmp_path: Path) -> None:
     assert summary["settings"]["Conformance-v0"]["goals"][0]["name"] == "access_ns"
     (row,) = pq.read_table(folder / "significance.parquet").to_pylist()
     assert (row["agent_a"], row["agent_b"], row["n_a"], row["n_b"]) == ("random", "ga", 4, 4)
+    ends = sorted(one["best"][0] for one in rows.values() if one["agent"] == "random")
+    assert math.isclose(row["median_a"], (ends[1] + ends[2]) / 2)
 
 
 def test_the_time_of_a_trial_that_went_on_in_another_process_is_not_known(tmp_path: Path) -> None:
