@@ -176,11 +176,12 @@ def _counts(result: RunResult) -> str:
 def _early(result: RunResult) -> str:
     """Which agents stopped before their budget was spent."""
     parts = []
-    for label in dict.fromkeys(t.agent_label for t in result.trials if t.trial_id in result.early):
-        mine = [trial for trial in result.trials if trial.agent_label == label]
+    for agent in dict.fromkeys(t.agent for t in result.trials if t.trial_id in result.early):
+        mine = [trial for trial in result.trials if trial.agent == agent]
         spent = [result.early[t.trial_id] for t in mine if t.trial_id in result.early]
         ends = " to ".join(dict.fromkeys(f"{one:,.6g}" for one in (min(spent), max(spent))))
-        parts.append(f"{label} in {len(spent)} of {len(mine)} trials, after {ends} simulations")
+        name = agent.rpartition(":")[2]
+        parts.append(f"{name} in {len(spent):,} of {len(mine):,} trials, after {ends} simulations")
     told = "nothing new was proposed, though budget was left: "
     return told + "; ".join(parts) if parts else ""
 
