@@ -35,17 +35,22 @@ print(time.perf_counter() - start)
 
 
 def scaling(designs: int, repeats: int) -> None:
-    env = archgym.make("DRAM-v0", workload={"recorded": "zstd", "requests": 50_000})
-    assert isinstance(env, DramEnvironment)
+    def fresh() -> DramEnvironment:  # one that has simulated something knows it
+        env = archgym.make("DRAM-v0", workload={"recorded": "zstd", "requests": 50_000})
+        assert isinstance(env, DramEnvironment)
+        return env
+
+    env = fresh()
     batch = env.design_space.sample(designs, np.random.default_rng(0))
-    env.simulate_batch(batch)
+    env.simulator.simulate(batch)
     cores = len(os.sched_getaffinity(0))
     best = {1: float("inf"), cores: float("inf")}
     for _ in range(repeats):
         for threads in best:
             os.environ["OMP_NUM_THREADS"] = str(threads)
+            env = fresh()
             start = time.perf_counter()
-            env.simulate_batch(batch)
+            env.simulator.simulate(batch)
             best[threads] = min(best[threads], time.perf_counter() - start)
     speed_up = best[1] / best[cores]
     print(
