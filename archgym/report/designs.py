@@ -10,10 +10,9 @@ import numpy as np
 from archgym.experiment.reproduce import evaluate_command
 from archgym.report.study import Chosen, Problem, Study
 
-__all__ = ["MOST_OF_FRONT", "ShownDesign", "best_designs", "front_designs"]
+__all__ = ["ShownDesign", "best_designs", "front_designs"]
 
-MOST_OF_FRONT = 16
-"""Designs of a Pareto set that are shown."""
+_MOST_OF_FRONT = 16
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ def best_designs(study: Study, problem: Problem) -> list[ShownDesign]:
     return [best for _, best in sorted(found, key=lambda pair: pair[0])]
 
 
-def front_designs(problem: Problem, most: int = MOST_OF_FRONT) -> list[ShownDesign]:
+def front_designs(problem: Problem, most: int = _MOST_OF_FRONT) -> list[ShownDesign]:
     """Designs that no other of any trial beats in every goal, ordered by the first goal.
 
     Args:
