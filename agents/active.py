@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from archgym import agent
-from archgym.agents.candidates import Candidates
-from archgym.agents.moves import Moves
-from archgym.agents.told import Told
-from archgym.agents.unseen import Unseen
-from archgym.outcome import Outcomes
+from archgym.agents.common.candidates import Candidates
+from archgym.agents.common.moves import Moves
+from archgym.agents.common.observations import Told
+from archgym.agents.common.unseen import Unseen
+from archgym.evaluation.outcome import Outcomes
 from archgym.proxy.inputs import Inputs
 from archgym.proxy.models import Model, family
 from archgym.space import Designs

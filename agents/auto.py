@@ -9,13 +9,13 @@ import numpy as np
 from pydantic import Field
 
 from archgym import agent
-from archgym.agents.genetic import Genetic
-from archgym.agents.gp import GaussianProcessSearch
-from archgym.agents.local_search import LocalSearch
+from archgym.agents.common.scores import FAILED_COST, costs
+from archgym.agents.common.unseen import Unseen
+from archgym.agents.ga import Genetic
+from archgym.agents.gp.search import GaussianProcessSearch
+from archgym.agents.local import LocalSearch
 from archgym.agents.nsga2 import Nsga2
-from archgym.agents.scores import FAILED_COST, costs
-from archgym.agents.unseen import Unseen
-from archgym.outcome import Outcomes
+from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs
 
 __all__ = ["Auto"]

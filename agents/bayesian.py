@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from archgym import agent
-from archgym.agents.moves import Moves
-from archgym.agents.scores import BROKEN_LIMIT_COST, FAILED_COST
-from archgym.agents.told import Told
-from archgym.agents.unseen import Unseen
-from archgym.outcome import Outcomes
+from archgym.agents.common.moves import Moves
+from archgym.agents.common.observations import Told
+from archgym.agents.common.scores import BROKEN_LIMIT_COST, FAILED_COST
+from archgym.agents.common.unseen import Unseen
+from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs
 
 __all__ = ["Bayesian"]
@@ -38,7 +38,7 @@ class Bayesian(agent.Sampler):
     known (constant liar).
 
     With several goals it searches their weighted geometric mean
-    (:func:`archgym.agents.scores.costs`). Numeric libraries are held to one thread while it
+    (:func:`archgym.agents.common.scores.costs`). Numeric libraries are held to one thread while it
     works. The same seed gives the same search on the same machine and versions.
 
     References:
@@ -100,7 +100,7 @@ class Bayesian(agent.Sampler):
 
     def setup(self) -> None:
         """Starts with nothing known."""
-        from archgym.agents import surrogates  # takes seconds, and only needed here
+        from archgym.agents.common import skopt_surrogates as surrogates
 
         self._tools = surrogates
         self._moves = Moves(self.space, self.rng)

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from archgym import agent
-from archgym.agents.moves import Moves
+from archgym.agents.common.moves import Moves
+from archgym.agents.common.parzen import GoodAndOther
+from archgym.agents.common.unseen import Unseen
 from archgym.agents.nsga2 import constrained_ranks, crowding_distances
-from archgym.agents.parzen import GoodAndOther
-from archgym.agents.unseen import Unseen
-from archgym.fidelity import Fidelity
-from archgym.outcome import STATUSES, Outcomes
+from archgym.evaluation.outcome import STATUSES, Outcomes
+from archgym.problem.fidelity import Fidelity
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["Hyperband"]
@@ -40,7 +40,7 @@ class Hyperband(agent.Sampler):
     fully after all, the best first.
 
     New designs come from a kernel density of the best designs at the highest fidelity of which
-    enough are known (:mod:`archgym.agents.parzen`), and a part of them at random; without the
+    enough are known (:mod:`archgym.agents.common.parzen`), and a part of them at random; without the
     model all are random. Nothing is proposed twice at a fidelity. Designs are ranked by limits
     before goals, several goals by nondominated sorting and crowding distance. The same seed
     gives the same search on the same machine and versions.

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from archgym.agents.genetic import Breeding, Genetic
-from archgym.outcome import STATUSES, Outcomes
+from archgym.agents.ga import Breeding, Genetic
+from archgym.evaluation.outcome import STATUSES, Outcomes
 from archgym.space import Designs
 
 __all__ = ["Nsga2", "constrained_ranks", "crowding_distances"]
@@ -24,7 +24,7 @@ class Nsga2(Genetic):
     one that breaks a limit, of two that do the one with the smaller excess in total is better,
     and feasible ones are sorted into fronts; within a front, designs in empty regions come first
     (crowding distance). Children are made by the operators of
-    :class:`archgym.agents.genetic.Genetic`, one for each kind of parameter, and join the
+    :class:`archgym.agents.ga.Genetic`, one for each kind of parameter, and join the
     population as soon as their outcomes are told. Nothing is proposed twice.
 
     With one goal it is a genetic algorithm that keeps the best.

@@ -8,9 +8,9 @@ import numpy as np
 from pydantic import Field
 
 from archgym import agent
-from archgym.agents.unseen import Unseen
+from archgym.agents.common.unseen import Unseen
 from archgym.errors import AgentUnsuitableError
-from archgym.outcome import Outcomes
+from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs, UnitCubeEncoding
 
 __all__ = ["SobolSearch"]

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from archgym import agent
-from archgym.best import Best
-from archgym.environment import Environment
+from archgym.environment.environment import Environment
 from archgym.errors import AgentUnsuitableError, InvalidValueError, UnknownNameError
-from archgym.outcome import STATUSES, Outcomes
+from archgym.evaluation.best import Best
+from archgym.evaluation.outcome import STATUSES, Outcomes
 from archgym.registry import agent_class
 from archgym.space import Designs, DesignSpace
 

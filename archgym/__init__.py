@@ -8,15 +8,15 @@
 
 import importlib
 
-from archgym.environment import Environment
+from archgym.environment.environment import Environment
 from archgym.errors import ArchgymError, BudgetExhausted
-from archgym.fidelity import Fidelity
-from archgym.metrics import Metric
-from archgym.objective import Objective
-from archgym.outcome import Outcome, Outcomes
+from archgym.evaluation.outcome import Outcome, Outcomes
+from archgym.evaluation.trial_info import TrialInfo
+from archgym.problem.fidelity import Fidelity
+from archgym.problem.metrics import Metric
+from archgym.problem.objective import Objective
 from archgym.registry import make, make_agent, register, register_agent
 from archgym.registry import register_with_gymnasium as _register_with_gymnasium
-from archgym.trial import TrialInfo
 
 __all__ = [
     "ArchgymError",

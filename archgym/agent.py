@@ -11,14 +11,14 @@ from typing import Any, ClassVar
 import numpy as np
 import pydantic
 
-from archgym.allowed_values import allowed_text
-from archgym.best import Best
-from archgym.environment import Environment
+from archgym.environment.environment import Environment
 from archgym.errors import BudgetExhausted, InvalidValueError, UnknownNameError
-from archgym.fidelity import FULL, Fidelity
-from archgym.outcome import Outcome, Outcomes
+from archgym.evaluation.best import Best
+from archgym.evaluation.outcome import Outcome, Outcomes
+from archgym.evaluation.trial_info import TrialInfo
+from archgym.problem.fidelity import FULL, Fidelity
+from archgym.reading.allowed import allowed_text
 from archgym.space import Designs, DesignSpace
-from archgym.trial import TrialInfo
 
 __all__ = ["Agent", "Hyperparameters", "Sampler", "SearchResult"]
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
-from archgym.arguments import constructor_arguments
-from archgym.environment import Environment
+from archgym.environment.arguments import constructor_arguments
+from archgym.environment.environment import Environment
 from archgym.errors import ArchgymError, InvalidValueError, UnknownNameError, place_of
 
 if TYPE_CHECKING:
@@ -46,27 +46,27 @@ _ENVIRONMENTS: dict[str, str | type[Environment]] = {
     "TPE-v0": "archgym.envs.tpe.environment:TensorEngine",
 }
 _AGENTS: dict[str, str | type[Agent]] = {
-    "a2c": "archgym.agents.on_policy:A2C",
-    "aco": "archgym.agents.ant_colony:AntColony",
+    "a2c": "archgym.agents.rl.on_policy:A2C",
+    "aco": "archgym.agents.aco:AntColony",
     "active": "archgym.agents.active:ActiveLearning",
     "auto": "archgym.agents.auto:Auto",
     "bayesian": "archgym.agents.bayesian:Bayesian",
-    "botorch": "archgym.agents.botorch_search:BoTorchSearch",
-    "dqn": "archgym.agents.off_policy:DQN",
-    "ga": "archgym.agents.genetic:Genetic",
-    "gp": "archgym.agents.gp:GaussianProcessSearch",
+    "botorch": "archgym.agents.botorch:BoTorchSearch",
+    "dqn": "archgym.agents.rl.off_policy:DQN",
+    "ga": "archgym.agents.ga:Genetic",
+    "gp": "archgym.agents.gp.search:GaussianProcessSearch",
     "hyperband": "archgym.agents.hyperband:Hyperband",
-    "ippo": "archgym.agents.multi_agent:IndependentLearners",
-    "ippo_shared": "archgym.agents.multi_agent:SharedPolicy",
-    "local": "archgym.agents.local_search:LocalSearch",
-    "mappo": "archgym.agents.multi_agent:CentralisedCritic",
-    "maskable_ppo": "archgym.agents.on_policy:MaskablePPO",
+    "ippo": "archgym.agents.rl.multi_agent:IndependentLearners",
+    "ippo_shared": "archgym.agents.rl.multi_agent:SharedPolicy",
+    "local": "archgym.agents.local:LocalSearch",
+    "mappo": "archgym.agents.rl.multi_agent:CentralisedCritic",
+    "maskable_ppo": "archgym.agents.rl.on_policy:MaskablePPO",
     "nsga2": "archgym.agents.nsga2:Nsga2",
-    "optuna": "archgym.agents.optuna_search:OptunaSearch",
-    "ppo": "archgym.agents.on_policy:PPO",
-    "random": "archgym.agents.random_search:RandomSearch",
-    "sa": "archgym.agents.annealing:SimulatedAnnealing",
-    "sac": "archgym.agents.off_policy:SAC",
+    "optuna": "archgym.agents.optuna:OptunaSearch",
+    "ppo": "archgym.agents.rl.on_policy:PPO",
+    "random": "archgym.agents.random:RandomSearch",
+    "sa": "archgym.agents.sa:SimulatedAnnealing",
+    "sac": "archgym.agents.rl.off_policy:SAC",
     "sobol": "archgym.agents.sobol:SobolSearch",
     "staged": "archgym.agents.staged:Staged",
 }
@@ -218,7 +218,7 @@ def register_with_gymnasium() -> None:
 
 def _table_arguments(simulator: str, cls: type[Environment]) -> dict[str, Any]:
     """The environment's own arguments under which a table was made."""
-    from archgym.tabular import table_named  # only where it is needed
+    from archgym.simulators.tabular import table_named  # only where it is needed
 
     header = table_named(simulator).header
     _check_fit(simulator, "table", header.environment, cls)

@@ -26,13 +26,13 @@ import numpy as np
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import archgym
-from archgym.envs.accelerator.hardware import Hardware
-from archgym.envs.accelerator.layer import Layer, Network
-from archgym.envs.accelerator.maestro import MaestroSimulator
-from archgym.envs.accelerator.program import AcceleratorProgram
-from archgym.envs.accelerator.scalesim import ScaleSimSimulator
-from archgym.envs.accelerator.workload import load_workload
-from archgym.envs.accelerator.zigzag import ZigZagSimulator
+from archgym.envs.accelerator.cost.hardware import Hardware
+from archgym.envs.accelerator.external.maestro import MaestroSimulator
+from archgym.envs.accelerator.external.program import AcceleratorProgram
+from archgym.envs.accelerator.external.scalesim import ScaleSimSimulator
+from archgym.envs.accelerator.external.zigzag import ZigZagSimulator
+from archgym.envs.accelerator.workload.layer import Layer, Network
+from archgym.envs.accelerator.workload.workload import load_workload
 from archgym.errors import MissingDependencyError
 
 NVDLA = Hardware("nvdla_ws", rows=16, columns=16, weights_bypass_buffer=True)

@@ -23,8 +23,8 @@ import pyarrow as pa
 
 from archgym.data.files import write_dataset
 from archgym.data.schema import TRIAL_FIELDS, Sidecar, evaluation_schema
-from archgym.metrics import Metric
-from archgym.objective import Objective, Scorer
+from archgym.problem.metrics import Metric
+from archgym.problem.objective import Objective, Scorer
 from archgym.space import Boolean, Categorical, DesignSpace, Integer, Ordinal, param
 
 ROWS_A_TRIAL = 50_000

@@ -21,11 +21,11 @@ from archgym.envs.dram.environment import DramEnvironment
 
 ONE_CALL = """
 import resource, time
-from archgym.envs.dram.config import ControllerConfig
-from archgym.envs.dram.controller import simulate
-from archgym.envs.dram.memory import load_memory
-from archgym.envs.dram.prepared import prepare
-from archgym.envs.dram.workload import load_workload
+from archgym.envs.dram.controller.config import ControllerConfig
+from archgym.envs.dram.controller.controller import simulate
+from archgym.envs.dram.device.memory import load_memory
+from archgym.envs.dram.controller.prepared import prepare
+from archgym.envs.dram.traces.workload import load_workload
 
 trace = prepare(load_workload({"generator": "stream", "requests": 100}), load_memory("DDR4-2400"))
 start = time.perf_counter()

@@ -23,13 +23,13 @@ import numpy as np
 from scipy.stats import spearmanr
 
 import archgym
-from archgym.envs.dram.config import ControllerConfig
-from archgym.envs.dram.controller import simulate
-from archgym.envs.dram.dramsim3 import DramSim3Simulator
-from archgym.envs.dram.dramsys import DramSysSimulator
-from archgym.envs.dram.memory import Memory, load_memory
-from archgym.envs.dram.prepared import prepare
-from archgym.envs.dram.trace import Trace
+from archgym.envs.dram.controller.config import ControllerConfig
+from archgym.envs.dram.controller.controller import simulate
+from archgym.envs.dram.controller.prepared import prepare
+from archgym.envs.dram.device.memory import Memory, load_memory
+from archgym.envs.dram.external.dramsim3 import DramSim3Simulator
+from archgym.envs.dram.external.dramsys import DramSysSimulator
+from archgym.envs.dram.traces.trace import Trace
 from archgym.errors import MissingDependencyError
 from benchmarks.dram_speed import random_mix, stream, zipf_rows
 

@@ -11,11 +11,11 @@ import time
 
 import numpy as np
 
-from archgym.envs.dram.config import ControllerConfig
-from archgym.envs.dram.controller import simulate
-from archgym.envs.dram.memory import load_memory
-from archgym.envs.dram.prepared import prepare
-from archgym.envs.dram.trace import Trace
+from archgym.envs.dram.controller.config import ControllerConfig
+from archgym.envs.dram.controller.controller import simulate
+from archgym.envs.dram.controller.prepared import prepare
+from archgym.envs.dram.device.memory import load_memory
+from archgym.envs.dram.traces.trace import Trace
 
 LINE = 64
 

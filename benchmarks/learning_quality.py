@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.errors import BudgetExhausted
-from archgym.outcome import Outcomes
+from archgym.evaluation.outcome import Outcomes
 from archgym.registry import make_agent
 from benchmarks.search_quality.__main__ import FOLDER
 from benchmarks.search_quality.problems import DRAM_LIMITS, problem, read_facts

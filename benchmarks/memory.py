@@ -13,7 +13,7 @@ import numpy as np
 import psutil
 from step_overhead import TenParameters  # type: ignore[import-not-found]
 
-from archgym.agents.random_search import RandomSearch
+from archgym.agents.random import RandomSearch
 
 BLOCK = 100
 

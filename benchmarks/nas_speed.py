@@ -19,7 +19,7 @@ import numpy as np
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import archgym
-from archgym.outcome import Outcomes
+from archgym.evaluation.outcome import Outcomes
 
 
 def random_ms(workload: str, scheduler: str, designs: int) -> float:

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from archgym.data.dataset import write_parquet
 from archgym.data.schema import TRIAL_FIELDS, Sidecar, evaluation_schema
-from archgym.metrics import Metric
+from archgym.problem.metrics import Metric
 from archgym.space import Categorical, Designs, DesignSpace, Integer, Ordinal, param
 
 SPACE = DesignSpace(

@@ -24,9 +24,9 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 import archgym
 from archgym.errors import BudgetExhausted
-from archgym.outcome import Outcomes
+from archgym.evaluation.outcome import Outcomes
 from archgym.registry import make_agent
-from archgym.stepwise import StepwiseView
+from archgym.views.stepwise import StepwiseView
 
 BAR = 0.7
 ENVIRONMENTS: dict[str, dict[str, Any]] = {

@@ -7,7 +7,7 @@ import pytest
 import archgym
 from archgym import agent
 from archgym.errors import ArchgymError, InvalidValueError, UnknownNameError
-from archgym.outcome import Outcomes
+from archgym.evaluation.outcome import Outcomes
 from archgym.registry import agent_class
 from archgym.space import Designs
 

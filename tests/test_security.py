@@ -22,12 +22,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import archgym
-from archgym.agents.policies import read_policy
-from archgym.bounded_reading import read_arrays, read_bytes, read_json, read_text
+from archgym.agents.rl.policies import read_policy
 from archgym.data import Dataset
 from archgym.data.dataset import write_parquet
-from archgym.enumeration import enumerate_space
-from archgym.envs.dram.formats import read_trace
+from archgym.envs.dram.traces.files import read_trace
 from archgym.envs.nas.data import nuclei
 from archgym.envs.nas.latency_table import LatencyTable
 from archgym.errors import (
@@ -37,17 +35,19 @@ from archgym.errors import (
     InvalidValueError,
     TraceError,
 )
-from archgym.experiment.load import load_experiment, parse_value
+from archgym.experiment.spec.load import load_experiment, parse_value
+from archgym.problem.reference import read_table
 from archgym.proxy.files import load_proxy
-from archgym.reference import read_table
+from archgym.reading.files import read_arrays, read_bytes, read_json, read_text
 from archgym.registry import make_agent, recorded_arguments
+from archgym.simulators.tabular.enumeration import enumerate_space
 from tests.helpers import Adder
 
 ROOT = Path(__file__).parent.parent
 
 # -- the code ------------------------------------------------------------------------------------
 
-_READERS = {"archgym/bounded_reading.py", "archgym/bounded_yaml.py"}
+_READERS = {"archgym/reading/files.py", "archgym/reading/plain_yaml.py"}
 """The modules through which archives and YAML of others are read."""
 _MODULES = {"pickle", "cloudpickle", "dill", "marshal", "shelve", "joblib", "tarfile", "xml"}
 _CALLS = {"np.load", "numpy.load", "torch.load", "yaml.load", "yaml.safe_load", "yaml.unsafe_load"}
@@ -180,7 +180,7 @@ def test_packed_table_of_any_size_is_not_read(
 ) -> None:
     path = tmp_path / "table.csv"
     path.write_bytes(_gzip(1 << 20))
-    monkeypatch.setattr("archgym.reference._LIMIT_BYTES", 1 << 19)
+    monkeypatch.setattr("archgym.problem.reference._LIMIT_BYTES", 1 << 19)
     with pytest.raises(InvalidValueError, match="larger than the limit"):
         read_table(path)
 

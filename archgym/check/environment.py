@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from archgym.arguments import constructor_arguments, own_arguments, unnamed_argument
 from archgym.check.interfaces import INTERFACES
 from archgym.check.properties import PROPERTIES, Maker
 from archgym.check.result import CheckResult, chosen_names, run, run_all
-from archgym.environment import Environment
+from archgym.environment.arguments import constructor_arguments, own_arguments, unnamed_argument
+from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError
 from archgym.registry import environment_class, make
 

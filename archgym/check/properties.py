@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from archgym.check.result import CheckFailed, expect
-from archgym.environment import Environment
+from archgym.environment.environment import Environment
 from archgym.errors import place_of
-from archgym.outcome import STATUSES, Outcome
-from archgym.simulator import MultiFidelitySimulator, read_result
+from archgym.evaluation.outcome import STATUSES, Outcome
+from archgym.problem.simulator import MultiFidelitySimulator, read_result
 from archgym.space import (
     BoxEncoding,
     Designs,

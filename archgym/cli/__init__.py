@@ -5,6 +5,7 @@ Nothing heavy is imported before a command needs it: commands import what they u
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from typing import Annotated
@@ -58,7 +59,7 @@ def main() -> None:
         sys.exit(130)
 
 
-from archgym.cli import (  # noqa: E402  (they add their commands to app)
+from archgym.cli import (  # noqa: E402
     best,
     check,
     dataset,
@@ -67,15 +68,16 @@ from archgym.cli import (  # noqa: E402  (they add their commands to app)
     evaluate,
     listing,
     new,
-    proxy,
     report,
     run,
     schema,
     show,
-    simulators,
-    trace,
     validate,
 )
+from archgym.cli.proxy import commands as proxy  # noqa: E402
+
+_OF_ENVIRONMENTS = ("archgym.envs.tpe.cli", "archgym.envs.dram.cli")
+"""Modules of environments that add commands of their own."""
 
 for _module in (
     listing,
@@ -92,7 +94,6 @@ for _module in (
     new,
     schema,
     docs,
-    simulators,
-    trace,
+    *map(importlib.import_module, _OF_ENVIRONMENTS),
 ):
     _module.add_to(app)

@@ -11,9 +11,9 @@ import typer
 from archgym.cli.output import console, print_json, table
 
 if TYPE_CHECKING:
-    from archgym.experiment.expand import Trial
-    from archgym.experiment.summary import TrialSummary
-    from archgym.outcome import Outcome
+    from archgym.analysis.trials import TrialSummary
+    from archgym.evaluation.outcome import Outcome
+    from archgym.experiment.spec.expand import Trial
 
 __all__ = ["add_to", "best"]
 
@@ -28,9 +28,9 @@ def best(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the best designs of a run or a dataset."""
+    from archgym.analysis.trials import read_trials
     from archgym.data import find_datasets
-    from archgym.experiment.reproduce import trials_in
-    from archgym.experiment.summary import read_trials
+    from archgym.experiment.results.reproduce import trials_in
 
     problems: dict[tuple[str, ...], list[TrialSummary]] = {}
     datasets = find_datasets(folder)
@@ -46,8 +46,8 @@ def best(
 
 
 def _json(summaries: list[TrialSummary], trials: Mapping[str, Trial]) -> dict[str, Any]:
-    from archgym.experiment.reproduce import evaluate_command
-    from archgym.experiment.tables import best_of
+    from archgym.experiment.results.reproduce import evaluate_command
+    from archgym.experiment.results.tables import best_of
 
     def found_json(summary: TrialSummary, outcome: Outcome) -> dict[str, Any]:
         command = evaluate_command(trials[summary.trial_id], outcome.design)
@@ -93,7 +93,7 @@ def _front(summaries: list[TrialSummary]) -> list[tuple[TrialSummary, Outcome]]:
 def _draw(summaries: list[TrialSummary], trials: Mapping[str, Trial]) -> None:
     from rich.text import Text
 
-    from archgym.experiment.tables import (
+    from archgym.experiment.results.tables import (
         best_design,
         best_of,
         common_values,

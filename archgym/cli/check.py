@@ -42,7 +42,7 @@ def check(
 
     from archgym import check as checks
     from archgym.cli.evaluate import pairs
-    from archgym.experiment.load import parse_value
+    from archgym.experiment.spec.load import parse_value
 
     given = {name: parse_value(text, f"--arg {name}") for name, text in pairs(arguments, "--arg ")}
     out = console()

@@ -290,8 +290,8 @@ def export(
     study: Annotated[str, typer.Option(help="optuna: name before that of each problem.")] = "",
 ) -> None:
     """Export evaluations, with agent, seed and workload, to files of other tools."""
-    from archgym.data.export import export as write
-    from archgym.data.export import form_of
+    from archgym.data.export.files import export as write
+    from archgym.data.export.files import form_of
 
     given = {
         "licence": licence,

@@ -89,7 +89,7 @@ def _page(name: str, out: Path) -> tuple[Path, Callable[[], str]]:
     from archgym.cli.pages import agent_page, environment_page
     from archgym.cli.show import find
     from archgym.data.problems import identifier
-    from archgym.environment import Environment
+    from archgym.environment.environment import Environment
 
     if name in _references():
         return out / "reference" / f"{name}.md", _references()[name]
@@ -120,7 +120,7 @@ def _validate(name: str, out: Path) -> None:
     import archgym
     from archgym.cli.pages.environment import agreement_of
     from archgym.registry import environment_class, environment_names, make
-    from archgym.validation import validate
+    from archgym.validation.validate import validate
 
     if name.removeprefix("archgym/") not in environment_names():
         return

@@ -17,9 +17,9 @@ from archgym.cli.interruption import interruptible
 from archgym.cli.output import console, print_json, table
 
 if TYPE_CHECKING:
-    from archgym.environment import Environment
-    from archgym.metrics import Metric
-    from archgym.tabular import Optimum, Table
+    from archgym.environment.environment import Environment
+    from archgym.problem.metrics import Metric
+    from archgym.simulators.tabular import Optimum, Table
 
 __all__ = ["add_to", "enumerate_"]
 
@@ -69,9 +69,9 @@ def enumerate_(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
     """Evaluate a whole design space into a table, for simulator=tabular:DIR and exact optima."""
-    from archgym.enumeration import enumerate_space
-    from archgym.experiment.load import parse_value
-    from archgym.experiment.validate import make_environment
+    from archgym.experiment.spec.checks import make_environment
+    from archgym.experiment.spec.load import parse_value
+    from archgym.simulators.tabular.enumeration import enumerate_space
 
     given = {
         "workload": None if workload is None else parse_value(workload, "--workload"),
@@ -106,7 +106,7 @@ def enumerate_(
 def _axes(environment: Environment, text: str) -> dict[str, list[str]]:
     """An objective of several metrics, each better in its own direction."""
     from archgym.errors import InvalidValueError
-    from archgym.metrics import metric_named
+    from archgym.problem.metrics import metric_named
 
     names = text.replace(",", " ").split()
     if len(names) < 2:
@@ -189,7 +189,7 @@ def _duration(seconds: float) -> str:
 
 
 def _json(made: Table, served: Sequence[Environment], out: Path) -> dict[str, Any]:
-    from archgym.tabular import TABLE_FILE
+    from archgym.simulators.tabular import TABLE_FILE
 
     path = out / TABLE_FILE
     return {
@@ -210,9 +210,9 @@ def _json(made: Table, served: Sequence[Environment], out: Path) -> dict[str, An
 
 def _result(made: Table, env: Environment) -> dict[str, Any]:
     """The optimum of an environment's objective, or its Pareto front."""
-    from archgym.experiment.goals import goal_label
-    from archgym.objective import Scorer
-    from archgym.tabular import pareto_front
+    from archgym.problem.goals import goal_label
+    from archgym.problem.objective import Scorer
+    from archgym.simulators.tabular import pareto_front
 
     objective = env.objective
     scorer = Scorer(objective, env.metrics, env.baseline_metrics)
@@ -232,7 +232,7 @@ def _result(made: Table, env: Environment) -> dict[str, Any]:
 
 
 def _optimum_json(one: Optimum, scorer: Any, metrics: Sequence[Metric]) -> dict[str, Any]:
-    from archgym.experiment.goals import natural
+    from archgym.problem.goals import natural
 
     row = [one.metrics.get(name, float("nan")) for name in scorer.metric_names]
     values = scorer.score(row)[0]
@@ -273,7 +273,7 @@ def _draw(data: dict[str, Any]) -> None:
 
 
 def _draw_front(result: dict[str, Any]) -> None:
-    from archgym.experiment.tables import design_text
+    from archgym.experiment.results.tables import design_text
 
     out, points = console(), result["front"]
     made = table(*(f">{goal}" for goal in result["goals"]), ">designs", "first design")
@@ -288,7 +288,7 @@ def _draw_front(result: dict[str, Any]) -> None:
 def _draw_optimum(goal: str, best: dict[str, Any]) -> None:
     from rich.text import Text
 
-    from archgym.experiment.tables import design_text
+    from archgym.experiment.results.tables import design_text
 
     out = console()
     out.print(Text(f"  {goal} = {best['objectives'][0]:.8g}"))

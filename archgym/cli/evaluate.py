@@ -12,8 +12,8 @@ import archgym
 from archgym.cli.output import console, print_json, table
 
 if TYPE_CHECKING:
-    from archgym.environment import Environment
-    from archgym.outcome import Outcome
+    from archgym.environment.environment import Environment
+    from archgym.evaluation.outcome import Outcome
 
 __all__ = ["add_to", "evaluate", "pairs"]
 
@@ -52,8 +52,8 @@ def evaluate(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Evaluate one design. The exit status is 1 if its simulation fails or takes too long."""
-    from archgym.experiment.load import parse_value
-    from archgym.experiment.validate import make_environment
+    from archgym.experiment.spec.checks import make_environment
+    from archgym.experiment.spec.load import parse_value
 
     given = {
         "workload": None if workload is None else parse_value(workload, "--workload"),
@@ -146,7 +146,7 @@ def _told(env: Environment) -> str:
 def _draw(env: Environment, outcome: Outcome, chosen: Iterable[str]) -> None:
     from rich.text import Text
 
-    from archgym.metrics import change_text
+    from archgym.problem.metrics import change_text
 
     out = console()
     on = f" on {env.workload_name}" if env.workload_name else ""

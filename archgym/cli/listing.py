@@ -84,8 +84,8 @@ def _rows(kind: Kind) -> list[dict[str, str]]:
 
 def _experiments() -> list[dict[str, str]]:
     """The experiments that ``archgym run NAME`` knows."""
-    from archgym.experiment.expand import expand
-    from archgym.experiment.load import load_experiment, shipped_experiments
+    from archgym.experiment.spec.expand import expand
+    from archgym.experiment.spec.load import load_experiment, shipped_experiments
 
     loaded = {name: load_experiment(name) for name in shipped_experiments()}
     return [
@@ -119,7 +119,7 @@ def _simulators(name: str) -> dict[str, str]:
 
 def _tables(environment: str) -> dict[str, str]:
     """The shipped tables of an environment."""
-    from archgym.tabular import PREFIX, read_header, shipped_tables
+    from archgym.simulators.tabular import PREFIX, read_header, shipped_tables
 
     found = {}
     for name, path in shipped_tables().items():

@@ -119,7 +119,7 @@ def _shard(text: str) -> tuple[int, int] | None:
 
 def _announce(experiment: Experiment, folder: Path, options: RunOptions) -> None:
     from archgym.experiment import expand
-    from archgym.experiment.packs import shard_of
+    from archgym.experiment.run.batches import shard_of
 
     trials = expand(experiment)
     part = ""
@@ -138,7 +138,7 @@ def _announce(experiment: Experiment, folder: Path, options: RunOptions) -> None
 
 
 def _report(result: RunResult) -> None:
-    from archgym.experiment.tables import from_here, run_tables
+    from archgym.experiment.results.tables import from_here, run_tables
 
     out = console()
     out.print()

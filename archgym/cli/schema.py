@@ -16,6 +16,6 @@ def add_to(app: typer.Typer) -> None:
 
 def schema() -> None:
     """Print the JSON Schema of experiment files, for editors."""
-    from archgym.experiment.schema import Experiment
+    from archgym.experiment.spec.schema import Experiment
 
     print_json(Experiment.model_json_schema())

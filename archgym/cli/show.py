@@ -15,7 +15,7 @@ from archgym.cli.output import console, print_json, table
 
 if TYPE_CHECKING:
     from archgym.agent import Agent
-    from archgym.environment import Environment
+    from archgym.environment.environment import Environment
     from archgym.space import DesignSpace
 
 __all__ = ["add_to", "agent_json", "environment_json", "find", "show"]
@@ -43,7 +43,7 @@ def show(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show all there is to know of an environment or an agent."""
-    from archgym.environment import Environment
+    from archgym.environment.environment import Environment
 
     found = find(name)
     if picture is not None or design is not None:
@@ -60,7 +60,7 @@ def show(
 
 
 def _draw_picture(name: str, found: Any, picture: Path | None, design: str | None) -> None:
-    from archgym.environment import Environment
+    from archgym.environment.environment import Environment
     from archgym.errors import InvalidValueError, UnknownNameError
 
     if not issubclass(found, Environment):
@@ -82,7 +82,7 @@ def find(name: str) -> Any:
         InvalidValueError: if the class is neither.
     """
     from archgym.agent import Agent
-    from archgym.environment import Environment
+    from archgym.environment.environment import Environment
     from archgym.errors import InvalidValueError, UnknownNameError
     from archgym.registry import (
         agent_class,
@@ -112,9 +112,9 @@ def find(name: str) -> Any:
 
 def environment_json(name: str, cls: type[Environment]) -> dict[str, Any]:
     """All there is to know of an environment, as plain values."""
-    from archgym.arguments import constructor_arguments
-    from archgym.environment import Environment
-    from archgym.objective import Objective
+    from archgym.environment.arguments import constructor_arguments
+    from archgym.environment.environment import Environment
+    from archgym.problem.objective import Objective
 
     general, explained = inspect.signature(Environment.__init__).parameters, cls.argument_docs()
     own = {

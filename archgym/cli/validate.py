@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from archgym.agreement import Agreement, Summary
-    from archgym.environment import Environment
-    from archgym.reference import Reference, Skipped
-    from archgym.validation import Validation
+    from archgym.environment.environment import Environment
+    from archgym.problem.reference import Reference, Skipped
+    from archgym.validation.agreement import Agreement, Summary
+    from archgym.validation.validate import Validation
 
 __all__ = ["add_to", "validate"]
 
@@ -95,9 +95,9 @@ def validate(
     (rank correlation), error and largest (mean and maximum of the absolute relative errors) and
     regret (what the best design by our figures loses by the reference's).
     """
-    from archgym.experiment.load import with_settings
-    from archgym.experiment.validate import make_environment
-    from archgym.validation import validate as compare
+    from archgym.experiment.spec.checks import make_environment
+    from archgym.experiment.spec.load import with_settings
+    from archgym.validation.validate import validate as compare
 
     _check_options(reference, traces, memory, simulator, workloads)
 
@@ -160,8 +160,8 @@ def _live(
     designs: int,
     seed: int,
 ) -> Reference:
-    from archgym.experiment.load import parse_value
-    from archgym.validation import live_reference
+    from archgym.experiment.spec.load import parse_value
+    from archgym.validation.validate import live_reference
 
     return live_reference(
         make,

@@ -3,7 +3,7 @@
 from archgym.data.checks import validate
 from archgym.data.dataset import TIMING_COLUMNS, Dataset, equal_trajectories
 from archgym.data.examples import Examples
-from archgym.data.export import export
+from archgym.data.export.files import export
 from archgym.data.files import find_dataset, find_datasets
 from archgym.data.merging import merge
 from archgym.data.recorder import TrialRecorder

@@ -24,8 +24,8 @@ from archgym.data.files import provenance
 from archgym.data.schema import TRIAL_FIELDS
 from archgym.data.selection import Selection
 from archgym.errors import ArchgymError
-from archgym.objective import Objective, Scorer
-from archgym.outcome import STATUSES
+from archgym.evaluation.outcome import STATUSES
+from archgym.problem.objective import Objective, Scorer
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["EXAMPLES", "Check", "validate"]

@@ -38,7 +38,7 @@ from archgym.data.schema import (
 )
 from archgym.data.snapshot import Snapshot, journal_tables
 from archgym.errors import DatasetError
-from archgym.outcome import STATUSES
+from archgym.evaluation.outcome import STATUSES
 
 __all__ = ["TIMING_COLUMNS", "Dataset", "equal_trajectories"]
 

@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow as pa
 
 import archgym
-from archgym.bounded_reading import read_json
 from archgym.data.dataset import Dataset, write_parquet
 from archgym.data.schema import TRIAL_FIELDS, Sidecar, evaluation_schema
 from archgym.errors import DatasetError
+from archgym.reading.files import read_json
 
 __all__ = ["find_dataset", "find_datasets", "new_folder", "provenance", "write_dataset"]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from archgym.data.selection import Selection
-from archgym.objective import Objective
+from archgym.problem.objective import Objective
 
 __all__ = ["Problem", "identifier", "problems_of"]
 

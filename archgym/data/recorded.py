@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from archgym.environment import Environment
+from archgym.environment.environment import Environment
 from archgym.errors import DatasetError
 from archgym.registry import environment_class, environment_names, make, recorded_arguments
 

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from archgym.data.journal import Journal, journal_of
 from archgym.data.schema import Sidecar
 from archgym.errors import DatasetError
-from archgym.outcome import Row
-from archgym.recording import Replay
-from archgym.trial import TrialInfo
+from archgym.evaluation.outcome import Row
+from archgym.evaluation.recorder import Replay
+from archgym.evaluation.trial_info import TrialInfo
 
 if TYPE_CHECKING:
-    from archgym.environment import Environment
+    from archgym.environment.environment import Environment
 
 __all__ = ["LoggedTrial", "TrialRecorder", "open_dataset"]
 

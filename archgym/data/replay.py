@@ -14,9 +14,9 @@ import pyarrow as pa
 from archgym.data.designs import design_columns, read_designs
 from archgym.data.recorded import make_recorded
 from archgym.data.selection import Selection
-from archgym.environment import Environment
+from archgym.environment.environment import Environment
 from archgym.errors import ArchgymError, DatasetError, InvalidValueError
-from archgym.outcome import STATUSES
+from archgym.evaluation.outcome import STATUSES
 
 __all__ = ["Mismatch", "Replayed", "replay"]
 

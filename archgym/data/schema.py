@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from archgym.bounded_reading import read_json
 from archgym.data.journal import ROW_FIELDS
 from archgym.errors import ArchgymError, DatasetError
-from archgym.metrics import Metric
-from archgym.outcome import STATUSES
+from archgym.evaluation.outcome import STATUSES
+from archgym.problem.metrics import Metric
+from archgym.reading.files import read_json
 from archgym.space import Designs, DesignSpace
 
 if TYPE_CHECKING:
-    from archgym.environment import Environment
+    from archgym.environment.environment import Environment
 
 __all__ = ["FORMAT", "SIDECAR", "Sidecar", "TRIAL_FIELDS", "evaluation_schema", "rows_to_table"]
 

@@ -24,7 +24,7 @@ from archgym.data.designs import (
 from archgym.data.files import find_dataset, provenance, write_dataset
 from archgym.data.schema import TRIAL_FIELDS
 from archgym.errors import DatasetError, InvalidValueError, UnknownNameError
-from archgym.outcome import STATUSES
+from archgym.evaluation.outcome import STATUSES
 from archgym.space.expression import param
 
 if TYPE_CHECKING:

@@ -1,10 +1,10 @@
 """Experiments: a YAML file of environments, agents and seeds, run locally or through Ray Tune."""
 
-from archgym.experiment.expand import Trial, expand
-from archgym.experiment.load import load_experiment, shipped_experiments
-from archgym.experiment.run import RunOptions, run_experiment
-from archgym.experiment.run_result import RunResult
-from archgym.experiment.schema import Experiment, read_experiment
+from archgym.experiment.results.run_result import RunResult
+from archgym.experiment.run.run import RunOptions, run_experiment
+from archgym.experiment.spec.expand import Trial, expand
+from archgym.experiment.spec.load import load_experiment, shipped_experiments
+from archgym.experiment.spec.schema import Experiment, read_experiment
 
 __all__ = [
     "Experiment",

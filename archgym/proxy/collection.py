@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.agent import Sampler
-from archgym.environment import Environment
+from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.evaluation.trial_info import TrialInfo
 from archgym.proxy.inputs import Inputs
 from archgym.proxy.models import Array, Features, family
 from archgym.proxy.targets import TargetScale
 from archgym.registry import make_agent
 from archgym.space import Designs
-from archgym.trial import TrialInfo
 
 __all__ = ["AGENT", "MODELS", "Progress", "collect"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.environment import Environment
+from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError
 from archgym.proxy.examples import TrainingData
 from archgym.proxy.proxy import Predictions, Proxy

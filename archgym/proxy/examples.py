@@ -14,7 +14,7 @@ from archgym.data.designs import design_codes, design_columns, design_fingerprin
 from archgym.data.examples import target_names
 from archgym.data.selection import Selection
 from archgym.errors import InvalidValueError
-from archgym.metrics import Metric
+from archgym.problem.metrics import Metric
 from archgym.proxy.origin import Origin, workload_of_trial
 from archgym.space import DesignSpace
 

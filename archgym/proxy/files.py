@@ -14,9 +14,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.bounded_reading import read_arrays, read_bytes
 from archgym.errors import ArchgymError, DatasetError
-from archgym.metrics import Metric
+from archgym.problem.metrics import Metric
 from archgym.proxy.calibration import Calibration
 from archgym.proxy.inputs import Inputs
 from archgym.proxy.models import family
@@ -24,6 +23,7 @@ from archgym.proxy.origin import Origin
 from archgym.proxy.proxy import Part, Proxy
 from archgym.proxy.ranges import Ranges
 from archgym.proxy.targets import TargetScale
+from archgym.reading.files import read_arrays, read_bytes
 from archgym.space import DesignSpace
 
 __all__ = ["FORMAT", "load_proxy", "save_proxy"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from archgym.data.recorded import make_recorded
-from archgym.environment import Environment
+from archgym.environment.environment import Environment
 from archgym.proxy.origin import Origin
 
 __all__ = ["make_original"]

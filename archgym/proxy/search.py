@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from archgym.best import Best
-from archgym.environment import Environment
+from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError
-from archgym.outcome import Outcome, Outcomes
+from archgym.evaluation.best import Best
+from archgym.evaluation.outcome import Outcome, Outcomes
+from archgym.evaluation.trial_info import TrialInfo
 from archgym.registry import make_agent
 from archgym.space import Designs
-from archgym.trial import TrialInfo
 
 __all__ = ["Verified", "search_and_verify"]
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from archgym.errors import InvalidValueError, NotCoveredError
+from archgym.problem.simulator import Simulation
 from archgym.proxy.files import load_proxy
 from archgym.proxy.proxy import Proxy
-from archgym.simulator import Simulation
+from archgym.simulators.compatibility import differences
 from archgym.space import Designs
-from archgym.stand_in import differences
 
 if TYPE_CHECKING:
-    from archgym.environment import Environment
+    from archgym.environment.environment import Environment
 
 __all__ = ["PREFIX", "ProxySimulator", "proxy_named"]
 

@@ -5,11 +5,11 @@
 :func:`write_tables` files of its charts and tables.
 """
 
+from archgym.analysis.study import Problem, Searcher, Study
 from archgym.report.figures import FORMATS, check_formats, write_figures
 from archgym.report.page import write_report
 from archgym.report.paper_tables import write_tables
 from archgym.report.reading import read_study
-from archgym.report.study import Problem, Searcher, Study
 
 __all__ = [
     "FORMATS",

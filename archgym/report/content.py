@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from archgym.analysis.statistics import Ranking, rank
+from archgym.analysis.study import Problem, Study
+from archgym.charts.charts import Axis, Chart, Series
 from archgym.report import panels
-from archgym.report.charts import Axis, Chart, Series
 from archgym.report.designs import ShownDesign, best_designs, front_designs
 from archgym.report.failure_tables import failures_table, reasons_table
 from archgym.report.front_table import front_table
 from archgym.report.problem_tables import pairs_table, results_table, settings_table
 from archgym.report.space_charts import importance_chart, parallel_coordinates
-from archgym.report.study import Problem, Study
 from archgym.report.study_tables import comparison_table, overview_table, ranking_table
 from archgym.report.table import Table
-from archgym.statistics import Ranking, rank
 
 __all__ = ["Section", "overview", "problem_sections"]
 

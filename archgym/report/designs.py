@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from archgym.experiment.reproduce import evaluate_command
-from archgym.report.study import Chosen, Problem, Study
+from archgym.analysis.study import Chosen, Problem, Study
+from archgym.experiment.results.reproduce import evaluate_command
 
 __all__ = ["ShownDesign", "best_designs", "front_designs"]
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from archgym.report.study import Problem, Study
+from archgym.analysis.study import Problem, Study
 from archgym.report.table import Table
 
 __all__ = ["failed_trials_table", "failures_table", "reasons_table"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from archgym.analysis.study import Study
+from archgym.charts.charts import Chart
+from archgym.charts.draw import Panel, draw_grid
 from archgym.data.problems import identifier
 from archgym.errors import InvalidValueError, ReportError, UnknownNameError
-from archgym.report.charts import Chart
 from archgym.report.content import overview, problem_sections
-from archgym.report.draw import Panel, draw_grid
-from archgym.report.study import Study
 
 __all__ = ["FORMATS", "check_formats", "write_figures"]
 

@@ -11,10 +11,10 @@ from urllib.parse import quote
 import numpy as np
 import pyarrow as pa
 
+from archgym.analysis.measures import COUNTS
+from archgym.analysis.study import Study
 from archgym.data.dataset import write_parquet
-from archgym.experiment.goals import natural
-from archgym.report.measures import COUNTS
-from archgym.report.study import Study
+from archgym.problem.goals import natural
 
 __all__ = ["write_data"]
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from archgym.experiment.goals import goal_label, natural
-from archgym.experiment.tables import common_values, design_text
+from archgym.analysis.study import Problem, Study
+from archgym.experiment.results.tables import common_values, design_text
+from archgym.problem.goals import goal_label, natural
 from archgym.report.designs import ShownDesign
-from archgym.report.study import Problem, Study
 from archgym.report.table import Table, number_text
 
 __all__ = ["front_table"]

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import archgym
+from archgym.analysis.study import Problem, Study
+from archgym.charts.charts import COLOURS, DASHES
 from archgym.errors import ReportError
-from archgym.experiment.goals import direction, goal_label
-from archgym.metrics import change_text
-from archgym.report.charts import COLOURS, DASHES
+from archgym.problem.goals import direction, goal_label
+from archgym.problem.metrics import change_text
 from archgym.report.content import (
     Section,
     overview,
@@ -22,7 +23,6 @@ from archgym.report.content import (
 from archgym.report.designs import ShownDesign
 from archgym.report.failure_tables import failed_trials_table
 from archgym.report.files import write_data
-from archgym.report.study import Problem, Study
 
 __all__ = ["MOST_BYTES", "write_report"]
 

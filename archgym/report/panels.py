@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.experiment.goals import goal_label, natural
-from archgym.report.charts import Axis, Chart, Level, Series, scaled
-from archgym.report.curves import (
+from archgym.analysis.curves import (
     Band,
     budgets,
     budgets_to_reach,
@@ -16,9 +14,11 @@ from archgym.report.curves import (
     spread,
     summary,
 )
-from archgym.report.measures import COUNTS
-from archgym.report.study import Problem, Study
-from archgym.statistics import share_interval
+from archgym.analysis.measures import COUNTS
+from archgym.analysis.statistics import share_interval
+from archgym.analysis.study import Problem, Study
+from archgym.charts.charts import Axis, Chart, Level, Series, scaled
+from archgym.problem.goals import goal_label, natural
 
 __all__ = [
     "WITHIN",

@@ -6,13 +6,13 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
+from archgym.analysis.study import Study
 from archgym.data.problems import identifier
 from archgym.errors import ReportError
 from archgym.report.content import overview
 from archgym.report.designs import front_designs
 from archgym.report.front_table import front_table
 from archgym.report.problem_tables import pairs_table, results_table, settings_table
-from archgym.report.study import Study
 from archgym.report.table import Table
 
 __all__ = ["latex", "write_tables"]

@@ -7,12 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.experiment.tables import regret_text
-from archgym.report.curves import budgets_to_reach
-from archgym.report.panels import WITHIN
-from archgym.report.study import Problem, Study
-from archgym.report.table import Table, independence, number_text, p_text
-from archgym.statistics import (
+from archgym.analysis.curves import budgets_to_reach
+from archgym.analysis.statistics import (
     Comparison,
     Interval,
     compare_all,
@@ -20,6 +16,10 @@ from archgym.statistics import (
     quantile,
     share_interval,
 )
+from archgym.analysis.study import Problem, Study
+from archgym.experiment.results.tables import regret_text
+from archgym.report.panels import WITHIN
+from archgym.report.table import Table, independence, number_text, p_text
 
 __all__ = ["pairs_table", "results_table", "settings_table"]
 

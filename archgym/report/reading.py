@@ -13,21 +13,21 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.analysis.measures import measure
+from archgym.analysis.rows import Rows, join, read_rows
+from archgym.analysis.study import Chosen, Problem, Searcher, Study
 from archgym.data import Dataset
 from archgym.data.designs import design_columns, read_designs
 from archgym.data.snapshot import Snapshot
 from archgym.errors import DatasetError
-from archgym.experiment.expand import Trial
-from archgym.experiment.tables import agent_titles
-from archgym.experiment.trial_log import TrialEnd
-from archgym.fidelity import FULL, Fidelity
-from archgym.metrics import Metric, metric_named
-from archgym.objective import Objective, Scorer
-from archgym.report.measures import measure
+from archgym.experiment.results.tables import agent_titles
+from archgym.experiment.run.trial_states import TrialEnd
+from archgym.experiment.spec.expand import Trial
+from archgym.problem.fidelity import FULL, Fidelity
+from archgym.problem.metrics import Metric, metric_named
+from archgym.problem.objective import Objective, Scorer
 from archgym.report.names import problem_names
-from archgym.report.rows import Rows, join, read_rows
 from archgym.report.source import Source, read_source
-from archgym.report.study import Chosen, Problem, Searcher, Study
 
 __all__ = ["Grouping", "read_study"]
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import yaml
 
-from archgym import bounded_yaml
 from archgym.data import Dataset, find_datasets
 from archgym.errors import ArchgymError, DatasetError
-from archgym.experiment.expand import Trial
-from archgym.experiment.folder import RunFolder
-from archgym.experiment.reproduce import trials_in
-from archgym.experiment.schema import read_experiment
-from archgym.experiment.trial_log import TrialEnd, read_ends
-from archgym.experiment.validate import entry_position
+from archgym.experiment.results.reproduce import trials_in
+from archgym.experiment.run.folder import RunFolder
+from archgym.experiment.run.trial_states import TrialEnd, read_ends
+from archgym.experiment.spec.checks import entry_position
+from archgym.experiment.spec.expand import Trial
+from archgym.experiment.spec.schema import read_experiment
+from archgym.reading import plain_yaml as bounded_yaml
 
 __all__ = ["Source", "read_source"]
 

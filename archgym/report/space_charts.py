@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.experiment.goals import goal_label, natural
-from archgym.report.charts import Axis, Chart, Series
-from archgym.report.importance import REPEATS, TREES
-from archgym.report.study import Problem
+from archgym.analysis.importance import REPEATS, TREES
+from archgym.analysis.study import Problem
+from archgym.charts.charts import Axis, Chart, Series
+from archgym.problem.goals import goal_label, natural
 from archgym.space import Parameter
 
 __all__ = ["importance_chart", "parallel_coordinates"]

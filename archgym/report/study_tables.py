@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from archgym.experiment.goals import direction, goal_label, natural
-from archgym.experiment.tables import regret_text
-from archgym.metrics import change_text
-from archgym.report.study import Study
+from archgym.analysis.statistics import Ranking, compare, holm, quantile
+from archgym.analysis.study import Study
+from archgym.experiment.results.tables import regret_text
+from archgym.problem.goals import direction, goal_label, natural
+from archgym.problem.metrics import change_text
 from archgym.report.table import SIGNIFICANT, Table, independence, number_text, p_text
-from archgym.statistics import Ranking, compare, holm, quantile
 
 __all__ = ["comparison_table", "overview_table", "ranking_table"]
 

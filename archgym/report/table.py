@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archgym.report.study import Problem
-from archgym.statistics import least_p
+from archgym.analysis.statistics import least_p
+from archgym.analysis.study import Problem
 
 __all__ = ["SIGNIFICANT", "Table", "independence", "number_text", "p_text"]
 

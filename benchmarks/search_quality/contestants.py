@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from archgym.errors import AgentUnsuitableError, MissingDependencyError
-from archgym.experiment.validate import goal_directions
+from archgym.experiment.spec.checks import goal_directions
 from archgym.registry import agent_class, agent_names, make_agent
 from benchmarks.search_quality.facts import Facts
 from benchmarks.search_quality.peers import PEERS

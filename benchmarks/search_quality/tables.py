@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import archgym
-from archgym.objective import Objective, Scorer
+from archgym.problem.objective import Objective, Scorer
+from archgym.simulators.tabular import PREFIX, Table, shipped_tables, table_named
 from archgym.space import DesignSpace
-from archgym.tabular import PREFIX, Table, shipped_tables, table_named
 from benchmarks.search_quality.facts import (
     COUNTS_FROM,
     Facts,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import archgym
-from archgym.outcome import Outcome, Outcomes
+from archgym.evaluation.outcome import Outcome, Outcomes
 from benchmarks.search_quality.facts import Volume
 
 __all__ = ["CHECKPOINTS", "Done", "Tracker"]

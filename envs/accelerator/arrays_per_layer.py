@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from archgym.envs.accelerator import space_per_layer
-from archgym.envs.accelerator.cost import Costs, evaluate
-from archgym.envs.accelerator.energy import area, clock_mhz
-from archgym.envs.accelerator.layer import LayerTable, Network
-from archgym.envs.accelerator.layer_costs import unmapped_error
-from archgym.simulator import Simulation
+from archgym.envs.accelerator.cost.energy import area, clock_mhz
+from archgym.envs.accelerator.cost.layer_costs import unmapped_error
+from archgym.envs.accelerator.cost.model import Costs, evaluate
+from archgym.envs.accelerator.spaces import per_layer as space_per_layer
+from archgym.envs.accelerator.workload.layer import LayerTable, Network
+from archgym.problem.simulator import Simulation
 
 __all__ = ["costs_of_layers", "simulations"]
 
@@ -27,7 +27,7 @@ def costs_of_layers(
         network: what the designs run.
         designs: canonical.
         fixed: fields of the hardware that are not searched.
-        mapper: as in :func:`archgym.envs.accelerator.cost.evaluate`.
+        mapper: as in :func:`archgym.envs.accelerator.cost.model.evaluate`.
     """
     found: list[Costs] = []
     for i, pair in enumerate(zip(network.layers, network.counts, strict=True)):

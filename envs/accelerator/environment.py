@@ -9,20 +9,18 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar
 
-from archgym.environment import Environment
-from archgym.envs.accelerator import (
-    space_mapping,
-    space_template,
-)
+from archgym.environment.environment import Environment
 from archgym.envs.accelerator.arrays_per_layer import costs_of_layers, simulations
-from archgym.envs.accelerator.cost import MAPPERS, Costs, evaluate, evaluate_mappings
-from archgym.envs.accelerator.energy import clock_mhz
-from archgym.envs.accelerator.hardware import Hardware
-from archgym.envs.accelerator.layer import Network
-from archgym.envs.accelerator.layer_costs import LayerCost, layer_costs, unmapped_error
+from archgym.envs.accelerator.cost.energy import clock_mhz
+from archgym.envs.accelerator.cost.hardware import Hardware
+from archgym.envs.accelerator.cost.layer_costs import LayerCost, layer_costs, unmapped_error
+from archgym.envs.accelerator.cost.model import MAPPERS, Costs, evaluate, evaluate_mappings
+from archgym.envs.accelerator.cost.technology import SOURCES, TECHNOLOGIES
+from archgym.envs.accelerator.external.choice import SIMULATORS, STARTS
 from archgym.envs.accelerator.mapper_choice import mapper_for
-from archgym.envs.accelerator.simulator_choice import SIMULATORS, STARTS
-from archgym.envs.accelerator.space_choice import (
+from archgym.envs.accelerator.spaces import mapping as space_mapping
+from archgym.envs.accelerator.spaces import template as space_template
+from archgym.envs.accelerator.spaces.choice import (
     SPACES,
     baseline_in,
     check_budget,
@@ -31,8 +29,8 @@ from archgym.envs.accelerator.space_choice import (
     space_name,
     space_named,
 )
-from archgym.envs.accelerator.technology import SOURCES, TECHNOLOGIES
-from archgym.envs.accelerator.workload import (
+from archgym.envs.accelerator.workload.layer import Network
+from archgym.envs.accelerator.workload.workload import (
     WorkloadSpec,
     load_workload,
     network_sha256,
@@ -40,9 +38,9 @@ from archgym.envs.accelerator.workload import (
     workload_names,
 )
 from archgym.errors import InvalidValueError, UnknownNameError
-from archgym.metrics import Metric
-from archgym.reference import Reference
-from archgym.simulator import Simulation, Simulator
+from archgym.problem.metrics import Metric
+from archgym.problem.reference import Reference
+from archgym.problem.simulator import Simulation, Simulator
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["SPACES", "AcceleratorEnvironment", "LayerCost"]
@@ -67,11 +65,11 @@ class AcceleratorEnvironment(Environment):
         space: ``template`` (the default), ``mapping``, ``per_layer`` or ``eyeriss``, or a design
             space of one's own with the parameters of one of them.
         workload: name of a network, path of a file, or a mapping; see
-            :func:`archgym.envs.accelerator.workload.load_workload`.
+            :func:`archgym.envs.accelerator.workload.workload.load_workload`.
         mapper: what the built-in mapper minimises for each layer: ``latency``, ``energy`` or
             ``edp``; ``off`` (or False) for the dataflow's published mapping. By default what the
             objective asks for (:func:`archgym.envs.accelerator.mapper_choice.mapper_for`).
-        hardware: fields of :class:`archgym.envs.accelerator.hardware.Hardware` that hold for all
+        hardware: fields of :class:`archgym.envs.accelerator.cost.hardware.Hardware` that hold for all
             designs, whatever the space says.
         budget: for ``template``: most ``pes`` and ``memory_kib``; for ``per_layer``: ``of``
             (``area`` or ``power``) and ``share``, what of the largest design's may be used.
@@ -256,9 +254,9 @@ class AcceleratorEnvironment(Environment):
     ) -> list[Reference]:
         """Figures of SCALE-Sim, MAESTRO, ZigZag and Timeloop on known designs.
 
-        :mod:`archgym.envs.accelerator.reference` says which tables can be read.
+        :mod:`archgym.envs.accelerator.validation.reference` says which tables can be read.
         """
-        from archgym.envs.accelerator.reference import read_reference, shipped_references
+        from archgym.envs.accelerator.validation.reference import read_reference, shipped_references
 
         if table is None:
             return shipped_references()
@@ -274,7 +272,7 @@ class AcceleratorEnvironment(Environment):
         Raises:
             InvalidValueError: if a layer does not fit the design, or a file cannot be written.
         """
-        from archgym.envs.accelerator.pictures import design_figures, save_figure
+        from archgym.envs.accelerator.drawing.pictures import design_figures, save_figure
 
         environment = cls()
         for name, figure in design_figures(environment.costs(design), environment.network).items():
@@ -325,7 +323,7 @@ def _kept(simulator: object) -> dict[str, Any]:
     """Space, workload and mapper of a table of kept results, if that is the simulator."""
     if not (isinstance(simulator, str) and simulator.startswith("tabular:")):
         return {}
-    from archgym.tabular import table_named  # only where it is needed
+    from archgym.simulators.tabular import table_named  # only where it is needed
 
     header = table_named(simulator).header
     return {

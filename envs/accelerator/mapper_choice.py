@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from archgym.objective import Objective
+from archgym.problem.objective import Objective
 
 __all__ = ["mapper_for"]
 

@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from archgym.environment import Environment
+from archgym.environment.environment import Environment
 from archgym.errors import SimulationError
-from archgym.fidelity import FULL, Fidelity
-from archgym.metrics import Metric
-from archgym.simulator import Simulation, simulate_each
+from archgym.problem.fidelity import FULL, Fidelity
+from archgym.problem.metrics import Metric
+from archgym.problem.simulator import Simulation, simulate_each
 from archgym.space import (
     Boolean,
     Categorical,

@@ -11,28 +11,28 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from archgym.environment import Environment
-from archgym.envs.dram.batch import simulate_configs
-from archgym.envs.dram.config import ControllerConfig
-from archgym.envs.dram.cost import buffer_bits
-from archgym.envs.dram.device import device_names, device_sources, load_device
-from archgym.envs.dram.mapping import AddressMapping, address_mapping, read_mapping
-from archgym.envs.dram.memory import Memory, MemorySpec, load_memory
-from archgym.envs.dram.prepared import PreparedTrace, check_capacity, prepare
-from archgym.envs.dram.result import Result
+from archgym.environment.environment import Environment
+from archgym.envs.dram.controller.batch import simulate_configs
+from archgym.envs.dram.controller.config import ControllerConfig
+from archgym.envs.dram.controller.cost import buffer_bits
+from archgym.envs.dram.controller.prepared import PreparedTrace, check_capacity, prepare
+from archgym.envs.dram.controller.result import Result
+from archgym.envs.dram.device.device import device_names, device_sources, load_device
+from archgym.envs.dram.device.mapping import AddressMapping, address_mapping, read_mapping
+from archgym.envs.dram.device.memory import Memory, MemorySpec, load_memory
 from archgym.envs.dram.space import BASELINE, SPACES, design_space
-from archgym.envs.dram.trace import Trace
-from archgym.envs.dram.workload import (
+from archgym.envs.dram.traces.trace import Trace
+from archgym.envs.dram.traces.workload import (
     WorkloadSpec,
     load_workload,
     workload_label,
     workload_names,
 )
 from archgym.errors import UnknownNameError
-from archgym.fidelity import FULL, Fidelity
-from archgym.metrics import Metric
-from archgym.reference import Reference
-from archgym.simulator import Simulation, Simulator
+from archgym.problem.fidelity import FULL, Fidelity
+from archgym.problem.metrics import Metric
+from archgym.problem.reference import Reference
+from archgym.problem.simulator import Simulation, Simulator
 from archgym.space import Designs, DesignSpace, param
 
 __all__ = ["DramEnvironment"]
@@ -52,14 +52,14 @@ _ENERGY_METRICS = ("energy_pj", "energy_per_bit_pj", "power_mw")
 
 def _dramsys(environment: DramEnvironment) -> Simulator:
     """DRAMSys 5.1, a program of one's own: every knob, DDR3, DDR4 and LPDDR4."""
-    from archgym.envs.dram.dramsys import DramSysSimulator
+    from archgym.envs.dram.external.dramsys import DramSysSimulator
 
     return DramSysSimulator.of(environment)
 
 
 def _dramsim3(environment: DramEnvironment) -> Simulator:
     """DRAMsim3, a program of one's own: a part of the knobs and metrics, DDR3 and DDR4."""
-    from archgym.envs.dram.dramsim3 import DramSim3Simulator
+    from archgym.envs.dram.external.dramsim3 import DramSim3Simulator
 
     return DramSim3Simulator.of(environment)
 
@@ -76,16 +76,16 @@ class DramEnvironment(Environment):
     Args:
         memory: name of a device (``archgym show DRAM-v0`` lists them), path of a device file, or
             ``{"device": ..., "channels": 2, "ranks": 2}``.
-        controller: settings of :class:`archgym.envs.dram.config.ControllerConfig` that are not
+        controller: settings of :class:`archgym.envs.dram.controller.config.ControllerConfig` that are not
             searched: delays of the front end, ``timing_rules``.
         address_mappings: address mappings of one's own, which the ``default`` space offers beside
             the named ones: by name, the bits of each field, or the path of a JSON file with them
-            (see :func:`archgym.envs.dram.mapping.mapping_from_bits`).
+            (see :func:`archgym.envs.dram.device.mapping.mapping_from_bits`).
         workload: name of a recorded program or a generator, path of a trace file, or a mapping;
-            see :func:`archgym.envs.dram.workload.load_workload`.
+            see :func:`archgym.envs.dram.traces.workload.load_workload`.
         simulator_options: with ``simulator="dramsys"`` or ``"dramsim3"``, arguments of
-            :class:`~archgym.envs.dram.dramsys.DramSysSimulator` or
-            :class:`~archgym.envs.dram.dramsim3.DramSim3Simulator`: ``time_limit_s``,
+            :class:`~archgym.envs.dram.external.dramsys.DramSysSimulator` or
+            :class:`~archgym.envs.dram.external.dramsim3.DramSim3Simulator`: ``time_limit_s``,
             ``threads``, ``program``, and of DRAMSys ``latencies``, ``energy``.
         **arguments: of :class:`archgym.Environment`; ``space="archgym"`` gives exactly the ten
             knobs of ArchGym (with ``memory="DDR3-1600"``, its memory too).
@@ -312,9 +312,9 @@ class DramEnvironment(Environment):
     ) -> list[Reference]:
         """Figures of DRAMSys, Ramulator and DRAMsim3 on known designs.
 
-        :mod:`archgym.envs.dram.reference` says which tables can be read.
+        :mod:`archgym.envs.dram.validation.reference` says which tables can be read.
         """
-        from archgym.envs.dram.reference import read_reference, shipped_references
+        from archgym.envs.dram.validation.reference import read_reference, shipped_references
 
         names = [metric.name for metric in cls.metrics]
         if table is None:

@@ -1,12 +1,12 @@
 """The design spaces of the DRAM environment.
 
 The knobs and their meanings are those of DRAMSys 5 (its ``mcconfig`` files), in our spelling;
-see :class:`archgym.envs.dram.config.ControllerConfig` for what each value does.
+see :class:`archgym.envs.dram.controller.config.ControllerConfig` for what each value does.
 """
 
 from __future__ import annotations
 
-from archgym.envs.dram.config import (
+from archgym.envs.dram.controller.config import (
     ARBITERS,
     CMD_MUXES,
     PAGE_POLICIES,
@@ -16,9 +16,9 @@ from archgym.envs.dram.config import (
     SCHEDULERS,
     WRITE_POLICIES,
 )
-from archgym.envs.dram.constraints import refresh_policies
-from archgym.envs.dram.mapping import INTERLEAVES, mapping_names
-from archgym.envs.dram.memory import Memory
+from archgym.envs.dram.device.constraints import refresh_policies
+from archgym.envs.dram.device.mapping import INTERLEAVES, mapping_names
+from archgym.envs.dram.device.memory import Memory
 from archgym.space import Categorical, DesignSpace, Integer, Ordinal, Parameter, Rule, param
 
 __all__ = ["BASELINE", "SPACES", "design_space"]

@@ -18,9 +18,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from archgym.envs.accelerator.energy import area
-from archgym.envs.accelerator.hardware import Hardware
-from archgym.envs.accelerator.technology import technology as technology_of
+from archgym.envs.accelerator.cost.energy import area
+from archgym.envs.accelerator.cost.hardware import Hardware
+from archgym.envs.accelerator.cost.technology import technology as technology_of
 from archgym.envs.nas import maestro2019
 from archgym.errors import InvalidValueError, UnknownNameError
 

@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.environment import Environment
-from archgym.envs.accelerator.layer import Network
-from archgym.envs.accelerator.technology import TECHNOLOGIES
+from archgym.environment.environment import Environment
+from archgym.envs.accelerator.cost.technology import TECHNOLOGIES
+from archgym.envs.accelerator.workload.layer import Network
 from archgym.envs.nas.accuracy.choice import SOURCES, accuracy_source, source_options
 from archgym.envs.nas.accuracy.source import AccuracySource
 from archgym.envs.nas.accuracy.training import Recipe
@@ -44,10 +44,10 @@ from archgym.errors import (
     SimulationError,
     UnknownNameError,
 )
-from archgym.fidelity import Fidelity
-from archgym.metrics import Metric
-from archgym.reference import Reference
-from archgym.simulator import Simulation, Simulator
+from archgym.problem.fidelity import Fidelity
+from archgym.problem.metrics import Metric
+from archgym.problem.reference import Reference
+from archgym.problem.simulator import Simulation, Simulator
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["NASEnvironment"]
@@ -449,7 +449,7 @@ def _space_and_workload(
 ) -> tuple[str | DesignSpace, WorkloadSpec]:
     """What is searched and for which tasks: as given, else a table's own, else the defaults."""
     if isinstance(simulator, str) and simulator.startswith("tabular:"):
-        from archgym.tabular import table_named  # only where it is needed
+        from archgym.simulators.tabular import table_named  # only where it is needed
 
         header = table_named(simulator).header
         return (

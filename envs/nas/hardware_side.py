@@ -1,6 +1,6 @@
 """The hardware side of a co-design: networks on a chip in, latency, energy and area out.
 
->>> from archgym.envs.accelerator.layer import Layer, Network
+>>> from archgym.envs.accelerator.workload.layer import Layer, Network
 >>> from archgym.envs.nas.chip import Chip
 >>> conv = Layer("conv", "conv", K=64, C=32, R=3, S=3, P=16, Q=16)
 >>> network = Network("two", (conv, Layer.from_gemm("fc", 1, 10, 64)), (1, 1))
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from archgym.envs.accelerator.layer import Layer, Network
+from archgym.envs.accelerator.workload.layer import Layer, Network
 from archgym.envs.nas.chip import DEFAULT_TECHNOLOGY, Chip, area_um2, clock_mhz
 from archgym.envs.nas.layer_costs import LayerCosts
 from archgym.envs.nas.schedule import SCHEDULERS, Schedule, SchedulingProblem, solve

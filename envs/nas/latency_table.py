@@ -21,13 +21,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
-from archgym.envs.accelerator.layer import Layer, Network
+from archgym.envs.accelerator.workload.layer import Layer, Network
 from archgym.envs.nas.chip import DEFAULT_TECHNOLOGY, Chip, clock_mhz
 from archgym.envs.nas.families import FAMILIES, Architecture, MBConv, MBConvOptions
 from archgym.envs.nas.hardware_side import HardwareSide
 from archgym.envs.nas.tasks import Task
 from archgym.errors import InvalidValueError, SimulationError, did_you_mean
-from archgym.simulator import Simulation
+from archgym.problem.simulator import Simulation
 from archgym.space import Designs
 
 __all__ = ["LatencyTable", "LatencyTableSimulator", "make_table", "network_parts", "part_keys"]
@@ -78,7 +78,7 @@ class LatencyTable:
         """
         import yaml
 
-        from archgym import bounded_yaml
+        from archgym.reading import plain_yaml as bounded_yaml
 
         try:
             data = bounded_yaml.read(path)

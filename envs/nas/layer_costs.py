@@ -1,6 +1,6 @@
 """Latency and energy of layers on sub-accelerators, remembered.
 
->>> from archgym.envs.accelerator.layer import Layer
+>>> from archgym.envs.accelerator.workload.layer import Layer
 >>> costs = LayerCosts()
 >>> layers = [Layer("conv", "conv", K=64, C=32, R=3, S=3, P=16, Q=16)]
 >>> subs = [SubAccelerator("nvdla_ws", 256, 32), SubAccelerator("eyeriss_rs", 256, 32)]
@@ -18,10 +18,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from archgym.envs.accelerator.cost import MAPPERS, evaluate
-from archgym.envs.accelerator.hardware import Hardware
-from archgym.envs.accelerator.layer import COLUMNS, Layer, LayerTable
-from archgym.envs.accelerator.technology import technology as technology_of
+from archgym.envs.accelerator.cost.hardware import Hardware
+from archgym.envs.accelerator.cost.model import MAPPERS, evaluate
+from archgym.envs.accelerator.cost.technology import technology as technology_of
+from archgym.envs.accelerator.workload.layer import COLUMNS, Layer, LayerTable
 from archgym.envs.nas import maestro2019
 from archgym.envs.nas.chip import DEFAULT_TECHNOLOGY, MODES, SubAccelerator, hardware
 from archgym.errors import InvalidValueError, UnknownNameError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from archgym.envs.nas.space import Player
-from archgym.metrics import Metric
+from archgym.problem.metrics import Metric
 
 __all__ = ["accuracy_metrics", "hardware_metrics", "spec_metrics"]
 

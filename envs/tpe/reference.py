@@ -23,10 +23,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from archgym.envs.tpe.space import design_space
-from archgym.envs.tpe.technology import load_technology, technology_names
+from archgym.envs.tpe.space.design_space import design_space
+from archgym.envs.tpe.technology.technology import load_technology, technology_names
 from archgym.errors import InvalidValueError
-from archgym.reference import (
+from archgym.problem.reference import (
     ColumnUse,
     Reference,
     ReferenceRow,

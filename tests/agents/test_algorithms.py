@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archgym.agents.annealing import SimulatedAnnealing
-from archgym.agents.ant_colony import AntColony
-from archgym.agents.genetic import Genetic
+from archgym.agents.aco import AntColony
+from archgym.agents.ga import Genetic
+from archgym.agents.sa import SimulatedAnnealing
 from archgym.envs.conformance import ConformanceEnvironment
 from archgym.space import Boolean, Categorical, Designs, DesignSpace, Integer, Real, param
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from archgym.agents.auto import Auto
-from archgym.environment import Environment
+from archgym.environment.environment import Environment
 from archgym.envs.conformance import ConformanceEnvironment
 from archgym.errors import UnknownNameError
-from archgym.metrics import Metric
+from archgym.problem.metrics import Metric
 from archgym.registry import make_agent
 from archgym.space import Categorical, DesignSpace, Integer
 

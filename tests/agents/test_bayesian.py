@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from archgym.agents import surrogates
 from archgym.agents.bayesian import Bayesian
+from archgym.agents.common import skopt_surrogates as surrogates
 from archgym.envs.conformance import ConformanceEnvironment
 from archgym.errors import InvalidValueError
 from archgym.space import DesignSpace, Integer, Real

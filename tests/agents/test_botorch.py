@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archgym.agents.botorch_search import BoTorchSearch
+from archgym.agents.botorch import BoTorchSearch
 from archgym.envs.conformance import ConformanceEnvironment
 from archgym.errors import MissingDependencyError
 from archgym.registry import make_agent
@@ -56,7 +56,7 @@ def test_another_process_finds_the_same() -> None:
     pytest.importorskip("botorch")
     code = (
         "import json\n"
-        "from archgym.agents.botorch_search import BoTorchSearch\n"
+        "from archgym.agents.botorch import BoTorchSearch\n"
         "from archgym.envs.conformance import ConformanceEnvironment\n"
         "env, seen = ConformanceEnvironment(), []\n"
         "env.on_evaluated = lambda outcomes: seen.extend(outcomes.designs)\n"

@@ -16,13 +16,13 @@ from pydantic import Field
 import archgym
 from archgym import agent
 from archgym.agent import Agent
-from archgym.agents.unseen import Unseen
+from archgym.agents.common.unseen import Unseen
 from archgym.check import CheckResult, check
 from archgym.check.agents import FAMILIES, agent_check_names, check_agent, trajectories
 from archgym.check.agents.subject import evaluations_of, subject_of
-from archgym.environment import Environment
+from archgym.environment.environment import Environment
 from archgym.errors import AgentUnsuitableError, InvalidValueError, UnknownNameError
-from archgym.outcome import Outcomes
+from archgym.evaluation.outcome import Outcomes
 from archgym.registry import agent_class, agent_names, environment_names
 from archgym.space import Designs, UnitCubeEncoding
 
@@ -280,7 +280,7 @@ def test_refusals_are_told_apart() -> None:
 
 
 def test_processes_of_one_agent_are_compared() -> None:
-    (result,) = check_agent("archgym.agents.random_search:RandomSearch", only=["processes"])
+    (result,) = check_agent("archgym.agents.random:RandomSearch", only=["processes"])
     assert result.passed
     assert result.detail == f"{len(FAMILIES)} environments"
 
@@ -312,7 +312,7 @@ def test_an_agent_that_returns_no_designs_is_told_so() -> None:
 def test_check_takes_agents_and_environments() -> None:
     names = [result.name for result in check("random", only=["seeds"])]
     assert names == ["seeds"]
-    path = "archgym.agents.random_search:RandomSearch"
+    path = "archgym.agents.random:RandomSearch"
     assert [result.name for result in check(path, only=["seeds"])] == ["seeds"]
     assert "gymnasium" in [result.name for result in check("Conformance-v0")]
     with pytest.raises(UnknownNameError, match="Did you mean 'random'"):

@@ -11,11 +11,11 @@ import pytest
 from scipy.optimize import check_grad
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from archgym.agents.gaussian_process import GaussianProcess, _Pairs, coordinates
-from archgym.agents.gp import GaussianProcessSearch
-from archgym.environment import Environment
+from archgym.agents.gp.gaussian_process import GaussianProcess, _Pairs, coordinates
+from archgym.agents.gp.search import GaussianProcessSearch
+from archgym.environment.environment import Environment
 from archgym.envs.conformance import ConformanceEnvironment
-from archgym.metrics import Metric
+from archgym.problem.metrics import Metric
 from archgym.registry import make_agent
 from archgym.space import Boolean, Categorical, DesignSpace, Integer, Real, param
 
@@ -215,5 +215,5 @@ def test_one_numeric_thread_while_it_works(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_import_of_the_agent_does_not_import_scipy() -> None:
-    code = "import sys, archgym.agents.gp\nassert not {'scipy', 'torch'} & set(sys.modules)"
+    code = "import sys, archgym.agents.gp.search\nassert not {'scipy', 'torch'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

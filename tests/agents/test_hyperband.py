@@ -7,12 +7,12 @@ import pytest
 
 import archgym
 from archgym import Fidelity
-from archgym.agents.moves import Moves
-from archgym.agents.parzen import GoodAndOther
+from archgym.agents.common.moves import Moves
+from archgym.agents.common.parzen import GoodAndOther
 from archgym.errors import NotCoveredError, SimulationError
-from archgym.fidelity import FULL
+from archgym.problem.fidelity import FULL
+from archgym.problem.simulator import Simulation
 from archgym.registry import make_agent
-from archgym.simulator import Simulation
 from archgym.space import Categorical, Designs, DesignSpace, Integer, Real, param
 
 NINTHS = (Fidelity(1 / 9, 1 / 9), Fidelity(1 / 3, 1 / 3), FULL)

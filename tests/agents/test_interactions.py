@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archgym.agents.additive_process import AdditiveProcess
-from archgym.agents.gaussian_process import GaussianProcess
-from archgym.agents.gp import GaussianProcessSearch
-from archgym.agents.interactions import Interactions
+from archgym.agents.gp.additive import AdditiveProcess
+from archgym.agents.gp.gaussian_process import GaussianProcess
+from archgym.agents.gp.interactions import Interactions
+from archgym.agents.gp.search import GaussianProcessSearch
 from archgym.envs.conformance import ConformanceEnvironment
 from archgym.space import Categorical, DesignSpace
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from archgym.agents.moves import Moves
-from archgym.agents.scores import costs
-from archgym.agents.unseen import Unseen
+from archgym.agents.common.moves import Moves
+from archgym.agents.common.scores import costs
+from archgym.agents.common.unseen import Unseen
 from archgym.envs.conformance import ConformanceEnvironment
 from archgym.space import Boolean, Categorical, DesignSpace, Integer, Ordinal, Real, Rule, param
 

@@ -11,13 +11,13 @@ import pytest
 
 import archgym
 from archgym.agent import Sampler
-from archgym.agents.choices import Choices
-from archgym.agents.multi_agent import IndependentLearners
+from archgym.agents.common.choices import Choices
+from archgym.agents.rl.multi_agent import IndependentLearners
 from archgym.errors import AgentUnsuitableError, InvalidValueError
-from archgym.outcome import Outcomes
-from archgym.parallel import ParallelView
+from archgym.evaluation.outcome import Outcomes
 from archgym.registry import make_agent
 from archgym.space import Boolean, Categorical, Designs, DesignSpace, Integer, Real, param
+from archgym.views.multi_agent import ParallelView
 
 LEARNERS = ("ippo", "ippo_shared", "mappo")
 BEST: dict[str, Any] = {"kind": "c", "level": 6, "share": 0.3, "bit": True, "width": 2}

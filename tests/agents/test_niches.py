@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.agents.niches import Niches
+from archgym.agents.gp.tabu import Niches
 
 Codes = NDArray[np.int64]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archgym.agents.optuna_search import OptunaSearch
+from archgym.agents.optuna import OptunaSearch
 from archgym.envs.conformance import ConformanceEnvironment
 from archgym.errors import AgentUnsuitableError, MissingDependencyError
 

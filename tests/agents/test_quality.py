@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from archgym.environment import Environment
-from archgym.metrics import Metric
+from archgym.environment.environment import Environment
+from archgym.problem.metrics import Metric
 from archgym.registry import make_agent
 from archgym.space import Boolean, Categorical, DesignSpace, Integer, Ordinal, Real, param
 

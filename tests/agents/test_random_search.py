@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from archgym.agents.random_search import RandomSearch
+from archgym.agents.random import RandomSearch
 from archgym.envs.conformance import ConformanceEnvironment
 from archgym.space import DesignSpace, Integer
 

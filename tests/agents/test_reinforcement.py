@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import archgym
-from archgym.agents.reinforcement import Learner
+from archgym.agents.rl.learner import Learner
 from archgym.data import Dataset
 from archgym.envs.conformance import ConformanceEnvironment
 from archgym.errors import (

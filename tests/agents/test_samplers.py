@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy.stats import qmc
 
-from archgym.agents.local_search import LocalSearch
+from archgym.agents.local import LocalSearch
 from archgym.agents.nsga2 import Nsga2, constrained_ranks, crowding_distances
-from archgym.agents.random_search import RandomSearch
+from archgym.agents.random import RandomSearch
 from archgym.agents.sobol import SobolSearch
-from archgym.environment import Environment
+from archgym.environment.environment import Environment
 from archgym.envs.conformance import ConformanceEnvironment
 from archgym.errors import AgentUnsuitableError
-from archgym.metrics import Metric
+from archgym.problem.metrics import Metric
 from archgym.space import Boolean, Categorical, Designs, DesignSpace, Integer, Real, Rule, param
 
 BITS = DesignSpace([Boolean(f"b{i}") for i in range(12)])

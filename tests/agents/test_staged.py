@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import archgym
-from archgym.environment import Environment
+from archgym.environment.environment import Environment
 from archgym.errors import AgentUnsuitableError, InvalidValueError, UnknownNameError
-from archgym.outcome import Outcome
+from archgym.evaluation.outcome import Outcome
 from archgym.registry import make_agent
 from archgym.space import Boolean, DesignSpace, Integer, param
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from archgym.agents.told import Told
+from archgym.agents.common.observations import Told
 from archgym.envs.conformance import ConformanceEnvironment
 
 

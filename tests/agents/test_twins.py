@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import archgym
-from archgym.agents.twins import Twins
-from archgym.agents.unseen import Unseen
-from archgym.outcome import Outcomes
+from archgym.agents.common.equivalence import Twins
+from archgym.agents.common.unseen import Unseen
+from archgym.evaluation.outcome import Outcomes
 from archgym.registry import make_agent
 from archgym.space import Categorical, Designs, DesignSpace, Integer, Real
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any, ClassVar
 
-from archgym.environment import Environment
-from archgym.metrics import Metric
+from archgym.environment.environment import Environment
+from archgym.problem.metrics import Metric
 from archgym.space import DesignSpace, Integer
 
 

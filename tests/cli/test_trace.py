@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from archgym.envs.dram import recipes
-from archgym.envs.dram.workload import load_workload
+from archgym.envs.dram.traces import recipes
+from archgym.envs.dram.traces.workload import load_workload
 
 needs_valgrind = pytest.mark.skipif(
     shutil.which("valgrind") is None, reason="valgrind is not installed (apt-get install valgrind)"

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from archgym.envs.dram import reference as dram_reference
+from archgym.envs.dram.validation import reference as dram_reference
 
-TABLE = Path(dram_reference.__file__).parent / "references" / "dramsys51.csv"
+TABLE = Path(dram_reference.__file__).parent.parent / "references" / "dramsys51.csv"
 
 
 @pytest.fixture

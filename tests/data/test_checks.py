@@ -13,7 +13,7 @@ import archgym
 from archgym.data import Dataset, load, replay, validate
 from archgym.data.replay import Replayed
 from archgym.errors import DatasetError, InvalidValueError
-from archgym.trial import TrialInfo
+from archgym.evaluation.trial_info import TrialInfo
 
 from ..helpers import Grumpy
 from .datasets import Loaded, altered, recorded

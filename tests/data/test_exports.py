@@ -21,8 +21,8 @@ from archgym.errors import (
     MissingDependencyError,
     UnknownNameError,
 )
+from archgym.evaluation.trial_info import TrialInfo
 from archgym.registry import make_agent
-from archgym.trial import TrialInfo
 
 from ..helpers import Grumpy
 from .datasets import recorded

@@ -13,7 +13,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 from archgym.check.agents.families import FAMILIES, Family
 from archgym.data import Dataset, Selection, load, replay, validate
-from archgym.environment import Environment
+from archgym.environment.environment import Environment
 from archgym.registry import make_agent
 from archgym.space import Designs
 

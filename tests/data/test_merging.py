@@ -9,8 +9,8 @@ import archgym
 from archgym.data import Dataset, load, merge, validate
 from archgym.data.merging import differences
 from archgym.errors import DatasetError
+from archgym.evaluation.trial_info import TrialInfo
 from archgym.space import Categorical, DesignSpace, Integer, Rule, param
-from archgym.trial import TrialInfo
 
 from .datasets import Loaded, altered, recorded, rows_of
 

@@ -16,8 +16,8 @@ import archgym
 from archgym.data import Dataset, equal_trajectories, export
 from archgym.data.dataset import TIMING_COLUMNS
 from archgym.errors import DatasetError, ReplayMismatchError, UnknownNameError
+from archgym.evaluation.trial_info import TrialInfo
 from archgym.space import DesignSpace, Integer
-from archgym.trial import TrialInfo
 
 from ..helpers import Adder, Grumpy
 

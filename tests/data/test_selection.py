@@ -12,7 +12,7 @@ import pytest
 import archgym
 from archgym.data import Dataset, Selection, find_dataset, load, merge
 from archgym.errors import ArchgymError, DatasetError, InvalidValueError, UnknownNameError
-from archgym.trial import TrialInfo
+from archgym.evaluation.trial_info import TrialInfo
 
 from ..helpers import Grumpy
 from .datasets import Loaded, recorded, rows_of

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 
 from archgym.data import Dataset, Selection, Split, load
 from archgym.errors import InvalidValueError, UnknownNameError
-from archgym.trial import TrialInfo
+from archgym.evaluation.trial_info import TrialInfo
 
 from .datasets import Loaded, recorded, rows_of
 

@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from archgym.agent import Sampler
-from archgym.environment import Environment
-from archgym.external import run_program
-from archgym.metrics import Metric
-from archgym.outcome import Outcomes
+from archgym.environment.environment import Environment
+from archgym.evaluation.outcome import Outcomes
+from archgym.problem.metrics import Metric
+from archgym.simulators.external import run_program
 from archgym.space import Designs, DesignSpace, Integer, Ordinal, Rule, param
 
 

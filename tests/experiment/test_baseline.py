@@ -12,7 +12,7 @@ import pytest
 from archgym.data import Dataset
 from archgym.errors import ArchgymError
 from archgym.experiment import RunOptions, run_experiment
-from archgym.simulation_cache import SimulationCache
+from archgym.simulators.shared_cache import SimulationCache
 from tests.experiment.experiments import HELPERS, assert_equal_runs, small
 
 LOCAL = RunOptions(local=True, quiet=True)

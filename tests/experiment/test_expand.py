@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.experiment import Trial, expand
-from archgym.experiment.hyperparameters import hyperparameter_sets
-from archgym.experiment.schema import AgentEntry
+from archgym.experiment.spec.hyperparameters import hyperparameter_sets
+from archgym.experiment.spec.schema import AgentEntry
 from tests.experiment.experiments import mapping, small
 
 

@@ -17,9 +17,9 @@ from rich.console import Console
 
 from archgym.data import Dataset
 from archgym.experiment import RunOptions, expand, run_experiment
-from archgym.experiment.folder import RunFolder
-from archgym.experiment.tables import run_tables
-from archgym.experiment.trial_log import TrialLog, read_ends
+from archgym.experiment.results.tables import run_tables
+from archgym.experiment.run.folder import RunFolder
+from archgym.experiment.run.trial_states import TrialLog, read_ends
 from tests.experiment.chaos import LOCAL, RAY, Chaos, moody
 from tests.experiment.experiments import HELPERS, archgym, assert_equal_runs, slow, small, written
 
@@ -101,9 +101,9 @@ def test_a_trial_that_ends_its_worker_is_given_up(tmp_path: Path) -> None:
         for _ in range(3):
             log.begin(trials[0].trial_id)
         log.close()
-        from archgym.experiment.progress import Progress
-        from archgym.experiment.run_pack import run_pack
-        from archgym.experiment.run_trial import Environments
+        from archgym.experiment.run.batch import run_pack
+        from archgym.experiment.run.progress import Progress
+        from archgym.experiment.run.trial import Environments
 
         ends = run_pack(
             trials,

@@ -12,7 +12,7 @@ from rich.console import Console
 
 import archgym as core
 from archgym.experiment import RunOptions, run_experiment
-from archgym.experiment.tables import run_tables
+from archgym.experiment.results.tables import run_tables
 from tests.experiment.experiments import archgym, assert_equal_runs, small, written
 
 LOCAL = RunOptions(local=True, quiet=True)

@@ -17,12 +17,12 @@ from rich.console import Console
 import archgym as core
 from archgym.data import Dataset
 from archgym.errors import ArchgymError, ExperimentError
+from archgym.evaluation.trial_info import TrialInfo
 from archgym.experiment import RunOptions, RunResult, run_experiment
-from archgym.experiment.expand import expand
-from archgym.experiment.folder import RunFolder
-from archgym.experiment.progress import Counters, Progress
+from archgym.experiment.run.folder import RunFolder
+from archgym.experiment.run.progress import Counters, Progress
+from archgym.experiment.spec.expand import expand
 from archgym.registry import agent_class, agent_names
-from archgym.trial import TrialInfo
 from tests.experiment.experiments import (
     HELPERS,
     archgym,
@@ -302,7 +302,7 @@ def test_a_run_that_is_refused_leaves_nothing(
     mine = tmp_path / "mine"
     mine.mkdir()
     with monkeypatch.context() as patch:
-        patch.setattr("archgym.experiment.run._run", refuse)
+        patch.setattr("archgym.experiment.run.run._run", refuse)
         for folder in (tmp_path / "run", mine):
             with pytest.raises(ExperimentError, match="too few CPUs"):
                 run(folder)
@@ -310,7 +310,7 @@ def test_a_run_that_is_refused_leaves_nothing(
     assert list(mine.iterdir()) == []
     run(mine, budget=5)
     before = results(mine)
-    monkeypatch.setattr("archgym.experiment.run._run", refuse)
+    monkeypatch.setattr("archgym.experiment.run.run._run", refuse)
     with pytest.raises(ExperimentError, match="too few CPUs"):
         run(mine, RESUME, budget=5)
     assert results(mine) == before, "what was there before stays"
@@ -349,7 +349,7 @@ def test_a_worker_of_an_earlier_run_is_waited_for_and_kept_out(tmp_path: Path) -
 
 
 def test_progress_in_a_log_is_plain_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("archgym.experiment.progress._LINE_EVERY_S", 0.05)
+    monkeypatch.setattr("archgym.experiment.run.progress._LINE_EVERY_S", 0.05)
     environments = [{"id": f"{HELPERS}:Slow"}]
     text = StringIO()
     run_experiment(
@@ -393,7 +393,7 @@ def test_progress_of_a_resumed_run_begins_with_what_was_found_before(
     env.end_trial("finished" if finished else "closed")
     begun: list[Progress] = []
     monkeypatch.setattr(
-        "archgym.experiment.run._run",
+        "archgym.experiment.run.run._run",
         lambda *given: begun.extend(one for one in given if isinstance(one, Progress)),
     )
     run_experiment(

@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from archgym.analysis.statistics import holm, mann_whitney, share_interval
 from archgym.data import Dataset
 from archgym.errors import ExperimentError, InvalidValueError, UnknownNameError
 from archgym.experiment import RunOptions, expand, load_experiment, run_experiment
-from archgym.experiment.comparison import variance_share
-from archgym.experiment.packs import make_packs, shard_of
-from archgym.experiment.results import CURVE_SCHEMA, TRIAL_SCHEMA
-from archgym.statistics import holm, mann_whitney, share_interval
+from archgym.experiment.results.comparison import variance_share
+from archgym.experiment.results.files import CURVE_SCHEMA, TRIAL_SCHEMA
+from archgym.experiment.run.batches import make_packs, shard_of
 from tests.experiment.experiments import HELPERS, archgym, assert_equal_runs, small, written
 
 QUIET = RunOptions(local=True, quiet=True)

@@ -7,7 +7,7 @@ import pytest
 
 from archgym.errors import ArchgymError, ExperimentError, InvalidValueError, UnknownNameError
 from archgym.experiment import load_experiment, read_experiment, shipped_experiments
-from archgym.experiment.load import experiment_yaml, with_settings
+from archgym.experiment.spec.load import experiment_yaml, with_settings
 from tests.experiment.experiments import mapping, small
 
 WRONG: list[tuple[dict[str, Any], str]] = [

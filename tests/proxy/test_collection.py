@@ -11,7 +11,7 @@ import archgym
 from archgym.cli import app
 from archgym.data import load
 from archgym.errors import InvalidValueError, SimulationError, UnknownNameError
-from archgym.outcome import Outcomes
+from archgym.evaluation.outcome import Outcomes
 from archgym.proxy import read_training_data
 from archgym.proxy.collection import AGENT, MODELS, collect
 from archgym.space import Categorical, DesignSpace, Integer

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from archgym.agent import Sampler
+from archgym.evaluation.outcome import Outcomes
 from archgym.experiment import RunOptions, read_experiment, run_experiment
-from archgym.outcome import Outcomes
 from archgym.space import Designs
 
 __all__ = ["Broken", "run"]

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from archgym.analysis.curves import budgets_to_reach, curves
+from archgym.analysis.trials import TrialSummary, read_trials
 from archgym.data import Dataset
 from archgym.errors import ArchgymError
-from archgym.experiment.summary import TrialSummary, read_trials
 from archgym.report import Study, read_study
-from archgym.report.curves import budgets_to_reach, curves
 from archgym.report.failure_tables import failures_table
 from archgym.report.panels import lottery
 from archgym.report.problem_tables import results_table

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from archgym.environment import Environment
-from archgym.fidelity import FULL, Fidelity
+from archgym.environment.environment import Environment
+from archgym.problem.fidelity import FULL, Fidelity
+from archgym.problem.simulator import MultiFidelitySimulator, Simulation, Simulator
 from archgym.registry import make
-from archgym.simulator import MultiFidelitySimulator, Simulation, Simulator
 from archgym.space import (
     Boolean,
     Categorical,

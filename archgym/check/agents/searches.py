@@ -29,13 +29,13 @@ from archgym.check.agents.subject import (
 )
 from archgym.check.result import NotApplicableError, UnpolishedError, expect
 from archgym.errors import AgentUnsuitableError, InvalidValueError, NotCoveredError, SimulationError
-from archgym.outcome import Outcomes
+from archgym.evaluation.outcome import Outcomes
 from archgym.registry import agent_class
 
 __all__ = ["ON_EACH", "ONCE"]
 
 _PROCESS_LIMIT_S = 600.0
-_SIFT = "; archgym.agents.unseen.Unseen sifts them out"
+_SIFT = "; archgym.agents.common.unseen.Unseen sifts them out"
 
 
 def check_search(subject: Subject, family: Family) -> str:

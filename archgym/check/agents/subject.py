@@ -9,9 +9,9 @@ from typing import Any
 from archgym.agent import Agent, Sampler, SearchResult
 from archgym.check.agents.families import FAMILIES, Family
 from archgym.check.result import CheckFailed, NotApplicableError, expect
-from archgym.environment import Environment
+from archgym.environment.environment import Environment
 from archgym.errors import AgentUnsuitableError, InvalidValueError
-from archgym.outcome import Outcomes
+from archgym.evaluation.outcome import Outcomes
 from archgym.registry import agent_class
 
 __all__ = [

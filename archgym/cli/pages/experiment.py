@@ -21,8 +21,8 @@ _TYPES = {
 
 def experiment_page() -> str:
     """The keys of an experiment file and the experiments that ship, in Markdown."""
-    from archgym.experiment.load import load_experiment, shipped_experiments
-    from archgym.experiment.schema import Experiment
+    from archgym.experiment.spec.load import load_experiment, shipped_experiments
+    from archgym.experiment.spec.schema import Experiment
 
     schema = Experiment.model_json_schema()
     shipped = {name: load_experiment(name) for name in shipped_experiments()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from archgym.compilation import Kernel
+from archgym.simulators.compilation import Kernel
 
 __all__ = ["compiled", "entry"]
 

@@ -29,7 +29,7 @@ from archgym.envs.nas.data import Dataset, checked_folders, load
 from archgym.envs.nas.families import Architecture
 from archgym.envs.nas.tasks import TASKS, Task, family_of
 from archgym.errors import InvalidValueError, SimulationError
-from archgym.external import private_folder, run_program
+from archgym.simulators.external import private_folder, run_program
 
 __all__ = ["TrainedAccuracy", "default_cache", "train_one"]
 

@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.bounded_reading import read_bytes
 from archgym.errors import InvalidValueError
+from archgym.reading.files import read_bytes
 
 __all__ = ["binary_records", "folder_with"]
 

@@ -16,9 +16,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.bounded_reading import read_bytes
 from archgym.envs.nas.data.dataset import Dataset
 from archgym.errors import InvalidValueError
+from archgym.reading.files import read_bytes
 
 __all__ = ["LAYOUT", "SIZE", "load", "scaled"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from archgym.envs.accelerator.layer import Layer, Network
+from archgym.envs.accelerator.workload.layer import Layer, Network
 from archgym.errors import InvalidValueError
 from archgym.space import Parameter
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from archgym.envs.accelerator.layer import Layer, Network
+from archgym.envs.accelerator.workload.layer import Layer, Network
 from archgym.envs.nas.families.family import (
     Architecture,
     chain,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from archgym.envs.accelerator.hardware import DATAFLOWS, Hardware
-from archgym.envs.accelerator.layer import Layer, LayerTable
-from archgym.envs.accelerator.mapping import LOOPS, ORDERS, Level, Mapping
+from archgym.envs.accelerator.cost.hardware import DATAFLOWS, Hardware
+from archgym.envs.accelerator.cost.mapping import LOOPS, ORDERS, Level, Mapping
+from archgym.envs.accelerator.workload.layer import Layer, LayerTable
 
 __all__ = [
     "PUBLISHED_FLOWS",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from archgym.envs.accelerator.cost import Costs, evaluate, evaluate_mappings
-from archgym.envs.accelerator.hardware import SPATIAL_DATAFLOWS, Hardware
-from archgym.envs.accelerator.layer import Layer
+from archgym.envs.accelerator.cost.hardware import SPATIAL_DATAFLOWS, Hardware
+from archgym.envs.accelerator.cost.model import Costs, evaluate, evaluate_mappings
+from archgym.envs.accelerator.workload.layer import Layer
 
 from .random_designs import random_hardware, random_layer, random_mapping, table
 

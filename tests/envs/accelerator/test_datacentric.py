@@ -7,10 +7,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from archgym.envs.accelerator.cost import evaluate, evaluate_mappings
-from archgym.envs.accelerator.hardware import Hardware
-from archgym.envs.accelerator.layer import Layer
-from archgym.envs.accelerator.mapping import LOOPS, ORDERS, Level, Mapping
+from archgym.envs.accelerator.cost.hardware import Hardware
+from archgym.envs.accelerator.cost.mapping import LOOPS, ORDERS, Level, Mapping
+from archgym.envs.accelerator.cost.model import evaluate, evaluate_mappings
+from archgym.envs.accelerator.workload.layer import Layer
 from archgym.errors import InvalidValueError
 
 from .random_designs import table

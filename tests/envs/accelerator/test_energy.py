@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from archgym.envs.accelerator.cost import evaluate
-from archgym.envs.accelerator.energy import accesses, area, clock_mhz, maestro_power_mw
-from archgym.envs.accelerator.hardware import Hardware
-from archgym.envs.accelerator.layer import Layer
-from archgym.envs.accelerator.technology import TECHNOLOGIES, technology
+from archgym.envs.accelerator.cost.energy import accesses, area, clock_mhz, maestro_power_mw
+from archgym.envs.accelerator.cost.hardware import Hardware
+from archgym.envs.accelerator.cost.model import evaluate
+from archgym.envs.accelerator.cost.technology import TECHNOLOGIES, technology
+from archgym.envs.accelerator.workload.layer import Layer
 from archgym.errors import InvalidValueError, UnknownNameError
 
 from .random_designs import table

@@ -12,22 +12,30 @@ from typing import Any
 import pytest
 
 import archgym
-from archgym.envs.accelerator.hardware import Hardware
-from archgym.envs.accelerator.layer import Layer, Network
-from archgym.envs.accelerator.maestro import MaestroSimulator, maestro_mapping, read_maestro
-from archgym.envs.accelerator.program import AcceleratorProgram, LayerResult, summed
-from archgym.envs.accelerator.scalesim import (
+from archgym.envs.accelerator.cost.hardware import Hardware
+from archgym.envs.accelerator.external.maestro import (
+    MaestroSimulator,
+    maestro_mapping,
+    read_maestro,
+)
+from archgym.envs.accelerator.external.program import AcceleratorProgram, LayerResult, summed
+from archgym.envs.accelerator.external.scalesim import (
     ScaleSimSimulator,
     scalesim_config,
     scalesim_figures,
 )
-from archgym.envs.accelerator.timeloop import TimeloopSimulator, read_timeloop, timeloop_input
-from archgym.envs.accelerator.zigzag import (
+from archgym.envs.accelerator.external.timeloop import (
+    TimeloopSimulator,
+    read_timeloop,
+    timeloop_input,
+)
+from archgym.envs.accelerator.external.zigzag import (
     ZigZagSimulator,
     zigzag_accelerator,
     zigzag_mapping,
     zigzag_workload,
 )
+from archgym.envs.accelerator.workload.layer import Layer, Network
 from archgym.errors import (
     InvalidValueError,
     MissingDependencyError,
@@ -35,7 +43,7 @@ from archgym.errors import (
     SimulationError,
     UnknownNameError,
 )
-from archgym.external import find_program
+from archgym.simulators.external import find_program
 
 from ..dram.external_runs import script
 

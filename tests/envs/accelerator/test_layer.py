@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from archgym.envs.accelerator.layer import COLUMNS, Gemm, Layer, Network, window_extent
+from archgym.envs.accelerator.workload.layer import COLUMNS, Gemm, Layer, Network, window_extent
 from archgym.errors import InvalidValueError
 
 CONV1 = Layer("conv1", "conv", K=96, C=3, R=11, S=11, P=55, Q=55, stride=4)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from archgym.envs.accelerator.layer import Layer, Network
-from archgym.envs.accelerator.networks import NETWORKS, Builder, Shape, build
-from archgym.envs.accelerator.workload import (
+from archgym.envs.accelerator.workload.layer import Layer, Network
+from archgym.envs.accelerator.workload.networks import NETWORKS, Builder, Shape, build
+from archgym.envs.accelerator.workload.workload import (
     canonical_workload,
     load_workload,
     network_sha256,

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from archgym.envs.accelerator.layer import Layer, Network
-from archgym.envs.accelerator.workload import load_workload, workload_label
+from archgym.envs.accelerator.workload.layer import Layer, Network
+from archgym.envs.accelerator.workload.workload import load_workload, workload_label
 from archgym.errors import InvalidValueError, UnknownNameError
 
 onnx = pytest.importorskip("onnx", reason="the extra 'onnx' is not installed")
@@ -278,7 +278,7 @@ def test_a_model_without_layers_is_refused(tmp_path: Path) -> None:
 def test_a_model_above_the_size_limit_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("archgym.envs.accelerator.onnx_model.FILE_LIMIT_BYTES", 100)
+    monkeypatch.setattr("archgym.envs.accelerator.workload.onnx_model.FILE_LIMIT_BYTES", 100)
     path = model(
         tmp_path / "m.onnx",
         [oh.make_node("MatMul", ["x", "w"], ["y"])],

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archgym.envs.accelerator.environment import AcceleratorEnvironment
-from archgym.envs.accelerator.hardware import DATAFLOWS, Hardware
-from archgym.envs.accelerator.pictures import (
+from archgym.envs.accelerator.cost.hardware import DATAFLOWS, Hardware
+from archgym.envs.accelerator.drawing.pictures import (
     LayerPicture,
     draw_design,
     energy_figure,
@@ -18,7 +17,8 @@ from archgym.envs.accelerator.pictures import (
     roofline_figure,
     save_figure,
 )
-from archgym.envs.accelerator.schematic import schematic_figure
+from archgym.envs.accelerator.drawing.schematic import schematic_figure
+from archgym.envs.accelerator.environment import AcceleratorEnvironment
 from archgym.errors import InvalidValueError
 
 DESIGN = Hardware("nvdla_ws", rows=16, columns=8, dram_bytes_per_cycle=4.0, noc_bytes_per_cycle=32)

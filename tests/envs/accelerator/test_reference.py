@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from archgym.envs.accelerator.counted import CountedAccelerator
 from archgym.envs.accelerator.environment import AcceleratorEnvironment
-from archgym.envs.accelerator.reference import read_reference, shipped_references
+from archgym.envs.accelerator.validation.counted import CountedAccelerator
+from archgym.envs.accelerator.validation.reference import read_reference, shipped_references
 from archgym.errors import InvalidValueError
-from archgym.reference import Reference
-from archgym.validation import Validation, validate
+from archgym.problem.reference import Reference
+from archgym.validation.validate import Validation, validate
 
 SCALESIM: dict[str, Any] = {
     **{"id": 0, "layer": "conv", "op": "conv", "M": 36, "N": 12, "K": 36},

@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 
 import archgym
-from archgym.envs.accelerator import (
-    space_eyeriss,
-    space_mapping,
-    space_per_layer,
-    space_template,
-)
-from archgym.envs.accelerator.energy import accesses, area
-from archgym.envs.accelerator.workload import load_workload
+from archgym.envs.accelerator.cost.energy import accesses, area
+from archgym.envs.accelerator.spaces import eyeriss as space_eyeriss
+from archgym.envs.accelerator.spaces import mapping as space_mapping
+from archgym.envs.accelerator.spaces import per_layer as space_per_layer
+from archgym.envs.accelerator.spaces import template as space_template
+from archgym.envs.accelerator.workload.workload import load_workload
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.space import DesignSpace
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from archgym.envs.accelerator.cost import evaluate
-from archgym.envs.accelerator.hardware import SYSTOLIC_DATAFLOWS, Hardware
-from archgym.envs.accelerator.layer import Layer
+from archgym.envs.accelerator.cost.hardware import SYSTOLIC_DATAFLOWS, Hardware
+from archgym.envs.accelerator.cost.model import evaluate
+from archgym.envs.accelerator.workload.layer import Layer
 
 from .random_designs import random_hardware, random_layer, table
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from archgym.envs.dram import config as choices
-from archgym.envs.dram.config import ControllerConfig
-from archgym.envs.dram.constraints import refresh_policies
-from archgym.envs.dram.controller import simulate
-from archgym.envs.dram.mapping import mapping_names
-from archgym.envs.dram.memory import Memory, load_memory
-from archgym.envs.dram.prepared import prepare
-from archgym.envs.dram.result import COMMANDS, Result
-from archgym.envs.dram.trace import Trace
+from archgym.envs.dram.controller import config as choices
+from archgym.envs.dram.controller.config import ControllerConfig
+from archgym.envs.dram.controller.controller import simulate
+from archgym.envs.dram.controller.prepared import prepare
+from archgym.envs.dram.controller.result import COMMANDS, Result
+from archgym.envs.dram.device.constraints import refresh_policies
+from archgym.envs.dram.device.mapping import mapping_names
+from archgym.envs.dram.device.memory import Memory, load_memory
+from archgym.envs.dram.traces.trace import Trace
 
 DDR3 = load_memory("DDR3-1600")
 DDR4 = load_memory("DDR4-2400")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from archgym.envs.dram.trace import Trace
+from archgym.envs.dram.traces.trace import Trace
 
 RECORDED = Path(__file__).parent / "recorded"
 

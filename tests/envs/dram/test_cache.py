@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archgym.envs.dram.cache import (
+from archgym.envs.dram.traces.cache_model import (
     INSTRUCTION_FETCH,
     LOAD,
     MODIFY,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from archgym.cli import main
-from archgym.envs.dram.command_trace import COLUMNS, command_trace
+from archgym.envs.dram.validation.command_trace import COLUMNS, command_trace
 from archgym.errors import InvalidValueError, UnknownNameError
 
 STREAM = {"generator": "stream", "requests": 300}

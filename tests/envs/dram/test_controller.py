@@ -17,13 +17,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archgym.envs.dram import config as choices
-from archgym.envs.dram.config import ControllerConfig
-from archgym.envs.dram.controller import simulate
-from archgym.envs.dram.mapping import address_mapping
-from archgym.envs.dram.prepared import prepare
-from archgym.envs.dram.timing_checker import violations
-from archgym.envs.dram.trace import Trace
+from archgym.envs.dram.controller import config as choices
+from archgym.envs.dram.controller.config import ControllerConfig
+from archgym.envs.dram.controller.controller import simulate
+from archgym.envs.dram.controller.prepared import prepare
+from archgym.envs.dram.device.mapping import address_mapping
+from archgym.envs.dram.traces.trace import Trace
+from archgym.envs.dram.validation.timing_checker import violations
 from archgym.errors import InvalidValueError, SimulationError, UnknownNameError
 
 from .controller_runs import (

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archgym.envs.dram.batch import LIMITS, simulate_configs
-from archgym.envs.dram.config import ControllerConfig
-from archgym.envs.dram.device import device_names
-from archgym.envs.dram.memory import Memory, load_memory
-from archgym.envs.dram.prepared import prepare
-from archgym.envs.dram.timing_checker import check_refreshes, violations
-from archgym.envs.dram.workload import load_workload, recorded_names
+from archgym.envs.dram.controller.batch import LIMITS, simulate_configs
+from archgym.envs.dram.controller.config import ControllerConfig
+from archgym.envs.dram.controller.prepared import prepare
+from archgym.envs.dram.device.device import device_names
+from archgym.envs.dram.device.memory import Memory, load_memory
+from archgym.envs.dram.traces.workload import load_workload, recorded_names
+from archgym.envs.dram.validation.timing_checker import check_refreshes, violations
 
 from .controller_runs import DDR3, DDR4, cycles_of, mixed_trace, random_config, simulated
 

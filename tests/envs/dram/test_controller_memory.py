@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archgym.envs.dram.config import ControllerConfig
-from archgym.envs.dram.memory import load_memory
-from archgym.envs.dram.result import Result
-from archgym.envs.dram.trace import Trace
+from archgym.envs.dram.controller.config import ControllerConfig
+from archgym.envs.dram.controller.result import Result
+from archgym.envs.dram.device.memory import load_memory
+from archgym.envs.dram.traces.trace import Trace
 from archgym.errors import InvalidValueError
 
 from .controller_runs import (

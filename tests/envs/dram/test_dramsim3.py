@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 
 import archgym
-from archgym.envs.dram import dramsim3
-from archgym.envs.dram.device import load_device
-from archgym.envs.dram.dramsim3 import DramSim3Simulator
-from archgym.envs.dram.memory import Memory, load_memory
-from archgym.envs.dram.trace import Trace
+from archgym.envs.dram.device.device import load_device
+from archgym.envs.dram.device.memory import Memory, load_memory
+from archgym.envs.dram.external import dramsim3
+from archgym.envs.dram.external.dramsim3 import DramSim3Simulator
+from archgym.envs.dram.traces.trace import Trace
 from archgym.errors import (
     InvalidValueError,
     MissingDependencyError,
     NotCoveredError,
     SimulationError,
 )
-from archgym.external import find_program
+from archgym.simulators.external import find_program
 
 from .external_runs import DESIGN3, RECORDED, TRACE, script
 

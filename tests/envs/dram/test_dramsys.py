@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 
 import archgym
-from archgym.envs.dram.config import ControllerConfig
-from archgym.envs.dram.device import load_device
-from archgym.envs.dram.dramsys import DramSysSimulator
-from archgym.envs.dram.dramsys_config import configuration, controller_settings, stl_trace
-from archgym.envs.dram.dramsys_output import read_database, read_printed
+from archgym.envs.dram.controller.config import ControllerConfig
+from archgym.envs.dram.device.device import load_device
+from archgym.envs.dram.device.mapping import address_mapping
+from archgym.envs.dram.device.memory import Memory, load_memory
 from archgym.envs.dram.environment import DramEnvironment
-from archgym.envs.dram.mapping import address_mapping
-from archgym.envs.dram.memory import Memory, load_memory
-from archgym.envs.dram.trace import Trace
+from archgym.envs.dram.external.dramsys import DramSysSimulator
+from archgym.envs.dram.external.dramsys_config import configuration, controller_settings, stl_trace
+from archgym.envs.dram.external.dramsys_output import read_database, read_printed
+from archgym.envs.dram.traces.trace import Trace
 from archgym.errors import (
     InvalidValueError,
     MissingDependencyError,
@@ -29,7 +29,7 @@ from archgym.errors import (
     SimulationError,
     UnknownNameError,
 )
-from archgym.external import find_program
+from archgym.simulators.external import find_program
 
 from .external_runs import DESIGN, RECORDED, TRACE, script
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archgym.envs.dram.config import ControllerConfig
-from archgym.envs.dram.device import Supply, load_device
-from archgym.envs.dram.energy import Activity, Energy, energy
-from archgym.envs.dram.memory import load_memory
-from archgym.envs.dram.trace import Trace
+from archgym.envs.dram.controller.config import ControllerConfig
+from archgym.envs.dram.controller.energy import Activity, Energy, energy
+from archgym.envs.dram.device.device import Supply, load_device
+from archgym.envs.dram.device.memory import load_memory
+from archgym.envs.dram.traces.trace import Trace
 
 from .controller_runs import simulated
 

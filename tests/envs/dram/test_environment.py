@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import archgym
-from archgym.envs.dram.config import ControllerConfig
-from archgym.envs.dram.cost import buffer_bits
-from archgym.envs.dram.device import load_device
+from archgym.envs.dram.controller.config import ControllerConfig
+from archgym.envs.dram.controller.cost import buffer_bits
+from archgym.envs.dram.device.device import load_device
+from archgym.envs.dram.device.memory import load_memory
 from archgym.envs.dram.environment import DramEnvironment
-from archgym.envs.dram.memory import load_memory
 from archgym.errors import DesignError, InvalidValueError, TraceError, UnknownNameError
 
 SMALL = {"generator": "zipf", "requests": 1500, "seed": 5}

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archgym.envs.dram.generators import GENERATORS, LINE_BYTES, Parameter, generate
+from archgym.envs.dram.traces.generators import GENERATORS, LINE_BYTES, Parameter, generate
 from archgym.errors import InvalidValueError, UnknownNameError
 
 NAMES = list(GENERATORS)
@@ -100,7 +100,7 @@ def test_seeds_differ(name: str) -> None:
 
 def test_another_process_draws_the_same() -> None:
     code = (
-        "from archgym.envs.dram.generators import generate;"
+        "from archgym.envs.dram.traces.generators import generate;"
         "print(generate('cloud_2', requests=3000, seed=9).sha256)"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

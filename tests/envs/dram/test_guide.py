@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from archgym.envs.dram.device import device_names
-from archgym.envs.dram.memory import load_memory
+from archgym.envs.dram.device.device import device_names
+from archgym.envs.dram.device.memory import load_memory
 from archgym.envs.dram.space import design_space
 from archgym.space import Categorical
 

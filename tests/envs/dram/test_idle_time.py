@@ -8,12 +8,12 @@ import math
 import numpy as np
 import pytest
 
-from archgym.envs.dram.config import PAGE_POLICIES, ControllerConfig
-from archgym.envs.dram.controller import simulate
-from archgym.envs.dram.memory import load_memory
-from archgym.envs.dram.prepared import prepare
-from archgym.envs.dram.result import Result
-from archgym.envs.dram.trace import Trace
+from archgym.envs.dram.controller.config import PAGE_POLICIES, ControllerConfig
+from archgym.envs.dram.controller.controller import simulate
+from archgym.envs.dram.controller.prepared import prepare
+from archgym.envs.dram.controller.result import Result
+from archgym.envs.dram.device.memory import load_memory
+from archgym.envs.dram.traces.trace import Trace
 
 REFRESHED = [
     ("DDR3-1600", "all_bank"),

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archgym.envs.dram.device import device_names
-from archgym.envs.dram.mapping import (
+from archgym.envs.dram.controller.prepared import check_capacity, prepare
+from archgym.envs.dram.device.device import device_names
+from archgym.envs.dram.device.mapping import (
     INTERLEAVES,
     MAPPING_DOCS,
     AddressMapping,
@@ -22,9 +23,8 @@ from archgym.envs.dram.mapping import (
     mapping_names,
     read_mapping,
 )
-from archgym.envs.dram.memory import Memory, load_memory
-from archgym.envs.dram.prepared import check_capacity, prepare
-from archgym.envs.dram.trace import Trace
+from archgym.envs.dram.device.memory import Memory, load_memory
+from archgym.envs.dram.traces.trace import Trace
 from archgym.errors import InvalidValueError, UnknownNameError
 
 DDR3 = load_memory("DDR3-1600")

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from archgym.envs.dram import device as module
-from archgym.envs.dram.device import load_device
-from archgym.envs.dram.memory import Memory, load_memory
+from archgym.envs.dram.device import device as module
+from archgym.envs.dram.device.device import load_device
+from archgym.envs.dram.device.memory import Memory, load_memory
 from archgym.errors import InvalidValueError, UnknownNameError
 
-SHIPPED = Path(module.__file__).parent / "devices"
+SHIPPED = Path(module.__file__).parent.parent / "devices"
 
 
 def test_a_name_is_one_rank_on_one_channel() -> None:

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archgym.envs.dram import lackey, recipe_inputs
-from archgym.envs.dram import record as record_module
-from archgym.envs.dram.cache import LOAD, STORE, CacheHierarchy, DramRequests
-from archgym.envs.dram.formats import read_trace
-from archgym.envs.dram.lackey import Accesses, run_under_lackey
-from archgym.envs.dram.recipes import RECIPES, make
-from archgym.envs.dram.record import PageMap, record, save_recording, with_stalls
-from archgym.envs.dram.workload import load_workload, recorded_names
+from archgym.envs.dram.traces import lackey, recipe_inputs
+from archgym.envs.dram.traces import record as record_module
+from archgym.envs.dram.traces.cache_model import LOAD, STORE, CacheHierarchy, DramRequests
+from archgym.envs.dram.traces.files import read_trace
+from archgym.envs.dram.traces.lackey import Accesses, run_under_lackey
+from archgym.envs.dram.traces.recipes import RECIPES, make
+from archgym.envs.dram.traces.record import PageMap, record, save_recording, with_stalls
+from archgym.envs.dram.traces.workload import load_workload, recorded_names
 from archgym.errors import MissingDependencyError, TraceError, UnknownNameError
 
 needs_valgrind = pytest.mark.skipif(

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from archgym.envs.dram.environment import DramEnvironment
-from archgym.envs.dram.reference import read_reference, shipped_references
+from archgym.envs.dram.validation.reference import read_reference, shipped_references
 from archgym.errors import InvalidValueError, UnknownNameError
-from archgym.reference import Reference
-from archgym.validation import validate
+from archgym.problem.reference import Reference
+from archgym.validation.validate import validate
 
 METRICS = [metric.name for metric in DramEnvironment.metrics]
 HEADER = (

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archgym.envs.dram import refresh_checker, timing_checker
-from archgym.envs.dram.device import load_device
-from archgym.envs.dram.memory import Memory
-from archgym.envs.dram.result import COMMANDS
-from archgym.envs.dram.timing_checker import check_refreshes, violations
+from archgym.envs.dram.controller.result import COMMANDS
+from archgym.envs.dram.device.device import load_device
+from archgym.envs.dram.device.memory import Memory
+from archgym.envs.dram.validation import refresh_checker, timing_checker
+from archgym.envs.dram.validation.timing_checker import check_refreshes, violations
 
 Log = list[tuple[int, str, int, int, int]]
 

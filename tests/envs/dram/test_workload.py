@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archgym.envs.dram.formats import write_trace
-from archgym.envs.dram.generators import GENERATORS, generate
-from archgym.envs.dram.workload import (
+from archgym.envs.dram.traces.files import write_trace
+from archgym.envs.dram.traces.generators import GENERATORS, generate
+from archgym.envs.dram.traces.workload import (
     canonical_workload,
     load_workload,
     recorded_names,

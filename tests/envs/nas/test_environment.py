@@ -18,9 +18,9 @@ from archgym.envs.nas.reward import RHO, Specs
 from archgym.envs.nas.space import CHIPS
 from archgym.envs.nas.tasks import Task, family_of
 from archgym.errors import InvalidValueError, UnknownNameError
-from archgym.experiment.expand import expand
-from archgym.experiment.schema import read_experiment
-from archgym.parallel import ParallelView
+from archgym.experiment.spec.expand import expand
+from archgym.experiment.spec.schema import read_experiment
+from archgym.views.multi_agent import ParallelView
 
 PAPER = {"cifar10": 94.17, "nuclei": 83.94, "stl10": 76.50}
 

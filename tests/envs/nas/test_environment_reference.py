@@ -9,7 +9,7 @@ import pytest
 import archgym
 from archgym.envs.nas.environment import NASEnvironment
 from archgym.errors import InvalidValueError
-from archgym.validation import validate
+from archgym.validation.validate import validate
 
 HEAD = "workload,dataflow_1,pes_1,bandwidth_gbps_1,dataflow_2,pes_2,bandwidth_gbps_2,area_um2\n"
 

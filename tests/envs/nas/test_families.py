@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from archgym.envs.accelerator.layer import Network
+from archgym.envs.accelerator.workload.layer import Network
 from archgym.envs.nas.families import FAMILIES, Architecture
 from archgym.envs.nas.families.blocks import initialise
 from archgym.envs.nas.tasks import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from archgym.envs.accelerator.cost import evaluate
-from archgym.envs.accelerator.layer import Layer, LayerTable
+from archgym.envs.accelerator.cost.model import evaluate
+from archgym.envs.accelerator.workload.layer import Layer, LayerTable
 from archgym.envs.nas.chip import SubAccelerator, hardware
 from archgym.envs.nas.layer_costs import LayerCosts
 from archgym.errors import InvalidValueError, UnknownNameError

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from archgym.envs.tpe.pe import PE
+from archgym.envs.tpe.microarchitecture.pe import PE
 
 SPATIAL = ("booth", "ent", "csd", "radix2")
 TEMPORAL = ("booth", "ent", "csd", "serial_twos", "serial_sign_magnitude")

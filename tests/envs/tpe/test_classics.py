@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import archgym
-from archgym.envs.tpe.named import OPTIMISATIONS
-from archgym.experiment.expand import expand
-from archgym.experiment.load import load_experiment
-from archgym.experiment.validate import check_experiment
+from archgym.envs.tpe.space.named import OPTIMISATIONS
+from archgym.experiment.spec.checks import check_experiment
+from archgym.experiment.spec.expand import expand
+from archgym.experiment.spec.load import load_experiment
 
 ARRAYS = ("systolic_ws", "cube", "tree", "matrix")
 

@@ -6,11 +6,11 @@ from collections import Counter
 
 import numpy as np
 
-from archgym.envs.tpe import datapath
-from archgym.envs.tpe.counting_kernel import count_heap
-from archgym.envs.tpe.heap import TREES
-from archgym.envs.tpe.pe import PE
-from archgym.envs.tpe.space import array_of, design_space
+from archgym.envs.tpe.microarchitecture import datapath
+from archgym.envs.tpe.microarchitecture.counting_kernel import count_heap
+from archgym.envs.tpe.microarchitecture.heap import TREES
+from archgym.envs.tpe.microarchitecture.pe import PE
+from archgym.envs.tpe.space.design_space import array_of, design_space
 
 
 def compiled(pe: PE, index: int) -> dict[str, int]:

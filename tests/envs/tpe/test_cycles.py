@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from archgym.envs.tpe.cycles import Schedules, layer_cycles, workload_cycles
-from archgym.envs.tpe.digit_statistics import digit_table, mean_digits
-from archgym.envs.tpe.edge import ResultAdder, edge_blocks
-from archgym.envs.tpe.named import named_array
-from archgym.envs.tpe.operands import OperandDistribution
-from archgym.envs.tpe.pe import PE, Array, Encoding
-from archgym.envs.tpe.space import array_of, design_space
-from archgym.envs.tpe.synchronisation import busy_ratio, tile_cycles
-from archgym.envs.tpe.workload import load_workload
+from archgym.envs.tpe.cost.cycles import Schedules, layer_cycles, workload_cycles
+from archgym.envs.tpe.cost.synchronisation import busy_ratio, tile_cycles
+from archgym.envs.tpe.microarchitecture.edge import ResultAdder, edge_blocks
+from archgym.envs.tpe.microarchitecture.pe import PE, Array, Encoding
+from archgym.envs.tpe.space.design_space import array_of, design_space
+from archgym.envs.tpe.space.named import named_array
+from archgym.envs.tpe.workload.digit_statistics import digit_table, mean_digits
+from archgym.envs.tpe.workload.operands import OperandDistribution
+from archgym.envs.tpe.workload.workload import load_workload
 from archgym.errors import InvalidValueError
 
 NORMAL = OperandDistribution.normal(8, 25.0)

@@ -7,17 +7,17 @@ import math
 import numpy as np
 import pytest
 
-from archgym.envs.tpe.digit_statistics import (
+from archgym.envs.tpe.microarchitecture.encodings import digits
+from archgym.envs.tpe.microarchitecture.pe import ENCODINGS, Encoding
+from archgym.envs.tpe.workload.digit_statistics import (
     digit_count_distribution,
     digit_covariance,
     digit_value_shares,
     mean_digits,
     nonzero_shares,
 )
-from archgym.envs.tpe.encodings import digits
-from archgym.envs.tpe.operands import OperandDistribution
-from archgym.envs.tpe.pe import ENCODINGS, Encoding
-from archgym.envs.tpe.signals import Signal
+from archgym.envs.tpe.workload.operands import OperandDistribution
+from archgym.envs.tpe.workload.signals import Signal
 from archgym.errors import InvalidValueError
 
 # Mean non-zero digits of 8-bit operands: Booth, EN-T, CSD, two's complement, sign-magnitude; by

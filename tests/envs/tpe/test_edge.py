@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from archgym.envs.tpe.edge import (
+from archgym.envs.tpe.microarchitecture.edge import (
     Barrier,
     OperandEncoder,
     ResultAdder,
     edge_blocks,
     result_width,
 )
-from archgym.envs.tpe.named import BASELINES, named_array
-from archgym.envs.tpe.pe import Array
+from archgym.envs.tpe.microarchitecture.pe import Array
+from archgym.envs.tpe.space.named import BASELINES, named_array
 
 
 def counted(array: Array) -> dict[type, int]:

@@ -5,8 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from archgym.envs.tpe.encodings import digit_count, digits, operand_range, radix, weights
-from archgym.envs.tpe.pe import ENCODINGS, Encoding
+from archgym.envs.tpe.microarchitecture.encodings import (
+    digit_count,
+    digits,
+    operand_range,
+    radix,
+    weights,
+)
+from archgym.envs.tpe.microarchitecture.pe import ENCODINGS, Encoding
 from archgym.errors import UnknownNameError
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import archgym
 from archgym.envs.tpe.environment import TensorEngine
-from archgym.envs.tpe.named import BASELINES
+from archgym.envs.tpe.space.named import BASELINES
 from archgym.errors import DesignError, InvalidValueError, SimulationError, UnknownNameError
 
 SMALL = {"gemm": [64, 256, 64]}

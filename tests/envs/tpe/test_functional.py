@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from archgym.envs.tpe.encodings import digits, operand_range
 from archgym.envs.tpe.functional import execute
-from archgym.envs.tpe.named import BASELINES, named_array, named_designs
-from archgym.envs.tpe.pe import ENCODINGS, PE, Array, EncoderPlace, Encoding
-from archgym.envs.tpe.space import array_of, broken_rules, design_space
+from archgym.envs.tpe.microarchitecture.encodings import digits, operand_range
+from archgym.envs.tpe.microarchitecture.pe import ENCODINGS, PE, Array, EncoderPlace, Encoding
+from archgym.envs.tpe.space.design_space import array_of, broken_rules, design_space
+from archgym.envs.tpe.space.named import BASELINES, named_array, named_designs
 from archgym.errors import InvalidValueError
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from archgym.envs.tpe.heap import Heap, Segment
-from archgym.envs.tpe.pe import COMPRESSORS, Compressor
-from archgym.envs.tpe.placement import ONE, Reduction
+from archgym.envs.tpe.microarchitecture.compressors import ONE, Reduction
+from archgym.envs.tpe.microarchitecture.heap import Heap, Segment
+from archgym.envs.tpe.microarchitecture.pe import COMPRESSORS, Compressor
 
 
 def random_heap(rng: np.random.Generator) -> Heap:

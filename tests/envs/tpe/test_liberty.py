@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from archgym.envs.tpe.cell_library import Table, WireLoad
-from archgym.envs.tpe.liberty import parse_liberty
-from archgym.envs.tpe.library_reader import cell_library, load_library
+from archgym.envs.tpe.eda.cell_library import Table, WireLoad
+from archgym.envs.tpe.eda.liberty import parse_liberty
+from archgym.envs.tpe.eda.library_reader import cell_library, load_library
 from archgym.errors import InvalidValueError
 
 MINIMAL = resources.files("archgym.envs.tpe") / "libraries" / "minimal.lib"

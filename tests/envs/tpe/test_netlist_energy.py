@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archgym.envs.tpe.encodings import digits
-from archgym.envs.tpe.energies import Energies, load_energies
-from archgym.envs.tpe.energy_calibration import EnergySample, energy_error, fit_energies
-from archgym.envs.tpe.library_reader import cell_library
-from archgym.envs.tpe.netlist_energy import NetlistEnergy, netlist_energy
-from archgym.envs.tpe.operand_drive import pe_drive
-from archgym.envs.tpe.operands import OperandDistribution
-from archgym.envs.tpe.pe import PE
-from archgym.envs.tpe.structure import counts
+from archgym.envs.tpe.calibration.energy import EnergySample, energy_error, fit_energies
+from archgym.envs.tpe.eda.library_reader import cell_library
+from archgym.envs.tpe.eda.netlist_energy import NetlistEnergy, netlist_energy
+from archgym.envs.tpe.eda.operand_drive import pe_drive
+from archgym.envs.tpe.microarchitecture.encodings import digits
+from archgym.envs.tpe.microarchitecture.pe import PE
+from archgym.envs.tpe.microarchitecture.structure import counts
+from archgym.envs.tpe.technology.energies import Energies, load_energies
+from archgym.envs.tpe.workload.operands import OperandDistribution
 from archgym.errors import InvalidValueError, SimulationError
 from tests.envs.tpe.tiny_liberty import LIBERTY
 

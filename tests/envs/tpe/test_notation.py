@@ -7,12 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from archgym.envs.tpe.named import named_array, named_designs
-from archgym.envs.tpe.notation import IllegalPlacementError, Loop, Placement, Primitive
-from archgym.envs.tpe.pe import PE, ArrayKind
-from archgym.envs.tpe.placements import array_of_placement, placement_of
-from archgym.envs.tpe.space import array_of, design_space
-from archgym.envs.tpe.transformations import (
+from archgym.envs.tpe.microarchitecture.pe import PE, ArrayKind
+from archgym.envs.tpe.notation.arrays import array_of_placement, placement_of
+from archgym.envs.tpe.notation.loop_nest import IllegalPlacementError, Loop, Placement, Primitive
+from archgym.envs.tpe.notation.transformations import (
     defer,
     hoist,
     in_space,
@@ -24,6 +22,8 @@ from archgym.envs.tpe.transformations import (
     split,
     textbook_mac,
 )
+from archgym.envs.tpe.space.design_space import array_of, design_space
+from archgym.envs.tpe.space.named import named_array, named_designs
 from archgym.errors import InvalidValueError, UnknownNameError
 
 MAC = textbook_mac(rows=16, columns=32, length=1024, digits=4)

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archgym.envs.tpe.activity import activity, word_toggles
-from archgym.envs.tpe.encodings import digits
-from archgym.envs.tpe.energies import Energies, load_energies
-from archgym.envs.tpe.operands import OperandDistribution
-from archgym.envs.tpe.pe import PE, Array
-from archgym.envs.tpe.placement import Reduction
-from archgym.envs.tpe.power import EnergyModel, switching, work_energy_fj
-from archgym.envs.tpe.structure import Counts, counts
-from archgym.envs.tpe.workload import load_workload
+from archgym.envs.tpe.energy.activity import activity, word_toggles
+from archgym.envs.tpe.energy.power import EnergyModel, switching, work_energy_fj
+from archgym.envs.tpe.microarchitecture.compressors import Reduction
+from archgym.envs.tpe.microarchitecture.encodings import digits
+from archgym.envs.tpe.microarchitecture.pe import PE, Array
+from archgym.envs.tpe.microarchitecture.structure import Counts, counts
+from archgym.envs.tpe.technology.energies import Energies, load_energies
+from archgym.envs.tpe.workload.operands import OperandDistribution
+from archgym.envs.tpe.workload.workload import load_workload
 from archgym.errors import InvalidValueError, UnknownNameError
 from tests.envs.tpe.tiny_liberty import LIBERTY
 
@@ -114,7 +114,7 @@ def test_accumulated_words_switch_as_in_a_simulation() -> None:
 
 def test_carry_save_words_switch_as_in_their_tree() -> None:
     """The bits of the compressor tree, cell by cell, over many tiles at once."""
-    from archgym.envs.tpe import datapath
+    from archgym.envs.tpe.microarchitecture import datapath
 
     pe = PE(8, 8, 24, **EDGE, **SAVE)
     (heap,) = datapath.heaps(pe)
@@ -290,8 +290,8 @@ def test_lanes_share_what_they_accumulate() -> None:
 
 
 def test_energies_from_a_liberty_file_by_hand() -> None:
-    from archgym.envs.tpe.library_energy import basic_energies
-    from archgym.envs.tpe.library_reader import cell_library
+    from archgym.envs.tpe.eda.library_energy import basic_energies
+    from archgym.envs.tpe.eda.library_reader import cell_library
 
     # Volts squared 4; two NAND inputs are 0.04 pF, so that charging them costs 80 fJ.
     found = basic_energies(cell_library(LIBERTY))

@@ -11,11 +11,11 @@ import pytest
 
 import archgym
 from archgym.envs.tpe.environment import TensorEngine
-from archgym.envs.tpe.pe import PE
+from archgym.envs.tpe.microarchitecture.pe import PE
 from archgym.envs.tpe.reference import read_reference
-from archgym.envs.tpe.space import array_of
+from archgym.envs.tpe.space.design_space import array_of
 from archgym.errors import InvalidValueError, UnknownNameError
-from archgym.validation import Validation, validate
+from archgym.validation.validate import Validation, validate
 
 HEADER = (
     "design_id,arch,encoding,encoder_location,width_a,width_b,acc_width,tree,final_adder,lanes,"

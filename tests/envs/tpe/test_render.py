@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from archgym.envs.tpe import render
-from archgym.envs.tpe.edge import OperandEncoder, edge_blocks
-from archgym.envs.tpe.named import named_array, named_designs
-from archgym.envs.tpe.pe import Array
-from archgym.envs.tpe.space import array_of, design_space
-from archgym.envs.tpe.structure import counts
+from archgym.envs.tpe.drawing import render
+from archgym.envs.tpe.microarchitecture.edge import OperandEncoder, edge_blocks
+from archgym.envs.tpe.microarchitecture.pe import Array
+from archgym.envs.tpe.microarchitecture.structure import counts
+from archgym.envs.tpe.space.design_space import array_of, design_space
+from archgym.envs.tpe.space.named import named_array, named_designs
 from archgym.errors import InvalidValueError, UnknownNameError
 
 

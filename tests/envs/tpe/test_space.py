@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from archgym.envs.tpe.named import BASELINES, named_array, named_designs
-from archgym.envs.tpe.pe import PE, Array
-from archgym.envs.tpe.space import array_of, broken_rules, design_of, design_space
+from archgym.envs.tpe.microarchitecture.pe import PE, Array
+from archgym.envs.tpe.space.design_space import array_of, broken_rules, design_of, design_space
+from archgym.envs.tpe.space.named import BASELINES, named_array, named_designs
 from archgym.errors import DesignError, InvalidValueError, UnknownNameError
 
 SPACE = design_space()

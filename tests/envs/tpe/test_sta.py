@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from archgym.envs.tpe.cell_library import CellLibrary
-from archgym.envs.tpe.library_reader import cell_library
-from archgym.envs.tpe.sta import Netlist, analyse, read_netlist
+from archgym.envs.tpe.eda.cell_library import CellLibrary
+from archgym.envs.tpe.eda.library_reader import cell_library
+from archgym.envs.tpe.eda.sta import Netlist, analyse, read_netlist
 from archgym.errors import InvalidValueError, SimulationError
 
 

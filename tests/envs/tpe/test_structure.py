@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from archgym.envs.tpe.edge import Barrier, EdgeBlock, OperandEncoder, ResultAdder
-from archgym.envs.tpe.pe import PE
-from archgym.envs.tpe.structure import counts, edge_counts
-from archgym.envs.tpe.verilog import Verilog, edge_verilog, pe_verilog
-from archgym.envs.tpe.yosys_program import run_yosys
+from archgym.envs.tpe.eda.verilog import Verilog, edge_verilog, pe_verilog
+from archgym.envs.tpe.eda.yosys_program import run_yosys
+from archgym.envs.tpe.microarchitecture.edge import Barrier, EdgeBlock, OperandEncoder, ResultAdder
+from archgym.envs.tpe.microarchitecture.pe import PE
+from archgym.envs.tpe.microarchitecture.structure import counts, edge_counts
 
 from .elaborated import elaborated_cells
 from .legal_pes import legal_pes

@@ -14,21 +14,22 @@ from typer.testing import CliRunner
 
 import archgym
 from archgym.cli import app
-from archgym.environment import Environment
-from archgym.envs.tpe import synthesis, yosys, yosys_program
-from archgym.envs.tpe.edge import edge_blocks
-from archgym.envs.tpe.library_calibration import calibrate_library
-from archgym.envs.tpe.library_reader import cell_library, load_library
-from archgym.envs.tpe.model import EngineModel
-from archgym.envs.tpe.named import named_array
-from archgym.envs.tpe.pe import PE
-from archgym.envs.tpe.space import array_of, design_of, design_space
-from archgym.envs.tpe.structure import counts
-from archgym.envs.tpe.synthesis import Synthesiser, driving_cell
-from archgym.envs.tpe.technology import load_technology
-from archgym.envs.tpe.verilog import Verilog, edge_verilog, pe_verilog
-from archgym.envs.tpe.workload import load_workload
-from archgym.envs.tpe.yosys import YosysSimulator
+from archgym.environment.environment import Environment
+from archgym.envs.tpe import synthesised as yosys
+from archgym.envs.tpe.calibration.library import calibrate_library
+from archgym.envs.tpe.cost.model import EngineModel
+from archgym.envs.tpe.eda import synthesis, yosys_program
+from archgym.envs.tpe.eda.library_reader import cell_library, load_library
+from archgym.envs.tpe.eda.synthesis import Synthesiser, driving_cell
+from archgym.envs.tpe.eda.verilog import Verilog, edge_verilog, pe_verilog
+from archgym.envs.tpe.microarchitecture.edge import edge_blocks
+from archgym.envs.tpe.microarchitecture.pe import PE
+from archgym.envs.tpe.microarchitecture.structure import counts
+from archgym.envs.tpe.space.design_space import array_of, design_of, design_space
+from archgym.envs.tpe.space.named import named_array
+from archgym.envs.tpe.synthesised import YosysSimulator
+from archgym.envs.tpe.technology.technology import load_technology
+from archgym.envs.tpe.workload.workload import load_workload
 from archgym.errors import (
     InvalidValueError,
     MissingDependencyError,

@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archgym.envs.tpe.calibration import Sample, cross_validate, fit
-from archgym.envs.tpe.calibration_set import calibration_set, classic_pes
-from archgym.envs.tpe.edge import Barrier, OperandEncoder, ResultAdder
-from archgym.envs.tpe.pe import PE
-from archgym.envs.tpe.structure import CELLS, counts, edge_counts
-from archgym.envs.tpe.technology import (
+from archgym.envs.tpe.calibration.area_and_delay import Sample, cross_validate, fit
+from archgym.envs.tpe.calibration.calibration_set import calibration_set, classic_pes
+from archgym.envs.tpe.calibration.recipes import RECIPES, make, read_samples
+from archgym.envs.tpe.microarchitecture.edge import Barrier, OperandEncoder, ResultAdder
+from archgym.envs.tpe.microarchitecture.pe import PE
+from archgym.envs.tpe.microarchitecture.structure import CELLS, counts, edge_counts
+from archgym.envs.tpe.technology.technology import (
     AREA_TERMS,
     Technology,
     area_terms,
     load_technology,
     technology_names,
 )
-from archgym.envs.tpe.technology_recipes import RECIPES, make, read_samples
 from archgym.errors import InvalidValueError, UnknownNameError
 
 KEPT: dict[str, Any] = {"accumulator": "carry_save", "final_adder_place": "simd"}

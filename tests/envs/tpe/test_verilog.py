@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archgym.envs.tpe.adders import adder_cells, prefix_levels, prefix_network
-from archgym.envs.tpe.edge import Barrier, OperandEncoder, ResultAdder
-from archgym.envs.tpe.edge_structure import joins_words, result_heap, segments
-from archgym.envs.tpe.encodings import digit_count, digits
-from archgym.envs.tpe.pe import PE
-from archgym.envs.tpe.verilog import edge_verilog, pe_verilog
+from archgym.envs.tpe.eda.verilog import edge_verilog, pe_verilog
+from archgym.envs.tpe.microarchitecture.adders import adder_cells, prefix_levels, prefix_network
+from archgym.envs.tpe.microarchitecture.edge import Barrier, OperandEncoder, ResultAdder
+from archgym.envs.tpe.microarchitecture.edge_structure import joins_words, result_heap, segments
+from archgym.envs.tpe.microarchitecture.encodings import digit_count, digits
+from archgym.envs.tpe.microarchitecture.pe import PE
 from archgym.errors import UnknownNameError
 
 from .legal_pes import legal_pes

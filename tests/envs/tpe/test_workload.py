@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archgym.envs.tpe.networks import NETWORKS, network_products
-from archgym.envs.tpe.workload import (
+from archgym.envs.tpe.workload.networks import NETWORKS, network_products
+from archgym.envs.tpe.workload.workload import (
     canonical_workload,
     load_workload,
     workload_card,
@@ -159,7 +159,7 @@ def test_bad_workloads(spec: object, error: type[Exception], message: str) -> No
 
 @pytest.mark.full
 def test_the_recipe_makes_such_operands_again() -> None:
-    from archgym.envs.tpe.recipes import make
+    from archgym.envs.tpe.workload.recipes import make
 
     shipped = workload_card("digits_mlp")
     again = make("digits_mlp")
@@ -171,7 +171,7 @@ def test_the_recipe_makes_such_operands_again() -> None:
 
 
 def test_an_unknown_recipe() -> None:
-    from archgym.envs.tpe.recipes import make
+    from archgym.envs.tpe.workload.recipes import make
 
     with pytest.raises(UnknownNameError, match="digits_cnn"):
         make("digits_cn")

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.envs.tpe import datapath
-from archgym.envs.tpe.encodings import digits, operand_range
-from archgym.envs.tpe.pe import PE
-from archgym.envs.tpe.verilog import Verilog
+from archgym.envs.tpe.eda.verilog import Verilog
+from archgym.envs.tpe.microarchitecture import datapath
+from archgym.envs.tpe.microarchitecture.encodings import digits, operand_range
+from archgym.envs.tpe.microarchitecture.pe import PE
 
 Ints = NDArray[np.int64]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from archgym.agent import Sampler
-from archgym.outcome import Outcomes
+from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs
 
 

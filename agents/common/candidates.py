@@ -1,0 +1,66 @@
+"""Candidates: designs among which a model chooses."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.agents.common.moves import Moves
+from archgym.space import Designs
+
+__all__ = ["Candidates"]
+
+_MOST_LEVELS = 16
+"""Parameters with more levels are moved to some others at random, not to all."""
+_RANDOM_STEPS = 8
+
+
+class Candidates:
+    """Draws candidates near good designs, between them, and anywhere.
+
+    Args:
+        moves: changes of designs of the space.
+        rng: the only source of randomness.
+        n: how many, about, besides the neighbours.
+        elite: designs around which they are sought.
+    """
+
+    def __init__(self, moves: Moves, rng: np.random.Generator, n: int, elite: int) -> None:
+        self._moves, self._rng, self._space = moves, rng, moves.space
+        self._share, self._elite = n // 4 + 1, elite
+
+    def draw(self, ranked: NDArray[np.int64]) -> Designs:
+        """Neighbours of the best, moves of two to four parameters, crossovers, random designs.
+
+        Some may be illegal, known, or the same.
+
+        Args:
+            ranked: codes of known designs, the best first, shape (n, n_parameters), n >= 1.
+        """
+        best, mates = ranked[: self._elite], ranked[: 4 * self._elite]
+        kicked = self._moves.mutate(self._some(best), self._rng.integers(2, 5, size=self._share))
+        crossed = self._moves.crossover(self._some(best), self._some(mates))
+        near = self.neighbours(best[: self._elite // 2 + 1])
+        anywhere = self._space.sample(self._share, self._rng)
+        return near.concatenate(kicked).concatenate(crossed).concatenate(anywhere)
+
+    def neighbours(self, codes: NDArray[np.int64]) -> Designs:
+        """Each design with one parameter moved: to every level, or some if it has very many."""
+        rows, many = [codes[:0]], 0
+        for position in self._space.free:
+            if self._space.parameters[position].size > _MOST_LEVELS:
+                many += 1
+                continue
+            active = codes[codes[:, position] >= 0]
+            levels = self._space.allowed_codes(position)
+            moved = np.repeat(active, len(levels), axis=0)
+            moved[:, position] = np.tile(levels, len(active))
+            rows.append(moved)
+        near = self._moves.complete(np.concatenate(rows))
+        if not many:
+            return near
+        start = np.repeat(codes, many * _RANDOM_STEPS, axis=0)
+        return near.concatenate(self._moves.mutate(start, np.ones(len(start), dtype=np.int64)))
+
+    def _some(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        return codes[self._rng.integers(len(codes), size=self._share)]

@@ -1,0 +1,94 @@
+"""What a model-based search was told, and what it still waits for."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.agents.common.scores import costs
+from archgym.evaluation.outcome import STATUSES, Outcomes
+from archgym.space import Designs, DesignSpace
+
+__all__ = ["Told"]
+
+_OK = STATUSES.index("ok")
+
+
+class Told:
+    """The data of the models: every design once, in the order in which they were told.
+
+    Args:
+        space: the design space.
+        n_goals: goals of the objective.
+
+    Attributes:
+        codes: of the designs told, shape (n, n_parameters).
+        costs: one number each (:func:`archgym.agents.common.scores.costs`), shape (n,).
+        goals: cost of each goal, shape (n, n_goals).
+        excess: by how much each limit is broken, shape (n, n_limits).
+        failed: which have no metrics, shape (n,).
+    """
+
+    def __init__(self, space: DesignSpace, n_goals: int) -> None:
+        self.codes = space.designs(()).codes
+        self.costs = np.empty(0)
+        self.goals = np.empty((0, n_goals))
+        self.excess = np.empty((0, 0))
+        self.failed = np.empty(0, dtype=np.bool_)
+        self._known: set[int] = set()
+        self._waiting: dict[int, NDArray[np.int64]] = {}
+
+    def __len__(self) -> int:
+        """How many designs were told."""
+        return len(self.codes)
+
+    @property
+    def asked(self) -> int:
+        """How many designs were told or are waited for."""
+        return len(self._known) + len(self._waiting)
+
+    @property
+    def learned(self) -> int:
+        """How many designs have metrics."""
+        return int((~self.failed).sum())
+
+    @property
+    def waiting(self) -> NDArray[np.int64]:
+        """Codes of the designs without outcome, the oldest first, shape (n, n_parameters)."""
+        return np.concatenate([self.codes[:0], *self._waiting.values()])
+
+    def wait_for(self, design: Designs) -> None:
+        """Notes that one design was asked for."""
+        self._waiting[design.keys()[0]] = design.codes
+
+    def learn(self, designs: Designs, outcomes: Outcomes) -> tuple[int, bool]:
+        """Takes in outcomes; those of designs told before are passed over.
+
+        Returns:
+            How many are new, and whether any of all was waited for.
+        """
+        new, expected = [], False
+        for row, key in enumerate(designs.keys()):
+            expected |= self._waiting.pop(key, None) is not None
+            if key not in self._known:
+                self._known.add(key)
+                new.append(row)
+        excess = outcomes.violations[new]
+        self.excess = np.concatenate([self.excess, excess]) if len(self) else excess
+        self.codes = np.concatenate([self.codes, designs.codes[new]])
+        self.costs = np.concatenate([self.costs, costs(outcomes)[new]])
+        self.goals = np.concatenate([self.goals, outcomes.costs[new]])
+        self.failed = np.concatenate([self.failed, outcomes.status[new] != _OK])
+        return len(new), expected
+
+    def ranked(self) -> NDArray[np.int64]:
+        """Rows of all designs, the best first, shape (n,)."""
+        return self.costs.argsort(kind="stable")
+
+    def rows(self, most: int) -> NDArray[np.int64]:
+        """Rows to learn from: all, or if they are more than ``most``, best and newest half."""
+        if len(self) <= most:
+            return np.arange(len(self))
+        best = self.ranked()[: most // 2]
+        others = np.setdiff1d(np.arange(len(self)), best)
+        return np.sort(np.concatenate([best, others[-(most - len(best)) :]]))

@@ -1,0 +1,1 @@
+"""Bayesian optimisation with our own Gaussian process."""

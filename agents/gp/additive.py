@@ -1,0 +1,69 @@
+"""A Gaussian process that is a sum of components of few parameters each, where data show so."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.agents.gp.gaussian_process import GaussianProcess
+from archgym.agents.gp.interactions import NUGGET, Interactions
+
+__all__ = ["AdditiveProcess"]
+
+Array = NDArray[np.float64]
+
+
+class AdditiveProcess(GaussianProcess):
+    """The Gaussian process with a choice of two kernels: the product, or a learned sum.
+
+    The sum is over the sets of parameters of :class:`archgym.agents.gp.interactions.Interactions`;
+    each component is the product of how alike designs are in its parameters, with the length
+    scales of the product kernel. Whichever makes the data likelier is used.
+
+    Args:
+        ordered: which columns of the coordinates are distances, shape (n_columns,).
+        rng: as for the plain process.
+        interactions: what several processes have learned together.
+
+    Attributes:
+        additive: whether the sum is in use.
+    """
+
+    def __init__(
+        self,
+        ordered: NDArray[np.bool_],
+        rng: np.random.Generator | None,
+        interactions: Interactions,
+    ) -> None:
+        super().__init__(ordered, rng)
+        self._interactions = interactions
+        self.additive = False
+
+    def tune(self, x: Array, y: Array) -> None:
+        """Tunes the product kernel and learns which parameters act together.
+
+        Whenever the product kernel was tuned anew, the two are compared.
+
+        Args:
+            x: coordinates, shape (n, n_columns).
+            y: targets, shape (n,).
+        """
+        before = self._tuned_at
+        super().tune(x, y)
+        self._interactions.walk(self.alike(x, x), y)
+        if self._tuned_at != before:
+            self.additive = False
+            as_product = self.fit(x, y)
+            self.additive = True
+            self.additive = self.fit(x, y) > as_product
+
+    @property
+    def noise(self) -> float:
+        """Variance of the noise as a share of the signal's."""
+        return NUGGET if self.additive else super().noise
+
+    def correlation(self, a: Array, b: Array) -> Array:
+        """Prior correlation of the signal at coordinates, shape (len(a), len(b))."""
+        if not self.additive:
+            return super().correlation(a, b)
+        return self._sum(a, b, self._interactions.terms(), np.ones(a.shape[1]))

@@ -1,0 +1,253 @@
+"""A small Gaussian process for mixed, conditional, discrete design spaces.
+
+The kernel is a product of one factor a parameter, ``1 - s * (1 - m(d))``: the sensitivity ``s``
+in [0, 1] says how much a change of the parameter may matter at most, and ``m`` how fast: for
+ordered and real parameters it is Matern 5/2 of the distance with a length scale of its own, for
+unordered ones it is 1 for equal values and 0 for others (Hamming). Expanded, the product is a sum
+over all sets of parameters, in which effects of few parameters weigh more than those of many.
+A parameter of sensitivity 0 is dead.
+
+SciPy and numba are imported when a process is made, not with this module.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.space import DesignSpace
+
+__all__ = ["GaussianProcess", "coordinates"]
+
+Array = NDArray[np.float64]
+
+_SENSITIVITY = (-0.8, 0.7)  # centre and scale of the prior of its logit
+_LENGTH = (-1.0, 0.8)  # of the logarithm, the whole range of the parameter being 1
+_NOISE = (-9.0, 2.0)  # of the logarithm of the variance, as a share of the signal's
+_FREEDOM = 3.0
+"""Degrees of freedom of the priors, Student's t: most parameters matter alike, some are dead."""
+_BOUNDS = {"sensitivity": (-8.0, 6.0), "length": (-4.0, 2.5), "noise": (-14.0, -1.5)}
+_IMPOSSIBLE = 1e10  # loss where the covariance cannot be factored
+_RETUNE_GROWTH, _FIRST_STEPS, _STEPS = 1.05, 30, 8
+_SQRT5 = 5.0**0.5
+
+
+def coordinates(space: DesignSpace, codes: NDArray[np.int64]) -> Array:
+    """What the process sees of designs: a column a free parameter, shape (n, n_free).
+
+    Ordered parameters lie in [0, 1], 0.5 where they are inactive; unordered ones are their
+    level, -1 where they are inactive.
+    """
+    columns = []
+    for position in space.free:
+        parameter, column = space.parameters[position], codes[:, position]
+        if parameter.ordered:
+            place = (parameter.unit_interval(column) - 0.5) * parameter.size / (parameter.size - 1)
+            columns.append(np.where(column < 0, 0.5, place + 0.5))
+        else:
+            columns.append(column.astype(np.float64))
+    return np.stack(columns, axis=1)
+
+
+class GaussianProcess:
+    """Gaussian process with a constant mean; see the module for its kernel.
+
+    Mean and amplitude follow from the data; sensitivities, length scales and noise are those of
+    the greatest posterior density, sought from where they were.
+
+    Args:
+        ordered: which columns of the coordinates are distances, shape (n_columns,).
+        rng: draws the centre of the prior from the prior itself; several processes then differ
+            where the data leave it open, much as draws from the posterior do. Without it the
+            centre is the prior's own.
+
+    Attributes:
+        amplitude: standard deviation of the signal.
+    """
+
+    def __init__(self, ordered: NDArray[np.bool_], rng: np.random.Generator | None = None) -> None:
+        from scipy import linalg, optimize
+
+        from archgym.agents.gp import kernels as products
+
+        self._linalg: Any = linalg
+        self._optimize: Any = optimize
+        self._products: Any = products
+        self._ordered = np.flatnonzero(ordered)
+        self._unordered = np.flatnonzero(~ordered)
+        n, lengths = len(ordered), len(self._ordered)
+        self._all = products.Terms(np.ones((1, n), dtype=np.bool_), np.ones(1))
+        self._prior_centre = np.repeat((_SENSITIVITY[0], _LENGTH[0], _NOISE[0]), (n, lengths, 1))
+        self._prior_scale = np.repeat((_SENSITIVITY[1], _LENGTH[1], _NOISE[1]), (n, lengths, 1))
+        names = np.repeat(("sensitivity", "length", "noise"), (n, lengths, 1)).tolist()
+        self._bounds = [_BOUNDS[name] for name in names]
+        if rng is not None:
+            self._prior_centre[:-1] += self._prior_scale[:-1] * rng.normal(size=n + lengths)
+        low, high = np.array(self._bounds).T
+        self._theta = np.clip(self._prior_centre, low, high)
+        self._tuned_at = 0
+        self.amplitude = 1.0
+
+    @property
+    def sensitivity(self) -> Array:
+        """Of each column, shape (n_columns,)."""
+        return np.asarray(1.0 / (1.0 + np.exp(-self._theta[: self._n])))
+
+    @property
+    def noise(self) -> float:
+        """Variance of the noise as a share of the signal's."""
+        return float(np.exp(self._theta[-1]))
+
+    @property
+    def _n(self) -> int:
+        return len(self._ordered) + len(self._unordered)
+
+    def tune(self, x: Array, y: Array) -> None:
+        """Improves sensitivities, length scales and noise by a few gradient steps.
+
+        It does so only when the data have grown by a twentieth since it last did.
+
+        Args:
+            x: coordinates, shape (n, n_columns).
+            y: targets, shape (n,).
+        """
+        if self._tuned_at and self._tuned_at <= len(y) < _RETUNE_GROWTH * self._tuned_at:
+            return
+        steps = _STEPS if self._tuned_at else _FIRST_STEPS
+        self._tuned_at = len(y)
+        pairs = _Pairs(x, self._ordered, self._unordered)
+        found = self._optimize.minimize(
+            self._loss,
+            self._theta,
+            args=(pairs, y),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=self._bounds,
+            options={"maxiter": steps, "maxfun": 2 * steps},
+        )
+        if np.isfinite(found.x).all():
+            self._theta = found.x
+
+    def fit(self, x: Array, y: Array) -> float:
+        """Conditions on data; log likelihood of the targets."""
+        self._x = x
+        kernel = self.correlation(x, x)
+        noise, failed = self.noise, 1
+        while failed:  # ends at the latest when the noise outweighs the signal
+            kernel[np.diag_indices(len(x))] = 1.0 + noise
+            self._factor, failed = self._linalg.lapack.dpotrf(kernel, lower=1)
+            noise *= 10.0
+        return self.retarget(y)
+
+    def retarget(self, y: Array) -> float:
+        """Takes other targets of the same designs; their log likelihood."""
+        self._mean, self._weights, scale = self._solve(self._factor, y)
+        self.amplitude = float(np.sqrt(scale))
+        likelihood = -0.5 * len(y) * np.log(scale) - np.log(np.diag(self._factor)).sum()
+        return float(likelihood)
+
+    def correlation(self, a: Array, b: Array) -> Array:
+        """Prior correlation of the signal at coordinates, shape (len(a), len(b))."""
+        return self._sum(a, b, self._all, self.sensitivity)
+
+    def alike(self, a: Array, b: Array) -> NDArray[np.float32]:
+        """How alike coordinates are by column, sensitivity apart, (n_columns, len(a), len(b))."""
+        alike = np.empty((self._n, len(a), len(b)), dtype=np.float32)
+        for i in self._unordered:
+            alike[i] = a[:, i, None] == b[None, :, i]
+        for i, (table, rows, columns) in self._tables(a, b, np.ones(self._n)).items():
+            table.astype(np.float32)[:, columns].take(rows, axis=0, out=alike[i])
+        return alike
+
+    def predict(self, x: Array) -> tuple[Array, Array]:
+        """Mean and standard deviation of the signal, each of shape (n,)."""
+        kernel = self.correlation(x, self._x)
+        mean = self._mean + kernel @ self._weights
+        explained = self._linalg.solve_triangular(
+            self._factor, kernel.T, lower=True, check_finite=False
+        )
+        rest = np.maximum(1.0 - np.einsum("ij,ij->j", explained, explained), 1e-12)
+        return mean, self.amplitude * np.sqrt(rest)
+
+    def _solve(self, factor: Array, y: Array) -> tuple[float, Array, float]:
+        """Mean of the process, weights of the data, and variance of the signal."""
+        both = self._linalg.cho_solve(
+            (factor, True), np.stack([y, np.ones(len(y))], axis=1), check_finite=False
+        )
+        mean = float(both[:, 0].sum() / both[:, 1].sum())
+        weights = both[:, 0] - mean * both[:, 1]
+        scale = (float((y - mean) @ weights) + 1.0) / (len(y) + 1.0)  # a prior of one datum
+        return mean, weights, max(scale, 1e-12)
+
+    def _sum(self, a: Array, b: Array, terms: Any, sensitivity: Array) -> Array:
+        """Sum of products of the factors of columns, shape (len(a), len(b))."""
+        tables = self._tables(a, b, sensitivity)
+        likeness = self._products.Likeness(a, b, 1.0 - sensitivity, tables)
+        return np.asarray(self._products.sum_of_products(likeness, terms))
+
+    def _tables(
+        self, a: Array, b: Array, sensitivity: Array
+    ) -> dict[int, tuple[Array, NDArray[np.int64], NDArray[np.int64]]]:
+        """Factors of ordered columns: distinct values, and which of them coordinates have."""
+        tables = {}
+        lengths = np.exp(self._theta[self._n : -1])
+        for i, length in zip(self._ordered.tolist(), lengths, strict=True):
+            of_a, rows = np.unique(a[:, i], return_inverse=True)
+            of_b, columns = np.unique(b[:, i], return_inverse=True)
+            r = _SQRT5 * np.abs(of_a[:, None] - of_b) / length
+            matern = (1.0 + r + r * r / 3.0) * np.exp(-r)
+            tables[i] = (1.0 - sensitivity[i] * (1.0 - matern), rows, columns)
+        return tables
+
+    def _loss(self, theta: Array, pairs: _Pairs, y: Array) -> tuple[float, Array]:
+        """Negative log posterior density up to a constant, and its gradient."""
+        n, count = self._n, len(y)
+        s = 1.0 / (1.0 + np.exp(-theta[:n]))
+        noise = np.exp(theta[-1])
+        logs = np.log1p(-s[self._unordered]) @ pairs.differ
+        so, lengths = s[self._ordered, None], np.exp(theta[n:-1, None])
+        r = _SQRT5 * pairs.distance / lengths
+        decay = np.exp(-r)
+        short = 1.0 - (1.0 + r + r * r / 3.0) * decay
+        factor = 1.0 - so * short
+        k = np.exp(logs + np.log(factor).sum(axis=0))
+        covariance = np.zeros((count, count))
+        covariance[pairs.rows, pairs.columns] = k
+        covariance[np.diag_indices(count)] = 1.0 + noise
+        lower, failed = self._linalg.lapack.dpotrf(covariance, lower=1)
+        if failed:
+            return _IMPOSSIBLE, np.zeros_like(theta)
+        _, weights, scale = self._solve(lower, y)
+        inverse, _ = self._linalg.lapack.dpotri(lower, lower=1)
+        away = (theta - self._prior_centre) / self._prior_scale
+        loss = (
+            0.5 * (count + 1) * np.log(scale)
+            + np.log(np.diag(lower)).sum()
+            + 0.5 * (_FREEDOM + 1.0) * float(np.log1p(away**2 / _FREEDOM).sum())
+        )
+        # Of the loss by each entry of the covariance, twice for the mirrored one.
+        by_pair = (
+            inverse[pairs.rows, pairs.columns]
+            - weights[pairs.rows] * weights[pairs.columns] / scale
+        ) * k
+        by_diagonal = 0.5 * float((np.diag(inverse) - weights**2 / scale).sum())
+        gradient = np.empty_like(theta)
+        gradient[self._unordered] = -s[self._unordered] * (pairs.differ @ by_pair)
+        part = by_pair / factor
+        gradient[self._ordered] = -(so * (1.0 - so))[:, 0] * (short * part).sum(axis=1)
+        gradient[n:-1] = ((so * r * r * (1.0 + r) / 3.0) * decay * part).sum(axis=1)
+        gradient[-1] = noise * by_diagonal
+        pull = (_FREEDOM + 1.0) * away / (_FREEDOM + away**2)
+        return float(loss), gradient + pull / self._prior_scale
+
+
+class _Pairs:
+    """What the kernel needs to know of each pair of designs."""
+
+    def __init__(self, x: Array, ordered: NDArray[np.int64], unordered: NDArray[np.int64]) -> None:
+        self.rows, self.columns = np.tril_indices(len(x), -1)
+        a, b = x[self.rows], x[self.columns]
+        self.differ = np.ascontiguousarray((a[:, unordered] != b[:, unordered]).T, np.float64)
+        self.distance = np.ascontiguousarray(np.abs(a[:, ordered] - b[:, ordered]).T)

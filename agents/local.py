@@ -1,0 +1,197 @@
+"""Iterated local search over designs that differ in one parameter."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from archgym import agent
+from archgym.agents.common.moves import Moves
+from archgym.agents.common.scores import FAILED_COST, costs
+from archgym.agents.common.unseen import Unseen
+from archgym.evaluation.outcome import Outcomes
+from archgym.space import Designs
+
+__all__ = ["LocalSearch"]
+
+
+class LocalSearch(agent.Sampler):
+    """Iterated local search: tries all designs one move away, goes to the first that is better.
+
+    It starts from the best of some random designs. Where no neighbour
+    (:meth:`archgym.agents.common.moves.Moves.around`) is better it goes on to one that is as good, a
+    few times; then it is kicked: a few parameters of the best local optimum are moved at once,
+    and it descends from there. After ``patience`` kicks that led to nothing better it starts
+    anew from random designs. So it needs no temperature, and the budget need not be known.
+
+    Outcomes are remembered: a step to a known design is free, and nothing is proposed twice. A
+    neighbour of which it foresees that it is as good, since it differs in dead parameters only
+    (:mod:`archgym.agents.common.equivalence`), is not evaluated; but it may go on from there.
+
+    With several goals it searches their weighted geometric mean
+    (:func:`archgym.agents.common.scores.costs`).
+
+    References:
+        Lourenço, Martin and Stützle, Iterated Local Search, Handbook of Metaheuristics,
+            2003.
+
+    >>> import archgym
+    >>> from archgym.registry import make_agent
+    >>> env = archgym.make("Conformance-v0")
+    >>> result = make_agent("local", env.design_space, seed=1).search(env, budget=100)
+    >>> result.simulations, result.duplicates
+    (100, 0)
+    """
+
+    name: ClassVar[str] = "local"
+
+    class Hyperparameters(agent.Hyperparameters):
+        """Hyperparameters of iterated local search."""
+
+        n_initial: int = Field(
+            10, ge=1, le=4096, description="random designs of which the best is a start"
+        )
+        kick: int = Field(4, ge=1, le=1000, description="parameters moved by a kick")
+        patience: int = Field(
+            3,
+            ge=0,
+            le=1_000_000,
+            description="kicks without a better local optimum until a new start",
+        )
+        drift: int = Field(
+            3,
+            ge=0,
+            le=1_000_000,
+            description="steps to designs that are only as good, until a kick",
+        )
+        batch_size: int = Field(1, ge=1, le=4096, description="designs proposed at once")
+
+    def setup(self) -> None:
+        """Starts with nothing known."""
+        self._moves = Moves(self.space, self.rng)
+        self._unseen = Unseen(self.space, self.rng)
+        self._known: dict[int, float] = {}  # cost of each design by its key
+        self._asked: dict[int, int] = {}  # the descent for which a design is that is not told yet
+        self._descent = 0
+        nowhere = self.space.designs(())
+        self._here = self._home = self._best = nowhere
+        self._cost = self._home_cost = self._best_cost = math.inf
+        self._queue: list[tuple[int, int]] = []  # key and row of neighbours that are left to try
+        self._around = nowhere
+        self._equals: list[Designs] = []  # neighbours that are as good, or likely are
+        self._drifted = self._kicks = 0
+        self._starts = int(self.hyperparameters.n_initial)
+
+    @property
+    def batch_size(self) -> int:
+        """How many designs are asked for at once."""
+        return int(self.hyperparameters.batch_size)
+
+    @property
+    def position(self) -> tuple[Designs, float]:
+        """Where it stands and the cost there; nowhere, at an infinite cost, after a kick."""
+        return self._here, self._cost
+
+    def ask(self, n: int) -> Designs:
+        """Up to ``n`` designs: neighbours of where it stands, a kick, or random ones at a start."""
+        asked = [self.space.designs(()).codes]
+        for _ in range(n):
+            design = self._next()
+            if not len(design):
+                break
+            self._asked[design.keys()[0]] = self._descent
+            asked.append(design.codes)
+        return Designs(self.space, np.concatenate(asked))
+
+    def tell(self, designs: Designs, outcomes: Outcomes) -> None:
+        """Goes to designs that are better.
+
+        One that it did not ask for, or asked for before a kick, counts if it is the best known.
+        """
+        self._unseen.learn(designs, outcomes)
+        for row, (key, cost) in enumerate(
+            zip(designs.keys(), costs(outcomes).tolist(), strict=True)
+        ):
+            design = designs[row : row + 1]
+            self._known[key] = cost
+            descent = self._asked.pop(key, None)
+            if descent is None:
+                self._starts = max(0, self._starts - 1)
+            ours = descent == self._descent
+            if cost < min(self._cost if ours else self._best_cost, FAILED_COST):
+                self._go(design, cost)
+                self._drifted = 0
+            elif ours and cost == self._cost:
+                self._equals.append(design)
+            if cost < self._best_cost:
+                self._best, self._best_cost = design, cost
+
+    def _next(self) -> Designs:
+        """One new design, or none if no more are left."""
+        if self._starts:
+            self._starts -= 1
+            return self._unseen.take(1)
+        while True:
+            design = self._neighbour()
+            if design is not None:
+                return design
+            if not self._drift():
+                return self._kick()
+
+    def _neighbour(self) -> Designs | None:
+        """The next new neighbour; goes on over known ones that are better."""
+        while self._queue:
+            key, row = self._queue.pop()
+            design = self._around[row : row + 1]
+            cost = self._known.get(key, math.inf)
+            if cost < self._cost:
+                self._go(design, cost)
+                self._drifted = 0
+            elif key not in self._unseen:
+                if self._unseen.likely_twins(design)[0]:
+                    self._equals.append(design)
+                    continue
+                self._unseen.add(design)
+                return design
+        return None
+
+    def _go(self, design: Designs, cost: float) -> None:
+        """Stands at a design, with all of its neighbours still to try."""
+        self._here, self._cost = design, cost
+        around = self._moves.around(design.codes)
+        self._around = around[self.space.legal(around)]
+        keys = self._around.keys()
+        self._queue = list(zip(keys, range(len(keys)), strict=True))[::-1]  # taken from its end
+        self._equals = []
+
+    def _drift(self) -> bool:
+        """Goes to a neighbour that is as good, if there is one and it has not done so too often."""
+        if not self._equals or self._drifted >= self.hyperparameters.drift:
+            return False
+        self._drifted += 1
+        self._go(self._equals[int(self.rng.integers(len(self._equals)))], self._cost)
+        return True
+
+    def _kick(self) -> Designs:
+        """A design some moves away from the best local optimum since the last start."""
+        settings = self.hyperparameters
+        if self._cost < self._home_cost:
+            self._kicks = 0
+        if self._cost <= self._home_cost:
+            self._home, self._home_cost = self._here, self._cost
+        self._descent += self._cost < math.inf  # else it waits for an earlier kick's outcome too
+        self._here, self._cost, self._drifted = self.space.designs(()), math.inf, 0
+        if self._kicks >= settings.patience or not len(self._home):
+            self._home_cost, self._kicks = math.inf, 0
+            self._starts = settings.n_initial - 1
+            return self._unseen.take(1)
+        self._kicks += 1
+
+        def kicked(n: int, failures: int) -> Designs:
+            changes = np.full(n, settings.kick + failures)
+            return self._moves.mutate(np.repeat(self._home.codes, n, axis=0), changes)
+
+        return self._unseen.take(1, kicked)

@@ -1,0 +1,1 @@
+"""Agents that learn a policy: single-agent and multi-agent reinforcement learning."""

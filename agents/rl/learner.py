@@ -1,0 +1,168 @@
+"""Reinforcement learning with Stable-Baselines3: what its agents here have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+from pydantic import Field
+
+from archgym import agent
+from archgym.agents.rl.policies import apply_policy, one_seeded_thread, read_policy, write_policy
+from archgym.environment.environment import Environment
+from archgym.errors import AgentUnsuitableError, InvalidValueError
+from archgym.space import Designs, Encoding, MultiDiscreteEncoding
+from archgym.views.stepwise import Steps
+
+if TYPE_CHECKING:
+    from stable_baselines3.common.base_class import BaseAlgorithm
+
+    from archgym.views.vector import VectorView
+
+__all__ = ["ENDLESS", "MOST_OUTPUTS", "Learner", "LearnerHyperparameters"]
+
+MOST_OUTPUTS = 1 << 16
+"""Most outputs that a policy network gets: one for each level that it may choose."""
+ENDLESS = 1 << 31
+"""Steps to learn for: more than any budget; the environment says when it is spent."""
+
+
+class LearnerHyperparameters(agent.Hyperparameters):
+    """Hyperparameters of every agent that learns a policy."""
+
+    learning_rate: float = Field(1e-3, gt=0, le=1, description="step of the optimiser")
+    n_envs: int = Field(8, ge=1, le=4096, description="designs chosen side by side, as one batch")
+    gamma: float = Field(
+        1.0, ge=0, le=1, description="discount of a reward for each step that it lies ahead"
+    )
+    width: int = Field(64, ge=1, le=4096, description="units of each hidden layer")
+    layers: int = Field(2, ge=0, le=16, description="hidden layers of each network")
+    levels: int = Field(
+        32,
+        ge=2,
+        le=4096,
+        description="evenly spread values at which discrete actions see real parameters",
+    )
+
+
+class Learner(agent.Agent):
+    """Base of the agents that drive the environment with a Stable-Baselines3 algorithm.
+
+    A subclass says in :meth:`encoding` which form of the problem it learns, and builds the
+    algorithm in :meth:`build`. Every proposal goes through the environment in batches of
+    ``n_envs`` designs (:mod:`archgym.views.vector`), so that all are counted and recorded; the search
+    ends in the middle of a rollout when the budget does. Learners propose what they believe in
+    again and again: that costs no budget, and ends the search at the limit of proposals.
+
+    The same seed gives the same search on the same machine and versions: everything is seeded,
+    and torch is held to one thread. A resumed search learns again from what is in its log.
+    Initial designs are evaluated, but a policy does not learn from them.
+
+    Attributes:
+        model: the algorithm, once a search has begun; ``model.policy`` is the policy.
+        form: ``design``, an action is a whole design, or ``stepwise``, it is one parameter.
+    """
+
+    def setup(self) -> None:
+        """Chooses the form.
+
+        Raises:
+            AgentUnsuitableError: if nothing is free, or a network for it would be too large.
+        """
+        self.model: BaseAlgorithm | None = None
+        self._weights: dict[str, NDArray[Any]] | None = None
+        if not self.space.free:
+            raise AgentUnsuitableError(
+                f"agent {self.name!r} has nothing to choose: every parameter is fixed"
+            )
+        self._encoding = self.encoding()
+        self.form = "stepwise" if self._encoding is None else "design"
+        outputs = self._outputs()
+        if outputs > MOST_OUTPUTS:
+            raise AgentUnsuitableError(
+                f"agent {self.name!r}, form {self.form!r}: {outputs:,} values to choose from are "
+                f"too many for a policy network (at most {MOST_OUTPUTS:,}): fix the parameters "
+                "with most values, or use agent 'sac'"
+            )
+
+    @abstractmethod
+    def encoding(self) -> Encoding | None:
+        """How an action stands for a design; ``None``: one parameter is chosen a step."""
+
+    @abstractmethod
+    def build(self, view: VectorView, common: dict[str, Any]) -> BaseAlgorithm:
+        """The algorithm.
+
+        Args:
+            view: what it learns on.
+            common: arguments that all algorithms take.
+        """
+
+    def run(self, env: Environment, initial: Designs) -> None:
+        """Learns until the budget is spent."""
+        if env.design_space != self.space:
+            raise InvalidValueError("the agent was made for another design space")
+        if len(initial):
+            env.evaluate_batch(initial)
+        seed = int(self.rng.integers(1 << 31))
+        with one_seeded_thread(seed):
+            from stable_baselines3.common.logger import Logger  # only needed here, and slow
+
+            settings = self.hyperparameters
+            common = {
+                "policy": "MlpPolicy",
+                "learning_rate": settings.learning_rate,
+                "gamma": settings.gamma,
+                "policy_kwargs": {"net_arch": [settings.width] * settings.layers},
+                "device": "cpu",
+                "seed": seed,
+            }
+            self.model = self.build(self._view(env), common)
+            self.model.set_logger(Logger(folder=None, output_formats=[]))
+            if self._weights is not None:
+                apply_policy(self.model.policy, self._weights)
+            self.model.learn(ENDLESS, log_interval=None)  # type: ignore[arg-type]
+
+    def save(self, path: str | Path) -> None:
+        """Writes the policy as it is now to a ``.npz`` file of plain arrays.
+
+        Raises:
+            InvalidValueError: if no search has begun.
+        """
+        if self.model is None:
+            raise InvalidValueError("there is no policy before search()")
+        write_policy(Path(path), self.model.policy, self._about())
+
+    def load(self, path: str | Path) -> None:
+        """Makes the next search begin with a policy that was saved.
+
+        Raises:
+            InvalidValueError: if it is not a saved policy, or one of another agent, form or
+                design space.
+        """
+        self._weights = read_policy(Path(path), self._about())
+
+    @property
+    def steps_per_design(self) -> int:
+        """Most steps that a design takes."""
+        return 1 if self._encoding is not None else len(self.space.free)
+
+    def _about(self) -> dict[str, Any]:
+        return {"agent": self.name, "form": self.form, "design space": self.space.to_json()}
+
+    def _outputs(self) -> int:
+        if self._encoding is None:
+            return Steps(self.space, self.hyperparameters.levels).n_actions
+        if isinstance(self._encoding, MultiDiscreteEncoding):
+            return int(sum(self._encoding.nvec.tolist()))
+        return len(self._encoding.free)
+
+    def _view(self, env: Environment) -> VectorView:
+        from archgym.views.vector import StepwiseVectorView, VectorView
+
+        settings = self.hyperparameters
+        if self._encoding is None:
+            return StepwiseVectorView(env, settings.n_envs, settings.levels)
+        return VectorView(env, settings.n_envs, self._encoding)

@@ -1,0 +1,1 @@
+"""What results are computed with: summaries of trials, statistics, comparisons, importance."""

@@ -1,0 +1,109 @@
+"""Curves over a search, from the steps at which trials got better."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.analysis.study import Problem
+
+__all__ = ["Band", "budgets", "budgets_to_reach", "curves", "seconds", "spread", "summary"]
+
+_WORST = 1e300  # stands for infinity where a difference is taken
+
+
+@dataclass(frozen=True)
+class Band:
+    """What some trials came to at each point of a search.
+
+    Attributes:
+        low: a quarter of the trials is below; the least of up to three trials, shape (n,).
+        middle: their median, shape (n,).
+        high: a quarter of the trials is above; the largest of up to three trials, shape (n,).
+    """
+
+    low: NDArray[np.float64]
+    middle: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+
+def budgets(problem: Problem, points: int) -> NDArray[np.float64]:
+    """Budgets at which curves are shown: every one, or else closer together at the beginning."""
+    most = int(np.ceil(problem.measures.spent.max(initial=0)))
+    if most <= points:
+        return np.arange(1, most + 1, dtype=np.float64)
+    even = np.linspace(1, most, points - points // 2)
+    ratios = np.geomspace(1, most, points // 2)
+    return np.unique(np.round(np.concatenate([even, ratios])))
+
+
+def seconds(problem: Problem, points: int) -> NDArray[np.float64]:
+    """Times at which curves are shown, s, evenly spread by their ratio."""
+    measures = problem.measures
+    total = measures.simulation_s + measures.agent_s
+    last, first = float(total.max(initial=0)), measures.event_s
+    if last <= 0 or not len(first):
+        return np.empty(0)
+    return np.geomspace(max(float(first[first > 0].min(initial=last)), last * 1e-4), last, points)
+
+
+def curves(
+    problem: Problem,
+    grid: NDArray[np.float64],
+    *,
+    time: bool = False,
+    costs: bool = False,
+    goal: int = 0,
+) -> NDArray[np.float64]:
+    """Best value of each trial at each point, ``inf`` before the first, shape (n_trials, n).
+
+    A search that ended early keeps its last value.
+
+    Args:
+        problem: the problem.
+        grid: points, ascending.
+        time: the points are seconds in simulator and agent, not budgets.
+        costs: give costs instead of values.
+        goal: number of the goal.
+    """
+    measures = problem.measures
+    at = measures.event_s if time else measures.event_spent
+    values = (measures.event_costs if costs else measures.event_values)[:, goal]
+    found = np.full((len(problem.ids), len(grid) + 1), np.inf)
+    place = np.searchsorted(grid, at)
+    np.minimum.at(found, (measures.event_trial, place), values)
+    return np.minimum.accumulate(found[:, :-1], axis=1)
+
+
+def budgets_to_reach(problem: Problem, regret: float) -> NDArray[np.float64]:
+    """Budget after which each trial was within a regret, ``inf`` if never, shape (n_trials,)."""
+    measures = problem.measures
+    found = np.full(len(problem.ids), np.inf)
+    good = problem.regret(measures.event_costs[:, 0]) <= regret + 1e-12
+    np.minimum.at(found, measures.event_trial[good], measures.event_spent[good])
+    return found
+
+
+def spread(rows: NDArray[np.float64]) -> Band:
+    """Median and quartiles of some trials' curves; of up to three, their range.
+
+    Args:
+        rows: shape (n_trials, n).
+    """
+    share = 0.25 if len(rows) > 3 else 0.0
+    bounded = np.minimum(rows, _WORST)
+    ends = np.quantile(bounded, [share, 0.5, 1.0 - share], axis=0)
+    return Band(*np.where(ends > _WORST / 1e6, np.inf, ends))
+
+
+def summary(values: NDArray[np.float64]) -> tuple[float, float, float, float, float]:
+    """Whisker, quartile, median, quartile, whisker (at most 1.5 quartile ranges away, Tukey)."""
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return (np.nan,) * 5
+    first, middle, third = np.quantile(finite, [0.25, 0.5, 0.75]).tolist()
+    reach = 1.5 * (third - first)
+    inside = finite[(finite >= first - reach) & (finite <= third + reach)]
+    return float(inside.min()), first, middle, third, float(inside.max())

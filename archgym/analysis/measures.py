@@ -1,0 +1,254 @@
+"""What the trials of a problem came to: counts, times, and every step at which one got better."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.analysis.rows import Rows
+from archgym.evaluation.outcome import STATUSES
+from archgym.problem.fidelity import Fidelity, cost_units
+
+__all__ = ["COUNTS", "HYPERVOLUME_POINTS", "Measures", "measure"]
+
+COUNTS = ("feasible", "infeasible", "failed", "timeout", "illegal", "duplicate")
+"""What a proposal came to: simulated and within all limits, beyond one, failed, too slow, against
+a rule of the space, or known before."""
+HYPERVOLUME_POINTS = 24
+"""Points at which a trial's hypervolume is taken."""
+_REFERENCE_COST = math.log(2.0)  # corner of the hypervolume: twice the baseline in every goal
+_INTERRUPTED_S = 60.0
+"""A gap between two records that is longer, and was not simulating or proposing, is a run that
+was killed and went on later."""
+_MOST_CURVES = 1500
+"""Trials of a problem whose hypervolume is followed over the search; of more, an even choice."""
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What the trials of a problem came to, by their numbers in the problem.
+
+    Attributes:
+        counts: proposals by what they came to, in the order of :data:`COUNTS`, shape
+            (n_trials, n_counts).
+        spent: budget spent, in full simulations, shape (n_trials,).
+        simulation_s: seconds in the simulator, shape (n_trials,).
+        agent_s: seconds in the agent, shape (n_trials,).
+        framework_s: seconds in neither, shape (n_trials,).
+        best: least feasible value of each goal, shape (n_trials, n_goals).
+        best_cost: weighted mean of the costs of the best design, ``inf`` for none, shape
+            (n_trials,).
+        best_row: its row in the snapshot, -1 for none, shape (n_trials,).
+        best_at: budget spent when it was found, shape (n_trials,).
+        event_trial: trial that got better in a goal, shape (n_events,).
+        event_spent: budget spent then, shape (n_events,).
+        event_s: seconds in simulator and agent until then, shape (n_events,).
+        event_values: its best values from then on, shape (n_events, n_goals).
+        event_costs: its best costs from then on, shape (n_events, n_goals).
+        hypervolume: with several goals, the volume that the front dominates at
+            ``hypervolume_at``; NaN where it was not followed, shape (n_trials, n_points).
+        hypervolume_at: budgets spent, shape (n_points,).
+        fronts: rows of each trial's non-dominated feasible designs, with several goals.
+        front_values: values of their goals, each of shape (n, n_goals).
+        reasons: how often a trial met a reason, by (trial, reason).
+        full_rows: rows of full simulations that came to something, for a look at the space.
+        full_costs: weighted mean of their costs, shape (n,).
+        full_feasible: shape (n,).
+        full_trial: shape (n,).
+    """
+
+    counts: NDArray[np.int64]
+    spent: NDArray[np.float64]
+    simulation_s: NDArray[np.float64]
+    agent_s: NDArray[np.float64]
+    framework_s: NDArray[np.float64]
+    best: NDArray[np.float64]
+    best_cost: NDArray[np.float64]
+    best_row: NDArray[np.int64]
+    best_at: NDArray[np.float64]
+    event_trial: NDArray[np.int64]
+    event_spent: NDArray[np.float64]
+    event_s: NDArray[np.float64]
+    event_values: NDArray[np.float64]
+    event_costs: NDArray[np.float64]
+    hypervolume: NDArray[np.float64]
+    hypervolume_at: NDArray[np.float64]
+    fronts: list[NDArray[np.int64]]
+    front_values: list[NDArray[np.float64]]
+    reasons: Counter[tuple[int, str]]
+    full_rows: NDArray[np.int64]
+    full_costs: NDArray[np.float64]
+    full_feasible: NDArray[np.bool_]
+    full_trial: NDArray[np.int64]
+
+
+def measure(
+    rows: Rows,
+    n_trials: int,
+    fidelities: Sequence[Fidelity],
+    weights: Sequence[float],
+    wall_s: NDArray[np.float64] | None = None,
+) -> Measures:
+    """What the trials of a problem came to.
+
+    Args:
+        rows: the evaluations; their trial numbers are those of the problem.
+        n_trials: trials of the problem.
+        fidelities: of the problem.
+        weights: of the goals; they need not add up to 1.
+        wall_s: seconds that each trial took in all; where that is NaN, or less than simulator and
+            agent took because the trial was resumed, records tell when it began and ended.
+    """
+    counted, share = rows.counted, np.asarray(weights) / sum(weights)
+    cost_of = rows.costs @ share
+    good = counted & rows.feasible & rows.full
+    cumulated = _spent(rows, fidelities)
+    busy = rows.simulation_s.astype(np.float64) + rows.agent_s
+    n_goals = rows.values.shape[1]
+    best = np.full((n_trials, n_goals), np.inf)
+    best_cost, best_at = np.full(n_trials, np.inf), np.zeros(n_trials)
+    best_row = np.full(n_trials, -1, dtype=np.int64)
+    spent = np.zeros(n_trials)
+    framework = np.zeros(n_trials)
+    events: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
+    fronts: list[NDArray[np.int64]] = [np.empty(0, dtype=np.int64)] * n_trials
+    for number, part in rows.parts():
+        spent[number] = cumulated[part.stop - 1]
+        left = np.nan if wall_s is None else wall_s[number] - busy[part].sum()
+        framework[number] = left if left >= 0 else _framework_s(rows.time_us[part], busy[part])
+        where = np.flatnonzero(good[part]) + part.start
+        if not len(where):
+            continue
+        so_far = np.minimum.accumulate(rows.values[where])
+        better = np.ones(len(where), dtype=bool)
+        better[1:] = (so_far[1:] < so_far[:-1]).any(axis=1)
+        at = where[better]
+        seconds = np.cumsum(busy[part])[at - part.start]
+        costs = np.minimum.accumulate(rows.costs[where])[better]
+        table = np.column_stack([cumulated[at], seconds, so_far[better], costs])
+        events.append((np.full(len(at), number, dtype=np.int64), table))
+        best[number] = so_far[-1]
+        first = where[int(cost_of[where].argmin())]
+        best_cost[number], best_row[number] = cost_of[first], rows.row[first]
+        best_at[number] = cumulated[first]
+        if n_goals > 1:
+            fronts[number] = where[_front(rows.costs[where])]
+    volumes, volumes_at = _hypervolumes(rows, good, cumulated, spent, n_trials)
+    event_trial = np.concatenate([np.empty(0, dtype=np.int64), *(trial for trial, _ in events)])
+    table = np.concatenate([np.empty((0, 2 + 2 * n_goals)), *(values for _, values in events)])
+    shown = counted & rows.full & (rows.status == 0) & np.isfinite(cost_of)
+    return Measures(
+        counts=_counts(rows, n_trials),
+        spent=spent,
+        simulation_s=_sums(rows.trial, rows.simulation_s, n_trials),
+        agent_s=_sums(rows.trial, rows.agent_s, n_trials),
+        framework_s=framework,
+        best=best,
+        best_cost=best_cost,
+        best_row=best_row,
+        best_at=best_at,
+        event_trial=event_trial,
+        event_spent=table[:, 0],
+        event_s=table[:, 1],
+        event_values=table[:, 2 : 2 + n_goals],
+        event_costs=table[:, 2 + n_goals :],
+        hypervolume=volumes,
+        hypervolume_at=volumes_at,
+        fronts=[rows.row[at] for at in fronts],
+        front_values=[rows.values[at] for at in fronts],
+        reasons=rows.reasons,
+        full_rows=rows.row[shown],
+        full_costs=cost_of[shown].astype(np.float64),
+        full_feasible=rows.feasible[shown],
+        full_trial=rows.trial[shown].astype(np.int64),
+    )
+
+
+def _sums(
+    trial: NDArray[np.int32], values: NDArray[np.float32], n_trials: int
+) -> NDArray[np.float64]:
+    """Sum of the values of each trial, shape (n_trials,)."""
+    found = np.zeros(n_trials)
+    np.add.at(found, trial, values)
+    return found
+
+
+def _spent(rows: Rows, fidelities: Sequence[Fidelity]) -> NDArray[np.float64]:
+    """Budget that a trial had spent after each row, shape (n,)."""
+    units = np.array(cost_units(fidelities), dtype=np.int64)
+    values = np.array([one.value for one in fidelities], dtype=np.float32)
+    level = np.minimum(np.searchsorted(values, rows.fidelity), len(units) - 1)
+    total = np.cumsum(np.where(rows.counted, units[level], 0))
+    before = np.zeros(len(total), dtype=np.int64)
+    for _, part in rows.parts():
+        before[part] = total[part.start - 1] if part.start else 0
+    return np.asarray((total - before) / units[-1])
+
+
+def _counts(rows: Rows, n_trials: int) -> NDArray[np.int64]:
+    failed, timeout = STATUSES.index("failed"), STATUSES.index("timeout")
+    illegal = STATUSES.index("illegal")
+    kind = np.where(rows.feasible, 0, 1)
+    for status, number in ((failed, 2), (timeout, 3)):
+        kind[rows.status == status] = number
+    kind[rows.cached] = 5
+    kind[rows.status == illegal] = 4
+    flat = np.bincount(rows.trial.astype(np.int64) * 6 + kind, minlength=6 * n_trials)
+    return flat.reshape(n_trials, 6)
+
+
+def _framework_s(time_us: NDArray[np.int64], busy: NDArray[np.float64]) -> float:
+    """Seconds from the first record to the last that neither simulator nor agent took."""
+    gaps = np.diff(time_us) * 1e-6
+    later = time_us > time_us[0]
+    left = float(gaps.sum() - busy[later].sum())
+    interrupted = gaps[gaps - busy[1:] > _INTERRUPTED_S]
+    return max(0.0, left - float(interrupted.sum()))
+
+
+def _front(costs: NDArray[np.float64]) -> NDArray[np.int64]:
+    import moocore
+
+    return np.flatnonzero(moocore.is_nondominated(costs, keep_weakly=False))
+
+
+def _hypervolumes(
+    rows: Rows,
+    good: NDArray[np.bool_],
+    cumulated: NDArray[np.float64],
+    spent: NDArray[np.float64],
+    n_trials: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Volume in the space of costs that each trial's front dominates, up to twice the baseline.
+
+    The last point is taken for every trial, the others for at most :data:`_MOST_CURVES`.
+    """
+    import moocore
+
+    n_goals = rows.costs.shape[1]
+    if n_goals < 2 or not n_trials or not spent.max():
+        return np.empty((n_trials, 0)), np.empty(0)
+    at = np.unique(np.ceil(np.linspace(0, spent.max(), HYPERVOLUME_POINTS + 1)[1:]))
+    found = np.full((n_trials, len(at)), np.nan)
+    followed = set(np.linspace(0, n_trials - 1, min(n_trials, _MOST_CURVES)).astype(int).tolist())
+    reference = np.full(n_goals, _REFERENCE_COST)
+    for number, part in rows.parts():
+        where = np.flatnonzero(good[part]) + part.start
+        where = where[(rows.costs[where] < _REFERENCE_COST).all(axis=1)]
+        ends = np.searchsorted(cumulated[where], at, side="right")
+        front, begun, volume = np.empty((0, n_goals)), 0, 0.0
+        for i, end in enumerate(ends.tolist()):
+            if i < len(at) - 1 and number not in followed:
+                continue
+            if end > begun:
+                points = np.concatenate([front, rows.costs[where[begun:end]]])
+                front, begun = points[_front(points)], end
+                volume = moocore.hypervolume(front, ref=reference) / _REFERENCE_COST**n_goals
+            found[number, i] = volume
+    found[np.isnan(found[:, -1]), -1] = 0.0  # trials without rows
+    return found, at

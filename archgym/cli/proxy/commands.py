@@ -1,0 +1,221 @@
+"""``archgym proxy``: data for proxies, their training, and searches on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import archgym
+from archgym.cli.output import console, print_json, table
+from archgym.cli.proxy import quality as proxy_quality
+from archgym.cli.proxy.options import (
+    Agents,
+    File,
+    Form,
+    Json,
+    Models,
+    Options,
+    Per,
+    Quiet,
+    Rows,
+    Seed,
+    Source,
+    Targets,
+    Where,
+    Workloads,
+    clocked,
+    percent,
+    settings_of,
+    training_data,
+)
+
+__all__ = ["add_to"]
+
+commands = typer.Typer(
+    no_args_is_help=True,
+    help="Train models that predict metrics, see how good they are, and search on them.",
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the commands."""
+    proxy_quality.add_to(commands)
+    app.add_typer(commands, name="proxy")
+
+
+@commands.command("collect")
+def collect(
+    environment: Annotated[str, typer.Argument(metavar="ENV", help="A registered name.")],
+    record: Annotated[Path, typer.Option(help="Dataset to write.")],
+    target: Annotated[
+        list[str], typer.Option("--target", help="A metric that the proxy is for; repeatable.")
+    ],
+    workload: Annotated[
+        list[str] | None, typer.Option("--workload", help="A workload; repeatable.")
+    ] = None,
+    budget: Annotated[int, typer.Option(min=1, help="Designs to simulate, in all.")] = 5000,
+    rounds: Annotated[int, typer.Option(min=1, help="How often to choose anew.")] = 4,
+    model: Annotated[
+        str, typer.Option(help="What chooses: boosting, or residual, which takes longer.")
+    ] = "boosting",
+    options: Options = None,
+    drawn: Annotated[float, typer.Option(help="Share that is drawn at random.")] = 0.2,
+    most: Annotated[
+        int | None, typer.Option(min=1, help="Designs on one workload at most.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Argument of the environment."),
+    ] = None,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Simulate designs to train a proxy on: random ones, then where models are unsure.
+
+    Workloads that are harder to learn get more of the designs.
+    """
+    from archgym.data import Dataset
+    from archgym.experiment.spec.load import parse_value
+    from archgym.proxy.collection import collect as choose
+    from archgym.registry import make
+
+    own = settings_of(settings, "--set")
+    loads = [{"workload": parse_value(text, "--workload")} for text in workload or []]
+    made = [make(environment, **own, **one, record=record) for one in loads or [{}]]
+    counted, say = [0], clocked()
+
+    def progress(designs: int) -> None:
+        twentieths = counted[0] * 20 // budget
+        counted[0] += designs
+        if not quiet and counted[0] * 20 // budget > twentieths:
+            say(f"{counted[0]:,} of {budget:,} designs")
+
+    choose(
+        *(made, target, budget),
+        rounds=rounds,
+        model=model,
+        options=settings_of(options),
+        drawn=drawn,
+        most=most,
+        seed=seed,
+        progress=progress,
+    )
+    Dataset(record).seal()
+    typer.echo(
+        f"{record}: {counted[0]:,} designs; train with archgym proxy train {record} --out FILE"
+    )
+
+
+@commands.command("train")
+def train(
+    folder: Source,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The file to write.")],
+    target: Targets = None,
+    model: Models = None,
+    per: Per = "auto",
+    form: Form = "auto",
+    rows: Rows = None,
+    where: Where = None,
+    workload: Workloads = None,
+    agent: Agents = None,
+    options: Options = None,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Train a proxy: families compete in cross-validation, metric by metric.
+
+    No design is ever on both sides of it. The errors that it prints are on designs that the
+    models had not seen. What is trained next goes to stderr, with the time so far.
+    """
+    from archgym.proxy import Settings, save_proxy
+    from archgym.proxy import train as learn
+
+    data = training_data(folder, target, where, workload, agent)
+    if rows is not None:
+        data = data.sample(rows, seed)
+    settings = Settings(tuple(model or ["auto"]), per, form, seed, settings_of(options))
+    proxy = save_proxy(learn(data, settings, None if quiet else clocked()), out)
+    if json:
+        head = {"archgym": archgym.__version__, "file": str(out), "sha256": proxy.fingerprint}
+        print_json({**head, **proxy.report})
+        return
+    typer.echo(f"archgym {archgym.__version__}: {len(data):,} designs, seed {seed}")
+    made = table("metric", "workload", "model", ">rel. RMSE", ">R2", ">Spearman", ">on")
+    for one in proxy.report["validation"]:
+        scores = one["scores"][one["chosen"]]
+        made.add_row(
+            one["metric"],
+            _short(one["workloads"]),
+            one["chosen"],
+            percent(scores["relative_rmse"]),
+            f"{scores['r2']:.4f}",
+            f"{scores['spearman']:.4f}",
+            f"{one['validated_on']:,}",
+        )
+    console().print(made)
+    typer.echo(f"{out}: use it as simulator proxy:{out}")
+
+
+@commands.command("search")
+def search(
+    file: File,
+    objective: Annotated[
+        str | None, typer.Option(help="As in 'minimize energy_pj', or a YAML mapping.")
+    ] = None,
+    workload: Annotated[str, typer.Option(help="One of the proxy's; the first by default.")] = "",
+    agent: Annotated[str, typer.Option(help="That searches on the proxy.")] = "ga",
+    budget: Annotated[int, typer.Option(min=1, help="Designs to evaluate on the proxy.")] = 20_000,
+    verify: Annotated[
+        int, typer.Option(min=1, help="Best designs to verify on the real simulator.")
+    ] = 50,
+    record: Annotated[Path | None, typer.Option(help="Dataset that takes these.")] = None,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Search on a proxy, and verify the best designs on the real simulator."""
+    from archgym.experiment.spec.load import parse_value
+    from archgym.proxy import load_proxy
+    from archgym.proxy.original import make_original
+    from archgym.proxy.search import search_and_verify
+
+    proxy = load_proxy(file)
+    index = proxy.workload(workload) if workload else 0
+    arguments: dict[str, Any] = {"space": proxy.space}
+    if objective is not None:
+        arguments["objective"] = parse_value(objective, "--objective")
+    real = make_original(proxy.origin, index, **arguments, record=record)
+    learned = make_original(proxy.origin, index, **arguments, simulator=f"proxy:{file}")
+    found = search_and_verify(learned, real, agent=agent, budget=budget, verify=verify, seed=seed)
+    if record is not None:
+        from archgym.data import Dataset
+
+        Dataset(record).seal()
+    if json:
+        best = (
+            None
+            if found.best is None
+            else {
+                "design": found.best.design,
+                "metrics": found.best.metrics,
+                "feasible": found.best.feasible,
+            }
+        )
+        print_json({"seed": seed, "verified": len(found.outcomes), "best": best})
+        return
+    typer.echo(f"archgym {archgym.__version__}: {agent}, seed {seed}, {verify} verified")
+    made = table("goal", ">predicted", ">simulated", "feasible")
+    for said, is_so in list(zip(found.predicted, found.outcomes, strict=True))[:10]:
+        values = ["  ".join(f"{v:.6g}" for v in one.objectives) for one in (said, is_so)]
+        made.add_row("", *values, "yes" if is_so.feasible else is_so.reason or "no")
+    console().print(made)
+    if found.best is not None:
+        for name, value in found.best.design.items():
+            typer.echo(f"{name} = {value}")
+
+
+def _short(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= 2 else f"{len(names)} workloads"

@@ -1,0 +1,1 @@
+"""Datasets as files of other tools: CSV, Parquet, Hugging Face, Minari, Optuna."""

@@ -1,0 +1,116 @@
+"""The constructor arguments of environments, and whether settings name those that matter.
+
+Results are shared between environments with equal settings: through the simulation cache, in
+datasets, and in what a proxy learns. An argument that changes metrics and is not among the
+settings would make that sharing silently wrong.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from archgym.errors import InvalidValueError
+from archgym.problem.design_problem import DesignProblem
+
+__all__ = [
+    "check_settings",
+    "constructor_arguments",
+    "given_arguments",
+    "own_arguments",
+    "unnamed_argument",
+]
+
+
+def constructor_arguments(environment: type[DesignProblem]) -> dict[str, inspect.Parameter]:
+    """Keyword arguments that an environment takes, its base classes' included."""
+    found: dict[str, inspect.Parameter] = {}
+    for cls in environment.__mro__:
+        if "__init__" not in vars(cls):
+            continue
+        parameters = list(inspect.signature(vars(cls)["__init__"]).parameters.values())[1:]
+        for parameter in parameters:
+            if parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+                found.setdefault(parameter.name, parameter)
+        if all(p.kind is not p.VAR_KEYWORD for p in parameters):
+            break
+    return found
+
+
+def own_arguments(
+    environment: type[DesignProblem], base: type[DesignProblem]
+) -> dict[str, inspect.Parameter]:
+    """Those that a base class does not take, and on which metrics may depend."""
+    left_out = {*constructor_arguments(base), *environment.incidental_arguments}
+    taken = constructor_arguments(environment).items()
+    return {name: parameter for name, parameter in taken if name not in left_out}
+
+
+def given_arguments(
+    environment: type[DesignProblem],
+    base: type[DesignProblem],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Values of :func:`own_arguments` with which an environment is made, where they are given.
+
+    Args:
+        environment: its class.
+        base: whose arguments every environment takes.
+        args: positional arguments of its constructor.
+        kwargs: its keyword arguments.
+    """
+    given = {**dict(zip(constructor_arguments(environment), args, strict=False)), **kwargs}
+    own = own_arguments(environment, base)
+    return {name: value for name, value in given.items() if name in own}
+
+
+def check_settings(environment: DesignProblem, given: Mapping[str, Any]) -> None:
+    """Refuses an environment made with an argument of its own that its settings do not name.
+
+    Args:
+        environment: with its settings.
+        given: :func:`given_arguments`. One at its default need not be among the settings, nor
+            an empty one where the default is empty too.
+
+    Raises:
+        InvalidValueError: if one has another value, and is neither in ``settings`` nor in
+            ``incidental_arguments``.
+    """
+    if not given:
+        return
+    cls = type(environment)
+    defaults, settings = constructor_arguments(cls), environment.settings
+    for name, value in given.items():
+        if name not in settings and not _same(value, defaults[name].default):
+            raise unnamed_argument(cls, name, f"with {name}={value!r:.80}")
+
+
+def unnamed_argument(environment: type[DesignProblem], name: str, which: str) -> InvalidValueError:
+    """The error of an argument that settings do not name, which says what to do.
+
+    Args:
+        environment: its class.
+        name: of the argument.
+        which: results would be taken for others, as in ``with voltage=0.8``.
+    """
+    return InvalidValueError(
+        f"{environment.__name__}: results {which} would be taken for results without it, because "
+        f"its settings do not name {name!r}: return it from the property settings, as in "
+        f"{{{name!r}: self.{name}}}; or, if no metric depends on it, write "
+        f"incidental_arguments = ({name!r},) in the class"
+    )
+
+
+def _same(value: Any, default: Any) -> bool:
+    if value is default or (_is_empty(value) and _is_empty(default)):
+        return True
+    try:
+        return type(value) is type(default) and bool(value == default)
+    except (TypeError, ValueError):  # arrays, say
+        return False
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, str | tuple | list | dict | set) and not value)

@@ -1,0 +1,93 @@
+"""What an agent sees of evaluated designs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.problem.metrics import Metric
+from archgym.space import BoxEncoding, Designs, DesignSpace
+
+__all__ = ["Observer", "metric_scale", "observation_space", "observations"]
+
+
+def observations(
+    encoding: BoxEncoding,
+    metrics: Sequence[Metric],
+    baseline: Sequence[float],
+    designs: Designs,
+    values: NDArray[np.float64],
+) -> NDArray[np.float32]:
+    """Observations of evaluated designs, float32 in [-1, 1], shape (n, width).
+
+    The design's encoding, then each metric's ``(m - b) / (m + b)`` with b the baseline's value,
+    a bounded function of the log ratio; the worst end where there is no metric.
+
+    Args:
+        encoding: of the design space as it is searched.
+        metrics: of the environment.
+        baseline: their values for the baseline design, shape (n_metrics,).
+        designs: the designs.
+        values: their metrics, NaN where there are none, shape (n, n_metrics).
+    """
+    seen = np.empty((len(values), len(encoding.free) + len(metrics)), dtype=np.float32)
+    seen[:, : -len(metrics)] = encoding.encode(designs)
+    for i, (base, metric) in enumerate(zip(baseline, metrics, strict=True)):
+        column = values[:, i]
+        with np.errstate(invalid="ignore"):  # NaN (no metric), and 0 / 0: equal
+            ratio = (column - base) / metric_scale(column, base, metric.signed)
+        ratio[column == base] = 0.0
+        seen[:, i - len(metrics)] = np.where(np.isnan(column), metric.sign, ratio)
+    return seen
+
+
+def observation_space(space: DesignSpace, metrics: Sequence[Metric]) -> gymnasium.Space[Any]:
+    """Where observations lie, shape (width,); see :func:`observations`.
+
+    Args:
+        space: the design space as it is searched.
+        metrics: of the environment.
+    """
+    return gymnasium.spaces.Box(-1.0, 1.0, (len(space.free) + len(metrics),), np.float32)
+
+
+class Observer:
+    """Observes designs of one environment; see :func:`observations`.
+
+    Args:
+        space: the design space as it is searched.
+        metrics: of the environment.
+        baseline: their values for the baseline design, shape (n_metrics,).
+    """
+
+    def __init__(
+        self, space: DesignSpace, metrics: Sequence[Metric], baseline: Sequence[float]
+    ) -> None:
+        self._encoding = BoxEncoding(space)
+        self._metrics, self._baseline = tuple(metrics), list(baseline)
+        self._bases = list(zip(baseline, metrics, strict=True))
+
+    def many(self, designs: Designs, values: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Observations of designs with their metrics, shape (n, width)."""
+        return observations(self._encoding, self._metrics, self._baseline, designs, values)
+
+    def one(self, codes: Sequence[int], metrics: Sequence[float]) -> NDArray[np.float32]:
+        """As :meth:`many`, for one design's canonical codes."""
+        seen = self._encoding.encode_one(codes)
+        for value, (base, metric) in zip(metrics, self._bases, strict=True):
+            if value == base:
+                seen.append(0.0)
+            elif value != value:  # NaN: there is no metric
+                seen.append(metric.sign)
+            else:
+                seen.append((value - base) / metric_scale(value, base, metric.signed))
+        return np.array(seen, dtype=np.float32)
+
+
+def metric_scale(value: Any, base: float, signed: bool) -> Any:
+    """What the difference of a metric to the baseline's is divided by, to lie in [-1, 1]."""
+    return abs(value - base) + (abs(base) or 1.0) if signed else value + base

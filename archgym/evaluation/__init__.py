@@ -1,0 +1,1 @@
+"""The evaluation core: every design is checked, counted, simulated, scored and recorded here."""

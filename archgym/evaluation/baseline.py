@@ -1,0 +1,91 @@
+"""The design that others are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.errors import (
+    DesignError,
+    InvalidValueError,
+    SimulationError,
+    UnknownNameError,
+    place_of,
+)
+from archgym.evaluation.outcome import STATUSES
+from archgym.problem.metrics import Metric
+from archgym.problem.simulator import Simulator, expect_pairs, read_result
+from archgym.space import Designs, DesignSpace
+from archgym.space.nearest import nearest_legal
+
+__all__ = ["baseline_codes", "simulated_metrics"]
+
+
+def baseline_codes(
+    space: DesignSpace, baseline: Mapping[str, Any], offered: Iterable[DesignSpace]
+) -> tuple[int, ...]:
+    """Codes of the baseline, moved to where parameters are fixed.
+
+    What only other spaces have is left out; what a fixed value makes active takes its first
+    level. Where the fixed values make it illegal, it moves to the nearest legal design.
+
+    Args:
+        space: as it is searched.
+        baseline: as the environment declares it.
+        offered: every space of the environment.
+
+    Raises:
+        UnknownNameError, DesignError: if it is not a design of this space.
+        InvalidValueError: if it is not legal, and no legal design is near.
+    """
+    elsewhere = {name for other in offered for name in other.names}
+    known = {
+        name: value for name, value in baseline.items() if name in space or name not in elsewhere
+    }
+    free = DesignSpace(space.parameters, space.rules)
+    try:
+        codes = [max(code, 0) for code in free.codes({**space.fixed, **known})]
+    except (UnknownNameError, DesignError) as error:
+        error.args = (f"the baseline design: {error}",)
+        raise
+    for name, value in space.fixed.items():
+        codes[space.index(name)] = space[name].code(value)
+    canonical = space.canonical_codes(codes)
+    if space.fixed and space.illegal_reason(canonical):
+        canonical = nearest_legal(space, np.array(codes, dtype=np.int64)) or canonical
+    broken = space.illegal_reason(canonical)
+    if broken:
+        raise InvalidValueError(f"the baseline design is illegal: {broken}")
+    return canonical
+
+
+def simulated_metrics(
+    baseline: Designs, simulator: Simulator, metrics: Sequence[Metric], retries: int = 0
+) -> NDArray[np.float64]:
+    """Metrics of the baseline design, a batch of one, shape (n_metrics,).
+
+    Args:
+        baseline: the design.
+        simulator: that simulates it.
+        metrics: of the environment.
+        retries: how often it is tried again where it fails or takes too long.
+
+    Raises:
+        SimulationError: if it cannot be simulated.
+    """
+    given = [m for m in metrics if m.name in simulator.metric_names]
+    for _ in range(retries + 1):
+        results = simulator.simulate(baseline)
+        expect_pairs(results)
+        result, _ = results[0]
+        status, values, reason = read_result(result, metrics, given)
+        if STATUSES[status] == "ok":
+            return np.array(values)
+        if STATUSES[status] == "illegal":  # it will not be covered the next time either
+            break
+    cause = result.__cause__ if isinstance(result, Exception) else None
+    place = "" if cause is None else place_of(cause)
+    raise SimulationError(f"the baseline design cannot be simulated: {reason}{place}")

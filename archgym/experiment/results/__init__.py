@@ -1,0 +1,1 @@
+"""What a run leaves: tables, comparisons, pictures, and commands that reproduce designs."""

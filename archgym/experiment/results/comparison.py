@@ -1,0 +1,327 @@
+"""Agents compared: how far luck with hyperparameters and seeds goes, and what is significant.
+
+==================  =============================================================================
+``lottery``         a row a setting and agent: spread over hyperparameters and seeds, chance of
+                    reaching the optimum
+``efficiency``      a row a setting, agent and number of evaluations
+``significance``    a row a setting and pair of agents; setting ``""`` is over all settings
+==================  =============================================================================
+
+What is compared is a trial's score, less is better: its regret where the optimum is known, else
+the value of its goal, minimised, and with several goals the hypervolume, negated. A trial that
+found nothing feasible scores infinity.
+
+The unit of independence is the seed: the trials of an agent with one seed and several sets of
+hyperparameters share their luck. Mann-Whitney tests compare the mean ranks of seeds, and the
+interval of the chance to reach the optimum counts what varies between seeds; both speak of these
+sets of hyperparameters and not of others. ``a12`` is of trials. The unit of the tests over all
+settings is the setting.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from archgym.analysis.statistics import compare, holm, mann_whitney, quantile, share_interval
+from archgym.experiment.results.files import WITHIN
+
+__all__ = ["variance_share", "write_comparisons"]
+
+_POINTS = 40
+_COLUMNS = ("trial_id", "setting", "agent", "agent_label", "seed", "budget", "state", "goals")
+_MEASURED = ("best", "regret", "hypervolume", "hit_at", "spent")
+
+_LOTTERY = pa.schema(
+    [
+        *((name, pa.string()) for name in ("setting", "agent", "measure")),
+        *((name, pa.int64()) for name in ("trials", "labels", "seeds")),
+        *((name, pa.float64()) for name in ("best", "q25", "median", "q75", "worst")),
+        ("best_label", pa.string()),
+        ("best_label_median", pa.float64()),
+        ("worst_label", pa.string()),
+        ("worst_label_median", pa.float64()),
+        ("label_medians", pa.list_(pa.float64())),
+        ("hyperparameter_share", pa.float64()),
+        *((name, pa.float64()) for name in ("p_optimum", "p_optimum_low", "p_optimum_high")),
+        ("best_label_p_optimum", pa.float64()),
+        ("worst_label_p_optimum", pa.float64()),
+        ("evaluations_median", pa.float64()),
+    ]
+)
+_EFFICIENCY = pa.schema(
+    [
+        ("setting", pa.string()),
+        ("agent", pa.string()),
+        ("evaluations", pa.int64()),
+        *((name, pa.float64()) for name in ("q25", "median", "q75", "p_optimum")),
+    ]
+)
+_SIGNIFICANCE = pa.schema(
+    [
+        *((name, pa.string()) for name in ("setting", "agent_a", "agent_b", "test")),
+        ("n_a", pa.int64()),
+        ("n_b", pa.int64()),
+        ("units_a", pa.int64()),
+        ("units_b", pa.int64()),
+        *((name, pa.float64()) for name in ("median_a", "median_b", "a12", "p_value", "p_holm")),
+    ]
+)
+
+
+def write_comparisons(folder: Path) -> None:
+    """Writes the three tables beside ``trials.parquet`` and ``curves.parquet``.
+
+    Trials that did not finish are left out. Nothing is written for a run of one agent.
+
+    Args:
+        folder: of the tables.
+    """
+    trials = _scored(folder)
+    if len({trial["agent"] for trial in trials}) < 2:
+        return
+    groups: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for trial in trials:
+        groups.setdefault(trial["setting"], {}).setdefault(trial["agent"], []).append(trial)
+    rows = [
+        _lottery_row(s, a, found) for s, agents in groups.items() for a, found in agents.items()
+    ]
+    _write(folder / "lottery.parquet", _LOTTERY, rows)
+    _write(folder / "efficiency.parquet", _EFFICIENCY, list(_efficiency(folder, groups)))
+    tests = [row for setting, agents in groups.items() for row in _pairs(setting, agents)]
+    _write(folder / "significance.parquet", _SIGNIFICANCE, tests + _over_settings(groups))
+
+
+def variance_share(scores: NDArray[np.float64], labels: Sequence[str]) -> float | None:
+    """Share of the variance of ranks that the labels explain; the rest is luck with seeds.
+
+    ``None`` with fewer than two labels, or no variance.
+    """
+    ranks, names = _ranks(scores), np.array(labels)
+    total = float(((ranks - ranks.mean()) ** 2).sum())
+    kinds = np.unique(names)
+    if len(kinds) < 2 or total == 0:
+        return None
+    between = sum(
+        float((names == kind).sum()) * float(ranks[names == kind].mean() - ranks.mean()) ** 2
+        for kind in kinds
+    )
+    return between / total
+
+
+# -- inner workings ----------------------------------------------------------------------------
+
+
+def _scored(folder: Path) -> list[dict[str, Any]]:
+    """Finished trials with a score, its measure and whether they reached the optimum."""
+    trials = pq.read_table(folder / "trials.parquet", columns=[*_COLUMNS, *_MEASURED]).to_pylist()
+    signs = _signs(folder)
+    found = []
+    for trial in trials:
+        if trial["state"] != "finished" or not trial["goals"]:
+            continue
+        if len(trial["goals"]) > 1:
+            score, measure = -(trial["hypervolume"] or 0.0), "hypervolume"
+        elif trial["regret"] is not None:
+            score, measure = trial["regret"], "regret"
+        else:
+            value, measure = trial["best"][0], trial["goals"][0]
+            score = math.inf if value is None else signs[trial["setting"]] * value
+        hit = trial["regret"] is not None and trial["regret"] <= WITHIN
+        found.append({**trial, "score": score, "measure": measure, "hit": hit})
+    return found
+
+
+def _signs(folder: Path) -> dict[str, float]:
+    """By setting, -1 where the first goal's value is the better the larger it is, else 1."""
+    settings: dict[str, Any] = json.loads((folder / "summary.json").read_text())["settings"]
+    return {
+        name: -1.0 if setting["goals"][0]["direction"] == "maximize" else 1.0
+        for name, setting in settings.items()
+    }
+
+
+def _lottery_row(setting: str, agent: str, trials: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    scores = np.array([trial["score"] for trial in trials])
+    labels = [trial["agent_label"] for trial in trials]
+    by_label: dict[str, list[dict[str, Any]]] = {}
+    for trial in trials:
+        by_label.setdefault(trial["agent_label"], []).append(trial)
+    medians = {k: _quantiles([t["score"] for t in v])[1] for k, v in by_label.items()}
+    best, worst = (choose(medians, key=lambda k: medians[k]) for choose in (min, max))
+    shares = {k: sum(t["hit"] for t in v) / len(v) for k, v in by_label.items()}
+    known = trials[0]["measure"] == "regret"
+    hits = sum(trial["hit"] for trial in trials)
+    share = share_interval(np.array([trial["hit"] for trial in trials]), _seeds(trials))
+    q25, median, q75 = _quantiles(scores)
+    reached = [math.inf if t["hit_at"] is None else t["hit_at"] for t in trials]
+    middle = _quantiles(reached)[1]
+    return {
+        "setting": setting,
+        "agent": agent,
+        "measure": trials[0]["measure"],
+        "trials": len(trials),
+        "labels": len(by_label),
+        "seeds": len({trial["seed"] for trial in trials}),
+        "best": float(scores.min()),
+        "q25": q25,
+        "median": median,
+        "q75": q75,
+        "worst": float(scores.max()),
+        "best_label": best,
+        "best_label_median": medians[best],
+        "worst_label": worst,
+        "worst_label_median": medians[worst],
+        "label_medians": list(medians.values()),
+        "hyperparameter_share": variance_share(scores, labels),
+        "p_optimum": hits / len(trials) if known else None,
+        "p_optimum_low": share.low if known else None,
+        "p_optimum_high": share.high if known else None,
+        "best_label_p_optimum": max(shares.values()) if known else None,
+        "worst_label_p_optimum": min(shares.values()) if known else None,
+        "evaluations_median": middle if known and middle < math.inf else None,
+    }
+
+
+def _efficiency(
+    folder: Path, groups: dict[str, dict[str, list[dict[str, Any]]]]
+) -> Iterator[dict[str, Any]]:
+    """Scores after some numbers of evaluations; with several goals there are none."""
+    names = {t["trial_id"] for agents in groups.values() for ts in agents.values() for t in ts}
+    signs = _signs(folder)
+    curves: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
+    columns = ["trial_id", "goal", "spent", "value", "regret"]
+    with pq.ParquetFile(folder / "curves.parquet") as file:
+        for batch in file.iter_batches(columns=columns):
+            for row in batch.to_pylist():
+                if row["trial_id"] in names and row["goal"] == 0:
+                    values = row["regret"] if row["regret"] is not None else row["value"]
+                    curves[row["trial_id"]] = (np.array(row["spent"]), np.array(values))
+    for setting, agents in groups.items():
+        for agent, trials in agents.items():
+            if trials[0]["measure"] == "hypervolume":
+                continue
+            sign = signs[setting] if trials[0]["measure"] != "regret" else 1.0
+            budget = max(trial["budget"] for trial in trials)
+            grid = np.unique(np.geomspace(1, budget, _POINTS).round().astype(int))
+            table = np.full((len(trials), len(grid)), np.inf)
+            for row, trial in zip(table, trials, strict=True):
+                if trial["trial_id"] in curves:
+                    spent, values = curves[trial["trial_id"]]
+                    at = np.searchsorted(spent, grid, side="right") - 1
+                    row[at >= 0] = sign * values[at[at >= 0]]
+            known = trials[0]["measure"] == "regret"
+            for column, evaluations in zip(table.T, grid.tolist(), strict=True):
+                q25, median, q75 = _quantiles(column)
+                share = float((column <= WITHIN).mean()) if known else None
+                yield {
+                    "setting": setting,
+                    "agent": agent,
+                    "evaluations": evaluations,
+                    "q25": q25,
+                    "median": median,
+                    "q75": q75,
+                    "p_optimum": share,
+                }
+
+
+def _pairs(setting: str, agents: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Every pair of agents on one setting."""
+    rows = []
+    for a, b in itertools.combinations(agents, 2):
+        one, two = (np.array([trial["score"] for trial in agents[name]]) for name in (a, b))
+        units = _seeds(agents[a]), _seeds(agents[b])
+        p_value, a12 = compare(one, two, units)
+        n = len(np.unique(units[0])), len(np.unique(units[1]))
+        rows.append(_pair(setting, a, b, "Mann-Whitney U", (one, two), n, p_value, a12))
+    return _adjusted(rows)
+
+
+def _over_settings(groups: dict[str, dict[str, list[dict[str, Any]]]]) -> list[dict[str, Any]]:
+    """Every pair of agents over the settings that both searched: their medians' ranks."""
+    from scipy.stats import wilcoxon
+
+    agents = list(dict.fromkeys(agent for found in groups.values() for agent in found))
+    rows = []
+    for a, b in itertools.combinations(agents, 2):
+        both = [found for found in groups.values() if a in found and b in found]
+        if len(both) < 3:
+            continue
+        medians = [
+            np.array([_quantiles([t["score"] for t in found[name]])[1] for found in both])
+            for name in (a, b)
+        ]
+        # Scores of different settings have different scales, so ranks within each are compared.
+        chances = np.array(
+            [
+                mann_whitney(*(np.array([t["score"] for t in found[name]]) for name in (a, b)))[1]
+                for found in both
+            ]
+        )
+        p_value = 1.0 if (chances == 0.5).all() else float(wilcoxon(chances - 0.5).pvalue)
+        n, mean = (len(both), len(both)), float(chances.mean())
+        rows.append(_pair("", a, b, "Wilcoxon signed-rank", medians, n, p_value, mean))
+    return _adjusted(rows)
+
+
+def _pair(
+    setting: str,
+    a: str,
+    b: str,
+    test: str,
+    scores: Sequence[NDArray[np.float64]],
+    units: tuple[int, int],
+    p_value: float,
+    a12: float,
+) -> dict[str, Any]:
+    return {
+        "setting": setting,
+        "agent_a": a,
+        "agent_b": b,
+        "test": test,
+        "n_a": len(scores[0]),
+        "n_b": len(scores[1]),
+        "units_a": units[0],
+        "units_b": units[1],
+        "median_a": _quantiles(scores[0])[1],
+        "median_b": _quantiles(scores[1])[1],
+        "a12": a12,
+        "p_value": p_value,
+    }
+
+
+def _seeds(trials: Sequence[dict[str, Any]]) -> NDArray[np.int64]:
+    return np.array([trial["seed"] for trial in trials], dtype=np.int64)
+
+
+def _adjusted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    for row, p_value in zip(rows, holm([row["p_value"] for row in rows]), strict=True):
+        row["p_holm"] = p_value
+    return rows
+
+
+def _quantiles(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, float, float]:
+    found = np.asarray(values, dtype=np.float64)
+    return quantile(found, 0.25), quantile(found, 0.5), quantile(found, 0.75)
+
+
+def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    from scipy.stats import rankdata
+
+    return np.asarray(rankdata(values), dtype=np.float64)
+
+
+def _write(path: Path, schema: pa.Schema, rows: list[dict[str, Any]]) -> None:
+    unfinished = path.with_name(f".tmp-{os.getpid()}-{path.name}")
+    pq.write_table(pa.Table.from_pylist(rows, schema), unfinished, compression="zstd")
+    unfinished.replace(path)

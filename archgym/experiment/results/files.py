@@ -1,0 +1,354 @@
+"""Tables of what a run came to, for reports: a row a trial, and where each search improved.
+
+They are written as trials are read, so that the memory of a run does not grow with its rows.
+
+========================  =======================================================================
+``results/trials``        a row a trial of the experiment, in its order within a dataset
+``results/curves``        a row a trial and goal: where its best value improved
+``results/summary.json``  counts, times, failures, and what was searched in each setting
+========================  =======================================================================
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from archgym.analysis.trials import TrialSummary
+from archgym.errors import ExperimentError
+from archgym.experiment.run.trial_states import TrialEnd
+from archgym.experiment.spec.expand import Trial
+from archgym.problem.goals import direction, goal_unit, natural
+from archgym.problem.objective import Goal
+
+__all__ = ["CURVE_SCHEMA", "TRIAL_SCHEMA", "WITHIN", "TableWriter", "Totals", "relative_regret"]
+
+WITHIN = 0.01
+"""A design that is worse than the optimum by at most this share counts as having reached it."""
+_AT_ONCE = 500
+
+TRIAL_SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in ("trial_id", "setting", "dataset", "environment")),
+        *((name, pa.string()) for name in ("workload", "simulator", "agent", "agent_label")),
+        ("hyperparameters", pa.string()),
+        ("seed", pa.int64()),
+        ("budget", pa.int64()),
+        ("state", pa.string()),
+        ("error", pa.string()),
+        *((name, pa.int64()) for name in ("simulations", "proposals", "duplicates", "illegal")),
+        ("failed", pa.int64()),
+        ("spent", pa.float64()),
+        ("goals", pa.list_(pa.string())),
+        ("best", pa.list_(pa.float64())),
+        ("best_feasible", pa.bool_()),
+        ("best_design", pa.string()),
+        ("best_metrics", pa.string()),
+        ("best_at", pa.int64()),
+        ("regret", pa.float64()),
+        ("hit_at", pa.int64()),
+        ("hypervolume", pa.float64()),
+        ("front_size", pa.int64()),
+        *((name, pa.float64()) for name in ("agent_s", "simulation_s", "wall_s", "framework_s")),
+    ]
+)
+"""Columns of ``trials.parquet``. ``best`` is in its natural sign, of feasible designs at full
+fidelity; ``hit_at`` the simulations after which it came within :data:`WITHIN` of the optimum;
+``framework_s`` what is left of ``wall_s``. Null is what is not known."""
+
+CURVE_SCHEMA = pa.schema(
+    [
+        ("trial_id", pa.string()),
+        ("goal", pa.int32()),
+        ("spent", pa.list_(pa.float64())),
+        ("seconds", pa.list_(pa.float64())),
+        ("value", pa.list_(pa.float64())),
+        ("regret", pa.list_(pa.float64())),
+    ]
+)
+"""Columns of ``curves.parquet``: budget spent, seconds in agent and simulator, value and regret at
+each improvement, and once more at the end of the search. ``regret`` is null where the optimum is
+not known."""
+
+
+@dataclass
+class Totals:
+    """Sums over trials, and what is the same for all trials of a setting."""
+
+    states: dict[str, int] = field(default_factory=dict)
+    agent_s: float = 0.0
+    simulation_s: float = 0.0
+    wall_s: float = 0.0
+    evaluations: int = 0
+    settings: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object."""
+        framework = max(0.0, self.wall_s - self.agent_s - self.simulation_s)
+        return {
+            "trials": {"total": sum(self.states.values()), **self.states},
+            "evaluations": self.evaluations,
+            "split": {
+                "agent_s": round(self.agent_s, 3),
+                "simulation_s": round(self.simulation_s, 3),
+                "framework_s": round(framework, 3),
+                "wall_s": round(self.wall_s, 3),
+            },
+            "settings": self.settings,
+        }
+
+
+class TableWriter:
+    """Writes the tables into a folder; they take their names when all is written.
+
+    Args:
+        folder: of the tables; made if it is not there.
+
+    Attributes:
+        totals: over what was written.
+
+    Raises:
+        ExperimentError: if it cannot be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.totals = Totals()
+        self._folder = folder
+        self._stack = contextlib.ExitStack()
+        self._tables: dict[str, tuple[pa.Schema, list[dict[str, Any]], pq.ParquetWriter]] = {}
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for name, schema in (("trials", TRIAL_SCHEMA), ("curves", CURVE_SCHEMA)):
+                writer = pq.ParquetWriter(self._unfinished(name), schema, compression="zstd")
+                self._tables[name] = (schema, [], self._stack.enter_context(writer))
+        except OSError as error:
+            raise ExperimentError(f"cannot write {folder}: {error.strerror}") from error
+
+    def __enter__(self) -> TableWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if error is None:
+                for name in self._tables:
+                    self._flush(name)
+            self._stack.close()
+            for name in self._tables:
+                if error is None:
+                    os.replace(self._unfinished(name), self._folder / f"{name}.parquet")
+                else:
+                    self._unfinished(name).unlink(missing_ok=True)
+        except OSError as problem:
+            raise ExperimentError(f"cannot write {self._folder}: {problem.strerror}") from problem
+
+    def add(self, trial: Trial, summary: TrialSummary | None, end: TrialEnd | None) -> str:
+        """Adds a trial; its state.
+
+        Args:
+            trial: of the experiment.
+            summary: what its rows came to; ``None`` if it has none.
+            end: how it ended in the last process that ran it, if any did.
+        """
+        state = _state(summary, end)
+        totals = self.totals
+        totals.states[state or "not_run"] = totals.states.get(state or "not_run", 0) + 1
+        self._put("trials", [_row(trial, summary, end, state)])
+        if summary is not None:
+            self._put("curves", _curves(trial, summary))
+            totals.evaluations += summary.proposals
+            wall_s = _wall_s(summary, end)
+            if wall_s is not None:
+                totals.agent_s += summary.agent_s
+                totals.simulation_s += summary.simulation_s
+                totals.wall_s += wall_s
+            if trial.setting not in totals.settings:
+                totals.settings[trial.setting] = _setting(summary)
+        return state
+
+    def _put(self, name: str, rows: Iterable[dict[str, Any]]) -> None:
+        held = self._tables[name][1]
+        held.extend(rows)
+        if len(held) >= _AT_ONCE:
+            self._flush(name)
+
+    def _flush(self, name: str) -> None:
+        schema, rows, writer = self._tables[name]
+        if rows:
+            writer.write_table(pa.Table.from_pylist(rows, schema))
+            rows.clear()
+
+    def _unfinished(self, name: str) -> Path:
+        return self._folder / f".tmp-{os.getpid()}-{name}.parquet"
+
+
+def relative_regret(
+    goal: Goal, values: NDArray[np.float64], optimum: float
+) -> NDArray[np.float64] | None:
+    """By which share minimised values are worse than the optimum; ``None`` for a target.
+
+    The same measure as :meth:`archgym.problem.objective.Scorer.regret`.
+    """
+    if goal.kind == "target" or not math.isfinite(optimum) or optimum == 0:
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = optimum / values if goal.kind == "maximize" else values / optimum
+    return np.maximum(0.0, ratio - 1.0)
+
+
+def _state(summary: TrialSummary | None, end: TrialEnd | None) -> str:
+    """``finished`` is said by the dataset alone; ``failed`` also where no row came."""
+    if summary is not None and summary.state == "finished":
+        return "finished"
+    if end is not None and end.state == "failed":
+        return "failed"
+    return "" if summary is None else summary.state
+
+
+def _row(
+    trial: Trial, summary: TrialSummary | None, end: TrialEnd | None, state: str
+) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "trial_id": trial.trial_id,
+        "setting": trial.setting,
+        "dataset": trial.dataset,
+        "environment": trial.environment,
+        "simulator": str(trial.arguments.get("simulator", "embedded")),
+        "workload": _text(trial.arguments.get("workload", "")),
+        "agent": trial.agent,
+        "agent_label": trial.agent_label,
+        "hyperparameters": json.dumps(trial.hyperparameters),
+        "seed": trial.seed,
+        "budget": trial.budget,
+        "state": state,
+        "error": end.error if end is not None and state == "failed" else "",
+    }
+    if summary is None:
+        return row
+    known = _wall_s(summary, end)
+    inside = summary.agent_s + summary.simulation_s
+    goals, best = summary.objective.goals, summary.best
+    row |= {
+        name: getattr(summary, name)
+        for name in ("workload", "simulations", "proposals", "duplicates", "illegal", "failed")
+    }
+    row |= {
+        "spent": summary.spent,
+        "goals": [goal.name for goal in goals],
+        "best": [
+            natural(goal, summary.metrics, float(found[-1, 2])) if len(found) else None
+            for goal, found in zip(goals, summary.improvements, strict=True)
+        ],
+        "best_feasible": best.feasible if best is not None else None,
+        "best_design": None if best is None else json.dumps(best.design),
+        "best_metrics": None if best is None else json.dumps(best.metrics),
+        "best_at": summary.best_at,
+        "regret": summary.regret,
+        "hit_at": _hit_at(summary),
+        "hypervolume": summary.hypervolume,
+        "front_size": len(summary.front),
+        "agent_s": summary.agent_s,
+        "simulation_s": summary.simulation_s,
+        "wall_s": known,
+        "framework_s": None if known is None else known - inside,
+    }
+    return row
+
+
+def _wall_s(summary: TrialSummary, end: TrialEnd | None) -> float | None:
+    """Seconds of the whole trial; ``None`` if it ended in another process than it began in.
+
+    Also where designs are simulated side by side, and their seconds are more than the trial's.
+    """
+    inside = summary.agent_s + summary.simulation_s
+    return end.wall_s if end is not None and end.wall_s >= max(inside, 1e-9) else None
+
+
+def _curves(trial: Trial, summary: TrialSummary) -> Iterable[dict[str, Any]]:
+    for number, found in enumerate(summary.improvements):
+        goal = summary.objective.goals[number]
+        if not len(found):
+            continue
+        last = [[summary.spent, summary.agent_s + summary.simulation_s, found[-1, 2]]]
+        points = found if found[-1, 0] == summary.spent else np.concatenate([found, last])
+        regret = _regrets(summary, number, points[:, 2])
+        yield {
+            "trial_id": trial.trial_id,
+            "goal": number,
+            "spent": points[:, 0].tolist(),
+            "seconds": points[:, 1].round(6).tolist(),
+            "value": natural(goal, summary.metrics, points[:, 2]).tolist(),
+            "regret": None if regret is None else regret.tolist(),
+        }
+
+
+def _hit_at(summary: TrialSummary) -> int | None:
+    """Simulations after which the search was near enough to the optimum."""
+    if len(summary.improvements) != 1:
+        return None
+    found = summary.improvements[0]
+    regret = _regrets(summary, 0, found[:, 2])
+    if regret is None or not (regret <= WITHIN).any():
+        return None
+    return math.ceil(float(found[int((regret <= WITHIN).argmax()), 0]))
+
+
+def _regrets(
+    summary: TrialSummary, number: int, values: NDArray[np.float64]
+) -> NDArray[np.float64] | None:
+    if summary.optimum is None:
+        return None
+    return relative_regret(summary.objective.goals[number], values, float(summary.optimum[number]))
+
+
+def _setting(summary: TrialSummary) -> dict[str, Any]:
+    """What was searched."""
+    goals = summary.objective.goals
+    return {
+        "environment": summary.environment,
+        "workload": summary.workload,
+        "settings": summary.settings,
+        "fixed": summary.fixed,
+        "objective": summary.objective.to_json(),
+        "goals": [
+            {
+                "name": goal.name,
+                "kind": goal.kind,
+                "unit": goal_unit(goal, summary.metrics),
+                "direction": direction(goal, summary.metrics),
+            }
+            for goal in goals
+        ],
+        "baseline": _naturals(summary, summary.baseline),
+        "optimum": None if summary.optimum is None else _naturals(summary, summary.optimum),
+        "metrics": [metric.to_json() for metric in summary.metrics],
+    }
+
+
+def _naturals(summary: TrialSummary, values: NDArray[np.float64]) -> list[float | None]:
+    return [
+        natural(goal, summary.metrics, value) if math.isfinite(value) else None
+        for goal, value in zip(summary.objective.goals, values.tolist(), strict=True)
+    ]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Mapping | list):
+        return json.dumps(value)
+    return str(value)

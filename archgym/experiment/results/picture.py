@@ -1,0 +1,113 @@
+"""The picture of a run: best objective so far against simulations, for each agent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.analysis.trials import TrialSummary
+from archgym.errors import ExperimentError
+from archgym.experiment.results.tables import agent_titles
+from archgym.problem.goals import goal_label, natural
+
+if TYPE_CHECKING:
+    from archgym.charts.charts import Chart
+    from archgym.experiment.results.run_result import RunResult
+
+__all__ = ["plot_best_so_far"]
+
+_UNSETTLED = 0.05  # share of a search at its beginning that the axis need not show
+_DPI = 110
+
+
+def plot_best_so_far(result: RunResult, path: Path) -> None:
+    """Writes a PNG: one panel for each setting and goal, one line for each agent.
+
+    A line is the mean over seeds and hyperparameter draws of the same label, its band their
+    smallest and largest value; the dashed line is the baseline design.
+
+    Raises:
+        ExperimentError: if the file cannot be written.
+    """
+    from archgym.charts.draw import Panel, draw_grid
+
+    titles = agent_titles(result.trials)
+    panels = [
+        Panel(_chart(number, by_agent, titles), setting)
+        for setting, number, by_agent in _panels(result)
+    ]
+    if not panels:
+        return
+    try:
+        draw_grid(panels, [path], dpi=_DPI)
+    except OSError as error:
+        raise ExperimentError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _panels(result: RunResult) -> list[tuple[str, int, dict[str, list[TrialSummary]]]]:
+    """Setting, number of the goal, and the summaries of each agent label."""
+    by_setting: dict[str, dict[str, list[TrialSummary]]] = {}
+    for trial in result.trials:
+        summary = result.summaries.get(trial.trial_id)
+        if summary is not None and len(summary.curve):
+            agents = by_setting.setdefault(trial.setting, {})
+            agents.setdefault(trial.agent_label, []).append(summary)
+    return [
+        (setting, goal, agents)
+        for setting, agents in by_setting.items()
+        for goal in range(next(iter(agents.values()))[0].curve.shape[1])
+    ]
+
+
+def _chart(number: int, by_agent: dict[str, list[TrialSummary]], titles: dict[str, str]) -> Chart:
+    from archgym.charts.charts import Axis, Chart, Level, Series, scaled
+
+    some = next(iter(by_agent.values()))[0]
+    goal, limits = some.objective.goals[number], some.objective.limits
+    colours = {label: i for i, label in enumerate(titles)}
+    series, shown = [], []
+    for label, summaries in by_agent.items():
+        x, low, mean, high = _band(
+            [natural(goal, some.metrics, summary.curve[:, number]) for summary in summaries]
+        )
+        if not len(x):
+            continue
+        ends = (low, high) if len(summaries) > 1 else ((), ())
+        series.append(Series(titles[label], colours[label], x, mean, *ends))
+        settled = x > _UNSETTLED * x[-1]
+        shown += [low[settled], high[settled]]
+    baseline = natural(goal, some.metrics, float(some.baseline[number]))
+    broken = any(one.broken_by(some.baseline_metrics.get(one.metric)) for one in limits)
+    label = "baseline, not feasible" if broken else "baseline"
+    levels = [Level(baseline, label, dotted=broken)] if np.isfinite(baseline) else []
+    partly = any(s.spent != s.simulations for trials in by_agent.values() for s in trials)
+    return Chart(
+        key="best_so_far",
+        kind="lines",
+        title="Best so far",
+        x=Axis("budget spent, in full simulations" if partly else "simulations", low=0.0),
+        y=scaled(
+            f"best so far: {goal_label(goal, some.metrics)}",
+            [*shown, np.array([level.value for level in levels])],
+        ),
+        series=series,
+        levels=levels,
+    )
+
+
+def _band(
+    curves: Sequence[NDArray[np.float64]],
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Simulations, least, mean and largest value, from where every curve has one.
+
+    A search that ended early (the space was exhausted) keeps its last value.
+    """
+    length = max(len(curve) for curve in curves)
+    rows = np.stack([np.concatenate([c, np.full(length - len(c), c[-1])]) for c in curves])
+    there = np.flatnonzero(np.isfinite(rows).all(axis=0))
+    rows = rows[:, there]
+    return there + 1, rows.min(axis=0), rows.mean(axis=0), rows.max(axis=0)

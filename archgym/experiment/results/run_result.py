@@ -1,0 +1,36 @@
+"""What a run came to, as the tables and the picture of it need it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from archgym.analysis.trials import TrialSummary
+from archgym.experiment.results.files import Totals
+from archgym.experiment.run.folder import RunFolder
+from archgym.experiment.spec.expand import Trial
+
+__all__ = ["RunResult"]
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What an experiment came to.
+
+    Attributes:
+        folder: everything on disk.
+        trials: all trials, in the order of the experiment.
+        summaries: of the trials that evaluated something, by id.
+        failures: why trials failed, by id.
+        early: budget that trials had spent when they ended with at least one more simulation to
+            spend, by id: the agent had nothing more to propose, or nothing new.
+        totals: counts and times, over all trials that were ever run in the folder.
+        wall_s: seconds that this run took.
+    """
+
+    folder: RunFolder
+    trials: list[Trial]
+    summaries: dict[str, TrialSummary]
+    failures: dict[str, str]
+    early: dict[str, float]
+    totals: Totals
+    wall_s: float = field(compare=False)

@@ -1,0 +1,1 @@
+"""Running the trials of an experiment, in this process or through Ray Tune."""

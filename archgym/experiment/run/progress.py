@@ -1,0 +1,231 @@
+"""Progress of a run: what is known, and how it is shown on a terminal or in a log."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from archgym.experiment.spec.expand import Trial
+from archgym.problem.goals import goal_unit, natural
+from archgym.problem.metrics import Metric
+from archgym.problem.objective import Objective
+
+__all__ = ["Counters", "Progress", "show_progress"]
+
+_LINE_EVERY_S = 5.0
+_RATE_OVER_S = 10.0
+_ENOUGH = 10  # designs from which on the time that is left is estimated
+_MANY = 100  # trials from which on a line says the per cent
+_MOST_SHOWN = 6  # settings of which a line says the best
+
+
+@dataclass(frozen=True)
+class Counters:
+    """How far a trial is.
+
+    Attributes:
+        simulations: distinct legal designs simulated.
+        proposals: designs evaluated, duplicates and illegal ones included.
+        best: best feasible value of each goal, minimised; empty if there is none yet.
+        spent: budget spent: the simulations, each by the relative cost of its fidelity.
+    """
+
+    simulations: int = 0
+    proposals: int = 0
+    best: tuple[float, ...] = ()
+    spent: float = 0.0
+
+
+class Progress:
+    """What is known of a run while it runs; runners feed it, displays read it.
+
+    Args:
+        trials: all trials of the run.
+        goals: objective and metrics of each setting.
+        finished: ids of trials that were finished before this run began.
+        before: best feasible value of each goal, minimised, that trials found before this run.
+    """
+
+    def __init__(
+        self,
+        trials: Sequence[Trial],
+        goals: Mapping[str, tuple[Objective, Sequence[Metric]]],
+        finished: Sequence[str] = (),
+        before: Mapping[str, tuple[float, ...]] | None = None,
+    ) -> None:
+        self.total = len(trials)
+        self.already = len(finished)
+        self.goals = goals
+        over = frozenset(finished)
+        self._trials = {trial.trial_id: trial for trial in trials if trial.trial_id not in over}
+        self._budget = sum(trial.budget for trial in self._trials.values())
+        # Of trials that have ended only sums are kept: there may be very many.
+        self._counters: dict[str, Counters] = {}
+        self._states: dict[str, str] = {}
+        self._ended: Counter[str] = Counter()
+        self._evaluated = self._settled = 0
+        self._best: dict[str, tuple[tuple[float, ...], str]] = {}
+        for trial in trials:
+            self._take_best(trial, (before or {}).get(trial.trial_id, ()))
+        self._began = time.perf_counter()
+        self._note = ""
+        self._recent: deque[tuple[float, int]] = deque([(self._began, 0)])
+        self._lock = threading.Lock()
+
+    # -- fed by the runners --------------------------------------------------------------------
+
+    def note(self, text: str) -> None:
+        """What goes on before the first trial begins."""
+        with self._lock:
+            self._note = text
+
+    def started(self, trial_id: str) -> None:
+        """A trial begins."""
+        with self._lock:
+            if not self._states:
+                self._began = time.perf_counter()
+                self._recent = deque([(self._began, 0)])
+            self._states.setdefault(trial_id, "running")
+
+    def counted(self, trial_id: str, counters: Counters) -> None:
+        """A trial has come further."""
+        with self._lock:
+            if self._states.get(trial_id, "running") == "running":
+                self._counters[trial_id] = counters
+            self._take_best(self._trials[trial_id], counters.best)
+
+    def ended(self, trial_id: str, state: str) -> None:
+        """A trial is ``finished`` or ``failed``."""
+        with self._lock:
+            if self._states.get(trial_id, "running") != "running":
+                return  # told again, by the pack's next worker
+            self._states[trial_id] = state
+            self._ended[state] += 1
+            self._evaluated += self._counters.pop(trial_id, Counters()).proposals
+            self._settled += self._trials[trial_id].budget
+
+    # -- read by the displays ------------------------------------------------------------------
+
+    def line(self) -> str:
+        """Everything in one line."""
+        with self._lock:
+            found = [setting for setting in self.goals if setting in self._best]
+            best = "; ".join(f"{setting}: {self._best_text(setting)}" for setting in found)
+            share = f"{self._share():.0%}" if self._states and len(self._trials) >= _MANY else ""
+            if len(found) > _MOST_SHOWN:
+                best = ""
+            parts = [
+                self._trial_text(),
+                share,
+                self._rate_text(),
+                f"best {best}" if best else "",
+            ]
+            return ", ".join(part for part in parts if part)
+
+    def picture(self) -> RenderableType:
+        """A bar, a line, and the best of each setting."""
+        with self._lock:
+            bar = ProgressBar(total=max(1, self._budget), completed=self._done(), width=40)
+            head = Table.grid(padding=(0, 2))
+            head.add_row(bar, Text(f"{self._share():.0%}"), Text(self._rate_text()))
+            table = Table(box=None, padding=(0, 2, 0, 0), show_header=True, header_style="dim")
+            for name in ("best so far", "", "agent"):
+                table.add_column(name, no_wrap=True)
+            for setting in self.goals:
+                if setting in self._best:
+                    table.add_row(setting, self._best_text(setting), self._best[setting][1])
+                else:
+                    table.add_row(setting, Text("nothing feasible yet", style="dim"), "")
+            return Group(head, Text(self._trial_text()), table)
+
+    # -- inner workings ------------------------------------------------------------------------
+
+    def _done(self) -> float:
+        """Budget spent, with ended trials counted as if they had spent their budget."""
+        return self._settled + sum(
+            min(self._trials[trial_id].budget, counters.spent)
+            for trial_id, counters in self._counters.items()
+        )
+
+    def _share(self) -> float:
+        return self._done() / self._budget if self._budget else 1.0
+
+    def _trial_text(self) -> str:
+        done = self._ended["finished"] + self.already
+        running = len(self._states) - self._ended.total()
+        parts = [f"{done} of {self.total} trials done", f"{running} running"]
+        failed = self._ended["failed"]
+        if not self._states and self._note:
+            parts = [f"{done} of {self.total} trials done", self._note]
+        return ", ".join(parts + ([f"{failed} failed"] if failed else []))
+
+    def _rate_text(self) -> str:
+        now = time.perf_counter()
+        evaluated = self._evaluated
+        evaluated += sum(counters.proposals for counters in self._counters.values())
+        self._recent.append((now, evaluated))
+        while len(self._recent) > 2 and self._recent[1][0] < now - _RATE_OVER_S:
+            self._recent.popleft()
+        then, before = self._recent[0]
+        rate = (evaluated - before) / max(now - then, 1e-6)
+        elapsed, share = now - self._began, self._share()
+        known = evaluated >= _ENOUGH and 0 < share < 1
+        left = f", {_clock(elapsed * (1 - share) / share)} left" if known else ""
+        return f"{rate:,.0f} evaluations/s, {_clock(elapsed)} elapsed{left}"
+
+    def _take_best(self, trial: Trial, best: tuple[float, ...]) -> None:
+        held = self._best.get(trial.setting)
+        if best and (held is None or best[0] < held[0][0]):
+            self._best[trial.setting] = (best, trial.agent_label)
+
+    def _best_text(self, setting: str) -> str:
+        objective, metrics = self.goals[setting]
+        values, _ = self._best[setting]
+        several = len(values) > 1
+        return ", ".join(
+            f"{goal.name + ' ' if several else ''}{natural(goal, metrics, value):.5g} "
+            f"{goal_unit(goal, metrics)}".rstrip()
+            for goal, value in zip(objective.goals, values, strict=True)
+        )
+
+
+@contextlib.contextmanager
+def show_progress(progress: Progress, console: Console, quiet: bool = False):  # type: ignore[no-untyped-def]
+    """Shows progress while the block runs: live on a terminal, else a line now and then."""
+    if quiet:
+        yield
+    elif console.is_terminal:
+        with Live(
+            get_renderable=progress.picture, console=console, refresh_per_second=4, transient=True
+        ):
+            yield
+    else:
+        over = threading.Event()
+
+        def report() -> None:
+            while not over.wait(_LINE_EVERY_S):
+                console.print(progress.line(), soft_wrap=True, highlight=False, markup=False)
+
+        thread = threading.Thread(target=report, name="archgym-progress", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,1 @@
+"""Executors: where the designs of a trial are simulated, with limits and a cache."""

@@ -1,0 +1,81 @@
+"""Simulates in Ray actors, wherever in the cluster there is room."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ray
+
+from archgym.errors import ArchgymError
+from archgym.experiment.simulate.executors import LaneDiedError, read_answer
+from archgym.experiment.simulate.worker import answer, made
+from archgym.problem.simulator import Simulation
+
+__all__ = ["RayLane"]
+
+_START_S = 600.0
+
+
+class RayLane:
+    """A :class:`archgym.experiment.simulate.executors.Lane` that is a Ray actor with a CPU of its own.
+
+    Args:
+        environment: registered name, or ``module:Class``.
+        arguments: of its constructor.
+    """
+
+    def __init__(self, environment: str, arguments: Mapping[str, Any]) -> None:
+        self._job = (environment, dict(arguments), os.getcwd(), list(sys.path))
+        self._actor: Any = None
+
+    def simulate(
+        self, codes: Sequence[int], fidelity: float, limit_s: float | None
+    ) -> tuple[Simulation, float]:
+        """See :class:`archgym.experiment.simulate.executors.Lane`."""
+        try:
+            if self._actor is None:
+                remote = ray.remote(num_cpus=1, max_restarts=0)(_Worker)
+                self._actor = remote.remote()
+                refused = ray.get(self._actor.start.remote(*self._job), timeout=_START_S)
+                if refused:
+                    self.close()
+                    raise ArchgymError(refused)
+            task = self._actor.simulate.remote([int(code) for code in codes], fidelity)
+            return read_answer(ray.get(task, timeout=limit_s))
+        except ray.exceptions.GetTimeoutError:
+            self.close()
+            raise TimeoutError from None
+        except ray.exceptions.RayError as error:
+            self.close()
+            raise LaneDiedError from error
+
+    def close(self) -> None:
+        """Ends the actor."""
+        actor, self._actor = self._actor, None
+        if actor is not None:
+            ray.kill(actor)
+
+
+class _Worker:
+    """An environment in a process of its own."""
+
+    def start(
+        self, environment: str, arguments: dict[str, Any], folder: str, path: list[str]
+    ) -> str:
+        """Makes it; why that is not possible, or nothing."""
+        sys.path[:] = list(dict.fromkeys([*sys.path, *path]))
+        with contextlib.suppress(OSError):
+            os.chdir(folder)
+        try:
+            self._environment = made(environment, arguments)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+        return ""
+
+    def simulate(self, codes: list[int], fidelity: float) -> dict[str, Any]:
+        """See :func:`archgym.experiment.simulate.worker.answer`."""
+        return answer(self._environment, codes, fidelity)

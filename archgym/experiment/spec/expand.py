@@ -1,0 +1,207 @@
+"""From an experiment to the list of its trials: the one place where trials come from."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from archgym.errors import ArchgymError, InvalidValueError, UnknownNameError
+from archgym.experiment.spec.hyperparameters import hyperparameter_sets
+from archgym.experiment.spec.schema import AgentEntry, EnvironmentEntry, Experiment
+from archgym.registry import environment_class
+
+__all__ = ["Trial", "expand"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One agent, hyperparameters, environment, seed and budget; plain values only.
+
+    Attributes:
+        trial_id: unique in the experiment, readable, usable as a file name.
+        setting: what is searched: environment and workload, without agent and seed.
+        dataset: name of the dataset, in the output folder, that takes its evaluations.
+        environment: registered name, or ``module:Class``.
+        arguments: constructor arguments of the environment.
+        agent: registered name, or ``module:Class``.
+        agent_label: agent and hyperparameters, without the seed.
+        hyperparameters: as given or drawn; the others have their defaults.
+        seed: of the agent.
+        budget: distinct legal designs to simulate.
+        initial_designs: evaluated first.
+    """
+
+    trial_id: str
+    setting: str
+    dataset: str
+    environment: str
+    agent: str
+    agent_label: str
+    seed: int
+    budget: int
+    arguments: dict[str, Any] = field(default_factory=dict)
+    hyperparameters: dict[str, Any] = field(default_factory=dict)
+    initial_designs: list[dict[str, Any]] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object with the fields."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> Trial:
+        """The inverse of :meth:`to_json`."""
+        return Trial(**data)
+
+
+@dataclass(frozen=True)
+class _Setting:
+    entry: EnvironmentEntry
+    workload: Any
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Searcher:
+    entry: AgentEntry
+    hyperparameters: dict[str, Any]
+
+
+def expand(experiment: Experiment) -> list[Trial]:
+    """Every trial of an experiment, in the order of the file; the same list on every machine.
+
+    Raises:
+        UnknownNameError, InvalidValueError: for impossible distributions or repeated entries.
+    """
+    _check_agents(experiment)
+    settings = [
+        _Setting(entry, workload, entry.constructor_arguments(workload))
+        for entry in experiment.environments
+        for workload in entry.workloads
+    ]
+    searchers = [
+        _Searcher(entry, values)
+        for number, entry in enumerate(experiment.agents)
+        for values in hyperparameter_sets(entry, experiment.seed, f"agents[{number}]")
+    ]
+    setting_ids = _unique(
+        [_setting_name(s) for s in settings],
+        [{"id": s.entry.id, **s.arguments} for s in settings],
+        "environments",
+    )
+    dataset_keys = [_dataset_key(s) for s in settings]
+    dataset_names = dict(
+        zip(
+            (_text(key) for key in _distinct(dataset_keys)),
+            _unique(
+                [_plain(key["id"]) for key in _distinct(dataset_keys)], _distinct(dataset_keys), ""
+            ),
+            strict=True,
+        )
+    )
+    agent_ids = _unique(
+        [_plain(s.entry.name) for s in searchers],
+        [
+            {"name": s.entry.name, **s.hyperparameters, "initial": s.entry.initial_designs}
+            for s in searchers
+        ],
+        "agents",
+        always=[bool(s.hyperparameters) for s in searchers],
+    )
+    return [
+        Trial(
+            trial_id=f"{setting_id}.{agent_id}.s{seed}",
+            setting=setting_id,
+            dataset=dataset_names[_text(key)],
+            environment=setting.entry.id,
+            arguments=setting.arguments,
+            agent=searcher.entry.name,
+            agent_label=agent_id,
+            hyperparameters=searcher.hyperparameters,
+            seed=seed,
+            budget=experiment.budget,
+            initial_designs=searcher.entry.initial_designs,
+        )
+        for (setting, setting_id, key), (searcher, agent_id), seed in itertools.product(
+            zip(settings, setting_ids, dataset_keys, strict=True),
+            list(zip(searchers, agent_ids, strict=True)),
+            experiment.seed_list,
+        )
+        if setting.entry.agents is None or searcher.entry.name in setting.entry.agents
+    ]
+
+
+def _check_agents(experiment: Experiment) -> None:
+    known = [agent.name for agent in experiment.agents]
+    for number, entry in enumerate(experiment.environments):
+        for name in entry.agents or ():
+            if name not in known:
+                raise UnknownNameError("agent", name, known, f"environments[{number}].agents")
+
+
+def _setting_name(setting: _Setting) -> str:
+    name = setting.entry.name or _plain(setting.entry.id)
+    workload = setting.workload
+    if setting.entry.name and len(setting.entry.workloads) == 1:
+        return name
+    if workload is None:
+        return name
+    if isinstance(workload, str):
+        return f"{name}.{_plain(Path(workload).name)}"
+    first = (
+        next((v for v in workload.values() if isinstance(v, str)), "workload")
+        if (isinstance(workload, dict))
+        else str(workload)
+    )
+    return f"{name}.{_plain(Path(first).name)}"
+
+
+def _dataset_key(setting: _Setting) -> dict[str, Any]:
+    """What trials that share a dataset have in common."""
+    free = {"workload", "objective", "fixed"}
+    space = setting.arguments.get("space", "default")
+    with suppress(ArchgymError):  # checked later, where it is said which entry is wrong
+        if space in environment_class(setting.entry.id).spaces_of_workload:
+            free.remove("workload")
+    kept = {name: value for name, value in setting.arguments.items() if name not in free}
+    return {"id": setting.entry.id, **kept}
+
+
+def _unique(
+    names: Sequence[str], contents: Sequence[Any], where: str, always: Sequence[bool] = ()
+) -> list[str]:
+    """Names with a hash of what they stand for where they would not be unique, or ``always``."""
+    texts = [_text(content) for content in contents]
+    for text, count in Counter(texts).items():
+        if count > 1 and where:
+            raise InvalidValueError(f"{where}: two entries are equal: {text}")
+    often = Counter(names)
+    hashed = [often[name] > 1 or (bool(always) and always[i]) for i, name in enumerate(names)]
+    for length in (4, 8, 16, 64):
+        found = [
+            f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:length]}" if with_hash else name
+            for name, text, with_hash in zip(names, texts, hashed, strict=True)
+        ]
+        if len(set(found)) == len(found):
+            break
+    return found
+
+
+def _distinct(values: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return list({_text(value): value for value in values}.values())
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def _plain(name: str) -> str:
+    """A name without what file names and readers dislike; of ``module:Class`` the class."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", name.rpartition(":")[2]).strip("_") or "x"

@@ -1,0 +1,186 @@
+"""Reading an experiment: the YAML, the shipped ones by name, and ``--set key=value``."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Hashable, Iterable
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from archgym.errors import ExperimentError, InvalidValueError, UnknownNameError
+from archgym.experiment.spec.schema import Experiment, read_experiment
+from archgym.reading import plain_yaml as bounded_yaml
+from archgym.reading.files import meant_file, read_text
+
+__all__ = [
+    "experiment_yaml",
+    "load_experiment",
+    "parse_value",
+    "shipped_experiments",
+    "with_settings",
+]
+
+_ENDINGS = (".yaml", ".yml")
+
+
+def load_experiment(source: str | Path, settings: Iterable[str] = ()) -> Experiment:
+    """The experiment in a file, or the shipped one of that name.
+
+    Args:
+        source: path of a YAML file, or a bare name such as ``quickstart``.
+        settings: changes of the form ``key=value``, see :func:`with_settings`.
+
+    Raises:
+        ExperimentError: if the file cannot be read or is not YAML.
+        UnknownNameError, InvalidValueError: if it is not a valid experiment.
+    """
+    name, text = _source(source)
+    data = parse_value(text, name)
+    try:
+        return read_experiment(with_settings(data, settings))
+    except (UnknownNameError, InvalidValueError) as error:
+        error.args = (f"{name}: {error}",)
+        raise
+
+
+def shipped_experiments() -> list[str]:
+    """Names of the experiments that come with archgym."""
+    folder = resources.files("archgym").joinpath("experiments")
+    if not folder.is_dir():
+        return []
+    files = [entry.name for entry in folder.iterdir() if entry.name.endswith(".yaml")]
+    return sorted(name.removesuffix(".yaml") for name in files)
+
+
+def experiment_yaml(experiment: Experiment) -> str:
+    """A text from which :func:`load_experiment` reads the same experiment."""
+    return yaml.dump(experiment.to_json(), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+
+
+def with_settings(data: Any, settings: Iterable[str]) -> Any:
+    """A copy of an experiment's mapping with some values replaced.
+
+    Args:
+        data: the mapping.
+        settings: texts ``path=value`` with a dotted path, such as ``budget=50`` or
+            ``environments.0.workload=zipf``; ``+`` adds to a list, as in
+            ``agents.+={name: ga}``. Values are read as YAML.
+
+    Raises:
+        InvalidValueError: if a text has another form or a path leads nowhere.
+    """
+    data = copy.deepcopy(data)
+    for setting in settings:
+        path, equals, text = setting.partition("=")
+        if not equals or not path.strip():
+            raise InvalidValueError(f"--set {setting!r} is not of the form key=value")
+        _put(data, path.strip().split("."), parse_value(text, f"--set {setting}"), f"--set {path}")
+    return data
+
+
+def _put(node: Any, path: list[str], value: Any, where: str) -> None:
+    for depth, part in enumerate(path):
+        last = depth == len(path) - 1
+        if isinstance(node, list) and part == "+" and last:
+            node.append(value)
+        elif isinstance(node, list):
+            if not part.isdigit() or int(part) >= len(node):
+                raise InvalidValueError(
+                    f"{where}: {part!r} is no position in {'.'.join(path[:depth])}: "
+                    f"allowed is 0 to {len(node) - 1}, and + at the end to add one"
+                )
+            if last:
+                node[int(part)] = value
+            else:
+                node = node[int(part)]
+        elif isinstance(node, dict):
+            if last:
+                node[part] = value
+            else:
+                node = node.setdefault(part, {})
+        else:
+            before = ".".join(path[:depth]) or "the experiment"
+            raise InvalidValueError(f"{where}: {before} is {node!r} and has no {part!r}")
+
+
+def _source(source: str | Path) -> tuple[str, str]:
+    """What to call the source, and its text."""
+    path = Path(source)
+    if not path.is_file() and path.parent == Path(".") and path.suffix not in _ENDINGS:
+        shipped = shipped_experiments()
+        if str(source) not in shipped:
+            raise UnknownNameError("experiment (and there is no such file)", str(source), shipped)
+        file = resources.files("archgym").joinpath("experiments").joinpath(f"{source}.yaml")
+        return str(source), file.read_text(encoding="utf-8")
+    try:
+        return str(source), read_text(path, bounded_yaml.YAML_LIMIT_BYTES)
+    except OSError as error:
+        near = "" if path.exists() else meant_file(path)
+        raise ExperimentError(f"cannot read {path}: {error.strerror}{near}") from None
+    except UnicodeDecodeError as error:
+        raise ExperimentError(f"{path} is not a text file in UTF-8: {error.reason}") from None
+
+
+def parse_value(text: str, name: str) -> Any:
+    """What a text of YAML means.
+
+    Args:
+        text: the YAML.
+        name: what to call it in messages.
+
+    Raises:
+        ExperimentError: if it is not YAML, with line and column.
+    """
+    try:
+        return bounded_yaml.parse(text, _Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        problem = " ".join(part for part in (error.context, error.problem) if part)
+        raise ExperimentError(f"{name}{place} is not YAML: {problem}") from None
+    except yaml.YAMLError as error:
+        raise ExperimentError(f"{name} is not YAML: {error}") from None
+
+
+class _Loader(bounded_yaml.BoundedLoader):
+    """YAML as people expect it: text keys, no key twice, 1e-3 a number, no dates."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        """Refuses a key that is no text, or is there twice."""
+        self.flatten_mapping(node)
+        seen: set[str] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node)
+            if not isinstance(key, str):
+                raise yaml.MarkedYAMLError(
+                    problem=f"the key {key!r} is not a text: put it in quotes",
+                    problem_mark=key_node.start_mark,
+                )
+            if key in seen:
+                raise yaml.MarkedYAMLError(
+                    problem=f"the key {key!r} is there twice", problem_mark=key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?(\d[\d_]*)?\.?\d[\d_]*[eE][-+]?\d+"),
+    list("-+.0123456789"),
+)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes what :class:`_Loader` would not read as a text."""
+
+
+_Dumper.yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers

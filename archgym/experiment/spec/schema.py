@@ -1,0 +1,294 @@
+"""The form of an experiment file, as typed models that also give its JSON Schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import pydantic
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from archgym.errors import InvalidValueError, UnknownNameError, did_you_mean
+from archgym.reading.allowed import allowed_text
+
+__all__ = [
+    "AgentEntry",
+    "EnvironmentEntry",
+    "Experiment",
+    "Resources",
+    "Simulation",
+    "read_experiment",
+]
+
+Design = dict[str, Any]
+Seed = Annotated[int, Field(ge=0, strict=True)]
+
+_OF_OBJECTIVE = ("str", "dict[str,any]")
+"""Places that pydantic adds for a union of types, of which the objective is the only one."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class EnvironmentEntry(_Model):
+    """One environment on one or several workloads."""
+
+    id: str = Field(description="a registered name, such as DRAM-v0, or module:Class")
+    workload: Any = Field(
+        default=None,
+        description="a workload, or a list of them; the environment's default if left out",
+    )
+    objective: str | dict[str, Any] | None = Field(
+        default=None,
+        description="'minimize METRIC', or a mapping with minimize, maximize, product, target, "
+        "limits, weights; the environment's default if left out",
+    )
+    space: str | None = Field(default=None, description="name of a design space of the environment")
+    fixed: Design | None = Field(default=None, description="parameters held at a value")
+    simulator: str | None = Field(
+        default=None, description="name of a simulator of the environment"
+    )
+    arguments: dict[str, Any] = Field(
+        default_factory=dict, description="further constructor arguments of the environment"
+    )
+    name: str = Field(
+        default="",
+        pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$",
+        description="what results call it; made from id and workload if left out",
+    )
+    agents: list[str] | None = Field(
+        default=None,
+        min_length=1,
+        description="names of the agents that search it; all of them if left out",
+    )
+    least_random_draws: int | None = Field(
+        default=None,
+        ge=1,
+        strict=True,
+        description="refuse to run if random search is expected to need fewer draws than this "
+        "to come within 1 % of the optimum; for tables, whose optimum is known",
+    )
+
+    @property
+    def workloads(self) -> list[Any]:
+        """The workloads, one by one; ``[None]`` stands for the default one."""
+        return list(self.workload) if isinstance(self.workload, list) else [self.workload]
+
+    def constructor_arguments(self, workload: Any) -> dict[str, Any]:
+        """Keyword arguments that make the environment on one of the workloads."""
+        given = {
+            "workload": workload,
+            "objective": self.objective,
+            "space": self.space,
+            "fixed": self.fixed,
+            "simulator": self.simulator,
+        }
+        return {**{k: v for k, v in given.items() if v is not None}, **self.arguments}
+
+    @field_validator("workload")
+    @classmethod
+    def _some_workload(cls, value: Any) -> Any:
+        if value == []:
+            raise ValueError("list at least one workload")
+        return value
+
+    @field_validator("arguments")
+    @classmethod
+    def _not_twice(cls, value: dict[str, Any]) -> dict[str, Any]:
+        own = ("workload", "objective", "space", "fixed", "simulator")
+        for name in value:
+            if name in own:
+                raise ValueError(f"{name} is a key of the entry itself, not of its arguments")
+            if name == "record":
+                raise ValueError("every trial is recorded in the output folder; record is not free")
+        return value
+
+
+class AgentEntry(_Model):
+    """One agent with one or many sets of hyperparameters."""
+
+    name: str = Field(description="a registered name, such as ga, or module:Class")
+    hyperparameters: dict[str, Any] = Field(
+        default_factory=dict,
+        description="name: a value; a list is a grid; {uniform: [low, high]}, {log_uniform: "
+        "[low, high]}, {integer: [low, high]} and {choice: [...]} are distributions",
+    )
+    samples: int | None = Field(
+        default=None,
+        ge=1,
+        strict=True,
+        description="draws from the distributions, for each grid point",
+    )
+    initial_designs: list[Design] = Field(
+        default_factory=list, description="designs that the search evaluates first"
+    )
+
+
+class Resources(_Model):
+    """What a trial may use."""
+
+    cpus_per_trial: float = Field(
+        default=1, gt=0, description="CPUs that Ray sets aside for a trial"
+    )
+    max_concurrent: int | None = Field(
+        default=None,
+        ge=1,
+        strict=True,
+        description="most trials at a time; as many as fit if left out",
+    )
+
+
+class Simulation(_Model):
+    """How designs are simulated; for simulators of a second or more."""
+
+    workers: int | None = Field(
+        default=None,
+        ge=1,
+        strict=True,
+        description="processes over which a trial's batches spread, through Ray where it runs; "
+        "the trial's own process if left out",
+    )
+    time_limit_s: float | None = Field(
+        default=None,
+        gt=0,
+        description="seconds after which a design's simulation is ended, with status timeout",
+    )
+    retries: int = Field(
+        default=1,
+        ge=0,
+        strict=True,
+        description="how often a simulation that failed or died is tried again; needs workers "
+        "or time_limit_s, but for the baseline design, which is tried again after a time limit too",
+    )
+    cache: str = Field(
+        default="",
+        description="file that keeps results for other trials and runs; made if it is not there",
+    )
+
+
+class Experiment(_Model):
+    """Environments x agents x hyperparameters x seeds, with one budget."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="names the folder")
+    description: str = Field(default="", description="what it is for")
+    budget: int = Field(ge=1, strict=True, description="distinct legal designs a trial simulates")
+    seeds: Annotated[int, Field(ge=1, strict=True)] | Annotated[list[Seed], Field(min_length=1)] = (
+        Field(default=1, description="seeds of the agents: a list, or n for 0, 1, ..., n-1")
+    )
+    seed: Seed = Field(default=0, description="seed of the draws from hyperparameter distributions")
+    environments: list[EnvironmentEntry] = Field(min_length=1)
+    agents: list[AgentEntry] = Field(min_length=1)
+    resources: Resources = Field(default_factory=Resources)
+    simulation: Simulation = Field(default_factory=Simulation)
+
+    @property
+    def seed_list(self) -> list[int]:
+        """The seeds, one by one."""
+        return list(range(self.seeds)) if isinstance(self.seeds, int) else list(self.seeds)
+
+    @field_validator("seeds", mode="before")
+    @classmethod
+    def _plain_seeds(cls, value: Any) -> Any:
+        """Checked here: a union of types would give a message for each of them."""
+        problem = _seeds_problem(value)
+        if problem:
+            raise ValueError(problem)
+        return value
+
+    def to_json(self) -> dict[str, Any]:
+        """A mapping from which :func:`read_experiment` makes the same experiment."""
+        return self.model_dump(mode="json", exclude_defaults=True)
+
+
+def read_experiment(data: Any) -> Experiment:
+    """The experiment that a mapping describes.
+
+    Raises:
+        UnknownNameError: for a key that does not exist.
+        InvalidValueError: for a value that is missing or not possible; the message names its place.
+    """
+    if not isinstance(data, Mapping):
+        raise InvalidValueError(
+            f"an experiment is a mapping with the keys {', '.join(Experiment.model_fields)}, "
+            f"not {_short(data)}"
+        )
+    try:
+        return Experiment.model_validate(dict(data))
+    except pydantic.ValidationError as error:
+        # Misspelt keys first: a missing key is often the misspelt one.
+        problems = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
+        raise _explain(problems[0]) from None
+
+
+def _explain(problem: Any) -> Exception:
+    """One sentence of ours for one problem that pydantic found."""
+    location, kind = problem["loc"], problem["type"]
+    where = _path(location)
+    if kind == "extra_forbidden":
+        allowed = _model_at(location[:-1]).model_fields
+        key, place = location[-1], _path(location[:-1])
+        hint = did_you_mean(str(key), allowed)
+        if location[0] == "environments" and hint.startswith("Allowed"):
+            return InvalidValueError(
+                f"{place}: unknown key {key!r}. {hint} Arguments of the environment itself go "
+                "under 'arguments', as in arguments: {memory: DDR3-1600}."
+            )
+        return UnknownNameError("key", key, allowed, place)
+    if kind == "missing":
+        doc = _model_at(location[:-1]).model_fields[str(location[-1])].description
+        return InvalidValueError(f"{where} is missing" + (f" ({doc})" if doc else ""))
+    if kind == "model_type":
+        allowed_here = _mapping_text(_model_at(location), problem["input"])
+    elif kind == "string_pattern_mismatch":
+        allowed_here = "allowed are letters, digits, '.', '_' and '-', a letter or digit first"
+    elif location[-1] in _OF_OBJECTIVE:
+        where = _path(location[:-1])
+        allowed_here = "allowed is 'minimize METRIC', 'maximize METRIC' or a mapping"
+    else:
+        allowed_here = allowed_text(problem)
+    return InvalidValueError(f"{where} cannot be {_short(problem['input'])}: {allowed_here}")
+
+
+def _mapping_text(model: type[BaseModel], given: Any) -> str:
+    fields = model.model_fields
+    first = next(iter(fields))
+    instead = f"; write {{{first}: {given}}}" if isinstance(given, str) else ""
+    return f"allowed is a mapping with the keys {', '.join(fields)}{instead}"
+
+
+def _model_at(location: tuple[int | str, ...]) -> type[BaseModel]:
+    names = [part for part in location if isinstance(part, str)]
+    models: dict[str, type[BaseModel]] = {
+        "environments": EnvironmentEntry,
+        "agents": AgentEntry,
+        "resources": Resources,
+        "simulation": Simulation,
+    }
+    return models[names[0]] if names else Experiment
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    """A place in the file, as in ``agents[0].name``."""
+    text = ""
+    for part in location:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def _seeds_problem(seeds: Any) -> str:
+    def is_integer(value: Any) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool)
+
+    if is_integer(seeds):
+        return "" if seeds >= 1 else "a number of seeds is at least 1"
+    if not isinstance(seeds, list) or not seeds:
+        return "allowed is a list of integers of at least 0, or an integer n of at least 1"
+    if not all(is_integer(seed) and seed >= 0 for seed in seeds):
+        return "a seed is an integer of at least 0"
+    return "" if len(set(seeds)) == len(seeds) else "a seed is listed twice"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

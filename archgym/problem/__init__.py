@@ -1,0 +1,1 @@
+"""What is searched: metrics, objectives, fidelities, workloads, and what a subclass writes."""

@@ -1,0 +1,1 @@
+"""Reading what somebody else wrote: bounded, typed, never executed."""

@@ -1,0 +1,300 @@
+"""Running somebody else's program: found or clearly missed, in a folder of its own, bounded.
+
+A simulator that calls a program writes its input files into a :func:`private_folder`, calls
+:func:`run_program` there and reads what came out. Whatever goes wrong with one run becomes an
+exception that fails that design only (see :class:`archgym.problem.simulator.Simulator`).
+:func:`simulate_in_parallel` runs a batch on all cores.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import math
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Protocol
+
+from archgym.errors import InvalidValueError, MissingDependencyError, SimulationError
+from archgym.problem.simulator import Simulation, simulate_each
+from archgym.space import Designs
+
+__all__ = [
+    "ProgramOutput",
+    "available_cores",
+    "find_program",
+    "last_lines",
+    "private_folder",
+    "run_program",
+    "simulate_in_parallel",
+]
+
+OUTPUT_LIMIT_BYTES = 16 * 2**20
+"""What a program may print by default; a simulator prints some kilobytes."""
+FILE_LIMIT_BYTES = 8 * 2**30
+"""Size to which a program may grow one file by default."""
+_UNUSABLE = (errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR)
+_POLL_S = 0.1
+_CHUNK = 65536
+
+
+@dataclass(frozen=True)
+class ProgramOutput:
+    """What a program printed.
+
+    Attributes:
+        stdout: its standard output; bytes that are not UTF-8 are shown as replacement characters.
+        stderr: its standard error, likewise.
+        seconds: from its start to its end, s.
+    """
+
+    stdout: str
+    stderr: str
+    seconds: float
+
+
+def find_program(name: str, variable: str, install: str = "") -> Path:
+    """Path of an executable: the environment variable's value if set, else the first on PATH.
+
+    Args:
+        name: what the program is called on PATH.
+        variable: environment variable with the path of the executable.
+        install: a sentence on where to get it.
+
+    Raises:
+        MissingDependencyError: if there is none; says how to get it and what to set.
+    """
+    given = os.environ.get(variable, "")
+    found = shutil.which(given or name)
+    if found is not None:
+        return Path(found).absolute()
+    advice = f"{install.rstrip('. ')}. " if install else ""
+    if given:
+        raise MissingDependencyError(
+            f"{variable} is {given!r}, which is no executable file. {advice}Set {variable} to the "
+            f"path of the {name} executable, or unset it and put {name} on PATH."
+        )
+    raise MissingDependencyError(
+        f"the program {name} is not on PATH. {advice}Put it on PATH or set {variable} to the path "
+        "of the executable."
+    )
+
+
+@contextlib.contextmanager
+def private_folder() -> Iterator[Path]:
+    """A new empty folder that is gone, with what is in it, at the end of the ``with`` block."""
+    with tempfile.TemporaryDirectory(prefix="archgym-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def run_program(
+    command: Sequence[str | os.PathLike[str]],
+    folder: Path,
+    *,
+    time_limit_s: float,
+    environment: Mapping[str, str] | None = None,
+    output_limit_bytes: int = OUTPUT_LIMIT_BYTES,
+    file_limit_bytes: int = FILE_LIMIT_BYTES,
+) -> ProgramOutput:
+    """Run a program to its end, without a shell and without standard input.
+
+    It gets a process group of its own, and nothing of that group is left running afterwards.
+
+    Args:
+        command: the executable and its arguments.
+        folder: where it runs.
+        time_limit_s: wall-clock time after which it is killed, s.
+        environment: environment variables that are set for it besides those of this process.
+        output_limit_bytes: what it may print to each of its two outputs before it is killed.
+        file_limit_bytes: size to which it may grow a file before it is killed (on Linux).
+
+    Raises:
+        MissingDependencyError: if the executable cannot be started.
+        SimulationError: if it ends with an exit code other than 0 or by a signal, or prints more
+            than the limit; holds the last lines that it printed.
+        TimeoutError: if it took longer than the limit.
+    """
+    if not 0 < time_limit_s < float("inf"):
+        raise InvalidValueError(f"time_limit_s is {time_limit_s!r}, it must be above 0 and finite")
+    name = Path(command[0]).name
+    start = time.monotonic()
+    try:
+        process = subprocess.Popen(
+            [os.fspath(part) for part in command],
+            cwd=folder,
+            env={**os.environ, **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        kind = MissingDependencyError if error.errno in _UNUSABLE else SimulationError
+        raise kind(f"{command[0]} cannot be started: {error.strerror}") from error
+    try:
+        _limit(process.pid, file_limit_bytes, time_limit_s)
+        out, err = _read(process, name, start + time_limit_s, time_limit_s, output_limit_bytes)
+    finally:
+        _end(process)
+    seconds = time.monotonic() - start
+    stdout, stderr = (bytes(part).decode("utf-8", errors="replace") for part in (out, err))
+    if process.returncode != 0:
+        shown = last_lines(stderr) or last_lines(stdout) or "it printed nothing"
+        raise SimulationError(f"{name} {_ending(process.returncode)}: {shown}")
+    return ProgramOutput(stdout, stderr, seconds)
+
+
+def last_lines(text: str, lines: int = 5, characters: int = 600) -> str:
+    """The end of a program's output, for a message: the last lines that are not empty."""
+    kept = [line.strip() for line in text.splitlines() if line.strip()][-lines:]
+    return " | ".join(kept)[-characters:]
+
+
+class _OneByOne(Protocol):
+    def simulate_one(self, design: Mapping[str, object]) -> Mapping[str, float]: ...
+
+
+class _Adapter:
+    """Has the name that :func:`simulate_each` calls."""
+
+    def __init__(self, simulator: _OneByOne) -> None:
+        self.simulate = simulator.simulate_one
+
+
+def simulate_in_parallel(
+    simulator: _OneByOne, designs: Designs, threads: int | None = None
+) -> list[tuple[Simulation, float]]:
+    """Calls ``simulator.simulate_one(design)`` for each design, several at a time.
+
+    Args:
+        simulator: its ``simulate_one`` spends its time in :func:`run_program`.
+        designs: the designs.
+        threads: how many at a time; default one for each core.
+
+    Returns:
+        For each design, in the designs' order whatever the number of threads, its metrics or
+        why there are none, and its own seconds; as :func:`archgym.problem.simulator.simulate_each`.
+
+    Raises:
+        ArchgymError: what is wrong with more than one design, such as a missing program.
+    """
+    threads = min(threads or available_cores(), len(designs))
+    adapter = _Adapter(simulator)
+    if threads <= 1:
+        return simulate_each(adapter, designs)
+    stop = threading.Event()
+
+    def work(index: int) -> tuple[Simulation, float]:
+        _thread.stop = stop
+        try:
+            return simulate_each(adapter, designs[index : index + 1])[0]
+        finally:
+            _thread.stop = None
+
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="archgym-external")
+    try:
+        return list(pool.map(work, range(len(designs))))
+    finally:
+        # Does nothing after a normal end; after an error or Ctrl-C, ends what still runs.
+        stop.set()
+        pool.shutdown(cancel_futures=True)
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class _Thread(threading.local):
+    stop: threading.Event | None = None
+
+
+_thread = _Thread()
+
+
+def _read(
+    process: subprocess.Popen[bytes], name: str, end: float, time_limit_s: float, limit: int
+) -> tuple[bytearray, bytearray]:
+    """Both outputs, until the program ends."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    parts: dict[IO[bytes], bytearray] = {
+        process.stdout: bytearray(),
+        process.stderr: bytearray(),
+    }
+    with selectors.DefaultSelector() as selector:
+        for pipe in parts:
+            selector.register(pipe, selectors.EVENT_READ)
+        while selector.get_map():
+            # Asked before the pipes are read, so that nothing printed before the end is missed.
+            ended = process.poll() is not None
+            left = end - time.monotonic()
+            if left <= 0:
+                raise TimeoutError(f"{name} did not finish within {time_limit_s:g} s")
+            if _thread.stop is not None and _thread.stop.is_set():
+                raise SimulationError(f"{name} was stopped with the batch that it belongs to")
+            ready = selector.select(0 if ended else min(left, _POLL_S))
+            for key, _ in ready:
+                pipe = key.fileobj  # type: ignore[assignment]
+                chunk = os.read(key.fd, _CHUNK)
+                if not chunk:
+                    selector.unregister(pipe)
+                    continue
+                parts[pipe] += chunk
+                if len(parts[pipe]) > limit:
+                    shown = last_lines(parts[pipe][-_CHUNK:].decode("utf-8", errors="replace"))
+                    raise SimulationError(f"{name} printed more than {limit} bytes: {shown}")
+            if ended and not ready:
+                break  # a child of it may hold the pipes open; it is not waited for
+    try:
+        process.wait(max(0.0, end - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        raise TimeoutError(f"{name} did not finish within {time_limit_s:g} s") from None
+    return parts[process.stdout], parts[process.stderr]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kills what is left of the program's process group."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for pipe in (process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
+
+
+def _limit(pid: int, file_bytes: int, time_limit_s: float) -> None:
+    """Bounds files and processor time, where the system can set that from outside.
+
+    The time limit is kept by this process; the processor time ends a program that hangs after
+    this process was killed.
+    """
+    import resource
+
+    if not hasattr(resource, "prlimit"):
+        return
+    cpu_s = (math.ceil(time_limit_s) + 1) * available_cores()
+    for what, limit in ((resource.RLIMIT_FSIZE, file_bytes), (resource.RLIMIT_CPU, cpu_s)):
+        with contextlib.suppress(OSError, ValueError, OverflowError):
+            resource.prlimit(pid, what, (limit, limit))
+
+
+def _ending(code: int) -> str:
+    if code > 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was ended by signal {-code}"

@@ -1,0 +1,206 @@
+"""``simulator="tabular:PATH"``: a table in place of a simulator."""
+
+from __future__ import annotations
+
+import functools
+import time
+import warnings
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from archgym.errors import (
+    DatasetError,
+    InvalidValueError,
+    NotCoveredError,
+    SimulationError,
+    UnknownNameError,
+)
+from archgym.evaluation.outcome import STATUSES
+from archgym.problem.metrics import Metric
+from archgym.problem.objective import Objective, Scorer
+from archgym.problem.simulator import Simulation
+from archgym.simulators.compatibility import differences
+from archgym.simulators.tabular.optimum import Optimum, find_optimum
+from archgym.simulators.tabular.table import Table
+from archgym.space import Designs, DesignSpace
+
+if TYPE_CHECKING:
+    from archgym.environment.environment import Environment
+
+__all__ = [
+    "PREFIX",
+    "TABLE_FILE",
+    "TabularSimulator",
+    "shipped_tables",
+    "table_named",
+]
+
+PREFIX = "tabular:"
+TABLE_FILE = "table.parquet"
+"""What ``archgym enumerate`` calls the table in its folder."""
+_ENDING = ".parquet"
+_warned: set[tuple[str, str]] = set()
+
+
+class TabularSimulator:
+    """Serves the outcomes of a table.
+
+    Args:
+        table: the table.
+        environment: whose designs it is asked for, with its design space, workload and settings
+            in place.
+        label: what the user called the table.
+
+    Raises:
+        InvalidValueError: if the table is of another design space, workload, other metrics or
+            other settings; the message says what differs.
+    """
+
+    name = "tabular"
+
+    def __init__(self, table: Table, environment: Environment, label: str) -> None:
+        differences = _differences(table, environment)
+        if differences:
+            what = f"simulator {label!r}, a table of {table.header.environment}, does not fit"
+            raise InvalidValueError(f"{what}: {'; '.join(differences)}")
+        made_by = table.header.simulator
+        if made_by["name"] == "embedded" and made_by["version"] != environment.version:
+            _warn_once(label, made_by["version"], environment.version)
+        self.table = table
+        self.version = f"{made_by['name']}-{made_by['version']}/{table.fingerprint}"
+        self.metric_names = table.metric_names
+
+    def simulate(self, designs: Designs) -> list[tuple[Simulation, float]]:
+        """Looks designs up."""
+        began = time.perf_counter()
+        table, own = self.table, self.table.header.space
+        positions = own.rank(designs)
+        held = np.maximum(positions, 0)
+        values = table.values(held, self.metric_names)
+        partial = bool(np.isnan(values).any())
+        results: list[Simulation] = [
+            dict(zip(self.metric_names, row, strict=True)) for row in values.tolist()
+        ]
+        if partial:
+            results = [{k: v for k, v in row.items() if v == v} for row in results]  # type: ignore[union-attr]
+        failure = np.where(positions < 0, -1, table.failure[held])
+        for i in np.flatnonzero(failure).tolist():
+            if positions[i] < 0:
+                why = own.illegal_reason(designs.codes[i].tolist()) or "it is not canonical"
+                results[i] = NotCoveredError(f"the table does not hold this design: {why}")
+            else:
+                results[i] = _error(*table.failures[failure[i]])
+        each = (time.perf_counter() - began) / max(1, len(results))
+        return [(result, each) for result in results]
+
+    def optimum(
+        self, space: DesignSpace, objective: Objective, metrics: Sequence[Metric], baseline: bytes
+    ) -> Optimum | None:
+        """The exact best design; ``None`` with several goals, or if nothing is feasible.
+
+        Args:
+            space: which designs count.
+            objective: what is sought.
+            metrics: all metrics of the environment.
+            baseline: of the baseline design, the float64 values of ``metrics``.
+        """
+        return _optimum(self.table, space, objective, tuple(metrics), baseline)
+
+
+@functools.lru_cache(maxsize=64)
+def _optimum(
+    table: Table,
+    space: DesignSpace,
+    objective: Objective,
+    metrics: tuple[Metric, ...],
+    baseline: bytes,
+) -> Optimum | None:
+    return find_optimum(table, space, Scorer(objective, metrics, np.frombuffer(baseline)))
+
+
+def table_named(simulator: str) -> Table:
+    """The table that ``tabular:PATH`` names; read once as long as the file stays as it is.
+
+    Args:
+        simulator: the prefix, then a file, a folder of ``archgym enumerate``, or the name of a
+            table that comes with archgym.
+
+    Raises:
+        UnknownNameError, DatasetError: if there is no such table, or it cannot be read.
+    """
+    text = simulator.removeprefix(PREFIX)
+    if not text:
+        raise InvalidValueError(f"simulator {simulator!r} names no table: write tabular:PATH")
+    path = Path(text)
+    if path.is_dir():
+        path /= TABLE_FILE
+        if not path.exists():
+            raise DatasetError(
+                f"{text} holds no {TABLE_FILE}: its enumeration has not been finished"
+                if (path.parent / "enumeration.json").exists()
+                else f"{text} holds no {TABLE_FILE}"
+            )
+    if not path.is_file():
+        shipped = shipped_tables()
+        if text in shipped:
+            path = shipped[text]
+        elif path.parent == Path() and path.suffix != _ENDING:
+            raise UnknownNameError("table (and there is no such file)", text, shipped)
+        else:
+            raise DatasetError(f"there is no table {path}")
+    stat = path.stat()
+    return _load(path.absolute(), stat.st_mtime_ns, stat.st_size)
+
+
+@functools.lru_cache(maxsize=8)
+def _load(path: Path, changed_ns: int, size: int) -> Table:
+    return Table.load(path)
+
+
+def shipped_tables() -> dict[str, Path]:
+    """The tables that come with archgym, by name."""
+    folder = resources.files("archgym").joinpath("datasets")
+    with resources.as_file(folder) as found:
+        return {path.stem: path for path in sorted(found.glob(f"*{_ENDING}"))}
+
+
+# -- whether a table fits ------------------------------------------------------------------------
+
+
+def _differences(table: Table, environment: Environment) -> list[str]:
+    """What keeps a table from serving an environment, each in a few words."""
+    header = table.header
+    found = differences(
+        "table",
+        environment,
+        space=header.space,
+        settings=header.settings,
+        metrics=header.metrics,
+    )
+    if environment.workload_sha256 != header.workload_sha256:
+        found.append(
+            f"the table is of workload {header.workload_name!r} "
+            f"(sha256 {header.workload_sha256[:12]}), not {environment.workload_name!r} "
+            f"({environment.workload_sha256[:12]})"
+        )
+    return found
+
+
+def _error(status: int, reason: str) -> Simulation:
+    if STATUSES[status] == "illegal":
+        return NotCoveredError(reason)
+    return TimeoutError(reason) if STATUSES[status] == "timeout" else SimulationError(reason)
+
+
+def _warn_once(label: str, made_by: str, here: str) -> None:
+    if (label, made_by) not in _warned:
+        _warned.add((label, made_by))
+        warnings.warn(
+            f"{label} was made by version {made_by} of the embedded simulator, this is version "
+            f"{here}: what it gives may differ from what the simulator gives now",
+            stacklevel=4,
+        )

@@ -1,0 +1,1 @@
+"""Other forms of an environment: vectorised, one parameter a step, one agent a parameter."""

@@ -1,0 +1,1 @@
+"""The embedded cost model: hardware, mapping, time, energy and area."""

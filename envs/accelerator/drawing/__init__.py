@@ -1,0 +1,1 @@
+"""Pictures of an accelerator: roofline, energy, schematic."""

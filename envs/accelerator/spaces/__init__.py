@@ -1,0 +1,1 @@
+"""The design spaces of the accelerator environment."""

@@ -1,0 +1,1 @@
+"""Layers and networks: shipped, from ONNX, or of one's own."""

@@ -1,0 +1,1 @@
+"""The memory: devices, standards, timing constraints and address mappings."""

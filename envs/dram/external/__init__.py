@@ -1,0 +1,1 @@
+"""DRAMSys and DRAMsim3 as simulators of the environment."""

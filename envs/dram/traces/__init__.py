@@ -1,0 +1,1 @@
+"""Memory traces: formats, generators, recordings, and the workloads made of them."""

@@ -1,0 +1,1 @@
+"""Reference figures and checkers that hold the simulator against the standards."""

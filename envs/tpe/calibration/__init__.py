@@ -1,0 +1,1 @@
+"""Fitting the coefficients of a cell library to synthesised blocks."""

@@ -1,0 +1,1 @@
+"""Cells, area, clock period, cycles and energy of many designs at once."""

@@ -1,0 +1,1 @@
+"""Pictures of an array and its processing element."""

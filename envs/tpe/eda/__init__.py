@@ -1,0 +1,1 @@
+"""Electronic design automation: Liberty, Verilog, synthesis, timing and gate-level simulation."""

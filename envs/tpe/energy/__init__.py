@@ -1,0 +1,1 @@
+"""How often signals switch, and what that costs."""

@@ -1,0 +1,291 @@
+"""Where compressors stand in a bit heap: column heights only, compiled.
+
+The heap is a matrix of rows by columns: 0 where there is no bit, else what kind of bit there is;
+there is at most one constant one a column. The kernel decides level by level which column gets
+which compressor; it does not know the names of the bits, since every compressor takes the bits that
+have waited longest in its column.
+:mod:`archgym.envs.tpe.microarchitecture.heap` replays the placement with names.
+
+Trees: C. S. Wallace, "A Suggestion for a Fast Multiplier", IEEE Trans. EC-13(1), 1964; L. Dadda,
+"Some Schemes for Parallel Multipliers", Alta Frequenza 34, 1965; rows of 4:2 compressors: A.
+Weinberger, "4:2 Carry-Save Adder Module", IBM TDB 23(8), 1981.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+__all__ = [
+    "CONSTANT",
+    "DADDA",
+    "FEEDBACK",
+    "FOUR_TO_TWO",
+    "LINEAR",
+    "NEGATION",
+    "PARTIAL_PRODUCT",
+    "WALLACE",
+    "latest",
+    "place",
+]
+
+WALLACE, DADDA, FOUR_TO_TWO, LINEAR = range(4)
+PARTIAL_PRODUCT, CONSTANT, NEGATION, FEEDBACK = 1, 2, 3, 4
+
+#: When the bits of each kind are there, in full-adder delays after the partial products: negation
+#: bits pass no selector, and what a register feeds back passes no encoder either.
+_READY = (0.0, 0.0, -1e9, -0.5, -2.0)
+#: Delays of sum and carry in full-adder delays: two gates of a full adder's three stand between
+#: its inputs and its carry, one (an XOR) is a half adder; a constant one turns a full adder into an
+#: XNOR and an OR, a half adder into an inverter.
+_FULL, _FULL_CARRY, _HALF, _HALF_CARRY, _INVERTER = 1.0, 0.7, 0.5, 0.3, 0.15
+
+#: Columns of a placed compressor: level, column, bits taken from the column, whether it takes the
+#: intermediate carry of a 4:2 compressor one column lower, place of a constant one among its bits
+#: (-1: none).
+_FIELDS = 5
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def place(  # noqa: C901  (one compiled loop over levels and columns)
+    rows: NDArray[np.uint8], tree: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
+    """Reduces a heap to at most two bits a column.
+
+    Args:
+        rows: shape (rows, columns), lowest weight first; 0 or a kind of bit.
+        tree: one of the constants of this module.
+
+    Returns:
+        The placed compressors in the order of levels and columns, shape (n, 5): level, column, bits
+        taken (2 half adder, 3 full adder, 4 a 4:2 compressor), 1 with an intermediate carry in,
+        place of a constant one among the bits taken or -1; what is left, shape (2, columns): bits
+        of each column and place of a constant among them or -1; the depth in full-adder delays.
+    """
+    n_rows, width = rows.shape
+    capacity = 64 + 4 * n_rows * width
+    placed = np.empty((capacity, _FIELDS), np.int32)
+    height = np.zeros(width, np.int32)
+    constant = np.full(width, -1, np.int32)
+    if tree == LINEAR:
+        return _linear(rows, placed, height, constant)  # type: ignore[no-any-return]
+    for c in range(width):
+        for r in range(n_rows):
+            if rows[r, c]:
+                if rows[r, c] == CONSTANT:
+                    constant[c] = height[c]
+                height[c] += 1
+    n = 0
+    depth = 0
+    while True:
+        tallest = 0
+        for c in range(width):
+            tallest = max(tallest, height[c])
+        if tallest <= 2 or n > capacity - width * (tallest + 1):
+            break
+        target = 2
+        if tree == DADDA:
+            while target * 3 // 2 < tallest:
+                target = target * 3 // 2
+        elif tree == FOUR_TO_TWO:
+            while target * 2 < tallest:
+                target *= 2
+        carries = 0  # from the column below, at this level
+        intermediate = 0  # likewise, of its 4:2 compressors
+        twice = False
+        for c in range(width):
+            left = height[c]
+            taken = 0
+            made = 0
+            carry_out = 0
+            intermediate_out = 0
+            unused = intermediate
+            while True:
+                excess = left + made + carries + unused - target
+                takes = 0
+                with_carry = 0
+                if tree == WALLACE:
+                    takes = 3 if left >= 3 else (2 if left == 2 else 0)
+                elif excess >= 3 and left >= 4 and tree == FOUR_TO_TWO:
+                    takes = 4
+                    with_carry = 1 if unused else 0
+                elif excess >= 2 and left >= 3:
+                    takes = 3
+                elif excess >= 1 and left >= 2:
+                    takes = 2
+                if takes == 0:
+                    break
+                at = constant[c] - taken
+                placed[n, 0] = depth
+                placed[n, 1] = c
+                placed[n, 2] = takes
+                placed[n, 3] = with_carry
+                placed[n, 4] = at if 0 <= at < takes else -1
+                n += 1
+                taken += takes
+                left -= takes
+                made += 1
+                carry_out += 1
+                if takes == 4:
+                    twice = True
+                    intermediate_out += 1
+                    unused -= with_carry
+            constant[c] = constant[c] - taken if constant[c] >= taken else -1
+            height[c] = left + made + carries + unused
+            carries = carry_out
+            intermediate = intermediate_out
+        depth += 2 if twice else 1
+    return placed[:n].copy(), np.stack((height, constant)), depth
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _linear(
+    rows: NDArray[np.uint8],
+    placed: NDArray[np.int32],
+    height: NDArray[np.int32],
+    constant: NDArray[np.int32],
+) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
+    """One row after the other into a pair of rows: a carry-save adder for each."""
+    n_rows, width = rows.shape
+    n = 0
+    depth = 0
+    for r in range(n_rows):
+        if r >= 2:
+            depth += 1
+        carry = 0
+        for c in range(width):
+            if rows[r, c]:
+                if rows[r, c] == CONSTANT:
+                    constant[c] = height[c]
+                height[c] += 1
+            if r < 2:
+                continue
+            carry_out = 0
+            if height[c] >= 2:
+                placed[n, 0] = depth - 1
+                placed[n, 1] = c
+                placed[n, 2] = height[c]
+                placed[n, 3] = 0
+                placed[n, 4] = constant[c]
+                n += 1
+                constant[c] = -1
+                height[c] = 1
+                carry_out = 1
+            height[c] += carry
+            carry = carry_out
+    return placed[:n].copy(), np.stack((height, constant)), depth
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def latest(  # noqa: C901  (one compiled loop, as above)
+    rows: NDArray[np.uint8], placed: NDArray[np.int32], tree: int
+) -> float:
+    """When the last bit of a reduced heap is there, full-adder delays after its partial products.
+
+    Args:
+        rows: as :func:`place` got them.
+        placed: as it returned them.
+        tree: likewise.
+    """
+    n_rows, width = rows.shape
+    # Bits of a column wait in a queue; a level adds carries from the column below, then sums.
+    arriving = np.full(width + 1, n_rows, np.int64)
+    for i in range(len(placed)):
+        arriving[placed[i, 1]] += 1
+        arriving[placed[i, 1] + 1] += 1 + (placed[i, 2] == 4)
+    capacity = arriving.max()
+    queue = np.empty((width, capacity), np.float64)
+    head = np.zeros(width, np.int64)
+    tail = np.zeros(width, np.int64)
+    first = min(n_rows, 2) if tree == LINEAR else n_rows
+    for r in range(first):
+        for c in range(width):
+            if rows[r, c]:
+                queue[c, tail[c]] = _READY[rows[r, c]]
+                tail[c] += 1
+    sums = np.empty((width, capacity), np.float64)
+    carries = np.empty((width + 1, capacity), np.float64)
+    between = np.empty((width + 1, capacity), np.float64)
+    n_sums = np.zeros(width, np.int64)
+    n_carries = np.zeros(width + 1, np.int64)
+    n_between = np.zeros(width + 1, np.int64)
+    used = np.zeros(width + 1, np.int64)
+    at = 0
+    r = first
+    while at < len(placed) or (tree == LINEAR and r < n_rows):
+        if tree == LINEAR:
+            level = r - 2
+            for c in range(width):
+                if rows[r, c]:
+                    queue[c, tail[c]] = _READY[rows[r, c]]
+                    tail[c] += 1
+            r += 1
+        else:
+            level = placed[at, 0]
+        n_sums[:] = 0
+        n_carries[:] = 0
+        n_between[:] = 0
+        used[:] = 0
+        while at < len(placed) and placed[at, 0] == level:
+            c, takes, one = placed[at, 1], placed[at, 2], placed[at, 4]
+            here = head[c]
+            head[c] += takes
+            ready = -1e9
+            for k in range(min(takes, 3)):
+                if k != one:
+                    ready = max(ready, queue[c, here + k])
+            fixed = 0 <= one < 3
+            if takes == 4:
+                total, carry = _outputs(ready, 3, fixed)
+                between[c + 1, n_between[c + 1]] = carry
+                n_between[c + 1] += 1
+                ready = total
+                fixed = one == 3
+                if not fixed:
+                    ready = max(ready, queue[c, here + 3])
+                size = 2
+                if placed[at, 3]:
+                    ready = max(ready, between[c, used[c]])
+                    used[c] += 1
+                    size = 3
+                total, carry = _outputs(ready, size, fixed)
+            else:
+                total, carry = _outputs(ready, takes, fixed)
+            sums[c, n_sums[c]] = total
+            n_sums[c] += 1
+            carries[c + 1, n_carries[c + 1]] = carry
+            n_carries[c + 1] += 1
+            at += 1
+        for c in range(width):
+            if tree == LINEAR:
+                for k in range(n_sums[c]):
+                    queue[c, tail[c]] = sums[c, k]
+                    tail[c] += 1
+            for k in range(n_carries[c]):
+                queue[c, tail[c]] = carries[c, k]
+                tail[c] += 1
+            for k in range(used[c], n_between[c]):
+                queue[c, tail[c]] = between[c, k]
+                tail[c] += 1
+            if tree != LINEAR:
+                for k in range(n_sums[c]):
+                    queue[c, tail[c]] = sums[c, k]
+                    tail[c] += 1
+    last = 0.0
+    for c in range(width):
+        for k in range(head[c], tail[c]):
+            last = max(last, queue[c, k])
+    return last
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _outputs(ready: float, size: int, fixed: bool) -> tuple[float, float]:
+    """When sum and carry of a compressor are there."""
+    if size == 3:
+        if fixed:
+            return ready + _HALF, ready + _HALF_CARRY
+        return ready + _FULL, ready + _FULL_CARRY
+    if fixed:
+        return ready + _INVERTER, ready
+    return ready + _HALF, ready + _HALF_CARRY

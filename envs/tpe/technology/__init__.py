@@ -1,0 +1,1 @@
+"""Cell libraries as calibrated coefficients."""

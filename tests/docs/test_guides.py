@@ -1,0 +1,75 @@
+"""The guides run as they stand: files are written, commands and programs run, in their order."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Called, call  # noqa: F401 - a fixture
+
+GUIDES = sorted((Path(__file__).parent.parent.parent / "docs" / "guides").glob("*.md"))
+_BLOCK = re.compile(
+    r"^(?:<!-- (?P<mark>[^\n]*) -->\n)?```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.S | re.M
+)
+_UNMARKED = {"toml", "text"}
+"""Kinds of blocks that may be shown only."""
+
+
+def _blocks(guide: Path) -> list[tuple[str, str, str]]:
+    """Mark, kind and text of each block of code."""
+    found = _BLOCK.finditer(guide.read_text("utf-8"))
+    return [(match["mark"] or "", match["kind"], match["text"]) for match in found]
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
+def test_every_block_says_what_becomes_of_it(guide: Path) -> None:
+    for mark, kind, text in _blocks(guide):
+        marks = {"bash": r"run|not run: .+", "python": r"python|file: .+\.py"}
+        assert re.fullmatch(marks.get(kind, "file: .+|"), mark), f"{mark!r} before {kind}:\n{text}"
+        assert mark or kind in _UNMARKED, text
+
+
+RUNNING = [guide for guide in GUIDES if {"run", "python"} & {mark for mark, *_ in _blocks(guide)}]
+
+
+def test_the_guides_of_the_uses_run() -> None:
+    names = {guide.stem for guide in RUNNING}
+    assert names >= {"agents", "datasets", "environments", "experiments"}
+
+
+@pytest.mark.parametrize("guide", RUNNING, ids=lambda path: path.stem)
+def test_guide_runs(
+    guide: Path,
+    tmp_path: Path,
+    call: Callable[..., Called],  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    for number, (mark, kind, text) in enumerate(_blocks(guide)):
+        if mark.startswith("file: "):
+            Path(mark.removeprefix("file: ")).write_text(text)
+        elif mark == "python":
+            script = tmp_path / f"block_{number}.py"
+            script.write_text(text)
+            done = subprocess.run(
+                [sys.executable, "-W", "error", str(script)],
+                capture_output=True,
+                text=True,
+                timeout=300,
+            )
+            assert done.returncode == 0, done.stderr
+            assert done.stdout.strip()
+        elif mark == "run":
+            assert kind == "bash"
+            for line in text.splitlines():
+                program, *arguments = shlex.split(line, comments=True)
+                assert program == "archgym"
+                came = call(*arguments)
+                assert came.code == 0, f"{line}\n{came.out}\n{came.err}"
