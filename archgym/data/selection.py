@@ -411,7 +411,7 @@ class Selection:
         for parameter in space.parameters:
             name = f"param.{parameter.name}"
             found[name] = Column(schema.field(name).type, parameter.parse)
-        found["status"] = Column(pa.string(), known_values("status", STATUS_OF))
+        found["status"] = Column(pa.string(), known_values("status", list(STATUS_OF)))
         for name, kind in TRIAL_FIELDS.items():
             if name not in found:
                 found[name] = Column(kind)
