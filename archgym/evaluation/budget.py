@@ -19,7 +19,7 @@ class Budget:
 
     >>> from archgym.problem.fidelity import FULL
     >>> budget = Budget(3, 10, [FULL])
-    >>> budget.spend(0, simulated=2, proposed=5)
+    >>> budget.spend(0, 2, 5)
     >>> budget.spent, budget.room(0), budget.exhausted
     (2.0, (1, 25), False)
 
@@ -63,7 +63,7 @@ class Budget:
             (self._max_proposed - self._proposed) // cost,
         )
 
-    def spend(self, level: int, *, simulated: int, proposed: int) -> None:
+    def spend(self, level: int, simulated: int, proposed: int) -> None:
         """Counts designs that were simulated, and that were proposed, at a level."""
         cost = self._costs[level]
         self._spent += simulated * cost

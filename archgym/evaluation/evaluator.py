@@ -21,6 +21,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from typing import NoReturn
 
 import numpy as np
 
@@ -39,6 +40,8 @@ from archgym.simulators.result import expect_pairs, read_result
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["Evaluator"]
+
+_ILLEGAL = Status.ILLEGAL  # looked up once, which is faster
 
 
 class Evaluator:
@@ -115,7 +118,7 @@ class Evaluator:
         if len(designs) == 1:
             row = self.evaluate_one(designs.codes[0].tolist(), designs, fidelity)
             return Outcomes.of(row, designs, self._names)
-        level, fidelity = self._level(fidelity)
+        level, fidelity = self._levels.get(fidelity) or self._refuse(fidelity)
         room = self._room(len(designs), level)
         keys, reasons = designs.keys(), self._space.illegal_reasons(designs)
         if level:
@@ -127,7 +130,7 @@ class Evaluator:
         seconds = self._simulate(designs, new, keys, fidelity)
         outcomes = self._scoring.many(designs, rows, new, reasons, seconds, fidelity)
         self._record(first, len(rows), outcomes.rows)
-        illegal = int(np.count_nonzero(outcomes.status == Status.ILLEGAL))
+        illegal = int(np.count_nonzero(outcomes.status == _ILLEGAL))
         self._count(first, len(rows), level, illegal, int(np.count_nonzero(outcomes.cached)))
         return outcomes
 
@@ -144,7 +147,7 @@ class Evaluator:
         Raises:
             BudgetExhausted, InvalidValueError, ReplayMismatchError: as :meth:`evaluate`.
         """
-        level, fidelity = self._level(fidelity)
+        level, fidelity = self._levels.get(fidelity) or self._refuse(fidelity)
         room = self._room(1, level)
         key, reason = self._space.key(codes), self._space.illegal_reason(codes)
         if level:
@@ -157,31 +160,28 @@ class Evaluator:
         cached = not (new or reason)
         outcome = self._scoring.one(codes, row, reason, cached, sum(seconds), fidelity)
         self._record(first, 1, lambda start: (outcome,))
-        self._count(first, 1, level, outcome.status == Status.ILLEGAL, outcome.cached)
+        self._count(first, 1, level, outcome.status == _ILLEGAL, outcome.cached)
         return outcome
 
     # -- the steps -------------------------------------------------------------------------------
 
-    def _level(self, fidelity: float) -> tuple[int, float]:
-        """Level and value of a fidelity."""
-        found = self._levels.get(fidelity)
-        if found is None:
-            known = ", ".join(f"{value:.12g}" for value in reversed(self._levels))
-            raise InvalidValueError(
-                f"fidelity {fidelity!r} is not among those of simulator "
-                f"{self._simulator.name!r}: {known}"
-            )
-        return found
+    def _refuse(self, fidelity: float) -> NoReturn:
+        known = ", ".join(f"{value:.12g}" for value in reversed(self._levels))
+        raise InvalidValueError(
+            f"fidelity {fidelity!r} is not among those of simulator {self._simulator.name!r}: "
+            f"{known}"
+        )
 
     def _room(self, n: int, level: int) -> tuple[float, float]:
         """How many new designs, and how many in all, may be evaluated at that level."""
         self._in_agent = time.perf_counter() - self._returned_at
         room = self._budget.room(level)
-        if self.budget is not None and n and (min(room) < 1 or self._space_is_known):
+        limit = self._budget.limit
+        if limit is not None and n and (min(room) < 1 or self._space_is_known):
             spent = f", {self.spent:g} of it spent" if len(self._levels) > 1 else ""
             raise BudgetExhausted(
                 f"the search is over after {self.simulations} simulated and {self.proposals} "
-                f"proposed designs (budget {self.budget}{spent})"
+                f"proposed designs (budget {limit}{spent})"
             )
         return room
 
@@ -249,13 +249,12 @@ class Evaluator:
 
     def _count(self, first: int, n: int, level: int, illegal: int, duplicates: int) -> None:
         """Counts ``n`` evaluated designs, whose results begin at row ``first`` of the cache."""
-        rows = range(first, len(self._cache))
-        simulated = sum(self._cache.status(row) != Status.ILLEGAL for row in rows)
+        simulated = self._cache.count_simulated(first)
+        self._budget.spend(level, simulated, n)
         self.simulations += simulated
         self.proposals += n
         self.illegal += illegal
         self.duplicates += duplicates
-        self._budget.spend(level, simulated=simulated, proposed=n)
         if level:
-            self._partial += len(rows)
+            self._partial += len(self._cache) - first
         self._returned_at = time.perf_counter()

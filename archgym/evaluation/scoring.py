@@ -15,6 +15,8 @@ from archgym.space import Designs
 
 __all__ = ["Scoring"]
 
+_OK, _ILLEGAL = Status.OK, Status.ILLEGAL  # looked up once, which is faster
+
 
 class Scoring:
     """Makes outcomes from the results in a cache.
@@ -52,8 +54,8 @@ class Scoring:
             seconds: that its simulation took.
             fidelity: at which it was simulated.
         """
-        status = self._cache.status(row) if row >= 0 else Status.ILLEGAL
-        if status == Status.OK:
+        status = self._cache.status(row) if row >= 0 else _ILLEGAL
+        if status == _OK:
             metrics = self._cache.values(row)
             objectives, costs, excess, reward = self._scorer.score(metrics)
             scored = metrics, objectives, costs, excess, reward
@@ -86,14 +88,14 @@ class Scoring:
         found = np.array(rows, dtype=np.int64)
         legal = found >= 0
         metrics = np.full((len(found), len(self._names)), np.nan)
-        status = np.full(len(found), Status.ILLEGAL, dtype=np.int8)
+        status = np.full(len(found), _ILLEGAL, dtype=np.int8)
         metrics[legal] = self._cache.metrics(found[legal])
         status[legal] = self._cache.statuses(found[legal])
         cached = legal.copy()
         cached[new] = False
         simulation_s = np.zeros(len(found))
         simulation_s[new] = seconds
-        scorer, ok = self._scorer, status == Status.OK
+        scorer, ok = self._scorer, status == _OK
         objectives, costs = scorer.values(metrics), scorer.costs(metrics)
         violations = scorer.violations(metrics)
         reward = np.where(ok, scorer.rewards(costs, violations), FAILED_REWARD)
