@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from archgym.data.snapshot import Snapshot
 from archgym.evaluation.outcome import STATUSES
-from archgym.problem.objective import Scorer
+from archgym.problem.scorer import Scorer
 
 __all__ = ["Rows", "join", "read_rows"]
 

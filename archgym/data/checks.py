@@ -25,7 +25,8 @@ from archgym.data.schema import TRIAL_FIELDS
 from archgym.data.selection import Selection
 from archgym.errors import ArchgymError
 from archgym.evaluation.outcome import STATUSES
-from archgym.problem.objective import Objective, Scorer
+from archgym.problem.objective import Objective
+from archgym.problem.scorer import Scorer
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["EXAMPLES", "Check", "validate"]

@@ -20,7 +20,8 @@ from archgym.evaluation.evaluator import Evaluator
 from archgym.evaluation.outcome import STATUSES, Incidental, Outcome, Outcomes, Row
 from archgym.evaluation.trial_info import TrialInfo
 from archgym.problem.design_problem import DesignProblem
-from archgym.problem.objective import Objective, Scorer
+from archgym.problem.objective import Objective
+from archgym.problem.scorer import Scorer
 from archgym.problem.simulator import Simulator
 from archgym.simulators.resolve import checked_options, fidelities_of, simulator_of, table_of
 from archgym.space import Designs, DesignSpace

@@ -28,7 +28,7 @@ from archgym.evaluation.recorder import Recorder
 from archgym.evaluation.scoring import Verdicts
 from archgym.problem.fidelity import FULL, Fidelity, cost_units
 from archgym.problem.metrics import Metric
-from archgym.problem.objective import Scorer
+from archgym.problem.scorer import Scorer
 from archgym.problem.simulator import MultiFidelitySimulator, Simulator, expect_pairs, read_result
 from archgym.space import Designs, DesignSpace
 

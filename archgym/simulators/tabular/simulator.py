@@ -21,7 +21,8 @@ from archgym.errors import (
 )
 from archgym.evaluation.outcome import STATUSES
 from archgym.problem.metrics import Metric
-from archgym.problem.objective import Objective, Scorer
+from archgym.problem.objective import Objective
+from archgym.problem.scorer import Scorer
 from archgym.problem.simulator import Simulation
 from archgym.simulators.compatibility import differences
 from archgym.simulators.tabular.optimum import Optimum, find_optimum
