@@ -1,4 +1,4 @@
-"""The structure of the code: no circle of imports at any level, few files a folder, a small root."""
+"""The structure of the code: no circle of imports, few files a folder, a small root."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def code_files() -> dict[str, Path]:
 
 
 def imported(tree: ast.AST, module: str, files: Mapping[str, Path]) -> Iterator[tuple[str, int]]:
-    """Modules of the package that a module imports anywhere: at its top, in functions, for types."""
+    """Modules that a module imports: at its top, in functions, or for types only."""
 
     def resolved(name: str) -> str | None:
         return next((n for n in (name, f"{name}.__init__") if n in files), None)
