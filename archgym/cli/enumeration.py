@@ -69,9 +69,9 @@ def enumerate_(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
     """Evaluate a whole design space into a table, for simulator=tabular:DIR and exact optima."""
+    from archgym.enumeration import enumerate_space
     from archgym.experiment.spec.checks import make_environment
     from archgym.experiment.spec.load import parse_value
-    from archgym.simulators.tabular.enumeration import enumerate_space
 
     given = {
         "workload": None if workload is None else parse_value(workload, "--workload"),
