@@ -25,7 +25,8 @@ from archgym.evaluation.outcome import Outcome, Outcomes
 from archgym.problem.fidelity import FULL, Fidelity, spendings
 from archgym.problem.goals import natural
 from archgym.problem.metrics import Metric
-from archgym.problem.objective import Objective, Scorer
+from archgym.problem.objective import Objective
+from archgym.problem.scorer import Scorer
 from archgym.problem.status import STATUS_OF, Status
 from archgym.space import Designs
 

@@ -211,7 +211,7 @@ def _json(made: Table, served: Sequence[Environment], out: Path) -> dict[str, An
 def _result(made: Table, env: Environment) -> dict[str, Any]:
     """The optimum of an environment's objective, or its Pareto front."""
     from archgym.problem.goals import goal_label
-    from archgym.problem.objective import Scorer
+    from archgym.problem.scorer import Scorer
     from archgym.simulators.tabular import pareto_front
 
     objective = env.objective

@@ -33,7 +33,7 @@ from archgym.evaluation.recorder import Recorder
 from archgym.evaluation.scoring import Scoring
 from archgym.problem.fidelity import FULL, Fidelity
 from archgym.problem.metrics import Metric
-from archgym.problem.objective import Scorer
+from archgym.problem.scorer import Scorer
 from archgym.problem.simulator import MultiFidelitySimulator, Simulator
 from archgym.problem.status import Status
 from archgym.simulators.result import expect_pairs, read_result

@@ -21,7 +21,8 @@ from archgym.errors import (
 )
 from archgym.problem.design_problem import DesignProblem
 from archgym.problem.metrics import Metric
-from archgym.problem.objective import Objective, Scorer
+from archgym.problem.objective import Objective
+from archgym.problem.scorer import Scorer
 from archgym.problem.simulator import SimulationResult
 from archgym.problem.status import Status
 from archgym.simulators.compatibility import differences
