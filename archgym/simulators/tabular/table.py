@@ -107,7 +107,7 @@ class Table:
         blocks: the metrics; see :mod:`archgym.simulators.tabular.blocks`.
         failure: 0 for a design that could be simulated, else which of ``failures`` it met,
             int32, shape (n_designs,).
-        failures: status (a :class:`~archgym.problem.status.Status`) and reason; the first is ``(0, "")``.
+        failures: code of the status and reason of each failure; the first is ``(0, "")``.
     """
 
     header: Header
