@@ -18,7 +18,8 @@ from archgym.evaluation.outcome import Outcome, Outcomes, Row
 from archgym.evaluation.trial_info import TrialInfo
 from archgym.problem.description import ProblemDescription
 from archgym.problem.design_problem import DesignProblem
-from archgym.problem.objective import Objective, Scorer
+from archgym.problem.objective import Objective
+from archgym.problem.scorer import Scorer
 from archgym.problem.simulator import Simulator
 from archgym.space import Designs
 
