@@ -20,7 +20,7 @@ from archgym.evaluation.outcome import Incidental, Outcomes, Row
 from archgym.problem.metrics import check_metrics
 from archgym.problem.objective import Objective
 from archgym.problem.simulator import Simulator
-from archgym.problem.status import Status
+from archgym.problem.status import LABELS
 from archgym.simulators.resolve import (
     checked_options,
     fidelities_of,
@@ -223,7 +223,7 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
             "design": self.design_space.design(row.codes),
             "metrics": row.metrics_by_name(self._metric_names),
             "objectives": tuple(row.objectives),
-            "status": Status(row.status).label,
+            "status": LABELS[row.status],
             "feasible": row.feasible,
             "reason": row.reason,
             "cached": Incidental(row.cached),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.problem.status import Status
+from archgym.problem.status import LABELS
 from archgym.space import Designs
 
 __all__ = ["Incidental", "Outcome", "Outcomes", "Row"]
@@ -97,7 +97,7 @@ class Outcome:
             objectives=tuple(row.objectives),
             violations=tuple(row.violations),
             reward=row.reward,
-            status=Status(row.status).label,
+            status=LABELS[row.status],
             reason=row.reason,
             feasible=row.feasible,
             cached=row.cached,
