@@ -67,7 +67,7 @@ def given_arguments(
 
 
 def check_settings(environment: DesignProblem, given: Mapping[str, Any]) -> None:
-    """Refuses an environment made with an argument of its own that its settings do not name.
+    """Refuses an environment whose settings do not name one of its own arguments.
 
     Args:
         environment: with its settings.
@@ -88,7 +88,7 @@ def check_settings(environment: DesignProblem, given: Mapping[str, Any]) -> None
 
 
 def unnamed_argument(environment: type[DesignProblem], name: str, which: str) -> InvalidValueError:
-    """The error of an argument that settings do not name, which says what to do.
+    """The error for an argument that settings do not name; its message says what to do.
 
     Args:
         environment: its class.
@@ -108,7 +108,7 @@ def _same(value: Any, default: Any) -> bool:
         return True
     try:
         return type(value) is type(default) and bool(value == default)
-    except (TypeError, ValueError):  # arrays, say
+    except (TypeError, ValueError):  # such as arrays
         return False
 
 

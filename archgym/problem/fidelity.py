@@ -1,8 +1,8 @@
 """Fidelities: how much of the full simulation is run, and at what cost.
 
-A shorter trace or fewer epochs of training tell something about a design for a part of the cost
-of the full simulation. What they give are estimates of the same metrics in the same units; only
-the full simulation settles which design is best.
+A shorter trace or fewer epochs of training estimate the metrics of a design, in the same units,
+for a part of the cost of the full simulation. Only the full simulation settles which design is
+best.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Fidelity:
 
     def to_json(self) -> dict[str, float | str]:
         """A JSON object with the fields."""
-        return {"value": self.value, "cost": self.cost, "doc": self.doc}
+        return dict(vars(self))
 
 
 FULL = Fidelity(1.0, 1.0, "the full simulation")

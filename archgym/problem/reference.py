@@ -94,7 +94,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class TableRow:
-    """One row of a table, whose cells are read with messages that say where they are."""
+    """One row of a table; errors about its cells name file, line and column."""
 
     path: Path
     line: int

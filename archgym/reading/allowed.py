@@ -1,4 +1,4 @@
-"""What a typed model allows, said in the words of the files that users write."""
+"""What a typed model allows, in the words of the files that users write."""
 
 from __future__ import annotations
 

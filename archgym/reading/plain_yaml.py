@@ -9,12 +9,12 @@ import yaml
 
 from archgym.reading.files import read_text
 
-__all__ = ["MOST_VALUES", "YAML_LIMIT_BYTES", "BoundedLoader", "parse", "read"]
+__all__ = ["MAX_VALUES", "YAML_LIMIT_BYTES", "BoundedLoader", "parse", "read"]
 
 YAML_LIMIT_BYTES: Final = 1 << 24
 """16 MiB of text."""
-MOST_VALUES: Final = 1_000_000
-"""Values of a document, those that an alias stands for counted each time."""
+MAX_VALUES: Final = 1_000_000
+"""Values of a document, those behind an alias counted each time."""
 
 
 class BoundedLoader(yaml.SafeLoader):
@@ -38,9 +38,9 @@ class BoundedLoader(yaml.SafeLoader):
         else:
             self._values += 1
             self._size_of[id(node)] = self._values - before
-        if self._values > MOST_VALUES:
+        if self._values > MAX_VALUES:
             raise yaml.MarkedYAMLError(
-                problem=f"more than {MOST_VALUES:,} values, aliases counted", problem_mark=mark
+                problem=f"more than {MAX_VALUES:,} values, aliases counted", problem_mark=mark
             )
         return node
 

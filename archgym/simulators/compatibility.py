@@ -74,5 +74,5 @@ def _of_spaces(what: str, theirs: DesignSpace, ours: DesignSpace) -> list[str]:
 
 
 def _plain(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A parameter or rule without what is only said about it."""
+    """A parameter or rule without its documentation."""
     return {key: value for key, value in data.items() if key not in ("doc", "group")}

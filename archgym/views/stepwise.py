@@ -153,8 +153,8 @@ class StepwiseView(gymnasium.Env[NDArray[np.float32], Any]):
     is chosen, which parameter comes next (:meth:`Steps.observe`), and the metrics of the
     last complete design as in the environment's own observation, at first the baseline's.
 
-    Actions are levels; :meth:`action_masks` says which the next parameter has and the rules
-    allow. Without masks, an action beyond the levels wraps around (:meth:`Steps.choose`).
+    Actions are levels; :meth:`action_masks` gives those that the next parameter has and the
+    rules allow. Without masks, an action beyond the levels wraps around (:meth:`Steps.choose`).
 
     >>> import archgym
     >>> view = StepwiseView(archgym.make("Conformance-v0", space="finite"))

@@ -1,9 +1,9 @@
-"""Outcomes of many designs, kept small: what is equal is kept once.
+"""Results of many designs in few bytes: equal results are stored once.
 
 Most designs of a space share their outcome with others. A :class:`Block` holds the distinct rows
 of some metrics, and which row each design has. A metric that follows from the design alone, such
 as the size of a buffer, would multiply the distinct rows of all others, so :func:`make_blocks`
-gives it a block of its own.
+gives it its own block.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 __all__ = ["Block", "distinct", "make_blocks"]
 
 Ids = NDArray[np.int32]
-_LEAST_GAIN = 0.01
+_MIN_GAIN = 0.01
 """Share of its bytes that splitting off a metric must save."""
 
 
@@ -60,7 +60,7 @@ def make_blocks(names: Sequence[str], values: NDArray[np.float64]) -> list[Block
             for c, rest in zip(together, _without_each([columns[c] for c in together]), strict=True)
         ]
         least, chosen, rest = min(tried, key=lambda one: one[:2])
-        if least > cost * (1 - _LEAST_GAIN):
+        if least > cost * (1 - _MIN_GAIN):
             break
         together.remove(chosen)
         apart.append(chosen)

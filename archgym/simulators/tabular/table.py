@@ -1,8 +1,8 @@
 """The outcomes of a whole design space, and the file that holds them.
 
 The file is Parquet with one row. Its schema's metadata hold, under ``archgym.table``, a JSON
-object that says what was tabulated (:class:`Header`, and the metrics of each block); its columns
-are lists:
+object that describes what was tabulated (:class:`Header`, and the metrics of each block). Its
+columns are lists:
 
 =====================  ===========================================================================
 ``block.K.index``      int32, a design: its row in the block; designs are in the order of
