@@ -1,4 +1,4 @@
-"""What is searched: what a subclass of an environment writes."""
+"""What the author of an environment writes: spaces, metrics, workloads, a simulation."""
 
 from __future__ import annotations
 

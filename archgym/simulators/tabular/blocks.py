@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 __all__ = ["Block", "distinct", "make_blocks"]
@@ -74,8 +75,6 @@ def make_blocks(names: Sequence[str], values: NDArray[np.float64]) -> list[Block
 
 def distinct(keys: NDArray[np.int64]) -> Ids:
     """Which of the distinct keys each one is, numbered in the order of first appearance."""
-    import pyarrow as pa
-
     return np.asarray(pa.array(keys).dictionary_encode().indices.to_numpy(), dtype=np.int32)
 
 
@@ -117,7 +116,5 @@ def _value_bytes(ids: Ids, column: NDArray[np.float64]) -> int:
 
 def _compressed(array: NDArray[np.generic]) -> int:
     """Bytes that an array takes when bytes of the same weight stand together."""
-    import pyarrow as pa
-
     planes = np.ascontiguousarray(array).view(np.uint8).reshape(len(array), -1).T
     return len(pa.Codec("zstd", compression_level=3).compress(planes.tobytes(), asbytes=True))

@@ -26,9 +26,11 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from archgym.errors import ArchgymError, DatasetError
@@ -37,9 +39,6 @@ from archgym.problem.metrics import Metric
 from archgym.problem.status import Status
 from archgym.simulators.tabular.blocks import Block, make_blocks
 from archgym.space import DesignSpace
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["FORMAT", "Header", "Table", "read_header", "write_and_rename"]
 
@@ -209,8 +208,6 @@ class Table:
         write_and_rename(Path(path), self._file())
 
     def _file(self) -> bytes:
-        import pyarrow as pa
-
         columns: dict[str, pa.Array] = {}
         for number, block in enumerate(self.blocks):
             columns[f"block.{number}.index"] = pa.array(block.index, pa.int32())
@@ -235,9 +232,6 @@ class Table:
         Raises:
             DatasetError: if it is not there, holds no table, or is damaged.
         """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         meta, header = _read_meta(path)
         try:
             read = pq.read_table(path, page_checksum_verification=True, partitioning=None)
@@ -319,9 +313,6 @@ def read_header(path: str | Path) -> Header:
 
 
 def _read_meta(path: str | Path) -> tuple[dict[str, Any], Header]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         meta = (pq.read_schema(path).metadata or {}).get(_KEY)
     except FileNotFoundError:
@@ -363,9 +354,6 @@ def _parquet(
     metadata: Mapping[bytes, bytes] | None = None,
 ) -> bytes:
     """A file with one row, in which each column is a list."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     lists = [
         pa.ListArray.from_arrays(pa.array([0, len(column)], pa.int32()), column)
         for column in columns.values()
