@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import gymnasium
 import numpy as np
@@ -29,9 +29,6 @@ from archgym.simulators.resolve import (
 )
 from archgym.space import DesignSpace
 from archgym.space.action import action_encoding
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Environment"]
 

@@ -31,9 +31,9 @@ __all__ = ["EvaluatedProblem"]
 
 
 class EvaluatedProblem(DesignProblem):
-    """What an environment is besides Gymnasium's contract: :class:`archgym.Environment` adds that.
+    """A design problem with a simulator and an objective, whose designs are evaluated in trials.
 
-    A trial begins with its first evaluation, or with :meth:`start_trial`.
+    :class:`archgym.Environment` adds Gymnasium's contract. A trial begins with its first evaluation, or with :meth:`start_trial`.
 
     Attributes:
         objective: what is sought.

@@ -49,14 +49,8 @@ class ProxyFile:
     def differences(self, problem: DesignProblem) -> list[str]:
         """What keeps the proxy from serving an environment, each in a few words."""
         proxy, own = self._proxy, problem.workload_sha256
-        found = differences(
-            self.kind,
-            problem,
-            space=proxy.space,
-            settings=proxy.origin.settings,
-            metrics=proxy.metrics,
-        )
-        workloads = proxy.origin.workloads
+        workloads, settings = proxy.origin.workloads, proxy.origin.settings
+        found = differences(self.kind, problem, proxy.space, settings, proxy.metrics)
         if not any(
             own == one.sha256 if own and one.sha256 else problem.workload_name == one.name
             for one in workloads

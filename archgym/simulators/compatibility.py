@@ -16,7 +16,6 @@ __all__ = ["differences"]
 def differences(
     what: str,
     problem: DesignProblem,
-    *,
     space: DesignSpace,
     settings: Mapping[str, Any],
     metrics: Sequence[Metric],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
@@ -16,21 +17,19 @@ from archgym.views.unwrapped import unwrapped
 __all__ = ["Partial", "Steps", "StepwiseView"]
 
 
+@dataclass(slots=True)
 class Partial:
     """A design in the making.
 
     Attributes:
         codes: codes of all parameters, the first level where nothing is chosen yet.
         canonical: the same with -1 where a parameter is inactive.
-        place: which of the free parameters is chosen next; their number once all are.
+        place: index of the free parameter that is chosen next; their number once all are chosen.
     """
 
-    __slots__ = ("canonical", "codes", "place")
-
-    def __init__(self, codes: list[int], canonical: tuple[int, ...], place: int) -> None:
-        self.codes = codes
-        self.canonical = canonical
-        self.place = place
+    codes: list[int]
+    canonical: tuple[int, ...]
+    place: int
 
 
 class Steps:

@@ -69,13 +69,7 @@ class TableFile:
     def differences(self, problem: DesignProblem) -> list[str]:
         """What keeps the table from serving an environment, each in a few words."""
         header = self._table.header
-        found = differences(
-            self.kind,
-            problem,
-            space=header.space,
-            settings=header.settings,
-            metrics=header.metrics,
-        )
+        found = differences(self.kind, problem, header.space, header.settings, header.metrics)
         if problem.workload_sha256 != header.workload_sha256:
             found.append(
                 f"the table is of workload {header.workload_name!r} "
