@@ -33,7 +33,8 @@ __all__ = ["EvaluatedProblem"]
 class EvaluatedProblem(DesignProblem):
     """A design problem with a simulator and an objective, whose designs are evaluated in trials.
 
-    :class:`archgym.Environment` adds Gymnasium's contract. A trial begins with its first evaluation, or with :meth:`start_trial`.
+    :class:`archgym.Environment` adds Gymnasium's contract. A trial begins with its first
+    evaluation, or with :meth:`start_trial`.
 
     Attributes:
         objective: what is sought.
