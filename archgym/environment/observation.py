@@ -1,4 +1,4 @@
-"""What an agent sees of evaluated designs."""
+"""Observations: evaluated designs as arrays in [-1, 1], which agents see."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ FULL = Fidelity(1.0, 1.0, "the full simulation")
 
 
 def check_fidelities(fidelities: Iterable[Fidelity], owner: str) -> tuple[Fidelity, ...]:
-    """The fidelities of an environment, if they are possible.
+    """Checks the fidelities that an environment declares.
 
     Args:
         fidelities: what it declares.
@@ -106,7 +106,7 @@ def cost_units(fidelities: Sequence[Fidelity]) -> list[int]:
 def spendings(
     fidelities: Sequence[Fidelity], simulated: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Budget spent after each of some simulations, shape (n,).
+    """Budget spent after each simulation, shape (n,).
 
     Args:
         fidelities: of the environment.

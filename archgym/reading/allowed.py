@@ -28,7 +28,7 @@ _BOUNDS = {
 
 
 def allowed_text(problem: Mapping[str, Any]) -> str:
-    """What would have been allowed, as in ``allowed is an integer``.
+    """The allowed values, for an error message, as in ``allowed is an integer``.
 
     Args:
         problem: one entry of ``pydantic.ValidationError.errors()``.

@@ -45,11 +45,11 @@ def meant_file(path: Path) -> str:
 
 
 def read_bytes(path: Path, limit_bytes: int, *, unpack: bool = False) -> bytes:
-    """What is in a file.
+    """The bytes of a file.
 
     Args:
         path: the file.
-        limit_bytes: most bytes that it may have, unpacked.
+        limit_bytes: maximum size of the file, unpacked.
         unpack: whether a gzipped file is unpacked.
 
     Raises:
@@ -102,8 +102,8 @@ def read_arrays(
 
     Args:
         source: the file, or what is in it.
-        limit_bytes: most bytes of the file, and of all arrays together.
-        limit_arrays: most arrays.
+        limit_bytes: maximum size of the file, and of all arrays together.
+        limit_arrays: maximum number of arrays.
 
     Raises:
         OSError: if it cannot be read or is too large.

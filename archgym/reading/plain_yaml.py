@@ -46,7 +46,7 @@ class BoundedLoader(yaml.SafeLoader):
 
 
 def parse(text: str, loader: type[BoundedLoader] = BoundedLoader) -> Any:
-    """What a text of YAML means.
+    """The value of a YAML text.
 
     Raises:
         yaml.YAMLError: if it is not YAML, too large or nested too deeply.
@@ -60,7 +60,7 @@ def parse(text: str, loader: type[BoundedLoader] = BoundedLoader) -> Any:
 
 
 def read(path: Path) -> Any:
-    """What is in a YAML file.
+    """The value of a YAML file.
 
     Raises:
         OSError: if it cannot be read or is too large.

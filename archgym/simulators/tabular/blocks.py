@@ -50,9 +50,9 @@ def make_blocks(names: Sequence[str], values: NDArray[np.float64]) -> list[Block
         values: of each design, shape (n_designs, n_names).
     """
     columns = [distinct(np.ascontiguousarray(column).view(np.int64)) for column in values.T]
-    costs = [_index_bytes(ids) + _value_bytes(ids, values[:, c]) for c, ids in enumerate(columns)]
+    costs = [_compressed(ids) + _value_bytes(ids, values[:, c]) for c, ids in enumerate(columns)]
     together = list(range(len(names)))
-    ids = _combine([columns[c] for c in together])
+    *_, ids = itertools.accumulate(columns, _pair)
     cost = _block_bytes(ids, together, values)
     apart: list[int] = []
     while len(together) > 1:
@@ -74,16 +74,12 @@ def make_blocks(names: Sequence[str], values: NDArray[np.float64]) -> list[Block
 
 
 def distinct(keys: NDArray[np.int64]) -> Ids:
-    """Which of the distinct keys each one is, numbered in the order of first appearance."""
+    """Index of each key among the distinct keys, in the order of first appearance."""
     return np.asarray(pa.array(keys).dictionary_encode().indices.to_numpy(), dtype=np.int32)
 
 
-def _combine(columns: Sequence[Ids]) -> Ids:
-    """As :func:`distinct`, of rows of several columns."""
-    return list(itertools.accumulate(columns, _pair))[-1]
-
-
 def _pair(left: Ids, right: Ids) -> Ids:
+    """As :func:`distinct`, of rows of two columns."""
     span = int(right.max(initial=0)) + 1
     return distinct(left.astype(np.int64) * span + right)
 
@@ -97,17 +93,13 @@ def _without_each(columns: Sequence[Ids]) -> list[Ids]:
 
 
 def _first(ids: Ids) -> NDArray[np.int64]:
-    """Where each number first appears."""
+    """Position at which each index first appears."""
     highest = np.maximum.accumulate(ids)
     return np.flatnonzero(np.diff(highest, prepend=-1))
 
 
 def _block_bytes(ids: Ids, group: Sequence[int], values: NDArray[np.float64]) -> int:
-    return _index_bytes(ids) + sum(_value_bytes(ids, values[:, c]) for c in group)
-
-
-def _index_bytes(ids: Ids) -> int:
-    return _compressed(ids)
+    return _compressed(ids) + sum(_value_bytes(ids, values[:, c]) for c in group)
 
 
 def _value_bytes(ids: Ids, column: NDArray[np.float64]) -> int:

@@ -43,7 +43,6 @@ PREFIX = "tabular:"
 TABLE_FILE = "table.parquet"
 """What ``archgym enumerate`` calls the table in its folder."""
 _ENDING = ".parquet"
-_warned: set[tuple[str, str]] = set()
 
 
 class TableFile:
@@ -201,11 +200,10 @@ def _error(status: int, reason: str) -> SimulationResult:
     return TimeoutError(reason) if status == Status.TIMEOUT else SimulationError(reason)
 
 
+@functools.cache
 def _warn_once(label: str, made_by: str, here: str) -> None:
-    if (label, made_by) not in _warned:
-        _warned.add((label, made_by))
-        warnings.warn(
-            f"{label} was made by version {made_by} of the embedded simulator, this is version "
-            f"{here}: what it gives may differ from what the simulator gives now",
-            stacklevel=4,
-        )
+    warnings.warn(
+        f"{label} was made by version {made_by} of the embedded simulator, this is version "
+        f"{here}: what it gives may differ from what the simulator gives now",
+        stacklevel=4,
+    )
