@@ -264,7 +264,7 @@ def _class(kind: str, name: str, base: type[Any], allowed: list[str]) -> type[An
 
 
 def _load(target: str) -> Any:
-    """What a ``module:Class`` names."""
+    """The class that ``module:Class`` names."""
     module_name, _, attribute = target.partition(":")
     try:
         module = importlib.import_module(module_name)

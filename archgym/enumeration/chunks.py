@@ -42,7 +42,7 @@ class Chunks:
         return [n for n in range(self._count) if not self.file(n).exists()]
 
     def file(self, number: int) -> Path:
-        """Where the results of a chunk are."""
+        """File of the results of a chunk."""
         return self.folder / "chunks" / f"{number:06d}.parquet"
 
     def positions(self, number: int) -> range:

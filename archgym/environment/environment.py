@@ -215,7 +215,7 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         return self._observer.many(outcomes.designs, outcomes.metrics)
 
     def info(self, row: Row) -> dict[str, Any]:
-        """What :meth:`step` gives for an evaluation beside its observation and reward."""
+        """The ``info`` that :meth:`step` gives for an evaluation."""
         return {
             "design": self.design_space.design(row.codes),
             "metrics": row.metrics_by_name(self._metric_names),

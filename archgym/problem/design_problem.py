@@ -1,4 +1,4 @@
-"""What the author of an environment writes: spaces, metrics, workloads, a simulation."""
+"""The base class of a problem: the spaces, metrics, workloads and simulation of an environment."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class DesignProblem:
     design_space: DesignSpace
     design_spaces: ClassVar[Mapping[str, DesignSpace]] = {}
     metrics: ClassVar[tuple[Metric, ...]] = ()
-    """What it measures. Where that depends on the workload, this holds the metrics of the default
+    """The metrics. Where they depend on the workload, this holds the metrics of the default
     one, and a constructor sets those of an instance before it calls this class's."""
     default_objective: ClassVar[str | Mapping[str, Any]] = ""
     baseline: ClassVar[Mapping[str, Any]] = {}
@@ -56,12 +56,12 @@ class DesignProblem:
     """Names of the spaces whose parameters depend on the workload (``default`` is the one that is
     searched where none is named): trials on different workloads cannot share a dataset."""
     not_modelled: ClassVar[tuple[str, ...]] = ()
-    """What the simulator leaves out, a sentence each; shown by ``archgym show``."""
+    """Effects that the simulator leaves out, a sentence each; shown by ``archgym show``."""
     caveats: ClassVar[Mapping[str, Expression]] = {}
     """Sentences about what metrics do not show, each with the designs that it concerns; printed
     wherever such a design is shown, and on the pages of the environment."""
     modelled: ClassVar[tuple[str, ...]] = ()
-    """What it models, a sentence each; on the page that ``archgym docs`` writes."""
+    """Effects that the simulator models, a sentence each; on the page of ``archgym docs``."""
 
     workload: Any
     workload_sha256: str
@@ -123,7 +123,7 @@ class DesignProblem:
 
     @classmethod
     def sources(cls) -> dict[str, str]:
-        """Where its constants come from: the paper, standard, data sheet or tool of each kind."""
+        """Sources of its constants: the paper, standard, data sheet or tool of each kind."""
         return {}
 
     @classmethod
@@ -195,7 +195,7 @@ class DesignProblem:
 
     @property
     def workload_name(self) -> str:
-        """What tables and datasets call the workload."""
+        """Label of the workload in tables and datasets."""
         return "" if self.workload is None else str(self.workload)
 
     def hash_workload(self) -> str:

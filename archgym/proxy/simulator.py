@@ -47,7 +47,7 @@ class ProxyFile:
             self.arguments["workload"] = only.spec if only.spec is not None else only.name or None
 
     def differences(self, problem: DesignProblem) -> list[str]:
-        """What keeps the proxy from serving an environment, each in a few words."""
+        """The differences that make the proxy unusable for an environment."""
         proxy, own = self._proxy, problem.workload_sha256
         workloads, settings = proxy.origin.workloads, proxy.origin.settings
         found = differences(self.kind, problem, proxy.space, settings, proxy.metrics)

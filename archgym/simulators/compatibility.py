@@ -20,7 +20,7 @@ def differences(
     settings: Mapping[str, Any],
     metrics: Sequence[Metric],
 ) -> list[str]:
-    """What keeps recorded results from serving an environment, each in a few words.
+    """The differences that make recorded results unusable for an environment, each in a few words.
 
     Workloads are not compared, nor options of the simulator that is replaced.
 

@@ -48,7 +48,7 @@ class Kernel:
         return cast(Compiled, njit(**self._inner)(function))
 
     def inlined(self, function: Compiled) -> Compiled:
-        """The same, always put in place."""
+        """As :meth:`compiled`, always inlined."""
         return cast(Compiled, njit(forceinline=True, **self._inner)(function))
 
     def entry(self, make: Callable[[int], Compiled]) -> Compiled:

@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 OUTPUT_LIMIT_BYTES = 16 * 2**20
-"""What a program may print by default; a simulator prints some kilobytes."""
+"""Default limit of a program's output; a simulator prints some kilobytes."""
 FILE_LIMIT_BYTES = 8 * 2**30
 """Size to which a program may grow one file by default."""
 _UNUSABLE = (errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR)
@@ -51,7 +51,7 @@ _CHUNK = 65536
 
 @dataclass(frozen=True)
 class ProgramOutput:
-    """What a program printed.
+    """The output of a program.
 
     Attributes:
         stdout: its standard output; bytes that are not UTF-8 are shown as replacement characters.

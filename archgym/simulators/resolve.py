@@ -53,7 +53,7 @@ class SimulatorFile(Protocol):
     workload: tuple[Any, str] | None
 
     def differences(self, problem: DesignProblem) -> list[str]:
-        """What keeps the file from serving an environment, each in a few words.
+        """The differences that make the file unusable for an environment, each in a few words.
 
         Args:
             problem: the environment, with its design space, workload and settings in place.

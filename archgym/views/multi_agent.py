@@ -75,7 +75,7 @@ class ParallelView(ParallelEnv[str, Observation, Any]):  # type: ignore[misc]
         self._state: Observation | None = None
 
     def observation_space(self, agent: str) -> gymnasium.Space[Any]:
-        """What the agent sees: the environment's observation."""
+        """Space of the environment's observation, which every agent sees."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> gymnasium.Space[Any]:

@@ -91,7 +91,7 @@ class Steps:
         return partial.place == len(self.free)
 
     def mask(self, partial: Partial) -> NDArray[np.bool_]:
-        """Which actions name a level of the next parameter that is legal, shape (n_actions,).
+        """Mask of the actions that are legal levels of the next parameter, shape (n_actions,).
 
         A rule is looked at where its last parameter is chosen. If no level keeps the rules, as
         earlier choices may bring about, all levels are allowed; the design is then illegal.
@@ -124,7 +124,7 @@ class Steps:
             row[len(self.free) + partial.place] = 1.0
 
     def observation_space(self, n_metrics: int) -> gymnasium.Space[NDArray[np.float32]]:
-        """Where :meth:`observe`, followed by the observations of metrics, lies."""
+        """Space of :meth:`observe`, followed by the observations of metrics."""
         width = 2 * len(self.free) + n_metrics
         return gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
 
@@ -192,7 +192,7 @@ class StepwiseView(gymnasium.Env[NDArray[np.float32], Any]):
         return self.steps.space.names[self.steps.free[self._partial.place]]
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Which actions are possible now, shape (n_actions,); what MaskablePPO asks for."""
+        """Mask of the actions that are possible now, shape (n_actions,); MaskablePPO asks for it."""
         return self.steps.mask(self._partial)
 
     def reset(

@@ -41,7 +41,7 @@ __all__ = [
 
 PREFIX = "tabular:"
 TABLE_FILE = "table.parquet"
-"""What ``archgym enumerate`` calls the table in its folder."""
+"""Name of the table in a folder of ``archgym enumerate``."""
 _ENDING = ".parquet"
 
 
@@ -66,7 +66,7 @@ class TableFile:
         self.workload: tuple[Any, str] | None = (header.workload, header.workload_sha256)
 
     def differences(self, problem: DesignProblem) -> list[str]:
-        """What keeps the table from serving an environment, each in a few words."""
+        """The differences that make the table unusable for an environment."""
         header = self._table.header
         found = differences(self.kind, problem, header.space, header.settings, header.metrics)
         if problem.workload_sha256 != header.workload_sha256:

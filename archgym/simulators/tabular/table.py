@@ -54,7 +54,7 @@ _ENCODINGS = {
 
 @dataclass(frozen=True)
 class Header:
-    """What was tabulated.
+    """Description of a table: the environment, its design space, workload and simulator.
 
     Attributes:
         environment: registered name, or ``module:Class``.
@@ -82,7 +82,7 @@ class Header:
 
     @staticmethod
     def of(problem: ProblemDescription, arguments: Mapping[str, Any]) -> Header:
-        """What a table of an environment's design space tabulates.
+        """The header of a table of an environment's design space.
 
         Args:
             problem: the environment.
@@ -254,7 +254,7 @@ class Table:
         return table
 
     def _problem(self, designs: int) -> str:
-        """What does not fit together; empty if nothing."""
+        """The first contradiction in the table; empty if there is none."""
         held = [name for block in self.blocks for name in block.names]
         if sorted(held) != sorted(self.metric_names):
             return f"its blocks hold {', '.join(held)}, not {', '.join(self.metric_names)}"
@@ -304,7 +304,7 @@ def write_and_rename(path: Path, data: bytes) -> None:
 
 
 def read_header(path: str | Path) -> Header:
-    """What a file tabulates; reads only its metadata.
+    """The header of a table's file; reads only its metadata.
 
     Raises:
         DatasetError: if it is not there or holds no table.
