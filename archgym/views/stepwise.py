@@ -192,7 +192,7 @@ class StepwiseView(gymnasium.Env[NDArray[np.float32], Any]):
         return self.steps.space.names[self.steps.free[self._partial.place]]
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Mask of the actions that are possible now, shape (n_actions,); MaskablePPO asks for it."""
+        """Mask of the actions that are possible now, shape (n_actions,), for MaskablePPO."""
         return self.steps.mask(self._partial)
 
     def reset(
