@@ -15,7 +15,12 @@ from archgym.cli.pages import commands_page
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
 BLOCKS = dict(re.findall(r"<!-- (\w+) -->\n```python\n(.*?)```", README, re.DOTALL))
-SHORTEST = {"environment": "environments", "library": "agents", "agent": "agents", "dataset": "datasets"}
+SHORTEST = {
+    "environment": "environments",
+    "library": "agents",
+    "agent": "agents",
+    "dataset": "datasets",
+}
 """The shortest program of each use, and its guide; tests/docs/test_guides.py runs them."""
 
 
