@@ -17,7 +17,7 @@ README = (ROOT / "README.md").read_text("utf-8")
 BLOCKS = dict(re.findall(r"<!-- (\w+) -->\n```python\n(.*?)```", README, re.DOTALL))
 SHORTEST = {
     "environment": "environments",
-    "library": "agents",
+    "library": "libraries",
     "agent": "agents",
     "dataset": "datasets",
 }
