@@ -19,6 +19,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,6 @@ from numpy.typing import NDArray
 
 from archgym.data.designs import design_codes, design_columns, design_fingerprints
 from archgym.data.journal import close_journals, is_locked, read_journal
-from archgym.data.recorder import LoggedTrial
 from archgym.data.schema import (
     TRIAL_FIELDS,
     Sidecar,
@@ -40,11 +40,30 @@ from archgym.data.snapshot import Snapshot, journal_tables
 from archgym.errors import DatasetError
 from archgym.evaluation.outcome import STATUSES
 
-__all__ = ["TIMING_COLUMNS", "Dataset", "equal_trajectories"]
+__all__ = ["TIMING_COLUMNS", "Dataset", "LoggedTrial", "equal_trajectories", "write_parquet"]
 
 TIMING_COLUMNS = ("simulation_s", "agent_s", "timestamp", "cached")
 """Columns in which equal trajectories may differ."""
 _JOURNALS_KEY = b"archgym.journals"
+
+
+@dataclass(frozen=True)
+class LoggedTrial:
+    """What a trial evaluated before it was interrupted, in order (a ``recording.Replay``).
+
+    Attributes:
+        codes: designs, shape (n, n_parameters).
+        metrics: NaN where there are none, shape (n, n_metrics).
+        status: index into ``STATUSES``, shape (n,).
+        reason: one text a row.
+        fidelity: at which it was evaluated, shape (n,).
+    """
+
+    codes: NDArray[np.int64]
+    metrics: NDArray[np.float64]
+    status: NDArray[np.int8]
+    reason: list[str]
+    fidelity: NDArray[np.float64]
 
 
 class Dataset:

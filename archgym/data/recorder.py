@@ -10,14 +10,11 @@ import platform
 import subprocess
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from archgym.data.dataset import Dataset
 from archgym.data.journal import Journal, journal_of
 from archgym.data.schema import Sidecar
 from archgym.errors import DatasetError
@@ -28,7 +25,7 @@ from archgym.evaluation.trial_info import TrialInfo
 if TYPE_CHECKING:
     from archgym.environment.environment import Environment
 
-__all__ = ["LoggedTrial", "TrialRecorder", "open_dataset"]
+__all__ = ["TrialRecorder", "open_dataset"]
 
 ROWS_AT_ONCE = 2048
 _counter = itertools.count()
@@ -51,25 +48,6 @@ def open_dataset(directory: Path, environment: Environment) -> None:
     difference = own.difference(Sidecar.load(directory))
     if difference:
         raise DatasetError(f"{directory} cannot take these evaluations: {difference}")
-
-
-@dataclass(frozen=True)
-class LoggedTrial:
-    """What a trial evaluated before it was interrupted, in order (a ``recording.Replay``).
-
-    Attributes:
-        codes: designs, shape (n, n_parameters).
-        metrics: NaN where there are none, shape (n, n_metrics).
-        status: index into ``STATUSES``, shape (n,).
-        reason: one text a row.
-        fidelity: at which it was evaluated, shape (n,).
-    """
-
-    codes: NDArray[np.int64]
-    metrics: NDArray[np.float64]
-    status: NDArray[np.int8]
-    reason: list[str]
-    fidelity: NDArray[np.float64]
 
 
 class TrialRecorder:
@@ -102,8 +80,6 @@ class TrialRecorder:
         self._pid, self._first_step = os.getpid(), 0
         open_dataset(directory, environment)
         if trial.resume:
-            from archgym.data.dataset import Dataset
-
             self.replay = Dataset(directory).logged_trial(self.trial_id)
 
     def write(self, first_step: int, rows: Iterable[Row], agent_s: float) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import archgym
 from archgym.data import Dataset, load, replay, validate
-from archgym.data.replay import Replayed
+from archgym.validation.replay import Replayed
 from archgym.errors import DatasetError, InvalidValueError
 from archgym.evaluation.trial_info import TrialInfo
 

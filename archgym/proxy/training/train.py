@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError
 from archgym.proxy.calibration import Calibration
-from archgym.proxy.examples import TrainingData
 from archgym.proxy.inputs import Inputs, workload_inputs
 from archgym.proxy.models import Model, family
 from archgym.proxy.models.blend import Blend
 from archgym.proxy.proxy import Part, Proxy
 from archgym.proxy.ranges import Ranges
 from archgym.proxy.scores import Scores, score
-from archgym.proxy.settings import AUTO, Settings
 from archgym.proxy.targets import TargetScale
+from archgym.proxy.training.data import TrainingData
+from archgym.proxy.training.settings import AUTO, Settings
 
 __all__ = ["LEAST_ROWS", "Progress", "train"]
 
@@ -48,7 +48,7 @@ def train(
     no design is on both sides, metric by metric; the one with the least root mean squared error,
     in the unit of the metric, is trained again on all rows. Its errors on the designs that it had
     not seen calibrate the intervals. Where enough designs were drawn at random (by agent
-    ``random``), only their errors count: those that a search or :func:`archgym.proxy.collection.
+    ``random``), only their errors count: those that a search or :func:`archgym.proxy.training.active_collection.
     collect` chose are not like designs that will be asked for.
 
     Args:

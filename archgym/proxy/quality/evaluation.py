@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError
-from archgym.proxy.examples import TrainingData
 from archgym.proxy.proxy import Predictions, Proxy
 from archgym.proxy.scores import Scores, score
-from archgym.proxy.settings import Settings
-from archgym.proxy.training import Progress, train
+from archgym.proxy.training.data import TrainingData
+from archgym.proxy.training.settings import Settings
+from archgym.proxy.training.train import Progress, train
 from archgym.space import Designs
 
 __all__ = ["Evaluation", "Speed", "evaluate", "learning_curve", "measure_speed"]

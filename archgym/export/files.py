@@ -35,9 +35,9 @@ def export(data: Dataset | Selection, path: str | Path, form: str = "", **option
     ============  ================================================================================
     ``parquet``   one file, every column
     ``csv``       the same as text
-    ``minari``    a folder of Minari datasets: :func:`archgym.data.export.minari.export_minari`
-    ``optuna``    a storage of Optuna studies: :func:`archgym.data.export.optuna.export_optuna`
-    ``card``      a README.md with metadata: :func:`archgym.data.export.card.write_card`
+    ``minari``    a folder of Minari datasets: :func:`archgym.export.minari.export_minari`
+    ``optuna``    a storage of Optuna studies: :func:`archgym.export.optuna.export_optuna`
+    ``card``      a README.md with metadata: :func:`archgym.export.card.write_card`
     ============  ================================================================================
 
     Args:
@@ -61,15 +61,15 @@ def export(data: Dataset | Selection, path: str | Path, form: str = "", **option
     if not len(selection):
         raise DatasetError(f"no row is left of {selection.dataset.directory}: nothing to export")
     if form == "minari":
-        from archgym.data.export.minari import export_minari
+        from archgym.export.minari import export_minari
 
         return _call(form, export_minari, selection, path, options)
     if form == "optuna":
-        from archgym.data.export.optuna import export_optuna
+        from archgym.export.optuna import export_optuna
 
         return _call(form, export_optuna, selection, path, options)
     if form == "card":
-        from archgym.data.export.card import write_card
+        from archgym.export.card import write_card
 
         return _call(form, write_card, selection, path, options)
     return _call(form, _write_csv if form == "csv" else _write_parquet, selection, path, options)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from archgym.errors import DatasetError
-from archgym.proxy.evaluation import Evaluation
+from archgym.proxy.quality.evaluation import Evaluation
 
 __all__ = ["plot_curves", "plot_parity"]
 

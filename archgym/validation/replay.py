@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from archgym.data.designs import design_columns, read_designs
-from archgym.data.recorded import make_recorded
 from archgym.data.selection import Selection
 from archgym.environment.environment import Environment
 from archgym.errors import ArchgymError, DatasetError, InvalidValueError
 from archgym.evaluation.outcome import STATUSES
+from archgym.validation.recorded import make_recorded
 
 __all__ = ["Mismatch", "Replayed", "replay"]
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from archgym.errors import InvalidValueError
-from archgym.proxy.evaluation import evaluate
-from archgym.proxy.examples import TrainingData
-from archgym.proxy.settings import Settings
-from archgym.proxy.training import Progress, train
+from archgym.proxy.quality.evaluation import evaluate
+from archgym.proxy.training.data import TrainingData
+from archgym.proxy.training.settings import Settings
+from archgym.proxy.training.train import Progress, train
 
 __all__ = ["MIXED", "Point", "study_diversity"]
 
