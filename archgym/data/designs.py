@@ -22,7 +22,8 @@ __all__ = [
     "fingerprint",
     "mixed",
     "read_designs",
-    "salt_of",
+    "uniform",
+    "shuffled",
 ]
 
 NO_LEVEL = -2
@@ -109,15 +110,21 @@ def mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return found
 
 
-def salt_of(seed: int) -> np.uint64:
-    """A random 64-bit number; mixed into fingerprints it puts rows in a random order.
+def shuffled(words: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
+    """Fingerprints as other random numbers: their order is a random one, which the seed decides.
 
     Raises:
         InvalidValueError: if the seed is not an integer of at least 0.
     """
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InvalidValueError(f"seed must be an integer of at least 0, not {seed!r}")
-    return np.random.default_rng(seed).integers(1 << 64, dtype=np.uint64)
+    return mixed(words ^ np.random.default_rng(seed).integers(1 << 64, dtype=np.uint64))
+
+
+def uniform(words: NDArray[np.uint64], seed: int) -> NDArray[np.float64]:
+    """A uniform number in [0, 1) for each fingerprint, which the seed decides."""
+    # The top 53 bits fill a float exactly.
+    return np.asarray((shuffled(words, seed) >> np.uint64(11)) * 2.0**-53)
 
 
 def _level(parameter: Parameter, value: Any, no_level: bool) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from archgym.data.selection import Selection
+from archgym.data.rows import Rows
 from archgym.problem.objective import Objective
 
 __all__ = ["Problem", "identifier", "problems_of"]
@@ -55,13 +55,11 @@ class Problem:
         return sorted({row["agent"] for row in self.trials})
 
 
-def problems_of(selection: Selection) -> list[Problem]:
-    """The problems of the trials that have rows in a selection."""
-    used: set[str] = set()
-    for table in selection.blocks(["trial_id"]):
-        used.update(table["trial_id"].unique().to_pylist())
+def problems_of(rows: Rows) -> list[Problem]:
+    """The problems of the trials that have some of the rows."""
+    used = rows.values_of("trial_id")
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for row in selection.trials:
+    for row in rows.trials:
         if row["trial_id"] in used:
             groups.setdefault(tuple(row[name] for name in _PROBLEM), []).append(row)
     labels = _labels([rows[0] for rows in groups.values()])

@@ -12,7 +12,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from archgym.data.dataset import Dataset
-from archgym.data.selection import OF_THE_TRIAL, Selection
+from archgym.data.rows import OF_THE_TRIAL
+from archgym.data.selection import Selection
 from archgym.errors import DatasetError, InvalidValueError, UnknownNameError
 
 __all__ = ["FORMATS", "export", "form_of"]

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.data.designs import design_codes, design_columns, design_fingerprints, mixed, salt_of
-from archgym.data.examples import target_names
+from archgym.data.designs import design_codes, design_columns, design_fingerprints, uniform
+from archgym.data.features import target_names
 from archgym.data.selection import Selection
 from archgym.errors import InvalidValueError
 from archgym.problem.metrics import Metric
@@ -101,8 +101,7 @@ class TrainingData:
 
     def folds(self, n: int, seed: int) -> NDArray[np.int64]:
         """A fold in 0 to ``n`` - 1 for each row; all rows of a design share it, shape (n,)."""
-        places = (mixed(self.groups ^ salt_of(seed)) >> np.uint64(11)) * 2.0**-53
-        return np.asarray((places * n).astype(np.int64))
+        return np.asarray((uniform(self.groups, seed) * n).astype(np.int64))
 
     def sample(self, n: int, seed: int) -> TrainingData:
         """Rows drawn at random; a larger sample with the same seed contains a smaller one."""
