@@ -1,27 +1,29 @@
-"""Trials of a selection by what was searched: those of one problem can be put side by side."""
+"""Problems in a dataset: trials of one problem searched for the same and can be compared."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 from archgym.data.rows import Rows
 from archgym.problem.objective import Objective
 
-__all__ = ["Problem", "identifier", "problems_of"]
+__all__ = ["PROBLEM_COLUMNS", "Problem", "identifier", "problems_of"]
 
-_PROBLEM = ("environment", "settings", "workload", "workload_sha256", "fixed", "objective")
+PROBLEM_COLUMNS = ("environment", "settings", "workload", "workload_sha256", "fixed", "objective")
+"""Columns of the table of trials that are equal for trials of one problem."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What some trials searched.
+    """A problem, and the trials that searched it.
 
     Attributes:
-        name: readable and unique among the problems of a dataset.
+        name: environment and workload, and a number where that is not enough: unique among the
+            problems of a dataset.
         trials: rows of the table of trials.
     """
 
@@ -61,21 +63,14 @@ def problems_of(rows: Rows) -> list[Problem]:
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows.trials:
         if row["trial_id"] in used:
-            groups.setdefault(tuple(row[name] for name in _PROBLEM), []).append(row)
-    labels = _labels([rows[0] for rows in groups.values()])
-    return [
-        Problem(label, tuple(rows)) for label, rows in zip(labels, groups.values(), strict=True)
-    ]
-
-
-def _labels(rows: Iterable[dict[str, Any]]) -> list[str]:
-    """Environment and workload; a number behind it where that is not enough."""
-    seen: dict[str, int] = {}
+            groups.setdefault(tuple(row[name] for name in PROBLEM_COLUMNS), []).append(row)
+    counts: Counter[str] = Counter()
     found = []
-    for row in rows:
-        label = " ".join(part for part in (row["environment"], row["workload"]) if part)
-        seen[label] = seen.get(label, 0) + 1
-        found.append(label if seen[label] == 1 else f"{label} #{seen[label]}")
+    for trials in groups.values():
+        label = " ".join(trials[0][name] for name in ("environment", "workload") if trials[0][name])
+        counts[label] += 1
+        label += f" #{counts[label]}" if counts[label] > 1 else ""
+        found.append(Problem(label, tuple(trials)))
     return found
 
 

@@ -179,9 +179,9 @@ def tie_groups(values: NDArray[np.float64], tolerance: float = TIE) -> NDArray[n
 
 def average_ranks(groups: NDArray[np.int64]) -> NDArray[np.float64]:
     """Rank from 1 of each value, the mean rank of its group for ties, shape (n,)."""
-    counts = np.bincount(groups)
-    ranks: NDArray[np.float64] = (np.cumsum(counts) - (counts - 1) / 2)[groups]
-    return ranks
+    from scipy.stats import rankdata
+
+    return np.asarray(rankdata(groups))
 
 
 def spearman(reference: NDArray[np.float64], ours: NDArray[np.float64]) -> float:
@@ -206,18 +206,12 @@ def kendall(reference: NDArray[np.float64], ours: NDArray[np.float64]) -> float:
     >>> round(kendall(np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 3.0, 2.0, 4.0])), 6)
     0.666667
     """
+    from scipy.stats import kendalltau
+
     a, b = tie_groups(reference), tie_groups(ours)
     if not a.any():
         return math.nan
-    if not b.any():
-        return 0.0
-    both = untied_a = untied_b = 0
-    for i in range(len(a) - 1):
-        x, y = np.sign(a[i + 1 :] - a[i]), np.sign(b[i + 1 :] - b[i])
-        both += int(x @ y)
-        untied_a += int(np.count_nonzero(x))
-        untied_b += int(np.count_nonzero(y))
-    return both / math.sqrt(untied_a * untied_b)
+    return float(kendalltau(a, b).statistic) if b.any() else 0.0
 
 
 def top_overlap(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "Features", "Model"]
+__all__ = ["Array", "Features", "Model", "one_thread", "under"]
 
 Array = NDArray[np.float64]
 Features = NDArray[np.float32]
@@ -57,3 +58,26 @@ class Model(ABC):
         Raises:
             InvalidValueError: if the arrays are no such model.
         """
+
+
+def under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The arrays whose names begin with a prefix, named without it."""
+    return {
+        name.removeprefix(prefix): value
+        for name, value in arrays.items()
+        if name.startswith(prefix)
+    }
+
+
+@contextmanager
+def one_thread(device: str = "cpu") -> Iterator[None]:
+    """Lets PyTorch compute on one thread, so that sums have one order; a GPU is left alone."""
+    import torch
+
+    threads = torch.get_num_threads()
+    if device == "cpu":
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError
-from archgym.proxy.models.base import Array, Features, Model
+from archgym.proxy.models.base import Array, Features, Model, one_thread
 
 if TYPE_CHECKING:
     import torch
@@ -58,18 +58,13 @@ class Networks(Model):
             start = torch.randn(members, inputs, outputs, generator=generator) * scale
             weights.append(start.to(device).requires_grad_())
             biases.append(torch.zeros(members, 1, outputs, device=device, requires_grad=True))
-        threads = torch.get_num_threads()
-        if device.type == "cpu":
-            torch.set_num_threads(1)
-        try:
+        with one_thread(device.type):
             _train(
                 *(weights, biases),
                 torch.as_tensor(x, device=device),
                 torch.as_tensor(z, dtype=torch.float32, device=device),
                 *(generator, settings),
             )
-        finally:
-            torch.set_num_threads(threads)
         return cls(
             [one.detach().cpu().numpy() for one in weights],
             [one.detach().cpu().numpy()[:, 0] for one in biases],

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError
-from archgym.proxy.models.base import Array, Features, Model
+from archgym.proxy.models.base import Array, Features, Model, one_thread
 
 __all__ = ["Process"]
 
@@ -99,9 +99,7 @@ def _tune(x: Features, z: Array, steps: int) -> tuple[Array, float]:
     """Weights of the features and the noise's variance, by ascent of the likelihood."""
     import torch
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_thread():
         inputs = torch.as_tensor(x, dtype=torch.float64)
         targets = torch.as_tensor(z)
         n, outputs = targets.shape
@@ -126,5 +124,3 @@ def _tune(x: Features, z: Array, steps: int) -> tuple[Array, float]:
             torch.exp(log_weights).detach().numpy(),
             float(torch.exp(log_noise.clamp(-13.0, 0.0)).detach()),
         )
-    finally:
-        torch.set_num_threads(threads)

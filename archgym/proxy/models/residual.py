@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError
-from archgym.proxy.models.base import Array, Features, Model
+from archgym.proxy.models.base import Array, Features, Model, one_thread
 
 if TYPE_CHECKING:
     import torch
@@ -64,19 +64,14 @@ class ResidualNetworks(Model):
         if float(settings.get("dropout", 0.1)) >= 1:
             raise InvalidValueError(f"dropout must be below 1, not {settings['dropout']!r}")
         device = torch.device(str(settings.get("device", "cpu")))
-        threads = torch.get_num_threads()
-        if device.type == "cpu":
-            torch.set_num_threads(1)
-        try:
-            with torch.random.fork_rng([device] if device.type == "cuda" else []):
-                torch.manual_seed(seed)
-                arrays = _train(
-                    torch.as_tensor(x, device=device),
-                    torch.as_tensor(z, dtype=torch.float32, device=device),
-                    *(torch.Generator().manual_seed(seed), settings),
-                )
-        finally:
-            torch.set_num_threads(threads)
+        own = [device] if device.type == "cuda" else []
+        with one_thread(device.type), torch.random.fork_rng(own):
+            torch.manual_seed(seed)
+            arrays = _train(
+                torch.as_tensor(x, device=device),
+                torch.as_tensor(z, dtype=torch.float32, device=device),
+                *(torch.Generator().manual_seed(seed), settings),
+            )
         return cls([one.detach().cpu().numpy() for one in arrays])
 
     def predict(self, x: Features) -> tuple[Array, Array]:
