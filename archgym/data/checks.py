@@ -24,15 +24,15 @@ from archgym.data.files import provenance
 from archgym.data.rows import Rows
 from archgym.data.schema import TRIAL_FIELDS
 from archgym.errors import ArchgymError
-from archgym.evaluation.outcome import STATUSES
-from archgym.problem.objective import Objective, Scorer
+from archgym.problem.objective import Objective
+from archgym.problem.scorer import Scorer
+from archgym.problem.status import STATUS_OF, Status
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["EXAMPLES", "Check", "validate"]
 
 EXAMPLES = 10
 """Maximum number of problems that a check describes; the others are only counted."""
-_OK, _ILLEGAL = (STATUSES.index(name) for name in ("ok", "illegal"))
 _REWARD_TOLERANCE = 1e-9  # a machine's own exp and log
 
 
@@ -205,9 +205,7 @@ class _Rows:
             if name not in self._trials.rows and name not in self._numbers:
                 self._trials.check.add(f"trial {name} has evaluations, but is not in the table")
             self._numbers.setdefault(name, len(self._numbers))
-        known = [
-            STATUSES.index(s) if s in STATUSES else -1 for s in statuses.dictionary.to_pylist()
-        ]
+        known = [STATUS_OF.get(text, -1) for text in statuses.dictionary.to_pylist()]
         block = _Block(
             table,
             np.array([self._numbers.get(name, -1) for name in names], np.int32)[codes],
@@ -246,7 +244,7 @@ class _Rows:
             acts, given = active[:, position], there[:, position]
             block.note(check, sound & given & ~acts, f"{name} has a value, but does not act")
             block.note(check, sound & ~given & acts, f"{name} acts, but has no value")
-        whole, legal = sound & (there == active).all(axis=1), block.status != _ILLEGAL
+        whole, legal = sound & (there == active).all(axis=1), block.status != Status.ILLEGAL
         broken = space.first_broken_rule(Designs(space, canonical))
         for number, rule in enumerate(space.rules):
             text = f"breaks rule {rule.name!r}, but is not illegal"
@@ -259,7 +257,7 @@ class _Rows:
                 block.note(rules, mine & (column >= 0) & (column != code), text)
 
     def _look_at_metrics(self, block: _Block) -> None:
-        check, ok = self._by_name["metrics"], block.status == _OK
+        check, ok = self._by_name["metrics"], block.status == Status.OK
         nothing = np.ones(len(ok), dtype=bool)
         for metric, column in zip(self._metrics, block.values.T, strict=True):
             there = block.table[f"metric.{metric.name}"].is_valid().to_numpy().astype(bool)
@@ -270,8 +268,8 @@ class _Rows:
                 text = f"{metric.name} is {column[row]:g}, below zero"
                 check.examples.append(f"{block.at(row)}: {text}")
             for row in check.first(there & ~ok):
-                text = f"has {metric.name}, with status {STATUSES[block.status[row]]}"
-                check.examples.append(f"{block.at(row)}: {text}")
+                label = Status(block.status[row]).label if block.status[row] >= 0 else "unknown"
+                check.examples.append(f"{block.at(row)}: has {metric.name}, with status {label}")
         block.note(check, ok & nothing, "status ok, but no metric at all")
 
     def _look_at_outcomes(self, block: _Block) -> None:
@@ -284,8 +282,8 @@ class _Rows:
         for wrong, text in (
             (status < 0, "an unknown status"),
             (~((reward >= -1) & (reward <= 1)), "a reward outside [-1, 1]"),
-            (feasible & (status != _OK), "feasible, though its status is not ok"),
-            ((status != _OK) & (reward != -1), "a reward other than -1, though not ok"),
+            (feasible & (status != Status.OK), "feasible, though its status is not ok"),
+            ((status != Status.OK) & (reward != -1), "a reward other than -1, though not ok"),
             (feasible & (reward < 0), "feasible, with a reward below 0"),
             (~feasible & silent, "not feasible, without a reason"),
             (feasible & ~silent, "feasible, with a reason against it"),
@@ -301,7 +299,7 @@ class _Rows:
             if scorer is None:
                 continue
             asked = [names.index(name) for name in scorer.objective.metric_names()]
-            legible = np.isfinite(block.values[:, asked]).all(axis=1) & (block.status == _OK)
+            legible = np.isfinite(block.values[:, asked]).all(axis=1) & (block.status == Status.OK)
             mine = np.flatnonzero((block.trial == self._numbers[trial_id]) & legible)
             part = block.values[mine]
             expected[mine] = scorer.rewards(scorer.costs(part), scorer.violations(part))
@@ -363,7 +361,7 @@ class _Rows:
     ) -> None:
         check = self._by_name["duplicates"]
         t, d, s, c = rows["trial"], rows["design"], rows["step"], rows["cached"]
-        known = rows["status"] != _ILLEGAL  # a design that breaks a rule is refused each time
+        known = rows["status"] != Status.ILLEGAL  # a design that breaks a rule is refused each time
         again = np.concatenate([[False], (t[1:] == t[:-1]) & (d[1:] == d[:-1])])
         for row in check.first(again & known & ~c):
             text = f"step {s[row]} repeats the design of step {s[row - 1]}, but is not cached"
@@ -382,7 +380,7 @@ class _Rows:
         with np.errstate(over="ignore"):
             keys = mixed(rows["design"] ^ mixed(of_trial[rows["trial"]]))
         # A failure may be the machine's, and what is illegal depends on what is fixed.
-        keys = np.where(rows["status"] == _OK, keys, np.uint64(0))
+        keys = np.where(rows["status"] == Status.OK, keys, np.uint64(0))
         order = np.lexsort((rows["result"], keys))
         k, r = keys[order], rows["result"][order]
         differs = (k[1:] == k[:-1]) & (r[1:] != r[:-1]) & (k[1:] != 0)

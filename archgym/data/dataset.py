@@ -19,7 +19,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,32 +37,14 @@ from archgym.data.schema import (
 )
 from archgym.data.snapshot import Snapshot, journal_tables
 from archgym.errors import DatasetError
-from archgym.evaluation.outcome import STATUSES
+from archgym.evaluation.resume import ResumedLog
+from archgym.problem.status import STATUS_OF
 
-__all__ = ["TIMING_COLUMNS", "Dataset", "LoggedTrial", "equal_trajectories", "write_parquet"]
+__all__ = ["TIMING_COLUMNS", "Dataset", "equal_trajectories", "write_parquet"]
 
 TIMING_COLUMNS = ("simulation_s", "agent_s", "timestamp", "cached")
 """Columns in which equal trajectories may differ."""
 _JOURNALS_KEY = b"archgym.journals"
-
-
-@dataclass(frozen=True)
-class LoggedTrial:
-    """What a trial evaluated before it was interrupted, in order (a ``recording.Replay``).
-
-    Attributes:
-        codes: designs, shape (n, n_parameters).
-        metrics: NaN where there are none, shape (n, n_metrics).
-        status: index into ``STATUSES``, shape (n,).
-        reason: one text a row.
-        fidelity: at which it was evaluated, shape (n,).
-    """
-
-    codes: NDArray[np.int64]
-    metrics: NDArray[np.float64]
-    status: NDArray[np.int8]
-    reason: list[str]
-    fidelity: NDArray[np.float64]
 
 
 class Dataset:
@@ -139,7 +120,7 @@ class Dataset:
                 if sorted((self.directory / "evaluations").glob("*.parquet")) == parts:
                     return found
 
-    def logged_trial(self, trial_id: str) -> LoggedTrial:
+    def logged_trial(self, trial_id: str) -> ResumedLog:
         """The evaluations of one trial, for resuming it."""
         table = self.evaluations(trial_id=trial_id)
         steps = table["step"].to_numpy()
@@ -149,8 +130,8 @@ class Dataset:
                 "two processes wrote the same trial, or a file is missing"
             )
         metrics = [table[f"metric.{m.name}"].to_numpy() for m in self.sidecar.metrics]
-        status = [STATUSES.index(text) for text in table["status"].to_pylist()]
-        return LoggedTrial(
+        status = [STATUS_OF[text] for text in table["status"].to_pylist()]
+        return ResumedLog(
             design_codes(self.sidecar.space, table),
             np.column_stack(metrics).astype(np.float64).reshape(len(table), len(metrics)),
             np.array(status, dtype=np.int8),

@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.metadata import version
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -159,7 +159,7 @@ def write_dataset(
         )
         write_parquet(made / "trials" / "part-0.parquet", table.schema, [table])
         data = {
-            "archgym": version("archgym"),
+            "archgym": metadata.version("archgym"),
             "whole_trials": whole_trials,
             "operations": list(operations),
         }
