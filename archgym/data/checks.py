@@ -21,10 +21,10 @@ from archgym.data.designs import (
     mixed,
 )
 from archgym.data.files import provenance
+from archgym.data.problems import scorer_of
 from archgym.data.rows import Rows
-from archgym.data.schema import TRIAL_FIELDS
+from archgym.data.schema import TRIAL_SCHEMA
 from archgym.errors import ArchgymError
-from archgym.problem.objective import Objective
 from archgym.problem.scorer import Scorer
 from archgym.problem.status import STATUS_OF, Status
 from archgym.space import Designs, DesignSpace
@@ -98,7 +98,7 @@ def validate(dataset: Dataset) -> list[Check]:
 def _check_files(dataset: Dataset, check: Check) -> None:
     for folder, schema in (
         ("evaluations", dataset.schema),
-        ("trials", pa.schema(list(TRIAL_FIELDS.items()))),
+        ("trials", TRIAL_SCHEMA),
     ):
         for path in sorted((dataset.directory / folder).glob("*.parquet")):
             try:
@@ -133,13 +133,7 @@ class _Trials:
             try:
                 for name in ("settings", "hyperparameters", "versions"):
                     json.loads(row[name])
-                baseline = json.loads(row["baseline"])
-                values = [baseline.get(metric.name) for metric in metrics]
-                self.scorers[trial_id] = Scorer(
-                    Objective.parse(json.loads(row["objective"])),
-                    metrics,
-                    np.array([np.nan if value is None else value for value in values]),
-                )
+                self.scorers[trial_id] = scorer_of(row, metrics)
                 fixed = json.loads(row["fixed"])
                 self.fixed[trial_id] = {n: space[n].code(v) for n, v in fixed.items()}
             except (ArchgymError, ValueError, TypeError, AttributeError) as error:

@@ -19,6 +19,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,8 @@ from numpy.typing import NDArray
 
 from archgym.data.designs import design_codes, design_columns, design_fingerprints
 from archgym.data.journal import close_journals, is_locked, read_journal
-from archgym.data.schema import (
-    TRIAL_FIELDS,
-    Sidecar,
-    evaluation_schema,
-)
-from archgym.data.snapshot import Snapshot, journal_tables
+from archgym.data.schema import TRIAL_FIELDS, TRIAL_SCHEMA, Sidecar, evaluation_schema
+from archgym.data.snapshot import Snapshot, counts_of, journal_tables
 from archgym.errors import DatasetError
 from archgym.evaluation.resume import ResumedLog
 from archgym.problem.status import STATUS_OF
@@ -82,7 +79,7 @@ class Dataset:
             for row in _trials_of(path):
                 _merge_trial(found, row)
         rows = [found[key] for key in sorted(found)]
-        return pa.Table.from_pylist(rows, schema=pa.schema(list(TRIAL_FIELDS.items())))
+        return pa.Table.from_pylist(rows, schema=TRIAL_SCHEMA)
 
     def evaluations(
         self, columns: Sequence[str] | None = None, trial_id: str | None = None
@@ -148,10 +145,8 @@ class Dataset:
         designs: list[NDArray[np.uint64]] = []
         columns = ["status", "cached", "feasible", "fidelity", *design_columns(space)]
         for _, table in self.snapshot().blocks(columns):
-            for count in table["status"].cast(pa.string()).value_counts().to_pylist():
-                statuses[count["values"]] += count["counts"]
-            for count in table["fidelity"].value_counts().to_pylist():
-                fidelities[count["values"]] += count["counts"]
+            statuses += counts_of(table["status"])
+            fidelities += counts_of(table["fidelity"])
             evaluations += table.num_rows
             counted = pc.and_(pc.invert(table["cached"]), pc.not_equal(table["status"], "illegal"))
             simulated += pc.sum(counted).as_py()
@@ -185,19 +180,10 @@ class Dataset:
         ready = [path for path in self._open_journals() if not is_locked(path)]
         if ready:
             self._write_parts(ready)
-            trials = self.trials()
-            hashes = dict(
-                zip(
-                    trials["workload"].to_pylist(),
-                    trials["workload_sha256"].to_pylist(),
-                    strict=True,
-                )
-            )
-            sidecar = Sidecar(
-                self.sidecar.space, self.sidecar.metrics, self.sidecar.simulator, hashes
-            )
-            sidecar.save(self.directory, replace=True)
-            self.sidecar = sidecar
+            trials = self.trials().select(["workload", "workload_sha256"]).to_pylist()
+            hashes = {row["workload"]: row["workload_sha256"] for row in trials}
+            self.sidecar = replace(self.sidecar, workloads=hashes)
+            self.sidecar.save(self.directory, replace=True)
         for path in self._sealed_journals():
             with contextlib.suppress(FileNotFoundError):
                 path.unlink()
@@ -236,21 +222,15 @@ class Dataset:
     def _write_parts(self, journals: list[Path]) -> None:
         names = [path.name for path in journals]
         part = hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
-        trials = [row for path in journals for row in _trials_of(path)]
+        file = f"{names[0][:16]}-{part}.parquet"
         merged: dict[str, dict[str, Any]] = {}
-        for row in trials:
+        for row in (row for path in journals for row in _trials_of(path)):
             _merge_trial(merged, row)
-        table = pa.Table.from_pylist(
-            list(merged.values()), schema=pa.schema(list(TRIAL_FIELDS.items()))
-        )
-        write_parquet(
-            self.directory / "trials" / f"{names[0][:16]}-{part}.parquet", table.schema, [table]
-        )
+        table = pa.Table.from_pylist(list(merged.values()), schema=TRIAL_SCHEMA)
+        write_parquet(self.directory / "trials" / file, table.schema, [table])
         schema = self.schema.with_metadata({_JOURNALS_KEY: json.dumps(names).encode()})
         blocks = (block for path in journals for block in journal_tables(self.sidecar, path))
-        write_parquet(
-            self.directory / "evaluations" / f"{names[0][:16]}-{part}.parquet", schema, blocks
-        )
+        write_parquet(self.directory / "evaluations" / file, schema, blocks)
 
 
 def equal_trajectories(left: pa.Table, right: pa.Table) -> bool:
@@ -301,13 +281,8 @@ def _trials_of(path: Path) -> list[dict[str, Any]]:
         lines = [line for line in file if line.startswith(b"{")]  # the others are evaluations
     for line in read_journal(path, lines):
         if isinstance(line, dict) and "trial" in line:
-            started = int(line["trial"]["started"] * 1e6)
-            rows[line["n"]] = {
-                **line["trial"],
-                "started": started,
-                "state": "running",
-                "ended": None,
-            }
+            started = {"started": int(line["trial"]["started"] * 1e6)}
+            rows[line["n"]] = {**line["trial"], **started, "state": "running", "ended": None}
         elif isinstance(line, dict) and "end" in line:
             rows[line["end"]].update(state=line["state"], ended=int(line["timestamp"] * 1e6))
     return list(rows.values())
@@ -327,18 +302,22 @@ def _merge_trial(found: dict[str, dict[str, Any]], row: dict[str, Any]) -> None:
     found[row["trial_id"]] = row
 
 
-def write_parquet(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
+def write_parquet(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> int:
     """Writes a file by write and rename; the tables are taken one after the other.
+
+    Returns:
+        Number of rows.
 
     Raises:
         DatasetError: if it cannot be written.
     """
-    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    temporary, written = path.with_suffix(f".{os.getpid()}.tmp"), 0
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
             for table in tables:
                 writer.write_table(table.cast(schema))
+                written += table.num_rows
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -346,3 +325,4 @@ def write_parquet(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> 
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise DatasetError(f"cannot write {path}: {error.strerror}") from error
+    return written

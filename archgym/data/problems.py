@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from archgym.data.rows import Rows
-from archgym.problem.objective import Objective
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["PROBLEM_COLUMNS", "Problem", "identifier", "problems_of"]
+from archgym.data.rows import Rows
+from archgym.problem.metrics import Metric
+from archgym.problem.objective import Objective
+from archgym.problem.scorer import Scorer
+
+__all__ = ["PROBLEM_COLUMNS", "Problem", "baseline_of", "identifier", "problems_of", "scorer_of"]
 
 PROBLEM_COLUMNS = ("environment", "settings", "workload", "workload_sha256", "fixed", "objective")
 """Columns of the table of trials that are equal for trials of one problem."""
@@ -72,6 +78,23 @@ def problems_of(rows: Rows) -> list[Problem]:
         label += f" #{counts[label]}" if counts[label] > 1 else ""
         found.append(Problem(label, tuple(trials)))
     return found
+
+
+def baseline_of(trial: Mapping[str, Any], metrics: Sequence[Metric]) -> NDArray[np.float64]:
+    """Metrics of a trial's baseline design, NaN where there is none, shape (n_metrics,)."""
+    values = json.loads(trial["baseline"])
+    return np.array([values.get(metric.name) for metric in metrics], dtype=np.float64)
+
+
+def scorer_of(trial: Mapping[str, Any], metrics: Sequence[Metric]) -> Scorer:
+    """Scores metrics as the trial did.
+
+    Args:
+        trial: a row of the table of trials.
+        metrics: of its dataset.
+    """
+    objective = Objective.parse(json.loads(trial["objective"]))
+    return Scorer(objective, metrics, baseline_of(trial, metrics))
 
 
 def identifier(text: str) -> str:

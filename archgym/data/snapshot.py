@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -17,7 +18,7 @@ from archgym.data.journal import read_journal
 from archgym.data.schema import Sidecar, evaluation_schema, rows_to_table
 from archgym.errors import DatasetError
 
-__all__ = ["Block", "Snapshot", "journal_tables"]
+__all__ = ["Block", "Snapshot", "counts_of", "journal_tables"]
 
 ROWS_A_BLOCK = 1 << 16
 """Most rows of a block from Parquet."""
@@ -124,6 +125,13 @@ def journal_tables(
             ids[line["n"]] = line["trial"]["trial_id"]
     if rows:
         yield rows_to_table(sidecar.space, sidecar.metrics, rows, ids)
+
+
+def counts_of(column: pa.ChunkedArray) -> Counter[Any]:
+    """How often each value occurs in a column."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return Counter({one["values"]: one["counts"] for one in column.value_counts().to_pylist()})
 
 
 class _Journal:

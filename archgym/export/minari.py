@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,8 +20,9 @@ from numpy.typing import NDArray
 
 from archgym.data.designs import design_columns, read_designs
 from archgym.data.files import new_folder
-from archgym.data.problems import Problem, identifier, problems_of
+from archgym.data.problems import Problem, baseline_of, identifier, problems_of
 from archgym.data.selection import Selection
+from archgym.data.snapshot import counts_of
 from archgym.environment.observation import observations
 from archgym.errors import (
     ArchgymError,
@@ -29,7 +31,7 @@ from archgym.errors import (
     UnknownNameError,
 )
 from archgym.registry import environment_class, environment_names
-from archgym.space import BoxEncoding, Designs, Encoding, MultiDiscreteEncoding
+from archgym.space import BoxEncoding, Encoding, MultiDiscreteEncoding
 
 if TYPE_CHECKING:
     from minari.data_collector.episode_buffer import EpisodeBuffer
@@ -175,25 +177,23 @@ class _Writer:
         while start < whole:
             stop = int(min(start + length, whole))
             self._check_steps(name, steps[start:stop], length)
-            ended = self._ended(name, stop - start)
+            # Whether the environment, or the search, reported the end.
+            ended = trial["state"] == "finished" if self._whole else stop - start == length
             note = {"trial_id": name, "agent": trial["agent"], "agent_seed": trial["seed"]}
-            yield (
-                _episode(arrays, start, stop, ended=ended),
-                {**note, "first_step": int(steps[start])},
-            )
+            note["first_step"] = int(steps[start])
+            yield _episode(arrays, start, stop, ended=ended), note
             start = stop
         part.tables, part.rows = [table.slice(whole)], table.num_rows - whole
 
     def _arrays(self, trial: dict[str, Any], table: pa.Table) -> tuple[Any, ...]:
         """The first observation, then each row's observation, action and reward."""
-        baseline = json.loads(trial["baseline"])
-        base = [math.nan if (v := baseline.get(m.name)) is None else v for m in self._metrics]
-        values = np.column_stack([table[f"metric.{m.name}"].to_numpy() for m in self._metrics])
-        codes = read_designs(self._space, table).codes
-        designs = Designs(self._space, codes)
-        seen = observations(self._seen, self._metrics, base, designs, values.astype(np.float64))
-        actions = self._actions.encode(designs)
-        return self._first(trial, base), seen, actions, table["reward"].to_numpy()
+        base = baseline_of(trial, self._metrics).tolist()
+        columns = [table[f"metric.{m.name}"].to_numpy() for m in self._metrics]
+        designs = read_designs(self._space, table)
+        values = np.column_stack(columns).astype(np.float64)
+        seen = observations(self._seen, self._metrics, base, designs, values)
+        rewards = table["reward"].to_numpy()
+        return self._first(trial, base), seen, self._actions.encode(designs), rewards
 
     def _first(self, trial: dict[str, Any], base: list[float]) -> NDArray[np.float32]:
         """What an environment shows at the start: the baseline design."""
@@ -206,23 +206,16 @@ class _Writer:
         seen = observations(self._seen, self._metrics, base, design, np.array([base]))
         return np.asarray(seen[0])
 
-    def _counts(self) -> dict[str, int]:
+    def _counts(self) -> Counter[str]:
         """Number of rows of each trial."""
-        counts: dict[str, int] = {}
+        counts: Counter[str] = Counter()
         for table in self._selection.blocks(["trial_id"]):
-            for count in table["trial_id"].cast(pa.string()).value_counts().to_pylist():
-                counts[count["values"]] = counts.get(count["values"], 0) + count["counts"]
+            counts += counts_of(table["trial_id"])
         return counts
 
     def _length(self, name: str) -> float:
         """Designs an episode."""
         return math.inf if self._whole else self._trials[name]["episode_length"] or 1
-
-    def _ended(self, name: str, steps: int) -> bool:
-        """Whether the environment, or the search, said that it was over."""
-        if self._whole:
-            return bool(self._trials[name]["state"] == "finished")
-        return steps == self._length(name)
 
     def _check_steps(self, name: str, steps: NDArray[np.int64], length: float) -> None:
         if length == 1:

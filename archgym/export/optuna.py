@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from archgym.data.designs import design_columns
-from archgym.data.problems import Problem, problems_of
+from archgym.data.problems import Problem, problems_of, scorer_of
 from archgym.data.selection import Selection
 from archgym.errors import DatasetError, MissingDependencyError
 from archgym.problem.objective import Limit, Objective
-from archgym.problem.scorer import Scorer
 from archgym.space import DesignSpace
 
 if TYPE_CHECKING:
@@ -114,15 +113,9 @@ def _write_study(storage: Any, selection: Selection, problem: Problem, name: str
     }.items():
         made.set_user_attr(key, value)
     writer = _Trials(selection, problem)
-    mine = selection.of_trials(problem.trial_ids)
-    batch: list[optuna.trial.FrozenTrial] = []
-    for table in mine.blocks():
-        for trial in writer.trials(table):
-            batch.append(trial)
-            if len(batch) == _TRIALS_AT_ONCE:
-                _add(made, batch)
-                batch = []
-    _add(made, batch)
+    for table in selection.of_trials(problem.trial_ids).blocks():
+        for start in range(0, table.num_rows, _TRIALS_AT_ONCE):
+            _add(made, list(writer.trials(table.slice(start, _TRIALS_AT_ONCE))))
 
 
 def _add(study: optuna.Study, trials: list[optuna.trial.FrozenTrial]) -> None:
@@ -167,11 +160,11 @@ def _details(
     """Rows of Optuna's tables of parameters, values and attributes."""
     from optuna.distributions import distribution_to_json
 
-    texts: dict[str, str] = {}
     params: list[dict[str, Any]] = []
     values: list[dict[str, Any]] = []
     users: list[dict[str, Any]] = []
     systems: list[dict[str, Any]] = []
+    texts: dict[str, str] = {}
     for trial_id, trial in zip(ids, trials, strict=True):
         for name, value in trial.params.items():
             distribution = trial.distributions[name]
@@ -206,22 +199,14 @@ class _Trials:
     """Turns rows of one problem into trials."""
 
     def __init__(self, selection: Selection, problem: Problem) -> None:
-        import numpy as np
         from optuna.trial import create_trial
 
         sidecar = selection.dataset.sidecar
         self._space: DesignSpace = sidecar.space
         self._metrics = sidecar.metrics
         self._objective: Objective = problem.objective
-        baseline = json.loads(problem.first["baseline"])
-        values = [baseline.get(metric.name) for metric in self._metrics]
-        self._scorer = Scorer(
-            self._objective,
-            self._metrics,
-            np.array([math.nan if value is None else value for value in values]),
-        )
-        fixed = self._space.fix(problem.fixed)
-        self._distributions = _distributions(fixed)
+        self._scorer = scorer_of(problem.first, self._metrics)
+        self._distributions = _distributions(self._space.fix(problem.fixed))
         self._names_constraints = "constraints" in inspect.signature(create_trial).parameters
 
     def trials(self, table: pa.Table) -> Iterator[optuna.trial.FrozenTrial]:
@@ -285,20 +270,17 @@ def _attributes(row: dict[str, Any], metrics: dict[str, float | None]) -> dict[s
 def _distributions(space: DesignSpace) -> dict[str, optuna.distributions.BaseDistribution]:
     """Distribution of each free parameter, with its own values, as people read them."""
     from optuna import distributions
-    from optuna.distributions import CategoricalDistribution
 
     found: dict[str, optuna.distributions.BaseDistribution] = {}
-    for position in space.free:
-        p = space.parameters[position]
+    for p in (space.parameters[position] for position in space.free):
+        low, high = p.value(0), p.value(p.size - 1)
         if p.continuous:
-            low, high = p.value(0), p.value(p.size - 1)
             log = bool(getattr(p, "log", False))
             found[p.name] = distributions.FloatDistribution(low, high, log=log)
         elif p.kind == "integer":
-            step = p.value(1) - p.value(0)
-            found[p.name] = distributions.IntDistribution(
-                p.value(0), p.value(p.size - 1), step=step
-            )
+            step = p.value(1) - low
+            found[p.name] = distributions.IntDistribution(low, high, step=step)
         else:
-            found[p.name] = CategoricalDistribution([p.value(code) for code in range(p.size)])
+            values = [p.value(code) for code in range(p.size)]
+            found[p.name] = distributions.CategoricalDistribution(values)
     return found

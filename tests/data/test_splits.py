@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from archgym.data import Dataset, Selection, Split, load
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.evaluation.trial_info import TrialInfo
-
-from .datasets import Loaded, recorded, rows_of
+from tests.data.datasets import Loaded, recorded, rows_of
 
 Row = tuple[str, str, int, int]
 ROWS = st.lists(
