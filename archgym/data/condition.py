@@ -20,7 +20,7 @@ import datetime
 import functools
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -225,7 +225,7 @@ class _Parser:
         )
 
 
-def known_values(kind: str, allowed: Sequence[Any]) -> Callable[[str], Any]:
+def known_values(kind: str, allowed: Iterable[Any]) -> Callable[[str], Any]:
     """A parser that takes only values that occur."""
     by_text = {str(value): value for value in allowed}
 

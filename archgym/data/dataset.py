@@ -68,18 +68,19 @@ class Dataset:
 
     def trials(self) -> pa.Table:
         """One row a trial, ordered by id; ``state`` is ``running`` where nothing says it ended."""
-        return self._undisturbed(self._read_trials)
-
-    def _read_trials(self) -> pa.Table:
-        found: dict[str, dict[str, Any]] = {}
-        for path in sorted((self.directory / "trials").glob("*.parquet")):
-            for row in _read_trials(path):
-                _merge_trial(found, row)
-        for path in self._open_journals():
-            for row in _trials_of(path):
-                _merge_trial(found, row)
-        rows = [found[key] for key in sorted(found)]
-        return pa.Table.from_pylist(rows, schema=TRIAL_SCHEMA)
+        while True:
+            parts = sorted(self.directory.glob("*/*.parquet"))
+            found: dict[str, dict[str, Any]] = {}
+            with contextlib.suppress(FileNotFoundError):  # sealed meanwhile: read again
+                for path in sorted((self.directory / "trials").glob("*.parquet")):
+                    for row in _read_trials(path):
+                        _merge_trial(found, row)
+                for path in self._open_journals():
+                    for row in _trials_of(path):
+                        _merge_trial(found, row)
+                if sorted(self.directory.glob("*/*.parquet")) == parts:
+                    rows = [found[key] for key in sorted(found)]
+                    return pa.Table.from_pylist(rows, schema=TRIAL_SCHEMA)
 
     def evaluations(
         self, columns: Sequence[str] | None = None, trial_id: str | None = None

@@ -76,7 +76,7 @@ def read_examples(
         texts, index = labels.dictionary.to_pylist(), labels.indices.to_numpy()
         own = {i: workloads.setdefault(texts[i], len(workloads)) for i in np.unique(index).tolist()}
         workload[part] = np.array([own.get(i, 0) for i in range(len(texts))])[index]
-    given = np.ones(len(names), bool) if targets else ~np.isnan(outputs).all(axis=0)
+    given = np.full(len(names), bool(targets)) | ~np.isnan(outputs).all(axis=0)
     names = [name for name, there in zip(names, given.tolist(), strict=True) if there]
     units = {metric.name: metric.unit for metric in chosen.dataset.sidecar.metrics}
     return Examples(

@@ -180,11 +180,15 @@ def check_not_covered(subject: Subject) -> str:
 def check_all_fail(subject: Subject) -> str:
     """A search in which everything fails goes on to its end."""
     for error in (SimulationError("broken"), TimeoutError("too slow")):
-        env = with_faults(SMALL, lambda design, error=error: error)
+        env = with_faults(SMALL, partial(_always, error))
         _, result = search(subject, env, 20)
         ended(env, result, 20)
         expect(result.best is None, "it found a best design where all fail")
     return f"{result.simulations} failures"
+
+
+def _always(error: Exception, design: Mapping[str, Any]) -> Exception:
+    return error
 
 
 def check_some_fail(subject: Subject) -> str:

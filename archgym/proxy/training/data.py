@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -123,7 +124,13 @@ def read_training_data(
     trials = {row["trial_id"]: row for row in chosen.trials}
     ids = table["trial_id"].to_pylist()
     used = [trials[trial_id] for trial_id in sorted(set(ids))]
-    first = _one_environment(used)
+    first = used[0]
+    for trial, field in itertools.product(used, ("environment", "settings")):
+        if trial[field] != first[field]:
+            raise InvalidValueError(
+                f"the rows come from several {field}: {first[field]} and {trial[field]}; "
+                "choose those of one (--where)"
+            )
     trial_of = {_workload_key(trial): trial for trial in reversed(used)}  # the first of each
     numbers = {key: number for number, key in enumerate(sorted(trial_of))}
     workloads = [
@@ -153,15 +160,3 @@ def read_training_data(
 
 def _workload_key(trial: Mapping[str, Any]) -> tuple[str, str]:
     return str(trial["workload"] or ""), str(trial["workload_sha256"] or "")
-
-
-def _one_environment(trials: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    first = trials[0]
-    for trial in trials:
-        for field in ("environment", "settings"):
-            if trial[field] != first[field]:
-                raise InvalidValueError(
-                    f"the rows come from several {field}: {first[field]} and {trial[field]}; "
-                    "choose those of one (--where)"
-                )
-    return first
