@@ -96,24 +96,19 @@ class Dataset:
             if name not in self.schema.names:
                 raise DatasetError(f"no column {name!r}; there are {', '.join(self.schema.names)}")
         needed = list(dict.fromkeys([*names, "trial_id", "step"]))
-        return self._read_evaluations(needed, trial_id).select(names)
-
-    def _read_evaluations(self, needed: list[str], trial_id: str | None) -> pa.Table:
-        snapshot = self.snapshot()
-        target = pa.schema([self.schema.field(name) for name in needed])
-        where = None if trial_id is None else pc.field("trial_id") == trial_id
-        tables = [target.empty_table()]
-        for _, table in snapshot.blocks(needed):
-            tables.append(table if where is None else table.filter(where))
+        wanted = pc.scalar(True) if trial_id is None else pc.field("trial_id") == trial_id
+        tables = [pa.schema([self.schema.field(name) for name in needed]).empty_table()]
+        tables += [table.filter(wanted) for _, table in self.snapshot().blocks(needed)]
         table = pa.concat_tables(tables).unify_dictionaries()
         order = pa.table({"t": table["trial_id"].cast(pa.string()), "s": table["step"]})
-        return table.take(pc.sort_indices(order, [("t", "ascending"), ("s", "ascending")]))
+        rows = pc.sort_indices(order, [("t", "ascending"), ("s", "ascending")])
+        return table.take(rows).select(names)
 
     def snapshot(self) -> Snapshot:
         """The evaluations as they are now, to read them a block at a time."""
         while True:
             parts = sorted((self.directory / "evaluations").glob("*.parquet"))
-            with contextlib.suppress(FileNotFoundError):  # sealed under our hands: look again
+            with contextlib.suppress(FileNotFoundError):  # sealed meanwhile: look again
                 found = Snapshot(self.sidecar, parts, self._open_journals())
                 if sorted((self.directory / "evaluations").glob("*.parquet")) == parts:
                     return found
@@ -175,24 +170,20 @@ class Dataset:
         """Turns the journals of ended processes into Parquet, by write and rename."""
         close_journals(self.directory)
         with _locked(self.directory):
-            self._seal()
-
-    def _seal(self) -> None:
-        ready = [path for path in self._open_journals() if not is_locked(path)]
-        if ready:
-            self._write_parts(ready)
-            trials = self.trials().select(["workload", "workload_sha256"]).to_pylist()
-            hashes = {row["workload"]: row["workload_sha256"] for row in trials}
-            self.sidecar = replace(self.sidecar, workloads=hashes)
-            self.sidecar.save(self.directory, replace=True)
-        for path in self._sealed_journals():
-            with contextlib.suppress(FileNotFoundError):
-                path.unlink()
+            ready = [path for path in self._open_journals() if not is_locked(path)]
+            if ready:
+                self._write_parts(ready)
+                trials = self.trials().select(["workload", "workload_sha256"]).to_pylist()
+                hashes = {row["workload"]: row["workload_sha256"] for row in trials}
+                self.sidecar = replace(self.sidecar, workloads=hashes)
+                self.sidecar.save(self.directory, replace=True)
+            for path in self._sealed_journals():
+                path.unlink(missing_ok=True)
 
     # -- inner workings --------------------------------------------------------------------------
 
     def _undisturbed(self, read: Callable[[], pa.Table]) -> pa.Table:
-        """What ``read`` returns when no journal turns into Parquet under its hands."""
+        """The result of ``read`` when no journal was sealed meanwhile."""
         while True:
             before = sorted(self.directory.glob("*/*.parquet"))
             try:
@@ -244,7 +235,7 @@ def equal_trajectories(left: pa.Table, right: pa.Table) -> bool:
 
 @contextlib.contextmanager
 def _locked(directory: Path) -> Iterator[None]:
-    """Holds off other processes that would seal the same dataset."""
+    """Waits for other processes that seal the same dataset, and makes others wait."""
     handle = os.open(directory, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -156,8 +156,10 @@ def _column(column: pa.Array) -> NDArray[np.uint64]:
     if pa.types.is_string(kind):
         column, kind = column.dictionary_encode(), pa.dictionary(pa.int32(), pa.string())
     if pa.types.is_dictionary(kind):
-        words = _words(column.dictionary.to_pylist())
-        return np.asarray(words[column.indices.fill_null(len(words) - 1).to_numpy()])
+        texts = column.dictionary.to_pylist()
+        found = [_INACTIVE if text is None else fingerprint(text) for text in texts]
+        words = np.array([*found, _INACTIVE], dtype=np.uint64)
+        return np.asarray(words[column.indices.fill_null(len(texts)).to_numpy()])
     missing = column.is_null().to_numpy(zero_copy_only=False)
     if pa.types.is_floating(kind):
         numbers = column.cast(pa.float64()).fill_null(0.0).to_numpy() + 0.0  # no negative zero
@@ -167,9 +169,3 @@ def _column(column: pa.Array) -> NDArray[np.uint64]:
     else:
         words = column.cast(pa.int64()).fill_null(0).to_numpy().astype(np.uint64)
     return np.where(missing, _INACTIVE, words)
-
-
-def _words(values: Sequence[str | None]) -> NDArray[np.uint64]:
-    """A word for each text, and one more for none."""
-    found = [_INACTIVE if value is None else fingerprint(value) for value in values]
-    return np.array([*found, _INACTIVE], dtype=np.uint64)

@@ -54,17 +54,17 @@ def _meant(name: str, places: Iterable[Path]) -> str:
     there: list[Path] = []
     for place in dict.fromkeys(places):
         with contextlib.suppress(OSError):
-            there += [folder for folder in sorted(place.iterdir()) if _holds_data(folder)]
+            there += [
+                folder
+                for folder in sorted(place.iterdir())
+                if any((folder / file).is_file() for file in ("dataset.json", "trials.json"))
+            ]
     if not there:
         return ""
     near = difflib.get_close_matches(name, [found.name for found in there], n=1, cutoff=0.5)
     meant = next((f"Did you mean {str(f)!r}? " for f in there if f.name in near), "")
     more = ", ..." if len(there) > _MAX_NAMED else ""
     return f"{meant}There are: {', '.join(map(str, there[:_MAX_NAMED]))}{more}."
-
-
-def _holds_data(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in ("dataset.json", "trials.json"))
 
 
 def find_dataset(folder: str | Path) -> Dataset:

@@ -19,8 +19,8 @@ from archgym.errors import DatasetError
 
 __all__ = ["Difference", "Merged", "differences", "merge"]
 
-_NOT_IDENTITY = ("state", "ended")
-"""Columns in which two records of one trial may differ: one may have seen less of it."""
+_NOT_IDENTITY = ("trial_id", "state", "ended")
+"""Columns in which two records of one trial may differ: one may be from before its end."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,8 @@ class _Plan:
             names: dict[str, str] = {}
             for row in dataset.trials().to_pylist():
                 name, number = row["trial_id"], 1
-                while name in self.trials and not _same_trial(self.trials[name], row):
+                own = {key: value for key, value in row.items() if key not in _NOT_IDENTITY}
+                while name in self.trials and not own.items() <= self.trials[name].items():
                     number += 1
                     name = f"{row['trial_id']}~{number}"
                 names[row["trial_id"]] = name
@@ -227,12 +228,6 @@ def _renamed(table: pa.Table, names: Mapping[str, str], dataset: Dataset) -> pa.
         return table
     new = pa.DictionaryArray.from_arrays(column.indices, pa.array([names[n] for n in found]))
     return table.set_column(table.column_names.index("trial_id"), "trial_id", new)
-
-
-def _same_trial(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
-    return all(
-        left[name] == right[name] for name in left if name not in (*_NOT_IDENTITY, "trial_id")
-    )
 
 
 def _of(what: str, left: Any, right: Any, *, apart: bool = True) -> list[Difference]:

@@ -21,7 +21,7 @@ from archgym.errors import DatasetError
 __all__ = ["Block", "Snapshot", "counts_of", "journal_tables"]
 
 ROWS_A_BLOCK = 1 << 16
-"""Most rows of a block from Parquet."""
+"""Maximum number of rows of a block from Parquet."""
 _ROWS_OF_A_JOURNAL = 20_000
 
 
@@ -91,16 +91,15 @@ class Snapshot:
                         stop = start + file.metadata.row_group(number).num_rows
                         if keep is None or keep[start:stop].any():
                             batches = file.iter_batches(ROWS_A_BLOCK, [number], names)
-                            yield from _blocks(map(_table, batches), schema, start, keep)
+                            tables = (pa.Table.from_batches([batch]) for batch in batches)
+                            yield from _blocks(tables, schema, start, keep)
                         start = stop
             except (pa.ArrowException, OSError, KeyError) as error:
                 raise DatasetError(f"cannot read {path}: {error}") from error
         for journal in self._journals:
-            tables = journal_tables(self.sidecar, journal.path, journal.lines())
-            for table in tables:
-                stop = start + table.num_rows
+            for table in journal_tables(self.sidecar, journal.path, journal.lines()):
                 yield from _blocks([table], schema, start, keep)
-                start = stop
+                start += table.num_rows
 
 
 def journal_tables(
@@ -180,10 +179,6 @@ def _blocks(
                 rows, table = rows[wanted], table.filter(pa.array(wanted))
         if len(rows):
             yield Block(rows, table)
-
-
-def _table(batch: pa.RecordBatch) -> pa.Table:
-    return pa.Table.from_batches([batch])
 
 
 def _metadata(path: Path) -> pq.FileMetaData:

@@ -17,7 +17,7 @@ from archgym.data.designs import design_columns
 from archgym.data.problems import Problem, problems_of, scorer_of
 from archgym.data.selection import Selection
 from archgym.errors import DatasetError, MissingDependencyError
-from archgym.problem.objective import Limit, Objective
+from archgym.problem.objective import Objective
 from archgym.space import DesignSpace
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["export_optuna"]
 
 _TRIALS_AT_ONCE = 1000
+_ATTRIBUTES = ("trial_id", "step", "agent", "seed", "reward", "status", "reason", "feasible")
 
 
 def export_optuna(selection: Selection, path: Path, *, study: str = "") -> int:
@@ -235,7 +236,10 @@ class _Trials:
                 state=TrialState.COMPLETE if ok else TrialState.FAIL,
                 params=params,
                 distributions={name: self._distributions[name] for name in params},
-                user_attrs=_attributes(row, metrics),
+                user_attrs={
+                    **{name: row[name] for name in _ATTRIBUTES},
+                    **{name: value for name, value in metrics.items() if value is not None},
+                },
                 **kwargs,
             )
             ended = row["timestamp"].astimezone().replace(tzinfo=None)
@@ -246,7 +250,7 @@ class _Trials:
 
     def _constraints(self, metrics: dict[str, float | None]) -> dict[str, Any]:
         excess = {
-            str(limit): _excess(limit, value)
+            str(limit): value - limit.value if limit.op == "<=" else limit.value - value
             for limit in self._objective.limits
             if (value := metrics[limit.metric]) is not None
         }
@@ -255,16 +259,6 @@ class _Trials:
         if self._names_constraints:  # Optuna 5
             return {"constraints": excess}
         return {"system_attrs": {"constraints": list(excess.values())}}
-
-
-def _excess(limit: Limit, value: float) -> float:
-    return value - limit.value if limit.op == "<=" else limit.value - value
-
-
-def _attributes(row: dict[str, Any], metrics: dict[str, float | None]) -> dict[str, Any]:
-    names = ("trial_id", "step", "agent", "seed", "reward", "status", "reason", "feasible")
-    found = {name: row[name] for name in names}
-    return {**found, **{name: value for name, value in metrics.items() if value is not None}}
 
 
 def _distributions(space: DesignSpace) -> dict[str, optuna.distributions.BaseDistribution]:

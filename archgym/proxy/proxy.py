@@ -143,7 +143,9 @@ class Proxy:
                 continue
             place, columns = part.workloads.index(workload), list(part.targets)
             own = np.repeat(part.workload_values[place][None], len(inputs), axis=0)
-            mean, spread = part.model.predict(np.hstack([inputs, own]) if part.workload_names else inputs)
+            mean, spread = part.model.predict(
+                np.hstack([inputs, own]) if part.workload_names else inputs
+            )
             half = part.calibrations[place].half_width(spread, coverage)
             baseline = np.repeat(self.baseline(workload)[None, columns], len(inputs), axis=0)
             for kind, values in enumerate((mean, mean - half, mean + half)):

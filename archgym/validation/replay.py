@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -168,7 +169,11 @@ class _Player:
                 continue
             for name, value in outcome.metrics.items():
                 recorded = row[f"metric.{name}"]
-                if not _equal(recorded, value, self._tolerance):
+                if recorded is None or value is None:
+                    equal = recorded is value
+                else:
+                    equal = math.isclose(recorded, value, rel_tol=self._tolerance)
+                if not equal:
                     self.found.mismatches.append(Mismatch(*place, name, recorded, value))
 
     def _skip(self, reason: str, times: int) -> None:
@@ -216,9 +221,3 @@ class _Player:
             notes.append(f"the simulator was {self._sidecar.simulator}, now it is {version}")
         self.found.notes += [text for text in notes if text not in self.found.notes]
         return env
-
-
-def _equal(left: float | None, right: float | None, tolerance: float) -> bool:
-    if left is None or right is None:
-        return left is right
-    return abs(left - right) <= tolerance * max(abs(left), abs(right))
