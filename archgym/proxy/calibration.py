@@ -1,4 +1,4 @@
-"""Prediction intervals that hold what they say: conformal scaling of a model's own spread.
+"""Calibrated prediction intervals: conformal scaling of the spread that a model predicts.
 
 Split conformal prediction with normalised residuals (Lei, G'Sell, Rinaldo, Tibshirani and
 Wasserman, "Distribution-Free Predictive Inference for Regression", JASA 113, 2018, sections 2.2

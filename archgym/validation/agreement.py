@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,6 +45,11 @@ STATISTICS = {
     "regret": "smallest",
 }
 """The statistics of an :class:`Agreement`, and which value of each is the best."""
+_WORST: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "largest": min,
+    "smallest": max,
+    "nearest zero": lambda values: max(values, key=abs),
+}
 
 
 @dataclass(frozen=True)
@@ -148,14 +153,12 @@ def summarise(agreements: Iterable[Agreement], least_spread: float = 0.02) -> li
     summaries = []
     for metric, cases in of_metric.items():
         varying = [case for case in cases if case.spread > least_spread]
-        median, worst = {}, {}
+        median, worst = dict.fromkeys(STATISTICS, math.nan), dict.fromkeys(STATISTICS, math.nan)
         for name, best in STATISTICS.items():
             values = [v for c in varying if not math.isnan(v := getattr(c, name))]
-            median[name] = float(np.median(values)) if values else math.nan
-            worst[name] = _worst(values, best) if values else math.nan
-        summaries.append(
-            Summary(metric, len(varying), len(cases) - len(varying), median, worst),
-        )
+            if values:
+                median[name], worst[name] = float(np.median(values)), _WORST[best](values)
+        summaries.append(Summary(metric, len(varying), len(cases) - len(varying), median, worst))
     return summaries
 
 
@@ -261,9 +264,3 @@ def _spread(values: NDArray[np.float64]) -> float:
         return 0.0
     least = np.abs(values).min()
     return float((values.max() - values.min()) / least) if least else math.inf
-
-
-def _worst(values: Sequence[float], best: str) -> float:
-    if best == "largest":
-        return min(values)
-    return max(values) if best == "smallest" else max(values, key=abs)

@@ -1,4 +1,4 @@
-"""How well an environment's own simulator agrees with reference figures.
+"""Validation: how well an environment's simulator agrees with reference figures.
 
 The figures come from a table (:meth:`archgym.Environment.references`) or from another simulator
 that runs beside it (:func:`live_reference`).
@@ -39,7 +39,7 @@ class RowError(NamedTuple):
 
 @dataclass(frozen=True)
 class Validation:
-    """What a comparison came to.
+    """The result of a validation.
 
     Attributes:
         reference: what was compared with.
@@ -123,15 +123,13 @@ def validate(
     ours, failed, maximized = _evaluate(reference, make)
     given = {name for row in reference.rows for name in row.metrics}
     metrics = tuple(name for name in maximized if name in given)
-    cases = list(dict.fromkeys(row.case for row in reference.rows))
-    labels = np.array([cases.index(row.case) for row in reference.rows])
-    columns = list(maximized)
-    kept = ours[:, [columns.index(name) for name in metrics]]
+    cases = np.array([row.case for row in reference.rows])
+    kept = ours[:, [list(maximized).index(name) for name in metrics]]
     agreements = []
     for column, name in enumerate(metrics):
         true = np.array([row.metrics.get(name, np.nan) for row in reference.rows])
-        for number, case in enumerate(cases):
-            here = labels == number
+        for case in dict.fromkeys(cases.tolist()):
+            here = cases == case
             one = agreement(case, name, true[here], kept[here, column], maximize=maximized[name])
             if one.n:
                 agreements.append(one)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "Features", "Model", "one_thread", "under"]
+from archgym.errors import InvalidValueError
+
+__all__ = ["Array", "Features", "Model", "checked", "one_thread", "training_steps", "under"]
 
 Array = NDArray[np.float64]
 Features = NDArray[np.float32]
@@ -67,6 +69,34 @@ def under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[
         for name, value in arrays.items()
         if name.startswith(prefix)
     }
+
+
+def checked(
+    arrays: Mapping[str, NDArray[Any]], names: Sequence[str], dtype: type, what: str
+) -> list[NDArray[Any]]:
+    """The named arrays of a model in a file, in one type.
+
+    Raises:
+        InvalidValueError: if one is missing.
+    """
+    for name in names:
+        if name not in arrays:
+            raise InvalidValueError(f"the arrays of the {what} lack {name!r}")
+    return [arrays[name].astype(dtype) for name in names]
+
+
+def training_steps(settings: Mapping[str, Any], n: int, batch: int, limits: tuple[int, int]) -> int:
+    """Number of steps of gradient descent.
+
+    Args:
+        settings: with ``epochs`` as often as the data are seen; else 300 times, within the limits.
+        n: designs in the data.
+        batch: designs in a step.
+        limits: minimum and maximum number of steps by default.
+    """
+    epochs = settings.get("epochs")
+    steps = int(int(epochs or 300) * n / batch)
+    return int(np.clip(steps, *limits)) if epochs is None else max(steps, 10)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError
-from archgym.proxy.models.base import Array, Features, Model, one_thread
+from archgym.proxy.models.base import Array, Features, Model, checked, one_thread, training_steps
 
 if TYPE_CHECKING:
     import torch
@@ -19,7 +19,6 @@ __all__ = ["ResidualNetworks"]
 
 _BATCH = 256
 _STEPS = (2_000, 15_000)
-_EPOCHS = 300
 _WARM, _DROPPED = 0.05, 0.9
 """Shares of the steps in which the learning rate rises, and in which units are dropped."""
 _CHUNK = 512
@@ -106,10 +105,7 @@ class ResidualNetworks(Model):
         cls, arrays: Mapping[str, NDArray[Any]], n_features: int, n_targets: int
     ) -> ResidualNetworks:
         """The inverse of :meth:`arrays`."""
-        try:
-            found = [arrays[name].astype(np.float32) for name in _NAMES]
-        except KeyError as error:
-            raise InvalidValueError(f"the networks lack {error}") from None
+        found = checked(arrays, _NAMES, np.float32, "networks")
         inner = found[2]
         if inner.ndim != 4 or not inner.shape[1]:
             raise InvalidValueError("the arrays are no networks")
@@ -139,9 +135,7 @@ def _train(
     import torch
 
     n, batch, device = len(x), min(_BATCH, len(x)), x.device
-    epochs = settings.get("epochs")
-    steps = int(int(epochs or _EPOCHS) * n / batch)
-    steps = max(steps, 10) if epochs is not None else int(np.clip(steps, *_STEPS))
+    steps = training_steps(settings, n, batch, _STEPS)
     rate, dropout = float(settings.get("rate", 2e-3)), float(settings.get("dropout", 0.1))
     arrays = _start(x.shape[1], z.shape[1], generator, settings)
     arrays = [one.to(device).requires_grad_() for one in arrays]
