@@ -25,7 +25,7 @@ from archgym.data.designs import (
 from archgym.data.files import provenance
 from archgym.data.schema import TRIAL_FIELDS
 from archgym.errors import DatasetError, InvalidValueError, UnknownNameError
-from archgym.problem.status import STATUS_OF
+from archgym.problem.status import LABELS
 from archgym.space.expression import param
 
 if TYPE_CHECKING:
@@ -312,7 +312,7 @@ class Rows:
         for parameter in space.parameters:
             name = f"param.{parameter.name}"
             found[name] = Column(schema.field(name).type, parameter.parse)
-        found["status"] = Column(pa.string(), known_values("status", STATUS_OF))
+        found["status"] = Column(pa.string(), known_values("status", LABELS))
         for name, kind in TRIAL_FIELDS.items():
             if name not in found:
                 found[name] = Column(kind)
