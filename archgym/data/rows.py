@@ -117,7 +117,7 @@ class Rows:
         wanted, keep = set(trial_ids), np.zeros(len(self._snapshot), dtype=bool)
         mine = np.array([trial_id in wanted for trial_id in self._trials], dtype=bool)
         for rows, table in self.numbered(["trial_id"]):
-            keep[rows] = self._of_trials(table, mine)
+            keep[rows] = mine[self._trial_of(table)]
         step = {"operation": "filter", "trials": sorted(wanted)}
         return self.narrowed(keep, step, whole_trials=True)
 
@@ -211,11 +211,12 @@ class Rows:
         if of_trial or not read:
             read.append("trial_id")
         for rows, table in self._snapshot.blocks(read, self._keep):
+            places = self._trial_of(table) if of_trial else []
             for name in of_trial:
-                column = [row[name] for row in self._trials.values()]
-                table = table.append_column(
-                    self._field(name), self._of_trials(table, pa.array(column, TRIAL_FIELDS[name]))
-                )
+                column = pa.array([row[name] for row in self._trials.values()], TRIAL_FIELDS[name])
+                field = self._field(name)
+                column = column.dictionary_encode() if field.type != column.type else column
+                table = table.append_column(field, column.take(pa.array(places)))
             yield rows, table
 
     def values_of(self, name: str) -> set[str]:
@@ -253,13 +254,12 @@ class Rows:
                 yield rows, column_fingerprints(table.select(["trial_id", "step"]))
             return
         more = ["trial_id", "fidelity"] if of == "example" else []
+        conditions = np.array(list(self.conditions_of_trials.values()), np.uint64)
         for rows, table in self.numbered([*design_columns(space), *more]):
             keys = design_fingerprints(space, table)
             if more:
-                where = self._of_trials(
-                    table, np.array(list(self.conditions_of_trials.values()), np.uint64)
-                )
-                keys = mixed(keys ^ mixed(where + column_fingerprints(table.select(["fidelity"]))))
+                words = conditions[self._trial_of(table)]
+                keys = mixed(keys ^ mixed(words + column_fingerprints(table.select(["fidelity"]))))
             yield rows, keys
 
     # -- inner workings --------------------------------------------------------------------------
@@ -270,8 +270,8 @@ class Rows:
         kind = TRIAL_FIELDS[name]
         return pa.field(name, pa.dictionary(pa.int32(), kind) if pa.types.is_string(kind) else kind)
 
-    def _of_trials(self, table: pa.Table, values: Any) -> Any:
-        """What belongs to each row's trial, from one value a trial."""
+    def _trial_of(self, table: pa.Table) -> NDArray[np.int32]:
+        """The number of each row's trial in the table of trials, shape (n,)."""
         numbers = {trial_id: number for number, trial_id in enumerate(self._trials)}
         column = table["trial_id"].unify_dictionaries().combine_chunks()
         if isinstance(column, pa.ChunkedArray):
@@ -287,17 +287,11 @@ class Rows:
                 f"{self.dataset.directory}: trial {unknown!r} has evaluations, but is not in the "
                 "table of trials; archgym dataset validate says more"
             )
-        if isinstance(values, np.ndarray):
-            return values[places]
-        if pa.types.is_string(values.type):
-            coded = values.dictionary_encode()
-            index = coded.indices.take(pa.array(places))
-            return pa.DictionaryArray.from_arrays(index, coded.dictionary)
-        return values.take(pa.array(places))
+        return places
 
     @cached_property
     def conditions_of_trials(self) -> dict[str, np.uint64]:
-        """A word a trial, by id, that is equal for trials in which a design has equal metrics."""
+        """A fingerprint a trial, by id; equal for trials in which a design has equal metrics."""
         return {
             trial_id: fingerprint(
                 [row["environment"], row["settings"], row["workload_sha256"] or row["workload"]]
@@ -308,19 +302,17 @@ class Rows:
     @cached_property
     def _condition_columns(self) -> dict[str, Column]:
         space, schema = self.dataset.sidecar.space, self._snapshot.schema
-        found = {name: Column(schema.field(name).type) for name in schema.names}
+        kinds = {**{field.name: field.type for field in schema}, **TRIAL_FIELDS}
+        found = {name: Column(kind) for name, kind in kinds.items()}
         for parameter in space.parameters:
             name = f"param.{parameter.name}"
             found[name] = Column(schema.field(name).type, parameter.parse)
-        found["status"] = Column(pa.string(), known_values("status", LABELS))
-        for name, kind in TRIAL_FIELDS.items():
-            if name not in found:
-                found[name] = Column(kind)
+        known: dict[str, Iterable[str]] = {"status": LABELS}
         for name in ("trial_id", "environment", "workload", "agent", "state"):
-            values = {row[name] for row in self._trials.values()}
-            found[name] = Column(
-                pa.string(), known_values(name.removesuffix("_id"), sorted(values))
-            )
+            known[name] = sorted({row[name] for row in self._trials.values()})
+        for name, values in known.items():
+            parse = known_values(name.removesuffix("_id"), values)
+            found[name] = Column(pa.string(), parse)
         return found
 
 

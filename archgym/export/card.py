@@ -1,4 +1,4 @@
-"""A card for a dataset, in the form of the Hugging Face hub: a README.md with metadata."""
+"""A card of a dataset, in the format of the Hugging Face hub: a README.md with metadata."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def write_card(
         "## Columns of `evaluations`",
         _parameters(selection, figures),
         _metrics(selection, figures),
-        _other_columns(),
+        _table(("other columns", "what it is"), _OTHER_COLUMNS),
         "## Trials",
         _trials(selection),
         "## Provenance",
@@ -174,20 +174,6 @@ def _metrics(selection: Selection, figures: _Figures) -> str:
     return _table(head, rows)
 
 
-def _other_columns() -> str:
-    rows = [
-        ("`trial_id`, `step`", "which trial, and the number of the proposal in it, from 0"),
-        ("`reward`", "bounded score of the trial's objective, larger is better; -1 unless ok"),
-        ("`status`, `reason`", "ok, illegal, failed or timeout, and why"),
-        ("`feasible`", "ok, and within all limits of the objective"),
-        ("`cached`", "known to the trial before, so not simulated again"),
-        ("`fidelity`", "1 for the full simulation, less for a cheaper one (part of a trace)"),
-        ("`simulation_s`, `agent_s`", "seconds in the simulator and in the agent"),
-        ("`timestamp`", "when it was recorded, UTC"),
-    ]
-    return _table(("other columns", "what it is"), rows)
-
-
 def _trials(selection: Selection) -> str:
     rows = []
     for problem in problems_of(selection):
@@ -219,6 +205,16 @@ def _provenance(selection: Selection, source: str) -> str:
     return "\n".join(lines)
 
 
+_OTHER_COLUMNS = (
+    ("`trial_id`, `step`", "which trial, and the number of the proposal in it, from 0"),
+    ("`reward`", "bounded score of the trial's objective, larger is better; -1 unless ok"),
+    ("`status`, `reason`", "ok, illegal, failed or timeout, and why"),
+    ("`feasible`", "ok, and within all limits of the objective"),
+    ("`cached`", "known to the trial before, so not simulated again"),
+    ("`fidelity`", "1 for the full simulation, less for a cheaper one (part of a trace)"),
+    ("`simulation_s`, `agent_s`", "seconds in the simulator and in the agent"),
+    ("`timestamp`", "when it was recorded, UTC"),
+)
 _READING = """```python
 import archgym
 

@@ -8,7 +8,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,14 +86,6 @@ def export_minari(
     return written
 
 
-@dataclass
-class _Open:
-    """The part of a trial that is not in an episode yet."""
-
-    tables: list[pa.Table]
-    rows: int = 0
-
-
 class _Writer:
     """Writes the dataset of one problem."""
 
@@ -149,7 +140,7 @@ class _Writer:
     def _episodes(self) -> Iterator[tuple[EpisodeBuffer, dict[str, Any]]]:
         """Episodes, each with what its metadata say, as soon as they are whole."""
         counts = self._counts()
-        held: dict[str, _Open] = {}
+        held: dict[str, list[pa.Table]] = {}  # of each trial what is in no episode yet
         columns = ["trial_id", "step", *design_columns(self._space), "reward"]
         columns += [f"metric.{metric.name}" for metric in self._metrics]
         for table in self._selection.blocks(columns):
@@ -157,19 +148,18 @@ class _Writer:
             names, codes = ids.dictionary.to_pylist(), ids.indices.to_numpy()
             for code in dict.fromkeys(codes.tolist()):
                 name = names[code]
-                part = held.setdefault(name, _Open([]))
-                mine = table.take(np.flatnonzero(codes == code))
-                part.tables.append(mine)
-                part.rows += mine.num_rows
-                counts[name] -= mine.num_rows
-                length = self._length(name)
-                if counts[name] == 0 or part.rows >= length:
+                part = held.setdefault(name, [])
+                part.append(table.take(np.flatnonzero(codes == code)))
+                counts[name] -= part[-1].num_rows
+                # Designs in an episode.
+                length = math.inf if self._whole else self._trials[name]["episode_length"] or 1
+                if counts[name] == 0 or sum(map(len, part)) >= length:
                     yield from self._cut(name, part, length, last=counts[name] == 0)
 
     def _cut(
-        self, name: str, part: _Open, length: float, *, last: bool
+        self, name: str, part: list[pa.Table], length: float, *, last: bool
     ) -> Iterator[tuple[EpisodeBuffer, dict[str, Any]]]:
-        table = pa.concat_tables(part.tables).sort_by("step")
+        table = pa.concat_tables(part).sort_by("step")
         whole = int(table.num_rows if last else table.num_rows // length * length)
         trial, start = self._trials[name], 0
         arrays = self._arrays(trial, table.slice(0, whole))
@@ -183,7 +173,7 @@ class _Writer:
             note["first_step"] = int(steps[start])
             yield _episode(arrays, start, stop, ended=ended), note
             start = stop
-        part.tables, part.rows = [table.slice(whole)], table.num_rows - whole
+        part[:] = [table.slice(whole)]
 
     def _arrays(self, trial: dict[str, Any], table: pa.Table) -> tuple[Any, ...]:
         """The first observation, then each row's observation, action and reward."""
@@ -212,10 +202,6 @@ class _Writer:
         for table in self._selection.blocks(["trial_id"]):
             counts += counts_of(table["trial_id"])
         return counts
-
-    def _length(self, name: str) -> float:
-        """Designs an episode."""
-        return math.inf if self._whole else self._trials[name]["episode_length"] or 1
 
     def _check_steps(self, name: str, steps: NDArray[np.int64], length: float) -> None:
         if length == 1:
