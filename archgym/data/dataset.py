@@ -67,7 +67,7 @@ class Dataset:
         return evaluation_schema(self.sidecar.space, self.sidecar.metrics)
 
     def trials(self) -> pa.Table:
-        """One row a trial, ordered by id; ``state`` is ``running`` where nothing says it ended."""
+        """One row a trial, ordered by id; ``state`` is ``running`` where no end was recorded."""
         while True:
             parts = sorted(self.directory.glob("*/*.parquet"))
             found: dict[str, dict[str, Any]] = {}

@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 NO_LEVEL = -2
-"""Stands in :func:`design_codes` for a value that the parameter does not have."""
+"""Code in :func:`design_codes` of a value that the parameter does not have."""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio
 _INACTIVE = np.uint64(0xA5A5F00D5EED1E55)
 

@@ -84,7 +84,7 @@ def provenance(dataset: Dataset) -> dict[str, Any]:
     """How a dataset was made: ``operations``, the oldest first, and whether trials are whole.
 
     Raises:
-        DatasetError: if the file that says so is damaged.
+        DatasetError: if the file with that record is damaged.
     """
     path = dataset.directory / PROVENANCE
     try:

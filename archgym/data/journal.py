@@ -208,7 +208,7 @@ def close_journals(directory: Path) -> None:
 
 
 def _abandon_all() -> None:
-    """After a fork: each process writes a journal of its own."""
+    """After a fork: each process writes a separate journal."""
     while _journals:
         _journals.popitem()[1].abandon()
 

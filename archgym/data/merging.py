@@ -136,7 +136,7 @@ _NOTES = {
 
 
 class _Plan:
-    """Which trial of which dataset goes where."""
+    """The trials of the merged dataset, and the new name of each trial of each dataset."""
 
     def __init__(self, datasets: Sequence[Dataset]) -> None:
         self._datasets = datasets

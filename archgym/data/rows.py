@@ -285,7 +285,7 @@ class Rows:
             unknown = names[int(indices[int(np.argmin(places))])]
             raise DatasetError(
                 f"{self.dataset.directory}: trial {unknown!r} has evaluations, but is not in the "
-                "table of trials; archgym dataset validate says more"
+                "table of trials; archgym dataset validate lists what is wrong"
             )
         return places
 

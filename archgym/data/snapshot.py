@@ -150,7 +150,7 @@ class _Journal:
 
 
 class _Part(io.RawIOBase):
-    """The first bytes of an open file, read from a position of its own."""
+    """The first bytes of an open file, with a separate read position."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         self._file, self._size, self._at = file, size, 0
@@ -159,8 +159,8 @@ class _Part(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        most = min(len(buffer), self._size - self._at)
-        data = os.pread(self._file.fileno(), most, self._at) if most > 0 else b""
+        size = max(0, min(len(buffer), self._size - self._at))
+        data = os.pread(self._file.fileno(), size, self._at)
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)

@@ -50,8 +50,8 @@ def export_minari(
     ``minari.load_dataset("NAME/PROBLEM-v0")`` finds them with the environment variable
     ``MINARI_DATASETS_PATH`` set to the folder. Observations, rewards and terminations are those
     that the environment gave, actions those of its default action space that stand for the design
-    (an agent with another view of the space gave other numbers for it). Each episode says in
-    its metadata which trial, agent and steps it is.
+    (an agent with another view of the space gave other numbers for it). The metadata
+    of each episode name its trial, agent and first step.
 
     Args:
         selection: the rows.

@@ -14,7 +14,7 @@ from archgym.space.parameter import TABLE_LEVELS
 __all__ = ["Inputs", "workload_inputs"]
 
 _MAX_LEVELS = 16
-"""Ordered parameters with more levels have no feature of their own for each level."""
+"""Ordered parameters with more levels have no feature for each level."""
 _MAX_PAIRS = 50
 """Units that more pairs of parameters share are not compared."""
 

@@ -44,11 +44,11 @@ class Workload:
 
 @dataclass(frozen=True)
 class Origin:
-    """The simulation that a proxy stands in for.
+    """The simulation that a proxy replaces.
 
     Attributes:
         environment: registered name, or ``module:Class``.
-        settings: constructor arguments of its own under which metrics hold.
+        settings: constructor arguments of the environment on which metrics depend.
         simulator: name and version.
         workloads: all of the data, in a fixed order.
     """

@@ -1,4 +1,4 @@
-"""The environment, with its real simulator, that a proxy stands in for."""
+"""The environment of a proxy, with the real simulator."""
 
 from __future__ import annotations
 

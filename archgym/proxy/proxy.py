@@ -75,7 +75,7 @@ class Proxy:
     Attributes:
         space: the design space, with nothing fixed.
         metrics: that it predicts.
-        origin: the simulation that it stands in for.
+        origin: the simulation that it replaces.
         parts: its models; each metric on each workload has at most one.
         ranges: which designs it covers.
         trained_on: fingerprints of the designs that it has seen, ascending.

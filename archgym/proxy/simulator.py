@@ -126,7 +126,7 @@ class ProxySimulator:
 def _read_once(path: Path) -> Proxy:
     """The proxy in a file, read once as long as the file stays as it is."""
     if not path.is_file():
-        return load_proxy(path)  # which says what is wrong
+        return load_proxy(path)  # which raises the error
     stat = path.stat()
     return _load(path.absolute(), stat.st_mtime_ns, stat.st_size)
 

@@ -140,19 +140,19 @@ def agreement(
     )
 
 
-def summarise(agreements: Iterable[Agreement], least_spread: float = 0.02) -> list[Summary]:
+def summarise(agreements: Iterable[Agreement], min_spread: float = 0.02) -> list[Summary]:
     """Median and worst case of each metric, in the order in which the metrics appear.
 
     Args:
         agreements: of any metrics and cases.
-        least_spread: a case counts if the reference varies by more than this.
+        min_spread: a case counts if the reference varies by more than this.
     """
     of_metric: dict[str, list[Agreement]] = {}
     for one in agreements:
         of_metric.setdefault(one.metric, []).append(one)
     summaries = []
     for metric, cases in of_metric.items():
-        varying = [case for case in cases if case.spread > least_spread]
+        varying = [case for case in cases if case.spread > min_spread]
         median, worst = dict.fromkeys(STATISTICS, math.nan), dict.fromkeys(STATISTICS, math.nan)
         for name, best in STATISTICS.items():
             values = [v for c in varying if not math.isnan(v := getattr(c, name))]

@@ -70,7 +70,7 @@ def check_tell(subject: Subject) -> str:
     agent.tell(none, env.evaluate_batch(none))
     again = agent.ask(9)
     expect(not set(asked.keys()) & set(again.keys()), "a design was asked for twice")
-    return "2 of 9 told, twice"
+    return "outcomes of 2 of 9 designs, twice"
 
 
 def check_exhausted_space(subject: Subject) -> str:
@@ -85,7 +85,7 @@ def check_exhausted_space(subject: Subject) -> str:
         "it did not propose the one that was left, as Unseen.take does",
     )
     expect(len(agent.ask(5)) == 0, "it proposed something when nothing was left")
-    return f"told of {len(everything) - 1} of {len(everything)}"
+    return f"{len(everything) - 1} of {len(everything)} designs were known"
 
 
 def check_every_value(subject: Subject) -> str:

@@ -208,7 +208,7 @@ def _start(
 
 
 def _recorded(step: Callable[[], None], device: torch.device) -> Callable[[], None]:
-    """A step that a GPU repeats without being told each of its operations again."""
+    """A step that a GPU records once and repeats as a whole."""
     if device.type != "cuda":
         return step
     import torch

@@ -51,7 +51,7 @@ class Trees:
 
     @staticmethod
     def join(trees: Sequence[Mapping[str, NDArray[Any]]]) -> Trees:
-        """One object of many trees, each with node numbers of its own from 0, its root."""
+        """One object of many trees, each with nodes numbered from 0, its root."""
         sizes = [len(tree["feature"]) for tree in trees]
         roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int32)
         parts: dict[str, list[NDArray[Any]]] = {name: [] for name in _DTYPES if name != "roots"}

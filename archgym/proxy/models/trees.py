@@ -71,7 +71,7 @@ class Forest(Model):
 class Boosting(Model):
     """Gradient boosting on histograms (Friedman 2001), an ensemble of trees for each target.
 
-    It has no spread of its own: its intervals are as wide everywhere.
+    It predicts no spread: its intervals are equally wide everywhere.
     """
 
     kind: ClassVar[str] = "boosting"

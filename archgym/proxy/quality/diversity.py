@@ -61,7 +61,7 @@ def study_diversity(
         sizes: rows to train on; a source that has fewer is passed over at that size.
         settings: how to train; the seed is that of the first repetition.
         repetitions: samples of each source and size.
-        progress: told what is trained next.
+        progress: called with what is trained next.
 
     Raises:
         InvalidValueError: if there are fewer than two agents, or no source is large enough.

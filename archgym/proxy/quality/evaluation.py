@@ -168,7 +168,7 @@ def learning_curve(
         test: to evaluate on.
         sizes: rows to train on; larger samples contain the smaller ones.
         settings: how to train.
-        progress: told what is trained next.
+        progress: called with what is trained next.
 
     Raises:
         InvalidValueError: if there are fewer rows than a size.

@@ -74,9 +74,9 @@ def collect(
         model: one of :data:`MODELS`.
         options: settings of that family, such as ``device``.
         drawn: share that is drawn at random: what validates a proxy must not have been chosen.
-        most: designs on one workload at most; what others do not need is then left over.
+        most: maximum number of designs on one workload; a part of the budget may then be left.
         seed: the only source of randomness.
-        progress: called with the designs that were simulated since the last call.
+        progress: called with the number of designs that were simulated since the last call.
 
     Raises:
         InvalidValueError: if a number is not possible, or the design spaces differ.
