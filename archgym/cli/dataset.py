@@ -114,8 +114,8 @@ def validate(
     """
     from archgym.data import find_dataset
     from archgym.data.checks import validate as check
-    from archgym.validation.replay import replay as play
     from archgym.errors import InvalidValueError
+    from archgym.validation.replay import replay as play
 
     if replay and not (replay.isdigit() and int(replay)) and replay != "all":
         raise InvalidValueError(f"--replay takes a number of rows or 'all', not {replay!r}")
