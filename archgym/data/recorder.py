@@ -102,7 +102,9 @@ class TrialRecorder:
             DatasetError: if they cannot be written.
         """
         if self._pid != os.getpid():
-            self._go_on_in_child(first_step)
+            # After a fork the parent continues the trial, and the child begins another one.
+            self._pid, self._first_step, self._journal = os.getpid(), first_step, None
+            self.trial_id = f"{self.trial_id}-{self._pid}"
         if self._journal is None or self._journal.closed:
             self._begin()
         assert self._journal is not None
@@ -131,11 +133,6 @@ class TrialRecorder:
                 lines = []
         if lines:
             yield "".join(lines)
-
-    def _go_on_in_child(self, first_step: int) -> None:
-        """After a fork the parent continues the trial, and the child begins another one."""
-        self._pid, self._first_step, self._journal = os.getpid(), first_step, None
-        self.trial_id = f"{self.trial_id}-{self._pid}"
 
     def close(self, state: str = "closed") -> None:
         """Records the end of the trial.

@@ -211,12 +211,12 @@ class Rows:
         if of_trial or not read:
             read.append("trial_id")
         for rows, table in self._snapshot.blocks(read, self._keep):
-            places = self._trial_of(table) if of_trial else []
+            places = pa.array(self._trial_of(table)) if of_trial else None
             for name in of_trial:
                 column = pa.array([row[name] for row in self._trials.values()], TRIAL_FIELDS[name])
                 field = self._field(name)
                 column = column.dictionary_encode() if field.type != column.type else column
-                table = table.append_column(field, column.take(pa.array(places)))
+                table = table.append_column(field, column.take(places))
             yield rows, table
 
     def values_of(self, name: str) -> set[str]:
@@ -280,7 +280,7 @@ class Rows:
         names = column.dictionary.to_pylist()
         mine = np.array([numbers.get(text, -1) for text in names], np.int32)
         indices = column.indices.to_numpy()
-        places = mine[indices]
+        places: NDArray[np.int32] = mine[indices]
         if len(places) and places.min() < 0:
             unknown = names[int(indices[int(np.argmin(places))])]
             raise DatasetError(

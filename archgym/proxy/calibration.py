@@ -74,11 +74,8 @@ class Calibration:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; the inverse of :meth:`from_json`."""
-        return {
-            "floor": self.floor.tolist(),
-            "factors": self.factors.tolist(),
-            "samples": self.samples,
-        }
+        arrays = {"floor": self.floor.tolist(), "factors": self.factors.tolist()}
+        return {**arrays, "samples": self.samples}
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Calibration:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -32,13 +32,9 @@ class Workload:
     baseline: dict[str, float]
     features: dict[str, float] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values; the inverse of :meth:`from_json`."""
-        return dict(vars(self))
-
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Workload:
-        """The inverse of :meth:`to_json`."""
+        """The workload that plain values describe."""
         return Workload(**{**data, "baseline": _finite(data["baseline"])})
 
 
@@ -60,12 +56,7 @@ class Origin:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; the inverse of :meth:`from_json`."""
-        return {
-            "environment": self.environment,
-            "settings": self.settings,
-            "simulator": self.simulator,
-            "workloads": [one.to_json() for one in self.workloads],
-        }
+        return asdict(self)
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Origin:

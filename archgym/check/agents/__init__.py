@@ -63,7 +63,7 @@ def check_agent(
 
 def _checks() -> dict[str, Callable[[Subject], str]]:
     checks: dict[str, Callable[[Subject], str]] = {
-        f"{_words(check)} {family.name}": partial(_on, check, family)
+        f"{_words(check)} {family.name}": partial(check, family=family)
         for family in FAMILIES
         for check in searches.ON_EACH
     }
@@ -72,10 +72,6 @@ def _checks() -> dict[str, Callable[[Subject], str]]:
 
 def _words(check: Callable[..., str]) -> str:
     return check.__name__.removeprefix("check_").replace("_", " ")
-
-
-def _on(check: Callable[[Subject, Family], str], family: Family, subject: Subject) -> str:
-    return check(subject, family)
 
 
 def _or_refusal(check: Callable[[Subject], str], subject: Subject) -> str:

@@ -92,22 +92,19 @@ def _scopes(data: TrainingData, per: str) -> list[tuple[tuple[int, ...], tuple[i
     sizes = np.bincount(data.workload, minlength=n)
     if per == AUTO:
         per = "workload" if n == 1 or sizes.min() >= _OWN_MODEL else "all"
-    there = [
-        [not np.isnan(data.targets[data.workload == w, t]).any() for t in range(len(data.metrics))]
-        for w in range(n)
-    ]
+    missing = np.isnan(data.targets)
     scopes: dict[tuple[int, ...], list[int]] = {}
     for target in range(len(data.metrics)):
-        workloads = [w for w in range(n) if there[w][target]]
+        workloads = [w for w in range(n) if not missing[data.workload == w, target].any()]
         for scope in [(w,) for w in workloads] if per == "workload" else [tuple(workloads)]:
             if scope:
                 scopes.setdefault(scope, []).append(target)
     for scope in scopes:
-        if sizes[list(scope)].sum() < MIN_ROWS:
+        size = sizes[list(scope)].sum()
+        if size < MIN_ROWS:
             name = data.origin.workloads[scope[0]].name
             raise InvalidValueError(
-                f"workload {name!r} has {sizes[list(scope)].sum()} designs: "
-                f"{MIN_ROWS} are needed at least"
+                f"workload {name!r} has {size} designs: {MIN_ROWS} are needed at least"
             )
     return [(scope, tuple(targets)) for scope, targets in scopes.items()]
 
