@@ -8,7 +8,7 @@ from typing import Any
 
 from archgym.agent import Agent
 from archgym.check.agents import asking, searches
-from archgym.check.agents.families import FAMILIES, Family
+from archgym.check.agents.families import FAMILIES
 from archgym.check.agents.subject import Subject, subject_of, trajectories
 from archgym.check.result import CheckResult, chosen_names, run_all
 from archgym.errors import AgentUnsuitableError
