@@ -139,12 +139,12 @@ def _add(study: optuna.Study, trials: list[optuna.trial.FrozenTrial]) -> None:
         rows = [
             models.TrialModel(
                 study_id=study._study_id,
-                number=first + number,
+                number=number,
                 state=trial.state,
                 datetime_start=trial.datetime_start,
                 datetime_complete=trial.datetime_complete,
             )
-            for number, trial in enumerate(trials)
+            for number, trial in enumerate(trials, start=first)
         ]
         session.add_all(rows)
         session.flush()
@@ -161,38 +161,38 @@ def _details(
     """Rows of Optuna's tables of parameters, values and attributes."""
     from optuna.distributions import distribution_to_json
 
-    params: list[dict[str, Any]] = []
-    values: list[dict[str, Any]] = []
-    users: list[dict[str, Any]] = []
-    systems: list[dict[str, Any]] = []
-    texts: dict[str, str] = {}
-    for trial_id, trial in zip(ids, trials, strict=True):
-        for name, value in trial.params.items():
-            distribution = trial.distributions[name]
-            if name not in texts:
-                texts[name] = distribution_to_json(distribution)
-            params.append(
-                {
-                    "trial_id": trial_id,
-                    "param_name": name,
-                    "param_value": distribution.to_internal_repr(value),
-                    "distribution_json": texts[name],
-                }
-            )
+    numbered = list(zip(ids, trials, strict=True))
+    distributions = {name: d for trial in trials for name, d in trial.distributions.items()}
+    texts = {name: distribution_to_json(d) for name, d in distributions.items()}
+    params = [
+        {
+            "trial_id": trial_id,
+            "param_name": name,
+            "param_value": trial.distributions[name].to_internal_repr(value),
+            "distribution_json": texts[name],
+        }
+        for trial_id, trial in numbered
+        for name, value in trial.params.items()
+    ]
+    values = []
+    for trial_id, trial in numbered:
         for objective, value in enumerate(trial.values or ()):
             stored, kind = models.TrialValueModel.value_to_stored_repr(value)
             field = {"trial_id": trial_id, "objective": objective, "value": stored}
             values.append({**field, "value_type": kind})
-        for found, attributes in ((users, trial.user_attrs), (systems, trial.system_attrs)):
-            found += [
-                {"trial_id": trial_id, "key": key, "value_json": json.dumps(value)}
-                for key, value in attributes.items()
-            ]
+
+    def attributes(field: str) -> list[dict[str, Any]]:
+        return [
+            {"trial_id": trial_id, "key": key, "value_json": json.dumps(value)}
+            for trial_id, trial in numbered
+            for key, value in getattr(trial, field).items()
+        ]
+
     return [
         (models.TrialParamModel, params),
         (models.TrialValueModel, values),
-        (models.TrialUserAttributeModel, users),
-        (models.TrialSystemAttributeModel, systems),
+        (models.TrialUserAttributeModel, attributes("user_attrs")),
+        (models.TrialSystemAttributeModel, attributes("system_attrs")),
     ]
 
 

@@ -13,6 +13,7 @@ from archgym.errors import InvalidValueError
 from archgym.evaluation.best import Best
 from archgym.evaluation.outcome import Outcome, Outcomes
 from archgym.evaluation.trial_info import TrialInfo
+from archgym.problem.status import Status
 from archgym.registry import make_agent
 from archgym.space import Designs
 
@@ -71,7 +72,7 @@ def search_and_verify(
     listener = proxy.on_evaluated
 
     def keep(outcomes: Outcomes) -> None:
-        ok = (outcomes.status == 0) & ~outcomes.cached
+        ok = (outcomes.status == Status.OK) & ~outcomes.cached
         codes.append(outcomes.designs.codes[ok])
         rewards.append(outcomes.reward[ok])
 

@@ -13,6 +13,7 @@ from archgym.agent import Sampler
 from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.evaluation.trial_info import TrialInfo
+from archgym.problem.status import Status
 from archgym.proxy.inputs import Inputs
 from archgym.proxy.models import Array, Features, family
 from archgym.proxy.targets import TargetScale
@@ -102,17 +103,17 @@ def collect(
     ]
     for one in own:
         one.simulate(one.draw(start), TrialInfo(agent="random", seed=seed, budget=start))
-    doubts_of = _committee if model == "boosting" else _ensemble
+    uncertainties_of = _committee if model == "boosting" else _ensemble
     left = budget - start * len(own)
     for number in range(rounds):
         share = left // (rounds - number)
         left -= share
         pools = [one.draw(_POOL * share // len(own)) for one in own]
-        doubts = doubts_of(own, pools, rng, options or {})
+        uncertainties = uncertainties_of(own, pools, rng, options or {})
         power = 1 if model == "boosting" else 2
         gains = [
-            one.likely(pool) * doubt**power
-            for one, pool, doubt in zip(own, pools, doubts, strict=True)
+            one.likely(pool) * uncertainty**power
+            for one, pool, uncertainty in zip(own, pools, uncertainties, strict=True)
         ]
         rooms = [
             min(len(pool), math.inf if most is None else most - one.simulated)
@@ -176,7 +177,7 @@ class _Workload:
         try:
             for start in range(0, len(designs), 256):
                 outcomes = env.evaluate_batch(designs[start : start + 256])
-                ok = outcomes.status == 0
+                ok = outcomes.status == Status.OK
                 columns = [outcomes.metric_names.index(target) for target in self._targets]
                 self._codes = np.concatenate([self._codes, outcomes.designs.codes])
                 self._gave = np.concatenate([self._gave, ok])
@@ -202,8 +203,8 @@ class _Workload:
         model = family("boosting").fit(self._inputs(self._codes), gave, 0, _QUICK)
         return np.asarray(np.clip(model.predict(self.features(pool))[0][:, 0], _MIN_LIKELY, 1.0))
 
-    def doubt(self, deviation: Array) -> Array:
-        """Doubt from standard deviations of the metrics, both of designs, shape (n,)."""
+    def uncertainty(self, deviation: Array) -> Array:
+        """Uncertainty from standard deviations of the metrics, both of designs, shape (n,)."""
         typical = np.maximum(np.abs(self.values).mean(axis=0), 1e-300)
         return np.asarray((deviation / typical).sum(axis=1) + 1e-12)
 
@@ -215,7 +216,7 @@ def _committee(
     options: Mapping[str, Any],
 ) -> list[Array]:
     """How much models that saw different parts disagree on designs, (n,) for each workload."""
-    doubts = []
+    uncertainties = []
     for one, pool in zip(own, pools, strict=True):
         scale, z = _scaled(one.values)
         x, new = one.known, one.features(pool)
@@ -226,8 +227,8 @@ def _committee(
             model = family("boosting").fit(x[rows], z[rows], 0, {**_QUICK, **options})
             mean = model.predict(new)[0]
             means.append(scale.backward(mean, np.full_like(mean, np.nan)))
-        doubts.append(one.doubt(np.std(means, axis=0)))
-    return doubts
+        uncertainties.append(one.uncertainty(np.std(means, axis=0)))
+    return uncertainties
 
 
 def _ensemble(
@@ -248,13 +249,13 @@ def _ensemble(
     model = family("residual").fit(
         np.concatenate(x), np.concatenate(z), seed, {**_NETWORKS, **options}
     )
-    doubts = []
+    uncertainties = []
     for one, pool, mark, scale in zip(own, pools, marks, scales, strict=True):
         mean, spread = model.predict(_marked(one.features(pool), mark))
         unknown = np.full_like(mean, np.nan)
         above, below = (scale.backward(mean + s * spread, unknown) for s in (0.5, -0.5))
-        doubts.append(one.doubt(above - below))
-    return doubts
+        uncertainties.append(one.uncertainty(above - below))
+    return uncertainties
 
 
 def _scaled(values: Array) -> tuple[TargetScale, Array]:
