@@ -41,7 +41,7 @@ class Split(Generic[R]):
 
 
 def split(
-    rows: R,
+    selection: R,
     by: str,
     shares: Mapping[str, float] | None = None,
     *,
@@ -60,7 +60,7 @@ def split(
     =============  =============================================================================
 
     Args:
-        rows: the rows.
+        selection: the rows.
         by: one of :data:`SPLIT_BY`.
         shares: share of each part, by name, in sum 1; of the designs, of the workloads or agents,
             or of the rows in the order of time. By default 0.8 for ``train``, 0.2 for ``test``.
@@ -80,24 +80,24 @@ def split(
     ends = np.cumsum(list(shares.values()))[:-1]
     if by == "design":
         numbers, places = gathered(
-            (some, uniform(keys, seed)) for some, keys in rows.fingerprints(of="design")
+            (some, uniform(keys, seed)) for some, keys in selection.fingerprints(of="design")
         )
         part = np.searchsorted(ends, places, side="right")
     elif by == "time":
-        numbers, part = _by_time(rows, ends)
+        numbers, part = _by_time(selection, ends)
     else:
-        found = sorted(rows.values_of(by))
+        found = sorted(selection.values_of(by))
         groups = _draw_groups(by, found, np.diff([0.0, *ends, 1.0]), seed, hold_out)
-        numbers, part = gathered(_by_group(rows, by, groups))
+        numbers, part = gathered(_by_group(selection, by, groups))
     dropped = dict.fromkeys(shares, 0)
     if by != "design":
-        dropped = _without_leaks(rows, by, part, list(shares))
+        dropped = _without_leaks(selection, by, part, list(shares))
     step = {"operation": "split", "by": by, "shares": dict(shares), "seed": seed}
     if hold_out:
         step["hold_out"] = list(hold_out)
     parts = {}
     for number, name in enumerate(shares):
-        parts[name] = rows.narrowed(numbers[part == number], {**step, "part": name})
+        parts[name] = selection.narrowed(numbers[part == number], {**step, "part": name})
         if not len(parts[name]):
             why = ": earlier parts have all its designs" if dropped[name] else ""
             raise InvalidValueError(f"part {name!r} would be empty{why}")

@@ -46,7 +46,7 @@ class ExampleStream(IterableDataset[Pair]):
     workers each takes its share of the batches.
 
     Args:
-        rows: the rows; only those with status ``ok`` are taken.
+        selection: the rows; only those with status ``ok`` are taken.
         targets: names of metrics; all by default.
         features: form of the features, see :class:`archgym.data.features.Featuriser`.
         batch_size: rows a batch.
@@ -60,7 +60,7 @@ class ExampleStream(IterableDataset[Pair]):
 
     def __init__(
         self,
-        rows: Rows,
+        selection: Rows,
         targets: Sequence[str] | None = None,
         *,
         features: str = "scaled",
@@ -69,9 +69,9 @@ class ExampleStream(IterableDataset[Pair]):
     ) -> None:
         if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
             raise InvalidValueError(f"batch_size must be an integer from 1, not {batch_size!r}")
-        self._rows = rows.where("status == ok")
-        self.target_names = tuple(target_names(rows, targets))
-        self._featuriser = Featuriser(rows.dataset.sidecar.space, features)
+        self._rows = selection.where("status == ok")
+        self.target_names = tuple(target_names(selection, targets))
+        self._featuriser = Featuriser(selection.dataset.sidecar.space, features)
         self.feature_names = self._featuriser.names
         self._batch_size, self._seed = batch_size, seed
 
