@@ -1,4 +1,4 @@
-"""Datasets made from others: written whole, or not at all."""
+"""Folders of datasets: finding them, their provenance, and writing them whole or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proxies on disk: arrays and JSON in one ``.npz`` file. Nothing in it is ever executed."""
+"""Proxies in files: arrays and JSON in one ``.npz`` file, of which nothing is ever executed."""
 
 from __future__ import annotations
 
