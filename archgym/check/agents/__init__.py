@@ -8,7 +8,7 @@ from typing import Any
 
 from archgym.agent import Agent
 from archgym.check.agents import asking, searches
-from archgym.check.agents.families import FAMILIES
+from archgym.check.agents.families import FAMILIES, Family
 from archgym.check.agents.subject import Subject, subject_of, trajectories
 from archgym.check.result import CheckResult, chosen_names, run_all
 from archgym.errors import AgentUnsuitableError
@@ -63,7 +63,7 @@ def check_agent(
 
 def _checks() -> dict[str, Callable[[Subject], str]]:
     checks: dict[str, Callable[[Subject], str]] = {
-        f"{_words(check)} {family.name}": partial(check, family=family)
+        f"{_words(check)} {family.name}": partial(_on, check, family)
         for family in FAMILIES
         for check in searches.ON_EACH
     }
@@ -72,6 +72,10 @@ def _checks() -> dict[str, Callable[[Subject], str]]:
 
 def _words(check: Callable[..., str]) -> str:
     return check.__name__.removeprefix("check_").replace("_", " ")
+
+
+def _on(check: Callable[[Subject, Family], str], family: Family, subject: Subject) -> str:
+    return check(subject, family)
 
 
 def _or_refusal(check: Callable[[Subject], str], subject: Subject) -> str:
