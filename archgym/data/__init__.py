@@ -7,6 +7,7 @@ package, which therefore names them only here and loads them when they are first
 """
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 from archgym.data.checks import validate
@@ -38,6 +39,8 @@ __all__ = [
     "validate",
 ]
 
+export: Callable[..., int]
+replay: Callable[..., Any]
 _ABOVE = {"export": "archgym.export.files", "replay": "archgym.validation.replay"}
 
 

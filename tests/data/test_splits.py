@@ -42,7 +42,7 @@ def keys(part: Selection, more: tuple[str, ...] = ()) -> set[tuple[Any, ...]]:
     return {tuple(row.values()) for row in part.arrow([*PARAMETERS, *more]).to_pylist()}
 
 
-def check_no_leak(split: Split, by: str) -> None:
+def check_no_leak(split: Split[Selection], by: str) -> None:
     more = ("workload",) if by == "workload" else ()
     parts = [keys(part, more) for part in split.parts.values()]
     for i, one in enumerate(parts):
