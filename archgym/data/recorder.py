@@ -1,4 +1,4 @@
-"""Recording: every evaluation goes to the dataset before the agent gets its outcome."""
+"""Recording: the row of each evaluation is written before the agent gets the outcome."""
 
 from __future__ import annotations
 
@@ -102,9 +102,7 @@ class TrialRecorder:
             DatasetError: if they cannot be written.
         """
         if self._pid != os.getpid():
-            # After a fork the parent continues the trial, and the child begins another one.
-            self._pid, self._first_step, self._journal = os.getpid(), first_step, None
-            self.trial_id = f"{self.trial_id}-{self._pid}"
+            self._go_on_in_child(first_step)
         if self._journal is None or self._journal.closed:
             self._begin()
         assert self._journal is not None
@@ -134,14 +132,20 @@ class TrialRecorder:
         if lines:
             yield "".join(lines)
 
+    def _go_on_in_child(self, first_step: int) -> None:
+        """After a fork the parent goes on with the trial, and the child begins a new one."""
+        self._pid, self._first_step, self._journal = os.getpid(), first_step, None
+        self.trial_id = f"{self.trial_id}-{self._pid}"
+
     def close(self, state: str = "closed") -> None:
-        """Records the end of the trial.
+        """Records that the trial is over.
 
         Args:
-            state: ``finished`` (the search ended), ``failed``, or ``closed`` (not known).
+            state: ``finished`` (the search ended by itself), ``failed``, or ``closed`` (not
+                known).
         """
         if self._journal is None and state == "finished":
-            self._begin()  # every evaluation was resumed: record the end
+            self._begin()  # all from the log: record that it is over
         if self._journal is not None and not self._journal.closed:
             self._journal.end(self._n, state)
             self._journal.rest()
