@@ -1,4 +1,4 @@
-"""How a proxy is trained: families that compete, scope, form of the targets, their settings."""
+"""Settings of training: families that compete, scope of a model, form of the targets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FEW = 2_500
 OPTIONS = {
     "trees": "forest, boosting: number of trees",
     "features": "forest: share of the features that a split sees",
-    "leaves": "boosting: most leaves of a tree",
+    "leaves": "boosting: maximum number of leaves of a tree",
     "rate": "boosting, mlp, residual: learning rate",
     "members": "mlp, residual: networks in the ensemble",
     "width": "mlp, residual: units of a hidden layer",
@@ -27,7 +27,7 @@ OPTIONS = {
     "dropout": "residual: share of the units that are dropped at first",
     "device": "mlp, residual: where it is trained, cpu or cuda",
     "steps": "gp: steps of the search for length scales",
-    "kept": "gp: most designs that it keeps",
+    "kept": "gp: maximum number of designs that it keeps",
 }
 """Settings of the families."""
 _PER = (AUTO, "workload", "all")

@@ -1,8 +1,9 @@
-"""Evaluating recorded designs again, and saying which do not come out the same."""
+"""Replay: evaluates recorded designs again and reports results that differ from the record."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,11 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from archgym.data.designs import design_columns, read_designs
-from archgym.data.recorded import make_recorded
+from archgym.data.problems import PROBLEM_COLUMNS
 from archgym.data.selection import Selection
 from archgym.environment.environment import Environment
 from archgym.errors import ArchgymError, DatasetError, InvalidValueError
-from archgym.problem.status import Status
+from archgym.space import Designs
+from archgym.validation.recorded import make_recorded
 
 __all__ = ["Mismatch", "Replayed", "replay"]
 
@@ -26,14 +28,14 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class Mismatch:
-    """A value that did not come out as it was recorded.
+    """A value that differs from the recorded one.
 
     Attributes:
         trial_id: the trial.
         step: its step.
         what: name of the metric, or ``status``.
-        recorded: what the dataset says.
-        replayed: what came out now.
+        recorded: the value in the dataset.
+        replayed: the value now.
     """
 
     trial_id: str
@@ -51,13 +53,13 @@ class Mismatch:
 
 @dataclass
 class Replayed:
-    """What evaluating again came to.
+    """The result of a replay.
 
     Attributes:
-        rows: evaluated again.
+        rows: number of rows that were evaluated again.
         mismatches: every value that differs, in the order of the dataset.
         skipped: rows that could not be evaluated again, by reason.
-        notes: what was not as it was recorded, and might explain mismatches.
+        notes: differences of settings or simulator from the record, which may explain mismatches.
     """
 
     rows: int = 0
@@ -97,9 +99,9 @@ def replay(
     Args:
         selection: the rows to take from.
         rows: how many, drawn at random; ``None`` for all. Not more than there are.
-        seed: which.
-        environment: takes the place of the recorded one; needed for a ``module:Class``.
-        simulator: takes the place of the recorded one; needed for ``tabular:PATH``.
+        seed: decides which rows are drawn.
+        environment: name in place of the recorded one; needed for a ``module:Class``.
+        simulator: name in place of the recorded one; needed for ``tabular:PATH``.
         tolerance: largest relative difference of equal values.
 
     Raises:
@@ -122,7 +124,7 @@ def replay(
 
 
 class _Player:
-    """Environments of trials, and what came out."""
+    """Makes the environments of trials once each, and compares results with the record."""
 
     def __init__(
         self, selection: Selection, environment: str, simulator: str, tolerance: float
@@ -138,8 +140,7 @@ class _Player:
         """Evaluates rows again."""
         ids = np.array(table["trial_id"].to_pylist(), dtype=object)
         fidelity = table["fidelity"].to_numpy().astype(np.float64)
-        status = np.array(table["status"].to_pylist(), dtype=object)
-        left = status != "timeout"
+        left = np.array(table["status"].to_pylist(), dtype=object) != "timeout"
         self._skip("a timeout depends on the machine", int((~left).sum()))
         for trial_id in dict.fromkeys(ids[left]):
             mine = left & (ids == trial_id)
@@ -155,28 +156,25 @@ class _Player:
                     self._skip(f"{made.name} has no fidelity {value:.12g}", len(rows))
 
     def _play_one(self, env: Environment, table: pa.Table, fidelity: float) -> None:
-        env.start_trial()  # so that nothing is known from before
-        space = env.design_space
-        designs = read_designs(self._sidecar.space, table)
-        outcomes = env.evaluate_batch(type(designs)(space, designs.codes), fidelity)
-        steps, ids = table["step"].to_pylist(), table["trial_id"].to_pylist()
-        statuses = table["status"].to_pylist()
+        env.start_trial()  # with an empty cache
+        codes = read_designs(self._sidecar.space, table).codes
+        outcomes = env.evaluate_batch(Designs(env.design_space, codes), fidelity)
         self.found.rows += len(outcomes)
-        recorded = {m.name: table[f"metric.{m.name}"].to_pylist() for m in self._sidecar.metrics}
-        for row in range(len(outcomes)):
-            place = (str(ids[row]), int(steps[row]))
-            now = Status(outcomes.status[row]).label
-            if now != statuses[row]:
-                self.found.mismatches.append(Mismatch(*place, "status", statuses[row], now))
+        for row, outcome in zip(table.to_pylist(), outcomes, strict=True):
+            place = (str(row["trial_id"]), int(row["step"]))
+            if outcome.status != row["status"]:
+                self.found.mismatches.append(
+                    Mismatch(*place, "status", row["status"], outcome.status)
+                )
                 continue
-            if now != "ok":
-                continue
-            for number, name in enumerate(outcomes.metric_names):
-                value: float | None = float(outcomes.metrics[row, number])
-                value = None if value != value else value
-                if not _equal(recorded[name][row], value, self._tolerance):
-                    mismatch = Mismatch(*place, name, recorded[name][row], value)
-                    self.found.mismatches.append(mismatch)
+            for name, value in outcome.metrics.items():
+                recorded = row[f"metric.{name}"]
+                if recorded is None or value is None:
+                    equal = recorded is value
+                else:
+                    equal = math.isclose(recorded, value, rel_tol=self._tolerance)
+                if not equal:
+                    self.found.mismatches.append(Mismatch(*place, name, recorded, value))
 
     def _skip(self, reason: str, times: int) -> None:
         if times:
@@ -186,8 +184,7 @@ class _Player:
         """The environment in which a trial was recorded, or why it cannot be had."""
         if trial is None:
             return "its trial is not in the table of trials"
-        names = ("environment", "settings", "workload", "workload_spec", "workload_sha256", "fixed")
-        key = tuple(trial[name] for name in (*names, "objective"))
+        key = tuple(trial[name] for name in (*PROBLEM_COLUMNS, "workload_spec"))
         if key not in self._made:
             try:
                 self._made[key] = self._make(trial)
@@ -213,23 +210,14 @@ class _Player:
                 f"the workload has changed: its SHA-256 was {trial['workload_sha256'][:16]}, "
                 f"now it is {env.workload_sha256[:16]}"
             )
-        self._compare_settings(settings, json.loads(json.dumps(env.trial_settings)))
+        now = json.loads(json.dumps(env.trial_settings))
+        notes = [
+            f"setting {key} was {settings.get(key)!r}, now it is {now.get(key)!r}"
+            for key in sorted({*settings, *now})
+            if settings.get(key) != now.get(key)
+        ]
         version = {"name": env.simulator.name, "version": env.simulator.version}
         if version != self._sidecar.simulator:
-            self._note(f"the simulator was {self._sidecar.simulator}, now it is {version}")
+            notes.append(f"the simulator was {self._sidecar.simulator}, now it is {version}")
+        self.found.notes += [text for text in notes if text not in self.found.notes]
         return env
-
-    def _compare_settings(self, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-        for key in sorted({*then, *now}):
-            if then.get(key) != now.get(key):
-                self._note(f"setting {key} was {then.get(key)!r}, now it is {now.get(key)!r}")
-
-    def _note(self, text: str) -> None:
-        if text not in self.found.notes:
-            self.found.notes.append(text)
-
-
-def _equal(left: float | None, right: float | None, tolerance: float) -> bool:
-    if left is None or right is None:
-        return left is right
-    return abs(left - right) <= tolerance * max(abs(left), abs(right))

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError
-from archgym.proxy.examples import TrainingData
-from archgym.proxy.proxy import Predictions, Proxy
+from archgym.proxy.proxy import Proxy
 from archgym.proxy.scores import Scores, score
-from archgym.proxy.settings import Settings
-from archgym.proxy.training import Progress, train
+from archgym.proxy.training.data import TrainingData
+from archgym.proxy.training.settings import Settings
+from archgym.proxy.training.train import Progress, train
 from archgym.space import Designs
 
 __all__ = ["Evaluation", "Speed", "evaluate", "learning_curve", "measure_speed"]
@@ -77,50 +77,26 @@ def evaluate(
         rows = np.flatnonzero((data.workload == index) & ~seen)
         if not rows.size:
             continue
-        predicted = proxy.predict(
-            Designs(proxy.space, data.codes[rows]),
-            proxy.workload(workload.name, workload.sha256),
-            coverage=coverage,
-        )
-        found += _evaluations(workload.name, data, rows, names, predicted, proxy)
+        number = proxy.workload(workload.name, workload.sha256)
+        predicted = proxy.predict(Designs(proxy.space, data.codes[rows]), number, coverage=coverage)
+        for column, metric in enumerate(proxy.metrics):
+            if metric.name not in names:
+                continue
+            truth = data.targets[rows, names.index(metric.name)]
+            values, low, high = (
+                one[:, column] for one in (predicted.values, predicted.low, predicted.high)
+            )
+            there = ~np.isnan(truth) & ~np.isnan(values)
+            if there.sum() < 2:
+                continue
+            truth, values, low, high = (one[there] for one in (truth, values, low, high))
+            scores = score(
+                truth, values, maximize=metric.direction == "maximize", low=low, high=high
+            )
+            found.append(Evaluation(workload.name, metric.name, scores, truth, values))
     if not found:
         raise InvalidValueError("the data hold no metric that the proxy predicts")
     return found, int(seen.sum())
-
-
-def _evaluations(
-    workload: str,
-    data: TrainingData,
-    rows: NDArray[np.int64],
-    names: Sequence[str],
-    predicted: Predictions,
-    proxy: Proxy,
-) -> list[Evaluation]:
-    found = []
-    for column, metric in enumerate(proxy.metrics):
-        if metric.name not in names:
-            continue
-        truth = data.targets[rows, names.index(metric.name)]
-        values = predicted.values[:, column]
-        there = ~np.isnan(truth) & ~np.isnan(values)
-        if there.sum() < 2:
-            continue
-        found.append(
-            Evaluation(
-                workload,
-                metric.name,
-                score(
-                    truth[there],
-                    values[there],
-                    maximize=metric.direction == "maximize",
-                    low=predicted.low[there, column],
-                    high=predicted.high[there, column],
-                ),
-                truth[there],
-                values[there],
-            )
-        )
-    return found
 
 
 @dataclass(frozen=True)
@@ -192,7 +168,7 @@ def learning_curve(
         test: to evaluate on.
         sizes: rows to train on; larger samples contain the smaller ones.
         settings: how to train.
-        progress: told what is trained next.
+        progress: called with what is trained next.
 
     Raises:
         InvalidValueError: if there are fewer rows than a size.

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from archgym.errors import DatasetError
-from archgym.proxy.evaluation import Evaluation
+from archgym.proxy.quality.evaluation import Evaluation
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["plot_curves", "plot_parity"]
 
 _COLUMNS = 4
-_MOST_POINTS = 4000
+_MAX_POINTS = 4000
 
 
 def plot_parity(evaluations: Sequence[Evaluation], path: Path) -> None:
@@ -22,16 +27,9 @@ def plot_parity(evaluations: Sequence[Evaluation], path: Path) -> None:
     Raises:
         DatasetError: if the file cannot be written.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    columns = min(_COLUMNS, len(evaluations))
-    rows = -(-len(evaluations) // columns)
-    figure = Figure(figsize=(3.4 * columns, 3.3 * rows), layout="constrained", dpi=110)
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
+    figure, axes = _panels(len(evaluations), 3.4)
     for axis, one in zip(axes, evaluations, strict=False):
-        step = max(1, len(one.truth) // _MOST_POINTS)
+        step = max(1, len(one.truth) // _MAX_POINTS)
         axis.plot(one.truth[::step], one.predicted[::step], ".", markersize=2, alpha=0.5)
         ends = [float(one.truth.min()), float(one.truth.max())]
         axis.plot(ends, ends, "k-", linewidth=0.7)
@@ -42,8 +40,6 @@ def plot_parity(evaluations: Sequence[Evaluation], path: Path) -> None:
         axis.set_xlabel(f"simulated; relative RMSE {one.scores.relative_rmse:.2%}", fontsize=7)
         axis.set_ylabel("predicted", fontsize=7)
         axis.tick_params(labelsize=6)
-    for axis in axes[len(evaluations) :]:
-        axis.set_axis_off()
     _save(figure, path)
 
 
@@ -60,15 +56,7 @@ def plot_curves(
     Raises:
         DatasetError: if the file cannot be written.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    columns = min(_COLUMNS, len(panels))
-    rows = -(-len(panels) // columns)
-    size = (3.8 * columns + 1.2, 3.3 * rows)
-    figure = Figure(figsize=size, layout="constrained", dpi=110)
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(rows, columns, squeeze=False, sharex=True).ravel().tolist()
+    figure, axes = _panels(len(panels), 3.8, legend=1.2, sharex=True)
     for axis, (title, curves) in zip(axes, panels.items(), strict=False):
         for name, points in curves.items():
             sizes = [size for size, _ in points]
@@ -88,16 +76,32 @@ def plot_curves(
         axis.set_ylabel("relative RMSE on unseen designs [%]", fontsize=8)
         axis.set_title(title, fontsize=9)
         axis.tick_params(labelsize=7)
-    for axis in axes[len(panels) :]:
-        axis.set_axis_off()
     lines, names = axes[0].get_legend_handles_labels()
     figure.legend(lines, names, loc="outside right upper", fontsize=8)
     _save(figure, path)
 
 
-def _save(figure: object, path: Path) -> None:
+def _panels(
+    count: int, width: float, *, legend: float = 0.0, sharex: bool = False
+) -> tuple[Figure, list[Axes]]:
+    """A figure with a grid of panels, the last of which may be empty; sizes in inches."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    columns = min(_COLUMNS, count)
+    rows = -(-count // columns)
+    size = (width * columns + legend, 3.3 * rows)
+    figure = Figure(figsize=size, layout="constrained", dpi=110)
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=sharex).ravel().tolist()
+    for axis in axes[count:]:
+        axis.set_axis_off()
+    return figure, axes
+
+
+def _save(figure: Figure, path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path)  # type: ignore[attr-defined]
+        figure.savefig(path)
     except (OSError, ValueError) as error:
         raise DatasetError(f"cannot write {path}: {error}") from error

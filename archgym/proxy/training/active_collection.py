@@ -1,10 +1,9 @@
-"""Training data by choice: more designs where models are unsure."""
+"""Active collection: chooses training designs, more of them where models are uncertain."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from archgym.agent import Sampler
 from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.evaluation.trial_info import TrialInfo
+from archgym.problem.status import Status
 from archgym.proxy.inputs import Inputs
 from archgym.proxy.models import Array, Features, family
 from archgym.proxy.targets import TargetScale
@@ -25,16 +25,16 @@ __all__ = ["AGENT", "MODELS", "Progress", "collect"]
 AGENT = "proxy-collect"
 """Agent of the trials that hold the chosen designs; those drawn at random are of ``random``."""
 MODELS = ("boosting", "residual")
-"""Families whose doubt may choose."""
+"""Families whose uncertainty can choose designs."""
 _COMMITTEE = 3
 _QUICK: Mapping[str, Any] = {"trees": 150, "rate": 0.15}
 _NETWORKS: Mapping[str, Any] = {"members": 4, "width": 96, "layers": 6, "epochs": 80}
-_LEAST_DRAWN = 20
-"""Designs of a workload that are drawn at random, at least."""
-_LEAST_LIKELY = 0.02
-"""Chance that a design gives values, at least: a model that denies it may be wrong."""
+_MIN_DRAWN = 20
+"""Minimum number of designs of a workload that are drawn at random."""
+_MIN_LIKELY = 0.02
+"""Minimum chance that a design gives values: a model that predicts failure may be wrong."""
 _POOL = 16
-"""Random designs that stand for election for each that is chosen."""
+"""Number of random designs from which one is chosen."""
 
 Progress = Callable[[int], None]
 
@@ -54,18 +54,18 @@ def collect(
 ) -> None:
     """Simulates designs from which a proxy learns more than from as many random ones.
 
-    A part is drawn at random. In each round models are then trained on what is known, and designs
-    are drawn from a large random sample with a chance that grows with the standard deviation of
-    their predictions, by the mean of the metric: query by committee (Seung, Opper and Sompolinsky,
-    COLT 1992) on squared errors. Where some designs gave no values, as with a clock that cannot be
-    reached, the chance is also in proportion to how likely a design gives them, so that few of the
-    budget teach nothing. The environments share the budget in the same way, so that a
-    workload that is harder to learn gets more.
+    A part is drawn at random. In each round models are then trained on all results so far, and
+    designs are drawn from a large random sample with a chance that grows with the standard
+    deviation of their predictions, divided by the mean of the metric: query by committee (Seung,
+    Opper and Sompolinsky, COLT 1992) on squared errors. Where some designs gave no values, as with
+    a clock frequency that cannot be reached, the chance is also in proportion to how likely a
+    design gives them, so that little of the budget is spent on failures. The environments share the
+    budget in the same way, so that a workload that is harder to learn gets more.
 
-    With ``boosting`` the committee are models of a workload that saw different parts of its data.
-    With ``residual`` it is one ensemble of networks for all workloads; as networks disagree a
-    little everywhere, the chance grows with the square. It takes longer and finds better what
-    such networks, trained on the data, would get wrong.
+    With ``boosting`` the committee consists of models of one workload, trained on different parts
+    of its data. With ``residual`` it is one ensemble of networks for all workloads; as networks
+    disagree a little everywhere, the chance grows with the square. That takes longer, and finds
+    more of the designs that such networks would predict badly.
 
     Args:
         environments: one a workload, with the same design space; with ``record`` set, to keep it.
@@ -75,9 +75,9 @@ def collect(
         model: one of :data:`MODELS`.
         options: settings of that family, such as ``device``.
         drawn: share that is drawn at random: what validates a proxy must not have been chosen.
-        most: designs on one workload at most; what others do not need is then left over.
+        most: maximum number of designs on one workload; a part of the budget may then be left.
         seed: the only source of randomness.
-        progress: called with the designs that were simulated since the last call.
+        progress: called with the number of designs that were simulated since the last call.
 
     Raises:
         InvalidValueError: if a number is not possible, or the design spaces differ.
@@ -96,28 +96,27 @@ def collect(
     start = int(drawn * budget / len(environments))
     _check_counts(budget, rounds, most, drawn, len(environments))
     rng = np.random.default_rng(seed)
+    seeds = rng.integers(2**32, size=len(environments)).tolist()
     own = [
-        _Workload(env, targets, int(child), progress or (lambda n: None))
-        for env, child in zip(
-            environments, rng.integers(2**32, size=len(environments)), strict=True
-        )
+        _Workload(env, targets, child, progress or (lambda n: None))
+        for env, child in zip(environments, seeds, strict=True)
     ]
     for one in own:
         one.simulate(one.draw(start), TrialInfo(agent="random", seed=seed, budget=start))
-    doubts_of = _committee if model == "boosting" else _ensemble
+    uncertainties_of = _committee if model == "boosting" else _ensemble
     left = budget - start * len(own)
     for number in range(rounds):
         share = left // (rounds - number)
         left -= share
         pools = [one.draw(_POOL * share // len(own)) for one in own]
-        doubts = doubts_of(own, pools, rng, options or {})
+        uncertainties = uncertainties_of(own, pools, rng, options or {})
         power = 1 if model == "boosting" else 2
         gains = [
-            one.likely(pool) * doubt**power
-            for one, pool, doubt in zip(own, pools, doubts, strict=True)
+            one.likely(pool) * uncertainty**power
+            for one, pool, uncertainty in zip(own, pools, uncertainties, strict=True)
         ]
         rooms = [
-            len(pool) if most is None else min(len(pool), most - one.simulated)
+            min(len(pool), math.inf if most is None else most - one.simulated)
             for one, pool in zip(own, pools, strict=True)
         ]
         weights = [float(np.mean(gain) ** (1 / power)) for gain in gains]
@@ -133,10 +132,10 @@ def _check_counts(
     budget: int, rounds: int, most: int | None, drawn: float, n_workloads: int
 ) -> None:
     start = int(drawn * budget / n_workloads)
-    least = math.ceil(_LEAST_DRAWN * n_workloads / drawn)
+    least = math.ceil(_MIN_DRAWN * n_workloads / drawn)
     if budget < least:
         raise InvalidValueError(
-            f"budget is {budget}; {drawn:.0%} of it are drawn at random, at least {_LEAST_DRAWN} "
+            f"budget is {budget}; {drawn:.0%} of it are drawn at random, at least {_MIN_DRAWN} "
             f"designs a workload, so it must be at least {least}"
         )
     if rounds < 1:
@@ -147,45 +146,43 @@ def _check_counts(
         )
 
 
-@dataclass(eq=False)
 class _Workload:
-    """What is known of one workload."""
+    """One workload: its environment, and the designs that were simulated so far."""
 
-    environment: Environment
-    targets: Sequence[str]
-    seed: int
-    progress: Progress
-    simulated: int = field(default=0, init=False)
-
-    def __post_init__(self) -> None:
-        space = self.environment.design_space
-        drawing = make_agent("random", space, seed=self.seed, batch_size=4096)
+    def __init__(
+        self, environment: Environment, targets: Sequence[str], seed: int, progress: Progress
+    ) -> None:
+        space = environment.design_space
+        drawing = make_agent("random", space, seed=seed, batch_size=4096)
         assert isinstance(drawing, Sampler)
-        self._random = drawing
-        self._inputs = Inputs(space)
+        self._environment, self._targets, self._progress = environment, targets, progress
+        self._random, self._inputs = drawing, Inputs(space)
         self._codes = np.empty((0, len(space.parameters)), dtype=np.int64)
         self._gave = np.empty(0, dtype=np.bool_)
-        self.values = np.empty((0, len(self.targets)))
+        self.values = np.empty((0, len(targets)))
+
+    @property
+    def simulated(self) -> int:
+        """Number of designs that were simulated."""
+        return len(self._codes)
 
     def draw(self, n: int) -> Designs:
         """New designs drawn at random; fewer if no more are left."""
         return self._random.ask(n)
 
     def simulate(self, designs: Designs, trial: TrialInfo) -> None:
-        """Simulates designs and keeps what came out."""
-        env = self.environment
+        """Simulates designs and keeps their metrics."""
+        env = self._environment
         env.start_trial(trial)
         try:
             for start in range(0, len(designs), 256):
                 outcomes = env.evaluate_batch(designs[start : start + 256])
-                ok = outcomes.status == 0
-                names = list(outcomes.metric_names)
-                columns = [names.index(target) for target in self.targets]
+                ok = outcomes.status == Status.OK
+                columns = [outcomes.metric_names.index(target) for target in self._targets]
                 self._codes = np.concatenate([self._codes, outcomes.designs.codes])
                 self._gave = np.concatenate([self._gave, ok])
                 self.values = np.concatenate([self.values, outcomes.metrics[ok][:, columns]])
-                self.simulated += len(outcomes)
-                self.progress(len(outcomes))
+                self._progress(len(outcomes))
         finally:
             env.end_trial("finished")
 
@@ -204,10 +201,10 @@ class _Workload:
             return np.ones(len(pool))
         gave = self._gave[:, None].astype(np.float64)
         model = family("boosting").fit(self._inputs(self._codes), gave, 0, _QUICK)
-        return np.asarray(np.clip(model.predict(self.features(pool))[0][:, 0], _LEAST_LIKELY, 1.0))
+        return np.asarray(np.clip(model.predict(self.features(pool))[0][:, 0], _MIN_LIKELY, 1.0))
 
-    def doubt(self, deviation: Array) -> Array:
-        """Doubt from standard deviations of the metrics, both of designs, shape (n,)."""
+    def uncertainty(self, deviation: Array) -> Array:
+        """Uncertainty from standard deviations of the metrics, both of designs, shape (n,)."""
         typical = np.maximum(np.abs(self.values).mean(axis=0), 1e-300)
         return np.asarray((deviation / typical).sum(axis=1) + 1e-12)
 
@@ -219,19 +216,19 @@ def _committee(
     options: Mapping[str, Any],
 ) -> list[Array]:
     """How much models that saw different parts disagree on designs, (n,) for each workload."""
-    doubts = []
+    uncertainties = []
     for one, pool in zip(own, pools, strict=True):
         scale, z = _scaled(one.values)
         x, new = one.known, one.features(pool)
         parts: NDArray[np.int64] = rng.integers(_COMMITTEE, size=len(x))
-        said = []
+        means = []
         for part in range(_COMMITTEE):
             rows = parts != part
             model = family("boosting").fit(x[rows], z[rows], 0, {**_QUICK, **options})
             mean = model.predict(new)[0]
-            said.append(scale.backward(mean, np.full_like(mean, np.nan)))
-        doubts.append(one.doubt(np.std(said, axis=0)))
-    return doubts
+            means.append(scale.backward(mean, np.full_like(mean, np.nan)))
+        uncertainties.append(one.uncertainty(np.std(means, axis=0)))
+    return uncertainties
 
 
 def _ensemble(
@@ -252,13 +249,13 @@ def _ensemble(
     model = family("residual").fit(
         np.concatenate(x), np.concatenate(z), seed, {**_NETWORKS, **options}
     )
-    doubts = []
+    uncertainties = []
     for one, pool, mark, scale in zip(own, pools, marks, scales, strict=True):
         mean, spread = model.predict(_marked(one.features(pool), mark))
         unknown = np.full_like(mean, np.nan)
         above, below = (scale.backward(mean + s * spread, unknown) for s in (0.5, -0.5))
-        doubts.append(one.doubt(above - below))
-    return doubts
+        uncertainties.append(one.uncertainty(above - below))
+    return uncertainties
 
 
 def _scaled(values: Array) -> tuple[TargetScale, Array]:
@@ -272,10 +269,10 @@ def _marked(features: Features, mark: Features) -> Features:
     return np.hstack([features, np.repeat(mark[None], len(features), axis=0)])
 
 
-def _shares(total: int, weights: Sequence[float], most: Sequence[int]) -> list[int]:
+def _shares(total: int, weights: Sequence[float], rooms: Sequence[float]) -> list[int]:
     """Whole numbers in proportion to the weights, none above its limit."""
     exact = total * np.asarray(weights) / np.sum(weights)
     sizes = np.floor(exact).astype(int)
     for index in np.argsort(sizes - exact, kind="stable")[: total - sizes.sum()]:
         sizes[index] += 1
-    return [int(size) for size in np.minimum(sizes, most)]
+    return [int(size) for size in np.minimum(sizes, rooms)]

@@ -132,26 +132,21 @@ class Following:
 
     def __call__(self, codes: torch.Tensor) -> torch.Tensor:
         """Outputs of the members, float32, shape (members, n, outputs)."""
-        return self._add_up(codes) if self._residual else self._replace(codes)
-
-    def _replace(self, codes: torch.Tensor) -> torch.Tensor:
         import torch
 
-        hidden = self._first.by_member(torch.relu(self._first(codes)).to(self._kind))
+        hidden = self._first(codes)
+        if not self._residual:
+            hidden = torch.relu(hidden).to(self._kind)
+        hidden = self._first.by_member(hidden)
+        last = len(self._weights) - 1
         for layer, (weights, biases) in enumerate(zip(self._weights, self._biases, strict=True)):
-            hidden = torch.baddbmm(biases, hidden, weights)
-            if layer < len(self._weights) - 1:
-                hidden = torch.relu(hidden)
-        return hidden.float()
-
-    def _add_up(self, codes: torch.Tensor) -> torch.Tensor:
-        import torch
-
-        hidden = self._first.by_member(self._first(codes))
-        for layer, (weights, biases) in enumerate(zip(self._weights, self._biases, strict=True)):
-            active = torch.nn.functional.silu(hidden).to(self._kind)
-            found = torch.baddbmm(biases, active, weights)
-            hidden = hidden + found if layer < len(self._weights) - 1 else found
+            if self._residual:
+                active = torch.nn.functional.silu(hidden).to(self._kind)
+                found = torch.baddbmm(biases, active, weights)
+                hidden = hidden + found if layer < last else found
+            else:
+                hidden = torch.baddbmm(biases, hidden, weights)
+                hidden = torch.relu(hidden) if layer < last else hidden
         return hidden.float()
 
 
@@ -163,7 +158,6 @@ def following(
     Raises:
         InvalidValueError: if its model is of another family.
     """
-    _first(part.model)
     first = FirstLayer(space, part, workload, device)
     if isinstance(part.model, Networks):
         weights, biases = part.model.weights[1:], part.model.biases[1:]

@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet as pq
 
-from archgym.data.dataset import Dataset
-from archgym.data.selection import OF_THE_TRIAL, Selection
+from archgym.data.dataset import Dataset, write_parquet
+from archgym.data.rows import OF_THE_TRIAL
+from archgym.data.selection import Selection
 from archgym.errors import DatasetError, InvalidValueError, UnknownNameError
 
 __all__ = ["FORMATS", "export", "form_of"]
@@ -35,9 +35,9 @@ def export(data: Dataset | Selection, path: str | Path, form: str = "", **option
     ============  ================================================================================
     ``parquet``   one file, every column
     ``csv``       the same as text
-    ``minari``    a folder of Minari datasets: :func:`archgym.data.export.minari.export_minari`
-    ``optuna``    a storage of Optuna studies: :func:`archgym.data.export.optuna.export_optuna`
-    ``card``      a README.md with metadata: :func:`archgym.data.export.card.write_card`
+    ``minari``    a folder of Minari datasets: :func:`archgym.export.minari.export_minari`
+    ``optuna``    a storage of Optuna studies: :func:`archgym.export.optuna.export_optuna`
+    ``card``      a README.md with metadata: :func:`archgym.export.card.write_card`
     ============  ================================================================================
 
     Args:
@@ -60,19 +60,23 @@ def export(data: Dataset | Selection, path: str | Path, form: str = "", **option
         raise DatasetError(f"{path} exists already")
     if not len(selection):
         raise DatasetError(f"no row is left of {selection.dataset.directory}: nothing to export")
-    if form == "minari":
-        from archgym.data.export.minari import export_minari
-
-        return _call(form, export_minari, selection, path, options)
-    if form == "optuna":
-        from archgym.data.export.optuna import export_optuna
-
-        return _call(form, export_optuna, selection, path, options)
-    if form == "card":
-        from archgym.data.export.card import write_card
-
-        return _call(form, write_card, selection, path, options)
-    return _call(form, _write_csv if form == "csv" else _write_parquet, selection, path, options)
+    write = _writer(form)
+    allowed = list(write.__kwdefaults__ or ())
+    for name in options:
+        if name not in allowed:
+            raise UnknownNameError(f"option of export format {form}", name, allowed)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if form == "minari":  # it makes folders itself, whole or not at all
+            return write(selection, path, **options)
+        rows = write(selection, unfinished, **options)
+        os.replace(unfinished, path)
+        return rows
+    except (OSError, pa.ArrowException) as error:
+        raise DatasetError(f"cannot write {path}: {error}") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def form_of(path: Path, form: str = "") -> str:
@@ -91,52 +95,42 @@ def form_of(path: Path, form: str = "") -> str:
     return form
 
 
-def _call(
-    form: str, write: Callable[..., int], selection: Selection, path: Path, options: dict[str, Any]
-) -> int:
-    allowed = list(write.__kwdefaults__ or ())
-    for name in options:
-        if name not in allowed:
-            raise UnknownNameError(f"option of export format {form}", name, allowed)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if form == "minari":  # it makes folders of its own, whole or not at all
-            return write(selection, path, **options)
-        rows = write(selection, unfinished, **options)
-        os.replace(unfinished, path)
-        return rows
-    except (OSError, pa.ArrowException) as error:
-        raise DatasetError(f"cannot write {path}: {error}") from error
-    finally:
-        unfinished.unlink(missing_ok=True)
+def _writer(form: str) -> Callable[..., int]:
+    """The function that writes a form; what it needs is imported when it is used."""
+    if form == "minari":
+        from archgym.export.minari import export_minari
 
+        return export_minari
+    if form == "optuna":
+        from archgym.export.optuna import export_optuna
 
-def _columns(selection: Selection) -> list[str]:
-    own = [name for name in selection.columns if name not in (*OF_THE_TRIAL, "trial_id")]
-    return ["trial_id", *OF_THE_TRIAL, *own]
+        return export_optuna
+    if form == "card":
+        from archgym.export.card import write_card
 
-
-def _schema(selection: Selection) -> pa.Schema:
-    return selection.where("step < 0").arrow(_columns(selection)).schema
+        return write_card
+    return _write_csv if form == "csv" else _write_parquet
 
 
 def _write_parquet(selection: Selection, path: Path) -> int:
-    schema = _schema(selection)
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for table in selection.blocks(_columns(selection)):
-            writer.write_table(table.cast(schema))
-    return len(selection)
+    names, schema = _columns(selection)
+    return write_parquet(path, schema, selection.blocks(names))
 
 
 def _write_csv(selection: Selection, path: Path) -> int:
-    schema = pa.schema(
-        [
-            pa.field(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type)
-            for f in _schema(selection)
-        ]
-    )
-    with pyarrow.csv.CSVWriter(path, schema) as writer:
-        for table in selection.blocks(_columns(selection)):
-            writer.write_table(table.cast(schema))
+    names, schema = _columns(selection)
+    fields = [
+        pa.field(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type)
+        for f in schema
+    ]
+    with pyarrow.csv.CSVWriter(path, pa.schema(fields)) as writer:
+        for table in selection.blocks(names):
+            writer.write_table(table.cast(pa.schema(fields)))
     return len(selection)
+
+
+def _columns(selection: Selection) -> tuple[list[str], pa.Schema]:
+    """Names of the columns that are written, and their types."""
+    own = [name for name in selection.columns if name not in (*OF_THE_TRIAL, "trial_id")]
+    names = ["trial_id", *OF_THE_TRIAL, *own]
+    return names, selection.where("step < 0").arrow(names).schema

@@ -1,8 +1,8 @@
-"""Training: honest cross-validation, choice of a family for each metric, calibration."""
+"""Trains proxies: cross-validation by design, a family of models for each metric, calibration."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,33 +10,33 @@ from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError
 from archgym.proxy.calibration import Calibration
-from archgym.proxy.examples import TrainingData
 from archgym.proxy.inputs import Inputs, workload_inputs
 from archgym.proxy.models import Model, family
 from archgym.proxy.models.blend import Blend
 from archgym.proxy.proxy import Part, Proxy
 from archgym.proxy.ranges import Ranges
 from archgym.proxy.scores import Scores, score
-from archgym.proxy.settings import AUTO, Settings
 from archgym.proxy.targets import TargetScale
+from archgym.proxy.training.data import TrainingData
+from archgym.proxy.training.settings import AUTO, Settings
 
-__all__ = ["LEAST_ROWS", "Progress", "train"]
+__all__ = ["MIN_ROWS", "Progress", "train"]
 
 Array = NDArray[np.float64]
 Predicted = tuple[Array, Array]
 Progress = Callable[[str], None]
 """Called with what is trained next."""
 
-LEAST_ROWS = 20
-"""Fewest designs on a workload from which anything can be learned."""
+MIN_ROWS = 20
+"""Minimum number of designs on a workload."""
 _ROWS_IN_FOLDS = 15_000
-"""Rows, about, on which models are trained for cross-validation: many rows need fewer folds."""
+"""Rows, roughly, on which models are trained in cross-validation: many rows need fewer folds."""
 _ENOUGH_DRAWN = 100
-"""Designs drawn at random from which on they alone validate and calibrate."""
+"""Minimum number of random designs for which they alone validate and calibrate."""
 _ENOUGH_HELD = 50
-"""Held designs on a workload from which on they alone calibrate the intervals on it."""
+"""Minimum number of held-out designs on a workload that calibrate its intervals alone."""
 _OWN_MODEL = 200
-"""Designs on a workload from which it has a model of its own by default."""
+"""Minimum number of designs on a workload for a separate model by default."""
 
 
 def train(
@@ -48,16 +48,17 @@ def train(
     no design is on both sides, metric by metric; the one with the least root mean squared error,
     in the unit of the metric, is trained again on all rows. Its errors on the designs that it had
     not seen calibrate the intervals. Where enough designs were drawn at random (by agent
-    ``random``), only their errors count: those that a search or :func:`archgym.proxy.collection.
-    collect` chose are not like designs that will be asked for.
+    ``random``), only their errors count: designs that a search or
+    :func:`archgym.proxy.training.active_collection.collect` chose are not like designs that will
+    be asked for.
 
     Args:
-        data: what is known.
+        data: designs with their metrics.
         settings: how to train; all defaults without it.
-        progress: told before each model which workloads, family and fold come next.
+        progress: called before each model with the workloads, family and fold that come next.
 
     Raises:
-        InvalidValueError: if a workload has fewer than :data:`LEAST_ROWS` designs.
+        InvalidValueError: if a workload has fewer than :data:`MIN_ROWS` designs.
     """
     settings = settings or Settings()
     parts: list[Part] = []
@@ -91,22 +92,19 @@ def _scopes(data: TrainingData, per: str) -> list[tuple[tuple[int, ...], tuple[i
     sizes = np.bincount(data.workload, minlength=n)
     if per == AUTO:
         per = "workload" if n == 1 or sizes.min() >= _OWN_MODEL else "all"
-    there = [
-        [not np.isnan(data.targets[data.workload == w, t]).any() for t in range(len(data.metrics))]
-        for w in range(n)
-    ]
+    missing = np.isnan(data.targets)
     scopes: dict[tuple[int, ...], list[int]] = {}
     for target in range(len(data.metrics)):
-        workloads = [w for w in range(n) if there[w][target]]
+        workloads = [w for w in range(n) if not missing[data.workload == w, target].any()]
         for scope in [(w,) for w in workloads] if per == "workload" else [tuple(workloads)]:
             if scope:
                 scopes.setdefault(scope, []).append(target)
     for scope in scopes:
-        if sizes[list(scope)].sum() < LEAST_ROWS:
+        size = sizes[list(scope)].sum()
+        if size < MIN_ROWS:
             name = data.origin.workloads[scope[0]].name
             raise InvalidValueError(
-                f"workload {name!r} has {sizes[list(scope)].sum()} designs: "
-                f"{LEAST_ROWS} are needed at least"
+                f"workload {name!r} has {size} designs: {MIN_ROWS} are needed at least"
             )
     return [(scope, tuple(targets)) for scope, targets in scopes.items()]
 
@@ -118,8 +116,8 @@ def _train_scope(
     settings: Settings,
     progress: Progress,
 ) -> tuple[list[Part], list[dict[str, Any]]]:
-    said = ", ".join(data.origin.workloads[w].name for w in workloads)
-    said = f"{said}: {len(data):,} designs" if said else f"{len(data):,} designs"
+    scope = ", ".join(data.origin.workloads[w].name for w in workloads)
+    scope = f"{scope}: {len(data):,} designs" if scope else f"{len(data):,} designs"
     names, values = _workload_features(data, workloads)
     x = Inputs(data.space)(data.codes)
     if names:
@@ -132,10 +130,10 @@ def _train_scope(
     folds, held = _folds(data, settings)
 
     def validated(kind: str) -> Predicted:
-        def told(fold: str) -> None:
-            progress(f"{said}, {kind}, {fold}")
-
-        return _cross_validate(kind, x, z, folds, held, settings, told)
+        return _cross_validate(
+            *(kind, x, z, folds, held, settings),
+            lambda fold: progress(f"{scope}, {kind}, {fold}"),
+        )
 
     kinds = settings.families(len(data))
     found = {kind: validated(kind) for kind in kinds if kind != "blend"}
@@ -146,15 +144,13 @@ def _train_scope(
         kind: _scores(data, targets, y[held], scale.backward(mean, baseline[held]))
         for kind, (mean, _) in found.items()
     }
-    best = [
-        min(scores, key=lambda kind: scores[kind][target].rmse) for target in range(len(targets))
-    ]
+    best = [min(scores, key=lambda kind: scores[kind][t].rmse) for t in range(len(targets))]
     parts = []
     for kind in dict.fromkeys(best):
         columns = [target for target, name in enumerate(best) if name == kind]
-        mean, spread = found[kind]
-        residuals = z[held][:, columns] - mean[:, columns]
-        progress(f"{said}, {kind}, on all of them for {_named(data, targets, columns)}")
+        mean, spread = (one[:, columns] for one in found[kind])
+        metrics = ", ".join(data.metrics[targets[column]].name for column in columns)
+        progress(f"{scope}, {kind}, on all of them for {metrics}")
         parts.append(
             Part(
                 workloads=workloads,
@@ -162,7 +158,7 @@ def _train_scope(
                 model=family(kind).fit(x, z[:, columns], settings.seed, settings.options),
                 scale=scale.select(columns),
                 calibrations=_calibrations(
-                    residuals, spread[:, columns], data.workload[held], workloads
+                    z[held][:, columns] - mean, spread, data.workload[held], workloads
                 ),
                 workload_names=tuple(names),
                 workload_values=values,
@@ -180,10 +176,6 @@ def _train_scope(
         for target, number in enumerate(targets)
     ]
     return parts, report
-
-
-def _named(data: TrainingData, targets: Sequence[int], columns: Sequence[int]) -> str:
-    return ", ".join(data.metrics[targets[column]].name for column in columns)
 
 
 def _calibrations(
@@ -217,8 +209,8 @@ def _workload_features(
     if len(workloads) == 1:
         return [], np.empty((1, 0), dtype=np.float32)
     described = [
-        {**data.origin.workloads[w].features, **_of_baseline(data.origin.workloads[w].baseline)}
-        for w in workloads
+        {**one.features, **{f"baseline {name}": value for name, value in one.baseline.items()}}
+        for one in (data.origin.workloads[w] for w in workloads)
     ]
     names, values = workload_inputs(described)
     if values.size:
@@ -227,10 +219,6 @@ def _workload_features(
     own = np.eye(len(workloads), dtype=np.float32)
     names += [f"workload={data.origin.workloads[w].name}" for w in workloads]
     return names, np.hstack([values, own]).astype(np.float32)
-
-
-def _of_baseline(baseline: Mapping[str, float]) -> dict[str, float]:
-    return {f"baseline {name}": value for name, value in baseline.items()}
 
 
 def _cross_validate(
@@ -259,11 +247,8 @@ def _cross_validate(
 def _scores(
     data: TrainingData, targets: Sequence[int], truth: Array, predicted: Array
 ) -> list[Scores]:
+    goals = [data.metrics[number].direction == "maximize" for number in targets]
     return [
-        score(
-            truth[:, column],
-            predicted[:, column],
-            maximize=data.metrics[number].direction == "maximize",
-        )
-        for column, number in enumerate(targets)
+        score(true, ours, maximize=goal)
+        for true, ours, goal in zip(truth.T, predicted.T, goals, strict=True)
     ]

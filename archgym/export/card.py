@@ -1,21 +1,21 @@
-"""A card for a dataset, in the form of the Hugging Face hub: a README.md with metadata."""
+"""A card of a dataset, in the format of the Hugging Face hub: a README.md with metadata."""
 
 from __future__ import annotations
 
+import bisect
 import json
 import math
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from archgym.data.problems import problems_of
-from archgym.data.schema import TRIAL_FIELDS
+from archgym.data.schema import TRIAL_SCHEMA
 from archgym.data.selection import Selection
+from archgym.data.snapshot import counts_of
 from archgym.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["LICENCES", "write_card"]
@@ -26,6 +26,7 @@ LICENCES = (
     *("cdla-permissive-2.0", "cdla-sharing-1.0", "other", "unknown"),
 )
 """Identifiers that the hub knows, or the more common of them."""
+_LIMITS = (1e3, 1e4, 1e5, 1e6, 1e7, 1e8)
 _SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B")
 
 
@@ -68,7 +69,7 @@ def write_card(
         "## Columns of `evaluations`",
         _parameters(selection, figures),
         _metrics(selection, figures),
-        _other_columns(),
+        _table(("other columns", "what it is"), _OTHER_COLUMNS),
         "## Trials",
         _trials(selection),
         "## Provenance",
@@ -98,9 +99,8 @@ class _Figures:
         params = [f"param.{name}" for name in sidecar.space.names]
         columns = ["trial_id", "status", "feasible", *params, *numeric]
         for table in selection.blocks(columns):
-            for counter, name in ((self.status, "status"), (self.trials, "trial_id")):
-                for count in table[name].cast(pa.string()).value_counts().to_pylist():
-                    counter[count["values"]] += count["counts"]
+            self.status += counts_of(table["status"])
+            self.trials += counts_of(table["trial_id"])
             self.feasible += pc.sum(table["feasible"]).as_py() or 0
             for name in [*params, *numeric]:
                 self.values[name] += table.num_rows - table[name].null_count
@@ -118,24 +118,17 @@ def _front_matter(selection: Selection, licence: str, title: str) -> str:
         "pretty_name": title,
         "task_categories": ["tabular-regression", "reinforcement-learning"],
         "tags": ["archgym", "computer-architecture", "design-space-exploration"],
-        "size_categories": [_SIZES[_magnitude(len(selection))]],
+        "size_categories": [_SIZES[bisect.bisect(_LIMITS, len(selection))]],
         "configs": [
             {"config_name": "evaluations", "data_files": "evaluations/*.parquet", "default": True},
             {"config_name": "trials", "data_files": "trials/*.parquet"},
         ],
         "dataset_info": [
             {"config_name": "evaluations", "features": _features(selection.dataset.schema)},
-            {
-                "config_name": "trials",
-                "features": _features(pa.schema(list(TRIAL_FIELDS.items()))),
-            },
+            {"config_name": "trials", "features": _features(TRIAL_SCHEMA)},
         ],
     }
     return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100))
-
-
-def _magnitude(rows: int) -> int:
-    return int(np.searchsorted([1e3, 1e4, 1e5, 1e6, 1e7, 1e8], rows, side="right"))
 
 
 def _features(schema: pa.Schema) -> list[dict[str, str]]:
@@ -160,22 +153,14 @@ def _summary(selection: Selection, figures: _Figures) -> str:
 
 
 def _parameters(selection: Selection, figures: _Figures) -> str:
-    rows = []
-    for p in selection.dataset.sidecar.space.parameters:
+    space, rows = selection.dataset.sidecar.space, []
+    for p in space.parameters:
         condition = f"; acts when {p.when}" if p.when is not None else ""
-        values = figures.values[f"param.{p.name}"]
-        rows.append(
-            (f"`param.{p.name}`", p.kind, p.unit, p.range, p.doc + condition, f"{values:,}")
-        )
-    rules = [f"- {rule.name}: {rule.doc or rule.expression}" for rule in _rules(selection)]
+        name, doc = f"param.{p.name}", p.doc + condition
+        rows.append((f"`{name}`", p.kind, p.unit, p.range, doc, f"{figures.values[name]:,}"))
     table = _table(("parameter", "kind", "unit", "values", "what it is", "rows with a value"), rows)
-    return "\n\n".join(
-        [table, *(["Rules of legal designs:\n\n" + "\n".join(rules)] if rules else [])]
-    )
-
-
-def _rules(selection: Selection) -> Sequence[Any]:
-    return selection.dataset.sidecar.space.rules
+    rules = [f"- {rule.name}: {rule.doc or rule.expression}" for rule in space.rules]
+    return "\n\n".join([table, *(["Rules of legal designs:", "\n".join(rules)] if rules else [])])
 
 
 def _metrics(selection: Selection, figures: _Figures) -> str:
@@ -187,23 +172,6 @@ def _metrics(selection: Selection, figures: _Figures) -> str:
         rows.append((f"`{name}`", m.unit, m.direction, span, m.doc, f"{figures.values[name]:,}"))
     head = ("metric", "unit", "better", "range", "what it is", "rows with a value")
     return _table(head, rows)
-
-
-def _other_columns() -> str:
-    rows = [
-        ("`trial_id`, `step`", "which trial, and the number of the proposal in it, from 0"),
-        ("`reward`", "bounded score of the trial's objective, larger is better; -1 unless ok"),
-        ("`status`, `reason`", "ok, illegal, failed or timeout, and why"),
-        ("`feasible`", "ok, and within all limits of the objective"),
-        ("`cached`", "known to the trial before, so not simulated again"),
-        (
-            "`fidelity`",
-            "1 for the full simulation, less for a cheaper one (part of a trace)",
-        ),
-        ("`simulation_s`, `agent_s`", "seconds in the simulator and in the agent"),
-        ("`timestamp`", "when it was recorded, UTC"),
-    ]
-    return _table(("other columns", "what it is"), rows)
 
 
 def _trials(selection: Selection) -> str:
@@ -237,6 +205,16 @@ def _provenance(selection: Selection, source: str) -> str:
     return "\n".join(lines)
 
 
+_OTHER_COLUMNS = (
+    ("`trial_id`, `step`", "which trial, and the number of the proposal in it, from 0"),
+    ("`reward`", "bounded score of the trial's objective, larger is better; -1 unless ok"),
+    ("`status`, `reason`", "ok, illegal, failed or timeout, and why"),
+    ("`feasible`", "ok, and within all limits of the objective"),
+    ("`cached`", "known to the trial before, so not simulated again"),
+    ("`fidelity`", "1 for the full simulation, less for a cheaper one (part of a trace)"),
+    ("`simulation_s`, `agent_s`", "seconds in the simulator and in the agent"),
+    ("`timestamp`", "when it was recorded, UTC"),
+)
 _READING = """```python
 import archgym
 

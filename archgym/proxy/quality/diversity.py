@@ -1,4 +1,4 @@
-"""Whether data of several agents make better proxies than as many of one."""
+"""A study of diversity: do data of several agents make better proxies than as many of one?"""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from archgym.errors import InvalidValueError
-from archgym.proxy.evaluation import evaluate
-from archgym.proxy.examples import TrainingData
-from archgym.proxy.settings import Settings
-from archgym.proxy.training import Progress, train
+from archgym.proxy.quality.evaluation import evaluate
+from archgym.proxy.training.data import TrainingData
+from archgym.proxy.training.settings import Settings
+from archgym.proxy.training.train import Progress, train
 
 __all__ = ["MIXED", "Point", "study_diversity"]
 
@@ -61,7 +61,7 @@ def study_diversity(
         sizes: rows to train on; a source that has fewer is passed over at that size.
         settings: how to train; the seed is that of the first repetition.
         repetitions: samples of each source and size.
-        progress: told what is trained next.
+        progress: called with what is trained next.
 
     Raises:
         InvalidValueError: if there are fewer than two agents, or no source is large enough.
@@ -93,11 +93,8 @@ def _sample(
     """Rows of one agent, or as many of each; ``None`` if there are not enough."""
     if source != MIXED:
         return agents[source].sample(size, seed) if len(agents[source]) >= size else None
-    shares = np.full(len(agents), size // len(agents))
-    shares[: size % len(agents)] += 1
-    parts = []
-    for (_, data), share in zip(agents.items(), shares.tolist(), strict=True):
-        if len(data) < share:
-            return None
-        parts.append(data.sample(share, seed))
-    return TrainingData.join(parts)
+    least, more = divmod(size, len(agents))
+    shares = {name: least + (number < more) for number, name in enumerate(agents)}
+    if any(len(agents[name]) < share for name, share in shares.items()):
+        return None
+    return TrainingData.join([agents[name].sample(n, seed) for name, n in shares.items()])

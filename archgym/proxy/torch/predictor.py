@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError, MissingDependencyError
 from archgym.proxy.proxy import Part, Proxy
-from archgym.proxy.torch_layers import following
+from archgym.proxy.torch.layers import following
 
 if TYPE_CHECKING:
     import torch

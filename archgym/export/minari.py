@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from archgym.data.designs import design_columns, read_designs
 from archgym.data.files import new_folder
-from archgym.data.problems import Problem, identifier, problems_of
+from archgym.data.problems import Problem, baseline_of, identifier, problems_of
 from archgym.data.selection import Selection
+from archgym.data.snapshot import counts_of
 from archgym.environment.observation import observations
 from archgym.errors import (
     ArchgymError,
@@ -29,7 +30,7 @@ from archgym.errors import (
     UnknownNameError,
 )
 from archgym.registry import environment_class, environment_names
-from archgym.space import BoxEncoding, Designs, Encoding, MultiDiscreteEncoding
+from archgym.space import BoxEncoding, Encoding, MultiDiscreteEncoding
 
 if TYPE_CHECKING:
     from minari.data_collector.episode_buffer import EpisodeBuffer
@@ -49,8 +50,8 @@ def export_minari(
     ``minari.load_dataset("NAME/PROBLEM-v0")`` finds them with the environment variable
     ``MINARI_DATASETS_PATH`` set to the folder. Observations, rewards and terminations are those
     that the environment gave, actions those of its default action space that stand for the design
-    (an agent with another view of the space gave other numbers for it). Each episode says in
-    its metadata which trial, agent and steps it is.
+    (an agent with another view of the space gave other numbers for it). The metadata
+    of each episode name its trial, agent and first step.
 
     Args:
         selection: the rows.
@@ -83,14 +84,6 @@ def export_minari(
             dataset_id = f"{identifier(name)}/{identifier(problem.name)}-v0"
             written += _Writer(selection, problem, episodes).write(root, dataset_id)
     return written
-
-
-@dataclass
-class _Open:
-    """The part of a trial that is not in an episode yet."""
-
-    tables: list[pa.Table]
-    rows: int = 0
 
 
 class _Writer:
@@ -147,7 +140,7 @@ class _Writer:
     def _episodes(self) -> Iterator[tuple[EpisodeBuffer, dict[str, Any]]]:
         """Episodes, each with what its metadata say, as soon as they are whole."""
         counts = self._counts()
-        held: dict[str, _Open] = {}
+        held: dict[str, list[pa.Table]] = {}  # of each trial what is in no episode yet
         columns = ["trial_id", "step", *design_columns(self._space), "reward"]
         columns += [f"metric.{metric.name}" for metric in self._metrics]
         for table in self._selection.blocks(columns):
@@ -155,19 +148,18 @@ class _Writer:
             names, codes = ids.dictionary.to_pylist(), ids.indices.to_numpy()
             for code in dict.fromkeys(codes.tolist()):
                 name = names[code]
-                part = held.setdefault(name, _Open([]))
-                mine = table.take(np.flatnonzero(codes == code))
-                part.tables.append(mine)
-                part.rows += mine.num_rows
-                counts[name] -= mine.num_rows
-                length = self._length(name)
-                if counts[name] == 0 or part.rows >= length:
+                part = held.setdefault(name, [])
+                part.append(table.take(np.flatnonzero(codes == code)))
+                counts[name] -= part[-1].num_rows
+                # Designs in an episode.
+                length = math.inf if self._whole else self._trials[name]["episode_length"] or 1
+                if counts[name] == 0 or sum(map(len, part)) >= length:
                     yield from self._cut(name, part, length, last=counts[name] == 0)
 
     def _cut(
-        self, name: str, part: _Open, length: float, *, last: bool
+        self, name: str, part: list[pa.Table], length: float, *, last: bool
     ) -> Iterator[tuple[EpisodeBuffer, dict[str, Any]]]:
-        table = pa.concat_tables(part.tables).sort_by("step")
+        table = pa.concat_tables(part).sort_by("step")
         whole = int(table.num_rows if last else table.num_rows // length * length)
         trial, start = self._trials[name], 0
         arrays = self._arrays(trial, table.slice(0, whole))
@@ -175,25 +167,23 @@ class _Writer:
         while start < whole:
             stop = int(min(start + length, whole))
             self._check_steps(name, steps[start:stop], length)
-            ended = self._ended(name, stop - start)
+            # Whether the environment, or the search, reported the end.
+            ended = trial["state"] == "finished" if self._whole else stop - start == length
             note = {"trial_id": name, "agent": trial["agent"], "agent_seed": trial["seed"]}
-            yield (
-                _episode(arrays, start, stop, ended=ended),
-                {**note, "first_step": int(steps[start])},
-            )
+            note["first_step"] = int(steps[start])
+            yield _episode(arrays, start, stop, ended=ended), note
             start = stop
-        part.tables, part.rows = [table.slice(whole)], table.num_rows - whole
+        part[:] = [table.slice(whole)]
 
     def _arrays(self, trial: dict[str, Any], table: pa.Table) -> tuple[Any, ...]:
         """The first observation, then each row's observation, action and reward."""
-        baseline = json.loads(trial["baseline"])
-        base = [math.nan if (v := baseline.get(m.name)) is None else v for m in self._metrics]
-        values = np.column_stack([table[f"metric.{m.name}"].to_numpy() for m in self._metrics])
-        codes = read_designs(self._space, table).codes
-        designs = Designs(self._space, codes)
-        seen = observations(self._seen, self._metrics, base, designs, values.astype(np.float64))
-        actions = self._actions.encode(designs)
-        return self._first(trial, base), seen, actions, table["reward"].to_numpy()
+        base = baseline_of(trial, self._metrics).tolist()
+        columns = [table[f"metric.{m.name}"].to_numpy() for m in self._metrics]
+        designs = read_designs(self._space, table)
+        values = np.column_stack(columns).astype(np.float64)
+        seen = observations(self._seen, self._metrics, base, designs, values)
+        rewards = table["reward"].to_numpy()
+        return self._first(trial, base), seen, self._actions.encode(designs), rewards
 
     def _first(self, trial: dict[str, Any], base: list[float]) -> NDArray[np.float32]:
         """What an environment shows at the start: the baseline design."""
@@ -206,23 +196,12 @@ class _Writer:
         seen = observations(self._seen, self._metrics, base, design, np.array([base]))
         return np.asarray(seen[0])
 
-    def _counts(self) -> dict[str, int]:
+    def _counts(self) -> Counter[str]:
         """Number of rows of each trial."""
-        counts: dict[str, int] = {}
+        counts: Counter[str] = Counter()
         for table in self._selection.blocks(["trial_id"]):
-            for count in table["trial_id"].cast(pa.string()).value_counts().to_pylist():
-                counts[count["values"]] = counts.get(count["values"], 0) + count["counts"]
+            counts += counts_of(table["trial_id"])
         return counts
-
-    def _length(self, name: str) -> float:
-        """Designs an episode."""
-        return math.inf if self._whole else self._trials[name]["episode_length"] or 1
-
-    def _ended(self, name: str, steps: int) -> bool:
-        """Whether the environment, or the search, said that it was over."""
-        if self._whole:
-            return bool(self._trials[name]["state"] == "finished")
-        return steps == self._length(name)
 
     def _check_steps(self, name: str, steps: NDArray[np.int64], length: float) -> None:
         if length == 1:

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from archgym.data.designs import design_columns
-from archgym.data.problems import Problem, problems_of
+from archgym.data.problems import Problem, problems_of, scorer_of
 from archgym.data.selection import Selection
 from archgym.errors import DatasetError, MissingDependencyError
-from archgym.problem.objective import Limit, Objective
-from archgym.problem.scorer import Scorer
+from archgym.problem.objective import Objective
 from archgym.space import DesignSpace
 
 if TYPE_CHECKING:
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["export_optuna"]
 
 _TRIALS_AT_ONCE = 1000
+_ATTRIBUTES = ("trial_id", "step", "agent", "seed", "reward", "status", "reason", "feasible")
 
 
 def export_optuna(selection: Selection, path: Path, *, study: str = "") -> int:
@@ -114,15 +114,9 @@ def _write_study(storage: Any, selection: Selection, problem: Problem, name: str
     }.items():
         made.set_user_attr(key, value)
     writer = _Trials(selection, problem)
-    mine = selection.of_trials(problem.trial_ids)
-    batch: list[optuna.trial.FrozenTrial] = []
-    for table in mine.blocks():
-        for trial in writer.trials(table):
-            batch.append(trial)
-            if len(batch) == _TRIALS_AT_ONCE:
-                _add(made, batch)
-                batch = []
-    _add(made, batch)
+    for table in selection.of_trials(problem.trial_ids).blocks():
+        for start in range(0, table.num_rows, _TRIALS_AT_ONCE):
+            _add(made, list(writer.trials(table.slice(start, _TRIALS_AT_ONCE))))
 
 
 def _add(study: optuna.Study, trials: list[optuna.trial.FrozenTrial]) -> None:
@@ -145,12 +139,12 @@ def _add(study: optuna.Study, trials: list[optuna.trial.FrozenTrial]) -> None:
         rows = [
             models.TrialModel(
                 study_id=study._study_id,
-                number=first + number,
+                number=number,
                 state=trial.state,
                 datetime_start=trial.datetime_start,
                 datetime_complete=trial.datetime_complete,
             )
-            for number, trial in enumerate(trials)
+            for number, trial in enumerate(trials, start=first)
         ]
         session.add_all(rows)
         session.flush()
@@ -167,38 +161,38 @@ def _details(
     """Rows of Optuna's tables of parameters, values and attributes."""
     from optuna.distributions import distribution_to_json
 
-    texts: dict[str, str] = {}
-    params: list[dict[str, Any]] = []
-    values: list[dict[str, Any]] = []
-    users: list[dict[str, Any]] = []
-    systems: list[dict[str, Any]] = []
-    for trial_id, trial in zip(ids, trials, strict=True):
-        for name, value in trial.params.items():
-            distribution = trial.distributions[name]
-            if name not in texts:
-                texts[name] = distribution_to_json(distribution)
-            params.append(
-                {
-                    "trial_id": trial_id,
-                    "param_name": name,
-                    "param_value": distribution.to_internal_repr(value),
-                    "distribution_json": texts[name],
-                }
-            )
+    numbered = list(zip(ids, trials, strict=True))
+    distributions = {name: d for trial in trials for name, d in trial.distributions.items()}
+    texts = {name: distribution_to_json(d) for name, d in distributions.items()}
+    params = [
+        {
+            "trial_id": trial_id,
+            "param_name": name,
+            "param_value": trial.distributions[name].to_internal_repr(value),
+            "distribution_json": texts[name],
+        }
+        for trial_id, trial in numbered
+        for name, value in trial.params.items()
+    ]
+    values = []
+    for trial_id, trial in numbered:
         for objective, value in enumerate(trial.values or ()):
             stored, kind = models.TrialValueModel.value_to_stored_repr(value)
             field = {"trial_id": trial_id, "objective": objective, "value": stored}
             values.append({**field, "value_type": kind})
-        for found, attributes in ((users, trial.user_attrs), (systems, trial.system_attrs)):
-            found += [
-                {"trial_id": trial_id, "key": key, "value_json": json.dumps(value)}
-                for key, value in attributes.items()
-            ]
+
+    def attributes(field: str) -> list[dict[str, Any]]:
+        return [
+            {"trial_id": trial_id, "key": key, "value_json": json.dumps(value)}
+            for trial_id, trial in numbered
+            for key, value in getattr(trial, field).items()
+        ]
+
     return [
         (models.TrialParamModel, params),
         (models.TrialValueModel, values),
-        (models.TrialUserAttributeModel, users),
-        (models.TrialSystemAttributeModel, systems),
+        (models.TrialUserAttributeModel, attributes("user_attrs")),
+        (models.TrialSystemAttributeModel, attributes("system_attrs")),
     ]
 
 
@@ -206,22 +200,14 @@ class _Trials:
     """Turns rows of one problem into trials."""
 
     def __init__(self, selection: Selection, problem: Problem) -> None:
-        import numpy as np
         from optuna.trial import create_trial
 
         sidecar = selection.dataset.sidecar
         self._space: DesignSpace = sidecar.space
         self._metrics = sidecar.metrics
         self._objective: Objective = problem.objective
-        baseline = json.loads(problem.first["baseline"])
-        values = [baseline.get(metric.name) for metric in self._metrics]
-        self._scorer = Scorer(
-            self._objective,
-            self._metrics,
-            np.array([math.nan if value is None else value for value in values]),
-        )
-        fixed = self._space.fix(problem.fixed)
-        self._distributions = _distributions(fixed)
+        self._scorer = scorer_of(problem.first, self._metrics)
+        self._distributions = _distributions(self._space.fix(problem.fixed))
         self._names_constraints = "constraints" in inspect.signature(create_trial).parameters
 
     def trials(self, table: pa.Table) -> Iterator[optuna.trial.FrozenTrial]:
@@ -250,7 +236,10 @@ class _Trials:
                 state=TrialState.COMPLETE if ok else TrialState.FAIL,
                 params=params,
                 distributions={name: self._distributions[name] for name in params},
-                user_attrs=_attributes(row, metrics),
+                user_attrs={
+                    **{name: row[name] for name in _ATTRIBUTES},
+                    **{name: value for name, value in metrics.items() if value is not None},
+                },
                 **kwargs,
             )
             ended = row["timestamp"].astimezone().replace(tzinfo=None)
@@ -261,7 +250,7 @@ class _Trials:
 
     def _constraints(self, metrics: dict[str, float | None]) -> dict[str, Any]:
         excess = {
-            str(limit): _excess(limit, value)
+            str(limit): value - limit.value if limit.op == "<=" else limit.value - value
             for limit in self._objective.limits
             if (value := metrics[limit.metric]) is not None
         }
@@ -272,33 +261,20 @@ class _Trials:
         return {"system_attrs": {"constraints": list(excess.values())}}
 
 
-def _excess(limit: Limit, value: float) -> float:
-    return value - limit.value if limit.op == "<=" else limit.value - value
-
-
-def _attributes(row: dict[str, Any], metrics: dict[str, float | None]) -> dict[str, Any]:
-    names = ("trial_id", "step", "agent", "seed", "reward", "status", "reason", "feasible")
-    found = {name: row[name] for name in names}
-    return {**found, **{name: value for name, value in metrics.items() if value is not None}}
-
-
 def _distributions(space: DesignSpace) -> dict[str, optuna.distributions.BaseDistribution]:
     """Distribution of each free parameter, with its own values, as people read them."""
     from optuna import distributions
-    from optuna.distributions import CategoricalDistribution
 
     found: dict[str, optuna.distributions.BaseDistribution] = {}
-    for position in space.free:
-        p = space.parameters[position]
+    for p in (space.parameters[position] for position in space.free):
+        low, high = p.value(0), p.value(p.size - 1)
         if p.continuous:
-            low, high = p.value(0), p.value(p.size - 1)
             log = bool(getattr(p, "log", False))
             found[p.name] = distributions.FloatDistribution(low, high, log=log)
         elif p.kind == "integer":
-            step = p.value(1) - p.value(0)
-            found[p.name] = distributions.IntDistribution(
-                p.value(0), p.value(p.size - 1), step=step
-            )
+            step = p.value(1) - low
+            found[p.name] = distributions.IntDistribution(low, high, step=step)
         else:
-            found[p.name] = CategoricalDistribution([p.value(code) for code in range(p.size)])
+            values = [p.value(code) for code in range(p.size)]
+            found[p.name] = distributions.CategoricalDistribution(values)
     return found

@@ -1,4 +1,4 @@
-"""The environment in which something was recorded."""
+"""Makes the environment again in which rows were recorded."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def make_recorded(
     chosen: str = "",
     **arguments: Any,
 ) -> Environment:
-    """Makes the environment again.
+    """Makes the environment again in which rows were recorded.
 
-    Only registered ones are made: a file does not decide which code is imported.
+    Only registered environments are made: a file does not decide which code is imported.
 
     Args:
         environment: its name, as recorded.

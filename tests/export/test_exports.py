@@ -23,9 +23,8 @@ from archgym.errors import (
 )
 from archgym.evaluation.trial_info import TrialInfo
 from archgym.registry import make_agent
-
-from ..helpers import Grumpy
-from .datasets import recorded
+from tests.data.datasets import recorded
+from tests.helpers import Grumpy
 
 
 @pytest.fixture(scope="module")

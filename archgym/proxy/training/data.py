@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.data.designs import design_codes, design_columns, design_fingerprints, mixed, salt_of
-from archgym.data.examples import target_names
+from archgym.data.designs import design_codes, design_columns, design_fingerprints, uniform
+from archgym.data.features import target_names
 from archgym.data.selection import Selection
 from archgym.errors import InvalidValueError
 from archgym.problem.metrics import Metric
@@ -22,6 +23,7 @@ __all__ = ["TrainingData", "read_training_data"]
 
 Features = Callable[[Mapping[str, Any]], Mapping[str, float]]
 """Numbers that describe the workload of a trial (a row of the table of trials)."""
+_OF_ROWS = ("codes", "workload", "targets", "groups", "simulation_s", "drawn")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,21 +58,13 @@ class TrainingData:
     @property
     def baseline(self) -> NDArray[np.float64]:
         """Metrics of the baseline design on each row's workload, NaN if not known, (n, n)."""
-        table = np.array(
-            [
-                [one.baseline.get(metric.name, np.nan) for metric in self.metrics]
-                for one in self.origin.workloads
-            ]
-        )
-        return np.asarray(table[self.workload])
+        names = [metric.name for metric in self.metrics]
+        table = [[one.baseline.get(n, np.nan) for n in names] for one in self.origin.workloads]
+        return np.array(table)[self.workload]
 
     def take(self, rows: NDArray[Any]) -> TrainingData:
         """Some rows."""
-        return TrainingData(
-            *(self.space, self.metrics, self.origin),
-            *(self.codes[rows], self.workload[rows], self.targets[rows]),
-            *(self.groups[rows], self.simulation_s[rows], self.drawn[rows]),
-        )
+        return replace(self, **{name: getattr(self, name)[rows] for name in _OF_ROWS})
 
     @staticmethod
     def join(parts: Sequence[TrainingData]) -> TrainingData:
@@ -79,30 +73,21 @@ class TrainingData:
         Raises:
             InvalidValueError: if they are of other spaces, metrics, environments or workloads.
         """
-        first = parts[0]
-        names = [one.name for one in first.origin.workloads]
-        for part in parts:
-            theirs = [one.name for one in part.origin.workloads]
-            same = (part.space, part.metrics, theirs) == (first.space, first.metrics, names)
-            if not same or part.origin.settings != first.origin.settings:
-                raise InvalidValueError(
-                    "the data differ in design space, metrics, workloads or settings"
-                )
-        return TrainingData(
-            *(first.space, first.metrics, first.origin),
-            *(
-                np.concatenate([getattr(part, name) for part in parts])
-                for name in (
-                    *("codes", "workload", "targets"),
-                    *("groups", "simulation_s", "drawn"),
-                )
-            ),
-        )
+
+        def described(data: TrainingData) -> tuple[object, ...]:
+            names = [one.name for one in data.origin.workloads]
+            return data.space, data.metrics, names, data.origin.settings
+
+        if any(described(part) != described(parts[0]) for part in parts):
+            raise InvalidValueError(
+                "the data differ in design space, metrics, workloads or settings"
+            )
+        joined = {name: np.concatenate([getattr(p, name) for p in parts]) for name in _OF_ROWS}
+        return replace(parts[0], **joined)
 
     def folds(self, n: int, seed: int) -> NDArray[np.int64]:
         """A fold in 0 to ``n`` - 1 for each row; all rows of a design share it, shape (n,)."""
-        places = (mixed(self.groups ^ salt_of(seed)) >> np.uint64(11)) * 2.0**-53
-        return np.asarray((places * n).astype(np.int64))
+        return np.asarray((uniform(self.groups, seed) * n).astype(np.int64))
 
     def sample(self, n: int, seed: int) -> TrainingData:
         """Rows drawn at random; a larger sample with the same seed contains a smaller one."""
@@ -139,14 +124,19 @@ def read_training_data(
     trials = {row["trial_id"]: row for row in chosen.trials}
     ids = table["trial_id"].to_pylist()
     used = [trials[trial_id] for trial_id in sorted(set(ids))]
-    first = _one_environment(used)
-    numbers: dict[tuple[str, str], int] = {}
-    workloads = []
-    for trial in sorted(used, key=_workload_key):
-        key = _workload_key(trial)
-        if key not in numbers:
-            numbers[key] = len(numbers)
-            workloads.append(workload_of_trial(trial, features(trial) if features else {}))
+    first = used[0]
+    for trial, field in itertools.product(used, ("environment", "settings")):
+        if trial[field] != first[field]:
+            raise InvalidValueError(
+                f"the rows come from several {field}: {first[field]} and {trial[field]}; "
+                "choose those of one (--where)"
+            )
+    trial_of = {_workload_key(trial): trial for trial in reversed(used)}  # the first of each
+    numbers = {key: number for number, key in enumerate(sorted(trial_of))}
+    workloads = [
+        workload_of_trial(trial, features(trial) if features else {})
+        for trial in (trial_of[key] for key in numbers)
+    ]
     of_trial = {trial["trial_id"]: numbers[_workload_key(trial)] for trial in used}
     kept = np.flatnonzero(~np.isnan(values).all(axis=0)) if not targets else range(len(names))
     by_name = {metric.name: metric for metric in sidecar.metrics}
@@ -170,15 +160,3 @@ def read_training_data(
 
 def _workload_key(trial: Mapping[str, Any]) -> tuple[str, str]:
     return str(trial["workload"] or ""), str(trial["workload_sha256"] or "")
-
-
-def _one_environment(trials: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    first = trials[0]
-    for trial in trials:
-        for field in ("environment", "settings"):
-            if trial[field] != first[field]:
-                raise InvalidValueError(
-                    f"the rows come from several {field}: {first[field]} and {trial[field]}; "
-                    "choose those of one (--where)"
-                )
-    return first
