@@ -25,9 +25,9 @@ import archgym
 from archgym.agents.rl.policies import read_policy
 from archgym.data import Dataset
 from archgym.data.dataset import write_parquet
-from archgym.envs.dram.traces.files import read_trace
+from archgym.envs.dram.traces.trace_files import read_trace
 from archgym.envs.nas.data import nuclei
-from archgym.envs.nas.latency_table import LatencyTable
+from archgym.envs.nas.hardware.latency_table import LatencyTable
 from archgym.errors import (
     ArchgymError,
     DatasetError,

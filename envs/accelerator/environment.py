@@ -16,7 +16,7 @@ from archgym.envs.accelerator.cost.hardware import Hardware
 from archgym.envs.accelerator.cost.layer_costs import LayerCost, layer_costs, unmapped_error
 from archgym.envs.accelerator.cost.model import MAPPERS, Costs, evaluate, evaluate_mappings
 from archgym.envs.accelerator.cost.technology import SOURCES, TECHNOLOGIES
-from archgym.envs.accelerator.external.choice import SIMULATORS, STARTS
+from archgym.envs.accelerator.external.choice import DEFAULTS, DESCRIPTIONS, PROGRAMS
 from archgym.envs.accelerator.mapper_choice import mapper_for
 from archgym.envs.accelerator.spaces import mapping as space_mapping
 from archgym.envs.accelerator.spaces import template as space_template
@@ -48,6 +48,18 @@ __all__ = ["SPACES", "AcceleratorEnvironment", "LayerCost"]
 _DEFAULT_WORKLOAD = "resnet18"
 _TOGETHER = ("buffer_split_bytes", "prefetch")
 """Fields of the hardware that are possible or not with others."""
+
+
+def _external(name: str) -> Callable[[AcceleratorEnvironment], Simulator]:
+    """Makes an external simulator for an environment."""
+
+    def make(environment: AcceleratorEnvironment) -> Simulator:
+        return PROGRAMS[name].with_options(
+            environment.simulator_options, environment.network, environment.hardware
+        )
+
+    make.__doc__ = DESCRIPTIONS[name]
+    return make
 
 
 class AcceleratorEnvironment(Environment):
@@ -113,7 +125,9 @@ class AcceleratorEnvironment(Environment):
         "more than one word a port of a scratch pad: a PE does one multiply-accumulate a cycle",
         "pages and banks of the memory outside the chip: it has a bandwidth and an energy a bit",
     )
-    simulators: ClassVar[Dict[str, Callable[[Any], Simulator]]] = SIMULATORS
+    simulators: ClassVar[Dict[str, Callable[[Any], Simulator]]] = {
+        name: _external(name) for name in PROGRAMS
+    }
     spaces_of_workload: ClassVar[tuple[str, ...]] = ("mapping", "per_layer")
 
     def __init__(
@@ -150,8 +164,8 @@ class AcceleratorEnvironment(Environment):
         check_budget(self.space_name, self.budget)
         check_hardware(self.space_name, self.hardware_fields)
         baseline = baseline_in(space, self.network, self.budget, self.hardware_fields)
-        if isinstance(simulator, str) and simulator in STARTS:
-            self.default_objective, changes = STARTS[simulator]  # type: ignore[misc]
+        if isinstance(simulator, str) and simulator in DEFAULTS:
+            self.default_objective, changes = DEFAULTS[simulator]  # type: ignore[misc]
             if self.space_name == "template":
                 baseline = {**baseline, **changes}
         self.baseline = baseline  # type: ignore[misc]

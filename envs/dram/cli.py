@@ -72,7 +72,7 @@ def record(
     itself, not a wrapper such as env or a shell script. About one million
     instructions take a second.
     """
-    from archgym.envs.dram.traces.record import record as run_and_record
+    from archgym.envs.dram.traces.recording import record as run_and_record
 
     path = out if out is not None else Path(f"{Path(command[0]).name}.npz")
     _check_target(path)
@@ -103,7 +103,7 @@ def recipe(
     timeout_s: Annotated[float, typer.Option(help="Limit on the wall time, s.")] = 3600.0,
 ) -> None:
     """Record one of the shipped programs again: its input, command and settings."""
-    from archgym.envs.dram.traces.recipes import make
+    from archgym.envs.dram.traces.recording_recipes import make
 
     path = out if out is not None else Path(f"{name}.npz")
     _check_target(path)
@@ -175,7 +175,7 @@ def _shown_progress() -> Iterator[Callable[[int, int], None]]:
 
 
 def _save(trace: Trace, card: dict[str, Any], path: Path) -> None:
-    from archgym.envs.dram.traces.record import save_recording
+    from archgym.envs.dram.traces.recording import save_recording
 
     saved = save_recording(trace, card, path)
     console().print(

@@ -13,13 +13,14 @@ import numpy as np
 
 from archgym.environment.environment import Environment
 from archgym.envs.dram.controller.batch import simulate_configs
+from archgym.envs.dram.controller.buffer_cost import buffer_bits
 from archgym.envs.dram.controller.config import ControllerConfig
-from archgym.envs.dram.controller.cost import buffer_bits
-from archgym.envs.dram.controller.prepared import PreparedTrace, check_capacity, prepare
+from archgym.envs.dram.controller.prepared_trace import PreparedTrace, check_capacity, prepare
 from archgym.envs.dram.controller.result import Result
-from archgym.envs.dram.device.device import device_names, device_sources, load_device
-from archgym.envs.dram.device.mapping import AddressMapping, address_mapping, read_mapping
+from archgym.envs.dram.device.address_mapping import AddressMapping, address_mapping, read_mapping
+from archgym.envs.dram.device.data_sheets import device_names, device_sources, load_device
 from archgym.envs.dram.device.memory import Memory, MemorySpec, load_memory
+from archgym.envs.dram.external.program import DramProgram
 from archgym.envs.dram.space import BASELINE, SPACES, design_space
 from archgym.envs.dram.traces.trace import Trace
 from archgym.envs.dram.traces.workload import (
@@ -51,17 +52,17 @@ _ENERGY_METRICS = ("energy_pj", "energy_per_bit_pj", "power_mw")
 
 
 def _dramsys(environment: DramEnvironment) -> Simulator:
-    """DRAMSys 5.1, a program of one's own: every knob, DDR3, DDR4 and LPDDR4."""
+    """DRAMSys 5.1, installed by the user: every knob; DDR3, DDR4 and LPDDR4."""
     from archgym.envs.dram.external.dramsys import DramSysSimulator
 
-    return DramSysSimulator.of(environment)
+    return environment.run_by(DramSysSimulator)
 
 
 def _dramsim3(environment: DramEnvironment) -> Simulator:
-    """DRAMsim3, a program of one's own: a part of the knobs and metrics, DDR3 and DDR4."""
+    """DRAMsim3, installed by the user: some of the knobs and metrics; DDR3 and DDR4."""
     from archgym.envs.dram.external.dramsim3 import DramSim3Simulator
 
-    return DramSim3Simulator.of(environment)
+    return environment.run_by(DramSim3Simulator)
 
 
 class DramEnvironment(Environment):
@@ -80,7 +81,7 @@ class DramEnvironment(Environment):
             searched: delays of the front end, ``timing_rules``.
         address_mappings: address mappings of one's own, which the ``default`` space offers beside
             the named ones: by name, the bits of each field, or the path of a JSON file with them
-            (see :func:`archgym.envs.dram.device.mapping.mapping_from_bits`).
+            (see :func:`archgym.envs.dram.device.address_mapping.mapping_from_bits`).
         workload: name of a recorded program or a generator, path of a trace file, or a mapping;
             see :func:`archgym.envs.dram.traces.workload.load_workload`.
         simulator_options: with ``simulator="dramsys"`` or ``"dramsim3"``, arguments of
@@ -217,6 +218,17 @@ class DramEnvironment(Environment):
             return self.prepare(config, fidelity)
 
         return simulate_configs(configs, prepared, metrics_of)
+
+    def run_by(self, program: type[DramProgram]) -> DramProgram:
+        """An external program that runs this environment's trace on its memory."""
+        return program.with_options(
+            self.simulator_options,
+            self.memory,
+            self.trace,
+            controller=self.controller,
+            mappings=self.address_mappings,
+            metric_names=tuple(metric.name for metric in self.metrics),
+        )
 
     def config(self, design: Mapping[str, Any]) -> ControllerConfig:
         """The controller that a design describes, with what is not searched."""

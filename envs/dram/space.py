@@ -16,9 +16,9 @@ from archgym.envs.dram.controller.config import (
     SCHEDULERS,
     WRITE_POLICIES,
 )
-from archgym.envs.dram.device.constraints import refresh_policies
-from archgym.envs.dram.device.mapping import INTERLEAVES, mapping_names
+from archgym.envs.dram.device.address_mapping import INTERLEAVES, mapping_names
 from archgym.envs.dram.device.memory import Memory
+from archgym.envs.dram.device.timing_constraints import refresh_policies
 from archgym.space import Categorical, DesignSpace, Integer, Ordinal, Parameter, Rule, param
 
 __all__ = ["BASELINE", "SPACES", "design_space"]

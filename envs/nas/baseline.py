@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from archgym.envs.nas.accuracy.published import ANCHORS
-from archgym.envs.nas.chip import MOST_BANDWIDTH_GBPS, MOST_PES, Chip
-from archgym.envs.nas.families import Architecture
+from archgym.envs.nas.families import Architecture, Task
+from archgym.envs.nas.hardware.chip import MOST_BANDWIDTH_GBPS, MOST_PES, Chip
 from archgym.envs.nas.space import (
     GRIDS,
     ChipForm,
@@ -21,7 +21,6 @@ from archgym.envs.nas.space import (
     name_networks,
     network_design,
 )
-from archgym.envs.nas.tasks import Task
 from archgym.envs.nas.workloads import Workload
 
 __all__ = ["baseline_architecture", "baseline_chip", "baseline_design"]

@@ -21,9 +21,9 @@ from archgym.envs.nas.accuracy.choice import SOURCES, accuracy_source, source_op
 from archgym.envs.nas.accuracy.source import AccuracySource
 from archgym.envs.nas.accuracy.training import Recipe
 from archgym.envs.nas.baseline import baseline_design
-from archgym.envs.nas.chip import DEFAULT_TECHNOLOGY, Chip
-from archgym.envs.nas.devices import DEVICES, device_chip, device_name
-from archgym.envs.nas.hardware_side import HardwareSide
+from archgym.envs.nas.hardware.chip import DEFAULT_TECHNOLOGY, Chip
+from archgym.envs.nas.hardware.devices import DEVICES, device_chip, device_name
+from archgym.envs.nas.hardware.hardware_side import HardwareSide
 from archgym.envs.nas.metrics import accuracy_metrics, hardware_metrics, spec_metrics
 from archgym.envs.nas.reward import Specs, nasaic_reward, spec_penalty, weighted_accuracy
 from archgym.envs.nas.schedule import SCHEDULERS, Schedule
@@ -61,7 +61,7 @@ _HARDWARE = tuple(metric.name for metric in hardware_metrics())
 
 def _latency_table(environment: Any) -> Simulator:
     """The latency of the blocks of a network, from a table (ProxylessNAS)."""
-    from archgym.envs.nas.latency_table import LatencyTableSimulator
+    from archgym.envs.nas.hardware.latency_table import LatencyTableSimulator
 
     return LatencyTableSimulator.of(environment)
 
@@ -105,7 +105,7 @@ class NASEnvironment(Environment):
         scheduler: ``hap``, ``list`` or ``exact`` (:mod:`archgym.envs.nas.schedule`).
         technology: one of the accelerator environment's; workloads in paper mode have MAESTRO's.
         device: for space ``network``: what runs the networks, see
-            :func:`archgym.envs.nas.devices.device_chip`.
+            :func:`archgym.envs.nas.hardware.devices.device_chip`.
         simulator_options: for ``simulator="latency_table"``: ``table``, a file; by default the
             table that our own cost model gives for the device.
         **arguments: those of :class:`archgym.Environment`.
@@ -371,8 +371,8 @@ class NASEnvironment(Environment):
         workloads: Path | None = None,
         hardware: str | None = None,
     ) -> list[Reference]:
-        """The areas of NASAIC's published solutions; see :mod:`archgym.envs.nas.reference`."""
-        from archgym.envs.nas.reference import read_reference, shipped_references
+        """The areas of NASAIC's published solutions; see :mod:`archgym.envs.nas.validation.reference`."""
+        from archgym.envs.nas.validation.reference import read_reference, shipped_references
 
         return shipped_references() if table is None else read_reference(table)
 

@@ -21,15 +21,15 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Literal
 
-from archgym.envs.nas.chip import (
+from archgym.envs.nas.families import Architecture, Task
+from archgym.envs.nas.hardware.chip import (
     MOST_BANDWIDTH_GBPS,
     MOST_PES,
     MOST_SUB_ACCELERATORS,
     Chip,
     SubAccelerator,
 )
-from archgym.envs.nas.families import Architecture
-from archgym.envs.nas.tasks import Task, family_of
+from archgym.envs.nas.tasks import family_of
 from archgym.space import (
     Categorical,
     DesignSpace,

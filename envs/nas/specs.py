@@ -26,7 +26,8 @@ import numpy as np
 
 from archgym.envs.accelerator.workload.layer import Network
 from archgym.envs.nas.accuracy.choice import accuracy_source
-from archgym.envs.nas.chip import (
+from archgym.envs.nas.families import Architecture, Task
+from archgym.envs.nas.hardware.chip import (
     MOST_BANDWIDTH_GBPS,
     MOST_PES,
     MOST_SUB_ACCELERATORS,
@@ -34,8 +35,7 @@ from archgym.envs.nas.chip import (
     SubAccelerator,
     area_um2,
 )
-from archgym.envs.nas.families import Architecture
-from archgym.envs.nas.hardware_side import HardwareSide
+from archgym.envs.nas.hardware.hardware_side import HardwareSide
 from archgym.envs.nas.reward import Specs
 from archgym.envs.nas.space import (
     DATAFLOWS,
@@ -43,7 +43,7 @@ from archgym.envs.nas.space import (
     Grid,
     name_networks,
 )
-from archgym.envs.nas.tasks import Task, distinct_architectures, family_of, task_of
+from archgym.envs.nas.tasks import distinct_architectures, family_of, task_of
 from archgym.envs.nas.workloads import WORKLOADS
 
 __all__ = ["SHARE", "best_chip", "compute", "most_accurate"]

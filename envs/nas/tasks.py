@@ -8,10 +8,9 @@ are this project's own, chosen so that the published best network and backbones 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final
 
 from archgym.envs.nas.families import (
     FAMILIES,
@@ -20,39 +19,13 @@ from archgym.envs.nas.families import (
     MBConvOptions,
     ResidualOptions,
     Stage,
+    Task,
     UNetOptions,
 )
 from archgym.errors import SpaceTooLargeError, UnknownNameError
 from archgym.space import DesignSpace
 
-__all__ = ["TASKS", "Task", "architecture_space", "distinct_architectures", "family_of", "task_of"]
-
-
-@dataclass(frozen=True)
-class Task:
-    """What a network has to learn.
-
-    Examples:
-        >>> task = TASKS["digits"]
-        >>> task.input_shape, task.outputs, task.metric
-        ((1, 8, 8), 10, 'accuracy')
-    """
-
-    name: str
-    doc: str
-    family: str
-    """Name in `archgym.envs.nas.families.FAMILIES`."""
-    input_shape: tuple[int, int, int]
-    """Channels, rows, columns."""
-    outputs: int
-    """Classes, or 1 for a mask."""
-    metric: Literal["accuracy", "iou"]
-    """Share of test images classified right, or intersection over union of the test masks."""
-    options: ResidualOptions | UNetOptions | MBConvOptions
-    data: str | None
-    """Name of the data set in `archgym.envs.nas.data`; ``None`` if it has none here."""
-    needs_folder: bool = False
-    """Whether the data come from a folder of the user's."""
+__all__ = ["TASKS", "architecture_space", "distinct_architectures", "family_of", "task_of"]
 
 
 _TASKS: Final = (

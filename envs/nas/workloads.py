@@ -18,9 +18,10 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final
 
-from archgym.envs.nas.chip import MODES
+from archgym.envs.nas.families import Task
+from archgym.envs.nas.hardware.chip import MODES
 from archgym.envs.nas.reward import Specs
-from archgym.envs.nas.tasks import Task, task_of
+from archgym.envs.nas.tasks import task_of
 from archgym.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["SPECS_FILE", "WORKLOADS", "Workload", "WorkloadSpec", "load_workload", "stored_specs"]

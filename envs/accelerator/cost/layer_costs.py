@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from archgym.envs.accelerator.cost.hardware import Hardware
 from archgym.envs.accelerator.cost.model import Costs
-from archgym.envs.accelerator.kernel.layout import FOUND, LEVELS
+from archgym.envs.accelerator.kernel.vectors import FOUND, LEVELS
 from archgym.errors import NotCoveredError
 
 __all__ = ["LayerCost", "layer_costs", "unmapped_error"]

@@ -29,7 +29,7 @@ from archgym.envs.accelerator.cost.energy import (
 )
 from archgym.envs.accelerator.cost.hardware import Hardware
 from archgym.envs.accelerator.cost.mapping import Mapping, loops_of
-from archgym.envs.accelerator.kernel.layout import (
+from archgym.envs.accelerator.kernel.vectors import (
     CODES,
     FOUND,
     HARDWARE,

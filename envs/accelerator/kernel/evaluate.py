@@ -9,13 +9,13 @@ import numpy as np
 from archgym.envs.accelerator.kernel.arrays import Flags, Floats, Ints
 from archgym.envs.accelerator.kernel.compiled import entry
 from archgym.envs.accelerator.kernel.datacentric import DIMS
-from archgym.envs.accelerator.kernel.exhaustive import try_all
-from archgym.envs.accelerator.kernel.known import known
+from archgym.envs.accelerator.kernel.exhaustive_search import try_all
 from archgym.envs.accelerator.kernel.loopnest import H_DATAFLOW, H_MAESTRO, H_WAITS
+from archgym.envs.accelerator.kernel.mapping_search import search
+from archgym.envs.accelerator.kernel.published_candidates import known
 from archgym.envs.accelerator.kernel.results import better, score
-from archgym.envs.accelerator.kernel.search import search
 from archgym.envs.accelerator.kernel.systolic import fold
-from archgym.envs.accelerator.kernel.two_level import bounds_of, mapped
+from archgym.envs.accelerator.kernel.two_level_mapping import bounds_of, mapped
 
 __all__ = ["evaluate_designs", "evaluate_mappings", "search_exhaustively"]
 

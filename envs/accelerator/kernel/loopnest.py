@@ -13,7 +13,7 @@ import numpy as np
 from archgym.envs.accelerator.kernel.arrays import Floats, Ints
 from archgym.envs.accelerator.kernel.compiled import compiled
 from archgym.envs.accelerator.kernel.datacentric import window
-from archgym.envs.accelerator.kernel.layout import FOUND, HARDWARE
+from archgym.envs.accelerator.kernel.vectors import FOUND, HARDWARE
 
 __all__ = [
     "ORDERS",

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from archgym.envs.dram.controller.config import ControllerConfig
 from archgym.envs.dram.controller.controller import simulate
-from archgym.envs.dram.controller.prepared import PreparedTrace
+from archgym.envs.dram.controller.prepared_trace import PreparedTrace
 from archgym.envs.dram.controller.result import Result
 from archgym.errors import SimulationError
 from archgym.problem.simulator import Simulation

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.envs.dram.device.mapping import INTERLEAVES
+from archgym.envs.dram.device.address_mapping import INTERLEAVES
 from archgym.envs.dram.kernel import layout as kernel
 from archgym.errors import InvalidValueError, UnknownNameError
 
@@ -85,11 +85,11 @@ class ControllerConfig:
             take requests while fewer than ``max_active_transactions`` are under way, and return
             data as they come or in the order of the requests.
         max_active_transactions: see ``arbiter``; ``simple`` does not read it.
-        address_mapping: see :func:`archgym.envs.dram.device.mapping.mapping_names`.
+        address_mapping: see :func:`archgym.envs.dram.device.address_mapping.mapping_names`.
         cmd_mux: ``oldest`` issues the command of the oldest request that has one ready;
             ``strict`` (only with ``fifo``) keeps column commands in the order of the requests.
         channel_interleave: what consecutive channels take turns in; see
-            :data:`archgym.envs.dram.device.mapping.INTERLEAVES`.
+            :data:`archgym.envs.dram.device.address_mapping.INTERLEAVES`.
         page_timeout_cycles: see ``page_policy``; counts from the bank's last access.
         power_down_policy: ``none``; ``staggered`` enters power-down as soon as a rank has no
             request, and self-refresh if it still has none at the second refresh from there.

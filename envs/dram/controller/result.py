@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from archgym.envs.dram.controller.config import ControllerConfig
 from archgym.envs.dram.controller.energy import Activity, Energy, energy
-from archgym.envs.dram.controller.prepared import PreparedTrace
+from archgym.envs.dram.controller.prepared_trace import PreparedTrace
 from archgym.envs.dram.kernel import latency as lat
 from archgym.envs.dram.kernel import layout as kernel
 

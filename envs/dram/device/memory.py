@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from archgym.envs.dram.device.device import Device, load_device
+from archgym.envs.dram.device.data_sheets import load_device
+from archgym.envs.dram.device.device import Device
 from archgym.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["Memory", "MemorySpec", "load_memory"]

@@ -14,13 +14,13 @@ import time
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from archgym.envs.dram.controller.buffer_cost import buffer_bits
 from archgym.envs.dram.controller.config import ControllerConfig
-from archgym.envs.dram.controller.cost import buffer_bits
-from archgym.envs.dram.device.mapping import AddressMapping
+from archgym.envs.dram.device.address_mapping import AddressMapping
 from archgym.envs.dram.device.memory import Memory
 from archgym.envs.dram.external.dramsim3_config import NEVER_CYCLES, check_covered, ini_file
 from archgym.envs.dram.external.dramsim3_output import Statistics, read_statistics
@@ -31,9 +31,6 @@ from archgym.simulators.external import (
     private_folder,
     run_program,
 )
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["DramSim3Simulator"]
 
@@ -55,7 +52,7 @@ _PATIENCE_CYCLES = 50_000
 
 
 class DramSim3Simulator(DramProgram):
-    """Runs each design in a process of its own, in an empty folder, with a time limit.
+    """Runs each design in a separate process, in an empty folder, with a time limit.
 
     DRAMsim3 simulates a given number of cycles and never says when the trace has been served, so
     it runs until the statistics show that all reads have returned and all writes were taken.
@@ -68,11 +65,12 @@ class DramSim3Simulator(DramProgram):
     Args:
         memory: the memory, of DDR3 or DDR4.
         trace: the requests.
-        controller: settings of :class:`~archgym.envs.dram.controller.config.ControllerConfig` that designs
-            do not have.
-        mappings: address mappings of one's own, by name.
+        controller: settings of :class:`~archgym.envs.dram.controller.config.ControllerConfig`
+            that designs do not have.
+        mappings: user-defined address mappings, by name.
         metric_names: the metrics that are wanted; those that DRAMsim3 does not give are left out.
-        program: the executable; default as :func:`archgym.simulators.external.find_program` finds it.
+        program: the executable; by default the one that
+            :func:`archgym.simulators.external.find_program` finds.
         time_limit_s: wall-clock time of one design, s.
         threads: designs at a time; default one for each core.
 

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from archgym.envs.dram.controller.config import ControllerConfig
-from archgym.envs.dram.device.mapping import AddressMapping
+from archgym.envs.dram.device.address_mapping import AddressMapping
 from archgym.envs.dram.device.memory import Memory
 from archgym.errors import NotCoveredError
 

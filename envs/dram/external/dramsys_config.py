@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from archgym.envs.dram.controller.config import ControllerConfig
+from archgym.envs.dram.device.address_mapping import DRAMSYS_FIELDS, AddressMapping
 from archgym.envs.dram.device.device import Device
-from archgym.envs.dram.device.mapping import DRAMSYS_FIELDS, AddressMapping
 from archgym.envs.dram.device.memory import Memory
 from archgym.envs.dram.device.memspec import CURRENTS, GEOMETRY, SUPPLIES, TIMINGS
 from archgym.envs.dram.traces.trace import Trace

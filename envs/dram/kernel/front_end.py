@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from archgym.envs.dram.kernel import layout as k
 from archgym.envs.dram.kernel.compiled import compiled, inlined
-from archgym.envs.dram.kernel.queues import enqueue
+from archgym.envs.dram.kernel.request_queues import enqueue
 
 
 @inlined

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from archgym.envs.dram.kernel import layout as k
+from archgym.envs.dram.kernel.bank_proposals import hold
 from archgym.envs.dram.kernel.commands import (
     account,
     bank_closed,
@@ -12,8 +13,7 @@ from archgym.envs.dram.kernel.commands import (
     precharge,
 )
 from archgym.envs.dram.kernel.compiled import compiled, inlined
-from archgym.envs.dram.kernel.limits import note_activate, raise_rank
-from archgym.envs.dram.kernel.proposals import hold
+from archgym.envs.dram.kernel.timing_limits import note_activate, raise_rank
 
 
 @inlined

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from archgym.envs.dram.controller.config import ControllerConfig
 from archgym.envs.dram.controller.controller import simulate
-from archgym.envs.dram.controller.prepared import check_capacity, prepare
+from archgym.envs.dram.controller.prepared_trace import check_capacity, prepare
 from archgym.envs.dram.controller.result import COMMANDS
-from archgym.envs.dram.device.mapping import address_mapping
+from archgym.envs.dram.device.address_mapping import address_mapping
 from archgym.envs.dram.device.memory import Memory, MemorySpec, load_memory
 from archgym.envs.dram.traces.workload import WorkloadSpec, load_workload
 from archgym.envs.dram.validation.timing_checker import violations

@@ -1,7 +1,7 @@
 """Reference figures for the DRAM environment: DRAMSys, Ramulator and DRAMsim3 on known designs.
 
 A table is a CSV file with a row for each controller setting and trace, in one of the forms of
-:mod:`archgym.envs.dram.validation.reference_forms`, which are told apart by their columns.
+:mod:`archgym.envs.dram.validation.table_forms`, which are told apart by their columns.
 
 The tables that ship are in the folder ``references``; its ``provenance.json`` says how they came
 about.
@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from archgym.envs.dram.controller.config import ControllerConfig
-from archgym.envs.dram.device.device import Device, device_names, load_device
+from archgym.envs.dram.device.data_sheets import device_names, load_device
+from archgym.envs.dram.device.device import Device
 from archgym.envs.dram.device.memory import load_memory
 from archgym.envs.dram.space import design_space
-from archgym.envs.dram.traces.files import trace_name
-from archgym.envs.dram.validation.reference_forms import FOLDER, FORMS, NOT_MODELLED, Form
+from archgym.envs.dram.traces.trace_files import trace_name
+from archgym.envs.dram.validation.table_forms import FOLDER, FORMS, NOT_MODELLED, Form
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.reference import (
     ColumnUse,

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from archgym.envs.nas.accuracy.source import AccuracySource
-from archgym.envs.nas.tasks import Task
+from archgym.envs.nas.families import Task
 from archgym.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["SOURCES", "accuracy_source", "source_options"]

@@ -26,9 +26,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.envs.nas.families import Architecture
+from archgym.envs.nas.families import Architecture, Task
 from archgym.envs.nas.space import smallest_architecture
-from archgym.envs.nas.tasks import Task, family_of
+from archgym.envs.nas.tasks import family_of
 from archgym.errors import UnknownNameError
 
 __all__ = ["ANCHORS", "Anchors", "PublishedAccuracy"]

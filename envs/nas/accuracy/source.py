@@ -8,8 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.envs.nas.families import Architecture
-from archgym.envs.nas.tasks import Task
+from archgym.envs.nas.families import Architecture, Task
 
 __all__ = ["AccuracySource"]
 

@@ -30,8 +30,8 @@ import numpy as np
 
 from archgym.envs.nas.accuracy.training import RECIPES, SEEDS, one_thread, train
 from archgym.envs.nas.data import load
-from archgym.envs.nas.families import Architecture
-from archgym.envs.nas.tasks import Task, distinct_architectures, family_of, task_of
+from archgym.envs.nas.families import Architecture, Task
+from archgym.envs.nas.tasks import distinct_architectures, family_of, task_of
 from archgym.errors import DatasetError, InvalidValueError
 
 __all__ = ["collect", "main", "train_all"]

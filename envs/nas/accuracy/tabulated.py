@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.envs.nas.accuracy.training import Recipe
-from archgym.envs.nas.families import Architecture
-from archgym.envs.nas.tasks import Task, family_of
+from archgym.envs.nas.families import Architecture, Task
+from archgym.envs.nas.tasks import family_of
 from archgym.errors import DatasetError, InvalidValueError, UnknownNameError
 
 __all__ = ["AccuracyTable", "TabulatedAccuracy", "accuracy_table", "shipped_accuracy_tables"]

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from archgym.envs.nas.accuracy.training import RECIPES, Recipe, train
 from archgym.envs.nas.data import Dataset, checked_folders, load
-from archgym.envs.nas.families import Architecture
-from archgym.envs.nas.tasks import TASKS, Task, family_of
+from archgym.envs.nas.families import Architecture, Task
+from archgym.envs.nas.tasks import TASKS, family_of
 from archgym.errors import InvalidValueError, SimulationError
 from archgym.simulators.external import private_folder, run_program
 

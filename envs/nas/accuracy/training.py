@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.envs.nas.tasks import Task, family_of
+from archgym.envs.nas.families import Task
+from archgym.envs.nas.tasks import family_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -136,7 +137,7 @@ def _prepared(
 ) -> tuple[nn.Module, Any]:
     import torch
 
-    from archgym.envs.nas.families.blocks import initialise
+    from archgym.envs.nas.families.torch_modules import initialise
 
     network = family_of(task).module(task, architecture, len(seeds))
     initialise(network, [np.random.default_rng([seed, 0]) for seed in seeds])

@@ -33,9 +33,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.envs.nas.data import checked_folders, load
-from archgym.envs.nas.families import Architecture
+from archgym.envs.nas.families import Architecture, Task
 from archgym.envs.nas.space import largest_architecture, smallest_architecture
-from archgym.envs.nas.tasks import Task, family_of
+from archgym.envs.nas.tasks import family_of
 from archgym.errors import InvalidValueError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class ProxyAccuracy:
         return np.array([score(self._module(task, each)) for each in architectures])
 
     def _module(self, task: Task, architecture: Architecture) -> nn.Module:
-        from archgym.envs.nas.families.blocks import initialise
+        from archgym.envs.nas.families.torch_modules import initialise
 
         module = family_of(task).module(task, architecture)
         initialise(module, [np.random.default_rng([self._seed, 0])])

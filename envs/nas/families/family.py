@@ -11,13 +11,12 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from archgym.envs.accelerator.workload.layer import Layer, Network
+from archgym.envs.nas.families.task import Task
 from archgym.errors import InvalidValueError
 from archgym.space import Parameter
 
 if TYPE_CHECKING:
     from torch import nn
-
-    from archgym.envs.nas.tasks import Task
 
 __all__ = ["Architecture", "Family", "chain", "conv_parameters", "options_of", "same_conv"]
 

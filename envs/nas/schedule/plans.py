@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from archgym.envs.nas.schedule.arrays import Ints, Layers, Plan, Progress
 from archgym.envs.nas.schedule.compiled import compiled, inlined
-from archgym.envs.nas.schedule.state import Ints, Layers, Plan, Progress
 
 __all__ = ["empty_plan", "finish_of", "keep", "no_progress", "times_for"]
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from archgym.envs.nas.schedule.state import Floats, Ints, Layers, Plan
+from archgym.envs.nas.schedule.arrays import Floats, Ints, Layers, Plan
 from archgym.errors import InvalidValueError
 
 __all__ = ["Schedule", "SchedulingProblem"]

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from archgym.envs.tpe.eda.netlist_energy import NetlistEnergy
-from archgym.envs.tpe.energy.power import switching, work_energy_fj
 from archgym.envs.tpe.microarchitecture.pe import PE
 from archgym.envs.tpe.microarchitecture.structure import counts
+from archgym.envs.tpe.switching.array_energy import switching, work_energy_fj
 from archgym.envs.tpe.technology.energies import Energies
 from archgym.envs.tpe.workload.operands import OperandDistribution
 from archgym.errors import InvalidValueError
@@ -70,7 +70,7 @@ def fit_energies(
     Args:
         library: its name.
         samples: some ten PEs of different kinds at least.
-        basic: what :func:`archgym.envs.tpe.eda.library_energy.basic_energies` found.
+        basic: what :func:`archgym.envs.tpe.eda.liberty_energy.basic_energies` found.
 
     Raises:
         InvalidValueError: if there are fewer samples than coefficients.

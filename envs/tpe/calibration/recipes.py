@@ -2,8 +2,8 @@
 
 ``python -m archgym.envs.tpe.calibration.recipes FOLDER`` fits each technology of :data:`RECIPES`
 and writes ``NAME.json``. It reads two tables of PEs, synthesised with the version of yosys that
-:mod:`archgym.envs.tpe.eda.yosys_program` names: ``references/synthesis.csv``, from a generator that
-shares nothing with this package, and ``technologies/samples.csv``, from
+:mod:`archgym.envs.tpe.eda.yosys` names: ``validation/tables/synthesis.csv``, from a generator that
+shares nothing with this package, and ``samples.csv`` beside this module, from
 :mod:`archgym.envs.tpe.eda.verilog`.
 
 ``python -m archgym.envs.tpe.calibration.recipes FOLDER nangate45=FILE sg13g2=FILE`` synthesises the
@@ -131,7 +131,7 @@ def read_samples(path: Path | None = None) -> Samples:
     Raises:
         InvalidValueError: if it has other columns.
     """
-    folder = resources.files("archgym.envs.tpe") / "technologies"
+    folder = resources.files("archgym.envs.tpe.calibration")
     text = (folder / _SAMPLES).read_text("utf-8") if path is None else path.read_text("utf-8")
     rows = list(csv.DictReader(text.splitlines()))
     if not rows or set(rows[0]) != {*_FIGURES, *_PE_FIELDS}:
@@ -186,8 +186,8 @@ def write(folder: Path, liberty_of: dict[str, Path]) -> None:
 
 def _independent(name: str, weight: float) -> list[Sample]:
     """The blocks of the reference table."""
-    from archgym.envs.tpe.reference import shipped_references
     from archgym.envs.tpe.space.design_space import array_of
+    from archgym.envs.tpe.validation.reference import shipped_references
 
     return [
         Sample(

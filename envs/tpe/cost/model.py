@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.envs.tpe.cost.batch_energy import EnergyCosts
 from archgym.envs.tpe.cost.cells import EdgeCostModel, PECostModel
 from archgym.envs.tpe.cost.cycles import workload_cycles
-from archgym.envs.tpe.cost.energy import EnergyCosts
 from archgym.envs.tpe.cost.table import ArrayTable
-from archgym.envs.tpe.energy.power import EnergyModel
 from archgym.envs.tpe.microarchitecture.structure import edge_counts
+from archgym.envs.tpe.switching.array_energy import EnergyModel
 from archgym.envs.tpe.technology.technology import Technology
 from archgym.envs.tpe.workload.workload import Workload
 from archgym.errors import SimulationError

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from archgym.envs.tpe.eda.boolean import Function, parse
+from archgym.envs.tpe.eda.boolean_functions import Function, parse
 from archgym.envs.tpe.eda.cell_library import CellLibrary, LibraryCell
-from archgym.envs.tpe.eda.library_energy import data_pin, internal_energy_fj
+from archgym.envs.tpe.eda.liberty_energy import data_pin, internal_energy_fj
 from archgym.envs.tpe.eda.operand_drive import Drive
 from archgym.errors import SimulationError
 

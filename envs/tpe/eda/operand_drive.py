@@ -27,7 +27,7 @@ def pe_drive(
     streams: int,
     rng: np.random.Generator,
 ) -> Drive:
-    """Independent operands for the ports of a PE; see :mod:`archgym.envs.tpe.eda.verilog.element`.
+    """Independent operands for the ports of a PE; see :mod:`archgym.envs.tpe.eda.verilog.processing_element`.
 
     Args:
         pe: the processing element.

@@ -1,6 +1,6 @@
 """Real synthesis: Verilog through Yosys and ABC onto a cell library, timed register to register.
 
-Yosys is that of :mod:`archgym.envs.tpe.eda.yosys_program`. Results are kept on disk by what they
+Yosys is that of :mod:`archgym.envs.tpe.eda.yosys`. Results are kept on disk by what they
 depend on.
 """
 
@@ -17,11 +17,11 @@ from functools import cache
 from pathlib import Path
 
 from archgym.envs.tpe.eda.cell_library import CellLibrary
-from archgym.envs.tpe.eda.liberty import read_liberty_text
-from archgym.envs.tpe.eda.library_reader import load_library
-from archgym.envs.tpe.eda.sta import analyse, read_netlist
+from archgym.envs.tpe.eda.liberty_cells import load_library
+from archgym.envs.tpe.eda.liberty_parser import read_liberty_text
+from archgym.envs.tpe.eda.static_timing import analyse, read_netlist
 from archgym.envs.tpe.eda.verilog import Verilog
-from archgym.envs.tpe.eda.yosys_program import (
+from archgym.envs.tpe.eda.yosys import (
     TIME_LIMIT_S,
     last_words,
     require_yosys,

@@ -138,6 +138,6 @@ def load_energies(name: str) -> Energies:
 
 @cache
 def _shipped() -> dict[str, dict[str, Any]]:
-    file = resources.files("archgym.envs.tpe").joinpath("energies.json")
+    file = resources.files("archgym.envs.tpe.technology").joinpath("energies.json")
     libraries: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))["libraries"]
     return libraries

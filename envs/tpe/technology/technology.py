@@ -41,7 +41,7 @@ __all__ = [
     "technology_names",
 ]
 
-_FOLDER = "technologies"
+_FOLDER = "fitted"
 _FORMAT = 1
 _LIMIT_BYTES = 2**20
 """Size of a technology file beyond which it is not read."""
@@ -255,7 +255,7 @@ def _numbers(table: Any, where: str) -> dict[str, float]:
 
 def technology_names() -> tuple[str, ...]:
     """The technologies that ship, in alphabetical order."""
-    folder = resources.files("archgym.envs.tpe") / _FOLDER
+    folder = resources.files("archgym.envs.tpe.technology") / _FOLDER
     return tuple(
         sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".json"))
     )
@@ -263,7 +263,9 @@ def technology_names() -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def _shipped(name: str) -> Technology:
-    text = (resources.files("archgym.envs.tpe") / _FOLDER / f"{name}.json").read_text("utf-8")
+    text = (resources.files("archgym.envs.tpe.technology") / _FOLDER / f"{name}.json").read_text(
+        "utf-8"
+    )
     return Technology.from_json(json.loads(text), name)
 
 

@@ -140,7 +140,7 @@ def _is_number(value: Any) -> bool:
 @cache
 def observed_names() -> tuple[str, ...]:
     """The networks whose operands ship, sorted."""
-    folder = resources.files("archgym.envs.tpe").joinpath("workloads")
+    folder = resources.files("archgym.envs.tpe.workload").joinpath("observed")
     names = (entry.name for entry in folder.iterdir()) if folder.is_dir() else ()
     return tuple(sorted(name.removesuffix(".json") for name in names if name.endswith(".json")))
 
@@ -148,6 +148,8 @@ def observed_names() -> tuple[str, ...]:
 @cache
 def observed_card(name: str) -> dict[str, Any]:
     """What ships of an observed network: its products with their operands, and its history."""
-    file = resources.files("archgym.envs.tpe").joinpath("workloads").joinpath(f"{name}.json")
+    file = (
+        resources.files("archgym.envs.tpe.workload").joinpath("observed").joinpath(f"{name}.json")
+    )
     card: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return card

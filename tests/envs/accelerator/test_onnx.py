@@ -278,7 +278,7 @@ def test_a_model_without_layers_is_refused(tmp_path: Path) -> None:
 def test_a_model_above_the_size_limit_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("archgym.envs.accelerator.workload.onnx_model.FILE_LIMIT_BYTES", 100)
+    monkeypatch.setattr("archgym.envs.accelerator.workload.onnx_reader.FILE_LIMIT_BYTES", 100)
     path = model(
         tmp_path / "m.onnx",
         [oh.make_node("MatMul", ["x", "w"], ["y"])],

@@ -123,7 +123,9 @@ def test_a_small_array_is_drawn_whole_and_a_large_one_in_part() -> None:
 @pytest.mark.parametrize("space", ["template", "mapping", "eyeriss"])
 def test_a_design_of_the_environment_is_drawn(tmp_path: Path, space: str) -> None:
     env = AcceleratorEnvironment(workload="mobilenet_v2", space=space)
-    paths = draw_design(env, env.baseline_design, tmp_path / "new" / "folder", "svg")
+    paths = draw_design(
+        env.costs(env.baseline_design), env.network, tmp_path / "new" / "folder", "svg"
+    )
     assert [path.name for path in paths] == ["roofline.svg", "energy.svg", "schematic.svg"]
     layers = layer_pictures(env.costs(env.baseline_design), env.network)
     metrics = env.evaluate(env.baseline_design).metrics
@@ -149,7 +151,7 @@ def test_no_layer_lies_above_the_roof() -> None:
 def test_hardware_for_every_layer_is_no_one_picture(tmp_path: Path) -> None:
     env = AcceleratorEnvironment(workload="alexnet", space="per_layer")
     with pytest.raises(InvalidValueError, match="every layer has hardware of its own"):
-        draw_design(env, env.baseline_design, tmp_path)
+        draw_design(env.costs(env.baseline_design), env.network, tmp_path)
 
 
 @pytest.mark.parametrize("ending", ["png", "svg"])

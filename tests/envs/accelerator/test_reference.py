@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from archgym.envs.accelerator.counted import CountedAccelerator
 from archgym.envs.accelerator.environment import AcceleratorEnvironment
-from archgym.envs.accelerator.validation.counted import CountedAccelerator
 from archgym.envs.accelerator.validation.reference import read_reference, shipped_references
 from archgym.errors import InvalidValueError
 from archgym.problem.reference import Reference

@@ -10,11 +10,11 @@ import numpy as np
 from archgym.envs.dram.controller import config as choices
 from archgym.envs.dram.controller.config import ControllerConfig
 from archgym.envs.dram.controller.controller import simulate
-from archgym.envs.dram.controller.prepared import prepare
+from archgym.envs.dram.controller.prepared_trace import prepare
 from archgym.envs.dram.controller.result import COMMANDS, Result
-from archgym.envs.dram.device.constraints import refresh_policies
-from archgym.envs.dram.device.mapping import mapping_names
+from archgym.envs.dram.device.address_mapping import mapping_names
 from archgym.envs.dram.device.memory import Memory, load_memory
+from archgym.envs.dram.device.timing_constraints import refresh_policies
 from archgym.envs.dram.traces.trace import Trace
 
 DDR3 = load_memory("DDR3-1600")

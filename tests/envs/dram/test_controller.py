@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from archgym.envs.dram.controller import config as choices
 from archgym.envs.dram.controller.config import ControllerConfig
 from archgym.envs.dram.controller.controller import simulate
-from archgym.envs.dram.controller.prepared import prepare
-from archgym.envs.dram.device.mapping import address_mapping
+from archgym.envs.dram.controller.prepared_trace import prepare
+from archgym.envs.dram.device.address_mapping import address_mapping
 from archgym.envs.dram.traces.trace import Trace
 from archgym.envs.dram.validation.timing_checker import violations
 from archgym.errors import InvalidValueError, SimulationError, UnknownNameError

@@ -10,8 +10,8 @@ import pytest
 
 from archgym.envs.dram.controller.batch import LIMITS, simulate_configs
 from archgym.envs.dram.controller.config import ControllerConfig
-from archgym.envs.dram.controller.prepared import prepare
-from archgym.envs.dram.device.device import device_names
+from archgym.envs.dram.controller.prepared_trace import prepare
+from archgym.envs.dram.device.data_sheets import device_names
 from archgym.envs.dram.device.memory import Memory, load_memory
 from archgym.envs.dram.traces.workload import load_workload, recorded_names
 from archgym.envs.dram.validation.timing_checker import check_refreshes, violations

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from archgym.envs.dram.device import device as module
-from archgym.envs.dram.device.device import Device, device_names, load_device
+from archgym.envs.dram.device.data_sheets import device_names, load_device
+from archgym.envs.dram.device.device import Device
 from archgym.errors import InvalidValueError, UnknownNameError
 
-SHIPPED = Path(module.__file__).parent.parent / "devices"
+SHIPPED = Path(module.__file__).parent / "sheets"
 
 
 def sheet(name: str = "DDR3-1600") -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import archgym
-from archgym.envs.dram.device.device import load_device
+from archgym.envs.dram.device.data_sheets import load_device
 from archgym.envs.dram.device.memory import Memory, load_memory
 from archgym.envs.dram.external import dramsim3
 from archgym.envs.dram.external.dramsim3 import DramSim3Simulator

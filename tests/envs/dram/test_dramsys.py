@@ -14,8 +14,8 @@ import pytest
 
 import archgym
 from archgym.envs.dram.controller.config import ControllerConfig
-from archgym.envs.dram.device.device import load_device
-from archgym.envs.dram.device.mapping import address_mapping
+from archgym.envs.dram.device.address_mapping import address_mapping
+from archgym.envs.dram.device.data_sheets import load_device
 from archgym.envs.dram.device.memory import Memory, load_memory
 from archgym.envs.dram.environment import DramEnvironment
 from archgym.envs.dram.external.dramsys import DramSysSimulator

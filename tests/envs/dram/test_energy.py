@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from archgym.envs.dram.controller.config import ControllerConfig
 from archgym.envs.dram.controller.energy import Activity, Energy, energy
-from archgym.envs.dram.device.device import Supply, load_device
+from archgym.envs.dram.device.data_sheets import load_device
+from archgym.envs.dram.device.device import Supply
 from archgym.envs.dram.device.memory import load_memory
 from archgym.envs.dram.traces.trace import Trace
 

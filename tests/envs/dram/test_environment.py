@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import archgym
+from archgym.envs.dram.controller.buffer_cost import buffer_bits
 from archgym.envs.dram.controller.config import ControllerConfig
-from archgym.envs.dram.controller.cost import buffer_bits
-from archgym.envs.dram.device.device import load_device
+from archgym.envs.dram.device.data_sheets import load_device
 from archgym.envs.dram.device.memory import load_memory
 from archgym.envs.dram.environment import DramEnvironment
 from archgym.errors import DesignError, InvalidValueError, TraceError, UnknownNameError

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archgym.envs.dram.traces.files import (
+from archgym.envs.dram.traces.generators import generate
+from archgym.envs.dram.traces.text_formats import TEXT_FORMATS, cycles_to_ps, ps_to_cycles
+from archgym.envs.dram.traces.trace import Trace
+from archgym.envs.dram.traces.trace_files import (
     FORMATS,
     guess_format,
     read_trace,
     trace_name,
     write_trace,
 )
-from archgym.envs.dram.traces.generators import generate
-from archgym.envs.dram.traces.text_lines import TEXT_FORMATS, cycles_to_ps, ps_to_cycles
-from archgym.envs.dram.traces.trace import Trace
 from archgym.errors import InvalidValueError, TraceError, UnknownNameError
 
 EXACT_FORMATS = ("text", "npz")

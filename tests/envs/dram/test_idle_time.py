@@ -10,7 +10,7 @@ import pytest
 
 from archgym.envs.dram.controller.config import PAGE_POLICIES, ControllerConfig
 from archgym.envs.dram.controller.controller import simulate
-from archgym.envs.dram.controller.prepared import prepare
+from archgym.envs.dram.controller.prepared_trace import prepare
 from archgym.envs.dram.controller.result import Result
 from archgym.envs.dram.device.memory import load_memory
 from archgym.envs.dram.traces.trace import Trace

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archgym.envs.dram.controller.prepared import check_capacity, prepare
-from archgym.envs.dram.device.device import device_names
-from archgym.envs.dram.device.mapping import (
+from archgym.envs.dram.controller.prepared_trace import check_capacity, prepare
+from archgym.envs.dram.device.address_mapping import (
     INTERLEAVES,
     MAPPING_DOCS,
     AddressMapping,
@@ -23,6 +22,7 @@ from archgym.envs.dram.device.mapping import (
     mapping_names,
     read_mapping,
 )
+from archgym.envs.dram.device.data_sheets import device_names
 from archgym.envs.dram.device.memory import Memory, load_memory
 from archgym.envs.dram.traces.trace import Trace
 from archgym.errors import InvalidValueError, UnknownNameError

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from archgym.envs.dram.device import device as module
-from archgym.envs.dram.device.device import load_device
+from archgym.envs.dram.device.data_sheets import load_device
 from archgym.envs.dram.device.memory import Memory, load_memory
 from archgym.errors import InvalidValueError, UnknownNameError
 
-SHIPPED = Path(module.__file__).parent.parent / "devices"
+SHIPPED = Path(module.__file__).parent / "sheets"
 
 
 def test_a_name_is_one_rank_on_one_channel() -> None:

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archgym.envs.dram.traces import lackey, recipe_inputs
-from archgym.envs.dram.traces import record as record_module
+from archgym.envs.dram.traces import recording as record_module
+from archgym.envs.dram.traces import recording_inputs, valgrind
 from archgym.envs.dram.traces.cache_model import LOAD, STORE, CacheHierarchy, DramRequests
-from archgym.envs.dram.traces.files import read_trace
-from archgym.envs.dram.traces.lackey import Accesses, run_under_lackey
-from archgym.envs.dram.traces.recipes import RECIPES, make
-from archgym.envs.dram.traces.record import PageMap, record, save_recording, with_stalls
+from archgym.envs.dram.traces.recording import PageMap, record, save_recording, with_stalls
+from archgym.envs.dram.traces.recording_recipes import RECIPES, make
+from archgym.envs.dram.traces.trace_files import read_trace
+from archgym.envs.dram.traces.valgrind import Accesses, run_under_lackey
 from archgym.envs.dram.traces.workload import load_workload, recorded_names
 from archgym.errors import MissingDependencyError, TraceError, UnknownNameError
 
@@ -71,7 +71,7 @@ def parsed(text: str) -> tuple[list[tuple[int, int, int]], list[str], str]:
     most = max(1, len(data))
     columns = (np.empty(most, np.uint8), np.empty(most, np.int64), np.empty(most, np.int32))
     other = np.empty((8, 2), np.int64)
-    used, count, others = lackey._parse(np.frombuffer(data, np.uint8), *columns, other)
+    used, count, others = valgrind._parse(np.frombuffer(data, np.uint8), *columns, other)
     rows = [tuple(int(column[i]) for column in columns) for i in range(count)]
     return rows, [text[a:b] for a, b in other[:others]], text[used:]  # type: ignore[return-value]
 
@@ -310,9 +310,9 @@ def test_a_program_that_never_pauses_does_not_escape_the_time_limit() -> None:
     read_end, write_end = os.pipe()
     try:
         os.write(write_end, b"I  0401ab70,3\n")
-        assert lackey._read(read_end, time.monotonic() + 60, 1) == b"I"
+        assert valgrind._read(read_end, time.monotonic() + 60, 1) == b"I"
         with pytest.raises(TimeoutError):
-            lackey._read(read_end, time.monotonic(), 1)
+            valgrind._read(read_end, time.monotonic(), 1)
     finally:
         os.close(read_end)
         os.close(write_end)
@@ -359,10 +359,10 @@ def test_recipe_without_its_program(monkeypatch: pytest.MonkeyPatch) -> None:
 
 INPUTS: dict[str, Any] = {
     "records": RECIPES["python_json"].make_input,
-    "text": lambda folder: recipe_inputs.text(folder / "text", 1000, 3),
-    "matrices": lambda folder: recipe_inputs.matrices(folder, 5, 6),
-    "graph": lambda folder: recipe_inputs.graph(folder, 50, 4, 8),
-    "signal": lambda folder: recipe_inputs.signal(folder, 8, 9),
+    "text": lambda folder: recording_inputs.text(folder / "text", 1000, 3),
+    "matrices": lambda folder: recording_inputs.matrices(folder, 5, 6),
+    "graph": lambda folder: recording_inputs.graph(folder, 50, 4, 8),
+    "signal": lambda folder: recording_inputs.signal(folder, 8, 9),
 }
 
 
@@ -377,7 +377,7 @@ def test_recipe_inputs_are_the_same_every_time(name: str, tmp_path: Path) -> Non
 
 
 def test_graph_is_well_formed_and_has_popular_vertices(tmp_path: Path) -> None:
-    recipe_inputs.graph(tmp_path, 1000, 8, 8)
+    recording_inputs.graph(tmp_path, 1000, 8, 8)
     start, target, weight = (np.load(tmp_path / f"{n}.npy") for n in ("start", "target", "weight"))
     assert start[0] == 0
     assert start[-1] == len(target) == len(weight) == 8000
@@ -390,7 +390,7 @@ def test_graph_is_well_formed_and_has_popular_vertices(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("cjpeg") is None, reason="cjpeg is not installed")
 def test_photograph_is_a_progressive_jpeg(tmp_path: Path) -> None:
-    recipe_inputs.photograph(tmp_path, 64, 48, 7)
+    recording_inputs.photograph(tmp_path, 64, 48, 7)
     picture = (tmp_path / "photo.jpg").read_bytes()
     assert picture.startswith(b"\xff\xd8")
     frame = picture.index(b"\xff\xc2")  # start of a progressive frame: length, bits, height, width

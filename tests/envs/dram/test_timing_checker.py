@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from archgym.envs.dram.controller.result import COMMANDS
-from archgym.envs.dram.device.device import load_device
+from archgym.envs.dram.device.data_sheets import load_device
 from archgym.envs.dram.device.memory import Memory
 from archgym.envs.dram.validation import refresh_checker, timing_checker
 from archgym.envs.dram.validation.timing_checker import check_refreshes, violations

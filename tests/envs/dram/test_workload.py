@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archgym.envs.dram.traces.files import write_trace
 from archgym.envs.dram.traces.generators import GENERATORS, generate
+from archgym.envs.dram.traces.trace_files import write_trace
 from archgym.envs.dram.traces.workload import (
     canonical_workload,
     load_workload,
@@ -22,7 +22,7 @@ from archgym.envs.dram.traces.workload import (
 )
 from archgym.errors import InvalidValueError, TraceError, UnknownNameError
 
-FOLDER = Path(__file__).parents[3] / "envs" / "dram" / "workloads"
+FOLDER = Path(__file__).parents[3] / "envs" / "dram" / "traces" / "recorded"
 CARD_KEYS = {
     "title",
     "program",

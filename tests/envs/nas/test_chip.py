@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from archgym.envs.nas.chip import (
+from archgym.envs.nas.hardware.chip import (
     TEMPLATES,
     Chip,
     SubAccelerator,

@@ -10,11 +10,10 @@ import torch
 from torch import nn
 
 from archgym.envs.accelerator.workload.layer import Network
-from archgym.envs.nas.families import FAMILIES, Architecture
-from archgym.envs.nas.families.blocks import initialise
+from archgym.envs.nas.families import FAMILIES, Architecture, Task
+from archgym.envs.nas.families.torch_modules import initialise
 from archgym.envs.nas.tasks import (
     TASKS,
-    Task,
     architecture_space,
     distinct_architectures,
     family_of,

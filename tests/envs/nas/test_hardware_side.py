@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from archgym.envs.accelerator.workload.layer import Layer, Network
-from archgym.envs.nas.chip import TEMPLATES, Chip, area_um2
-from archgym.envs.nas.hardware_side import HardwareSide, chain_of
+from archgym.envs.nas.hardware.chip import TEMPLATES, Chip, area_um2
+from archgym.envs.nas.hardware.hardware_side import HardwareSide, chain_of
 from archgym.errors import InvalidValueError, UnknownNameError
 
 

@@ -10,11 +10,16 @@ import pytest
 import yaml
 
 import archgym
-from archgym.envs.nas.chip import Chip
-from archgym.envs.nas.devices import DEVICES
 from archgym.envs.nas.environment import NASEnvironment
 from archgym.envs.nas.families import FAMILIES
-from archgym.envs.nas.latency_table import LatencyTable, make_table, network_parts, part_keys
+from archgym.envs.nas.hardware.chip import Chip
+from archgym.envs.nas.hardware.devices import DEVICES
+from archgym.envs.nas.hardware.latency_table import (
+    LatencyTable,
+    make_table,
+    network_parts,
+    part_keys,
+)
 from archgym.envs.nas.space import largest_architecture, smallest_architecture
 from archgym.envs.nas.tasks import TASKS
 from archgym.errors import InvalidValueError, SimulationError, UnknownNameError

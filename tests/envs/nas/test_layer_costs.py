@@ -7,8 +7,8 @@ import pytest
 
 from archgym.envs.accelerator.cost.model import evaluate
 from archgym.envs.accelerator.workload.layer import Layer, LayerTable
-from archgym.envs.nas.chip import SubAccelerator, hardware
-from archgym.envs.nas.layer_costs import LayerCosts
+from archgym.envs.nas.hardware.chip import SubAccelerator, hardware
+from archgym.envs.nas.hardware.layer_costs import LayerCosts
 from archgym.errors import InvalidValueError, UnknownNameError
 
 

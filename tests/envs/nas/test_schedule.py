@@ -12,7 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archgym.envs.nas.schedule import SCHEDULERS, SchedulingProblem, exact, hap, solve
+from archgym.envs.nas.schedule import (
+    SCHEDULERS,
+    SchedulingProblem,
+    exact_scheduler,
+    hap_scheduler,
+    solve,
+)
 from archgym.errors import InvalidValueError, SpaceTooLargeError, UnknownNameError
 
 
@@ -102,25 +108,25 @@ def test_exact_scheduler_agrees_with_brute_force(seed: int) -> None:
     problem = random_problem(rng, lengths[seed % 5], 2 + seed % 2, holes=0.2 * (seed % 3))
     every = all_schedules(problem)
     fastest = min(makespan for makespan, _ in every)
-    assert exact.fastest(problem).makespan == fastest
+    assert exact_scheduler.fastest(problem).makespan == fastest
     for limit in sorted({makespan for makespan, _ in every}):
-        found = exact.solve(problem, limit)
+        found = exact_scheduler.solve(problem, limit)
         assert problem.violations(found) == []
         assert found.meets_limit
         assert found.energy == min(energy for makespan, energy in every if makespan <= limit)
-    missed = exact.solve(problem, fastest - 0.5)
+    missed = exact_scheduler.solve(problem, fastest - 0.5)
     assert (missed.meets_limit, missed.makespan) == (False, fastest)
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_no_heuristic_beats_the_exact_scheduler(seed: int) -> None:
     problem = random_problem(np.random.default_rng(seed), [4, 4], 2)
-    limit = exact.fastest(problem).makespan + seed % 10
-    best = exact.solve(problem, limit)
-    ours = hap.solve(problem, limit)
-    assert ours.makespan >= exact.fastest(problem).makespan
+    limit = exact_scheduler.fastest(problem).makespan + seed % 10
+    best = exact_scheduler.solve(problem, limit)
+    ours = hap_scheduler.solve(problem, limit)
+    assert ours.makespan >= exact_scheduler.fastest(problem).makespan
     assert not ours.meets_limit or ours.energy >= best.energy
-    assert solve(problem, "list").makespan >= exact.fastest(problem).makespan
+    assert solve(problem, "list").makespan >= exact_scheduler.fastest(problem).makespan
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
@@ -183,9 +189,12 @@ def test_energy_gap_to_the_optimum_is_small_over_500_problems() -> None:
         lengths = rng.integers(4, 5, 2, endpoint=True).tolist()
         drawn = random_problem(rng, lengths, 2 + seed % 2)
         problem = SchedulingProblem(drawn.latency, drawn.energy + 1, lengths)
-        fast, cheap = exact.fastest(problem).makespan, exact.solve(problem).makespan
+        fast, cheap = (
+            exact_scheduler.fastest(problem).makespan,
+            exact_scheduler.solve(problem).makespan,
+        )
         limit = float(fast + np.floor(rng.uniform() * (cheap - fast)))
-        ours, best = hap.solve(problem, limit), exact.solve(problem, limit)
+        ours, best = hap_scheduler.solve(problem, limit), exact_scheduler.solve(problem, limit)
         assert problem.violations(ours) == problem.violations(best) == []
         assert best.meets_limit
         if ours.meets_limit:
@@ -222,7 +231,7 @@ def test_bad_arguments_are_refused() -> None:
             solve(problem, "hap", limit)
     large = random_problem(np.random.default_rng(0), [6, 6], 3)
     with pytest.raises(SpaceTooLargeError, match="12 layers on 3"):
-        exact.solve(large, exact.fastest(large).makespan + 1, most_nodes=10)
+        exact_scheduler.solve(large, exact_scheduler.fastest(large).makespan + 1, most_nodes=10)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from archgym.envs.nas.chip import Chip
 from archgym.envs.nas.families import FAMILIES
+from archgym.envs.nas.hardware.chip import Chip
 from archgym.envs.nas.space import (
     CHIPS,
     GRIDS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from archgym.envs.tpe.eda.boolean import parse
+from archgym.envs.tpe.eda.boolean_functions import parse
 from archgym.errors import InvalidValueError
 
 # Bits of the eight cases of three pins.

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from archgym.envs.tpe.eda.cell_library import Table, WireLoad
-from archgym.envs.tpe.eda.liberty import parse_liberty
-from archgym.envs.tpe.eda.library_reader import cell_library, load_library
+from archgym.envs.tpe.eda.liberty_cells import cell_library, load_library
+from archgym.envs.tpe.eda.liberty_parser import parse_liberty
 from archgym.errors import InvalidValueError
 
-MINIMAL = resources.files("archgym.envs.tpe") / "libraries" / "minimal.lib"
+MINIMAL = resources.files("archgym.envs.tpe.eda") / "libraries" / "minimal.lib"
 
 
 def test_groups_attributes_and_comments() -> None:

@@ -10,11 +10,11 @@ import pytest
 from archgym.envs.tpe.cost.cycles import Schedules, workload_cycles
 from archgym.envs.tpe.cost.model import SCOPES, EngineModel
 from archgym.envs.tpe.cost.table import ArrayTable
-from archgym.envs.tpe.energy.power import EnergyModel
 from archgym.envs.tpe.microarchitecture.edge import edge_blocks, segment_bits
 from archgym.envs.tpe.microarchitecture.pe import Array
 from archgym.envs.tpe.microarchitecture.structure import edge_counts
 from archgym.envs.tpe.space.design_space import array_of, design_space
+from archgym.envs.tpe.switching.array_energy import EnergyModel
 from archgym.envs.tpe.technology.technology import Technology, load_technology
 from archgym.envs.tpe.workload.workload import Workload, load_workload
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from archgym.envs.tpe.calibration.energy import EnergySample, energy_error, fit_energies
-from archgym.envs.tpe.eda.library_reader import cell_library
+from archgym.envs.tpe.eda.liberty_cells import cell_library
 from archgym.envs.tpe.eda.netlist_energy import NetlistEnergy, netlist_energy
 from archgym.envs.tpe.eda.operand_drive import pe_drive
 from archgym.envs.tpe.microarchitecture.encodings import digits

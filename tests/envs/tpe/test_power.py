@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archgym.envs.tpe.energy.activity import activity, word_toggles
-from archgym.envs.tpe.energy.power import EnergyModel, switching, work_energy_fj
 from archgym.envs.tpe.microarchitecture.compressors import Reduction
 from archgym.envs.tpe.microarchitecture.encodings import digits
 from archgym.envs.tpe.microarchitecture.pe import PE, Array
 from archgym.envs.tpe.microarchitecture.structure import Counts, counts
+from archgym.envs.tpe.switching.activity import activity, word_toggles
+from archgym.envs.tpe.switching.array_energy import EnergyModel, switching, work_energy_fj
 from archgym.envs.tpe.technology.energies import Energies, load_energies
 from archgym.envs.tpe.workload.operands import OperandDistribution
 from archgym.envs.tpe.workload.workload import load_workload
@@ -290,8 +290,8 @@ def test_lanes_share_what_they_accumulate() -> None:
 
 
 def test_energies_from_a_liberty_file_by_hand() -> None:
-    from archgym.envs.tpe.eda.library_energy import basic_energies
-    from archgym.envs.tpe.eda.library_reader import cell_library
+    from archgym.envs.tpe.eda.liberty_cells import cell_library
+    from archgym.envs.tpe.eda.liberty_energy import basic_energies
 
     # Volts squared 4; two NAND inputs are 0.04 pF, so that charging them costs 80 fJ.
     found = basic_energies(cell_library(LIBERTY))

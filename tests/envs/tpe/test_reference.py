@@ -12,8 +12,8 @@ import pytest
 import archgym
 from archgym.envs.tpe.environment import TensorEngine
 from archgym.envs.tpe.microarchitecture.pe import PE
-from archgym.envs.tpe.reference import read_reference
 from archgym.envs.tpe.space.design_space import array_of
+from archgym.envs.tpe.validation.reference import read_reference
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.validation.validate import Validation, validate
 

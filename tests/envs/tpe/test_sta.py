@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from archgym.envs.tpe.eda.cell_library import CellLibrary
-from archgym.envs.tpe.eda.library_reader import cell_library
-from archgym.envs.tpe.eda.sta import Netlist, analyse, read_netlist
+from archgym.envs.tpe.eda.liberty_cells import cell_library
+from archgym.envs.tpe.eda.static_timing import Netlist, analyse, read_netlist
 from archgym.errors import InvalidValueError, SimulationError
 
 
 @pytest.fixture(scope="module")
 def library() -> CellLibrary:
-    path = resources.files("archgym.envs.tpe") / "libraries" / "minimal.lib"
+    path = resources.files("archgym.envs.tpe.eda") / "libraries" / "minimal.lib"
     return cell_library(path.read_text("utf-8"))
 
 

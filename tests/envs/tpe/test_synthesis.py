@@ -15,11 +15,12 @@ from typer.testing import CliRunner
 import archgym
 from archgym.cli import app
 from archgym.environment.environment import Environment
-from archgym.envs.tpe import synthesised as yosys
+from archgym.envs.tpe import yosys_simulator
 from archgym.envs.tpe.calibration.library import calibrate_library
 from archgym.envs.tpe.cost.model import EngineModel
-from archgym.envs.tpe.eda import synthesis, yosys_program
-from archgym.envs.tpe.eda.library_reader import cell_library, load_library
+from archgym.envs.tpe.eda import synthesis
+from archgym.envs.tpe.eda import yosys as yosys_package
+from archgym.envs.tpe.eda.liberty_cells import cell_library, load_library
 from archgym.envs.tpe.eda.synthesis import Synthesiser, driving_cell
 from archgym.envs.tpe.eda.verilog import Verilog, edge_verilog, pe_verilog
 from archgym.envs.tpe.microarchitecture.edge import edge_blocks
@@ -27,9 +28,9 @@ from archgym.envs.tpe.microarchitecture.pe import PE
 from archgym.envs.tpe.microarchitecture.structure import counts
 from archgym.envs.tpe.space.design_space import array_of, design_of, design_space
 from archgym.envs.tpe.space.named import named_array
-from archgym.envs.tpe.synthesised import YosysSimulator
 from archgym.envs.tpe.technology.technology import load_technology
 from archgym.envs.tpe.workload.workload import load_workload
+from archgym.envs.tpe.yosys_simulator import YosysSimulator
 from archgym.errors import (
     InvalidValueError,
     MissingDependencyError,
@@ -39,7 +40,7 @@ from archgym.errors import (
 
 from .test_technology import cycles_of_the_optimisations
 
-MINIMAL = Path(str(resources.files("archgym.envs.tpe") / "libraries" / "minimal.lib"))
+MINIMAL = Path(str(resources.files("archgym.envs.tpe.eda") / "libraries" / "minimal.lib"))
 OSU018 = Path("/usr/share/qflow/tech/osu018/osu018_stdcells.lib")  # Debian: qflow-tech-osu018
 #: A library for the long tests: any Liberty file, such as a Nangate one.
 LIBERTY = Path(os.environ.get("ARCHGYM_LIBERTY", OSU018))
@@ -259,7 +260,7 @@ def test_a_design_whose_synthesis_fails_is_a_failed_outcome(
     env.simulate_baseline()
     wider = {**env.baseline, "accumulator_width": 16}
     broken = "module pe(input clk); wire a = ; endmodule"
-    monkeypatch.setattr(yosys, "pe_verilog", lambda pe: Verilog("pe", (), broken))
+    monkeypatch.setattr(yosys_simulator, "pe_verilog", lambda pe: Verilog("pe", (), broken))
     outcome = env.evaluate(wider)
     assert outcome.status == "failed"
     assert "syntax error" in outcome.reason
@@ -269,7 +270,7 @@ def test_a_design_whose_synthesis_fails_is_a_failed_outcome(
         "module pe(input clk, output reg q); wire y; odd o(.a(q), .y(y)); "
         "always @(posedge clk) q <= y; endmodule"
     )
-    monkeypatch.setattr(yosys, "pe_verilog", lambda pe: Verilog("pe", (), odd))
+    monkeypatch.setattr(yosys_simulator, "pe_verilog", lambda pe: Verilog("pe", (), odd))
     outcome = env.evaluate({**wider, "accumulator_width": 20})
     assert outcome.status == "failed"
     assert "no cell 'odd'" in outcome.reason
@@ -299,6 +300,6 @@ def test_options_are_for_synthesis() -> None:
 def test_the_environment_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(yosys_program, "_MODULE", "yowasp_no_such_module")
+    monkeypatch.setattr(yosys_package, "_MODULE", "yowasp_no_such_module")
     with pytest.raises(MissingDependencyError, match=r"archgym\[yosys\]"):
         by_synthesis(tmp_path)
