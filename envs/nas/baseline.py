@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from archgym.envs.nas.accuracy.published import ANCHORS
 from archgym.envs.nas.families import Architecture, Task
-from archgym.envs.nas.hardware.chip import MOST_BANDWIDTH_GBPS, MOST_PES, Chip
+from archgym.envs.nas.hardware.chip import MAX_BANDWIDTH_GBPS, MAX_PES, Chip
 from archgym.envs.nas.space import (
     GRIDS,
     ChipForm,
@@ -25,7 +25,7 @@ from archgym.envs.nas.workloads import Workload
 
 __all__ = ["baseline_architecture", "baseline_chip", "baseline_design"]
 
-_HALF: Final = (MOST_PES // 2, MOST_BANDWIDTH_GBPS // 2)
+_HALF: Final = (MAX_PES // 2, MAX_BANDWIDTH_GBPS // 2)
 _PUBLISHED: Final = {
     "W1": [("nvdla_ws", 2112, 48), ("shidiannao_os", 1984, 16)],
     "W2": [("nvdla_ws", 2368, 56), ("shidiannao_os", 1728, 8)],
@@ -43,7 +43,7 @@ def baseline_architecture(task: Task) -> Architecture:
 def baseline_chip(workload: Workload, form: ChipForm) -> Chip:
     """A chip of a form that spends all that it may."""
     if form == "single":
-        return Chip.of([("nvdla_ws", MOST_PES, MOST_BANDWIDTH_GBPS)])
+        return Chip.of([("nvdla_ws", MAX_PES, MAX_BANDWIDTH_GBPS)])
     if form == "homogeneous":
         return Chip.of([("nvdla_ws", *_HALF)] * 2)
     published = _PUBLISHED.get(workload.name)

@@ -28,9 +28,9 @@ from archgym.envs.accelerator.workload.layer import Network
 from archgym.envs.nas.accuracy.choice import accuracy_source
 from archgym.envs.nas.families import Architecture, Task
 from archgym.envs.nas.hardware.chip import (
-    MOST_BANDWIDTH_GBPS,
-    MOST_PES,
-    MOST_SUB_ACCELERATORS,
+    MAX_BANDWIDTH_GBPS,
+    MAX_PES,
+    MAX_SUB_ACCELERATORS,
     Chip,
     SubAccelerator,
     area_um2,
@@ -113,7 +113,7 @@ def best_chip(
         for buffer in _buffers(grid)
     ]
     best: tuple[tuple[float, float], Chip] | None = None
-    for count in range(1, MOST_SUB_ACCELERATORS + 1):
+    for count in range(1, MAX_SUB_ACCELERATORS + 1):
         ranked = _ranked(
             networks, [chip for s in subs if (chip := _legal([s] * count))], metric, mode
         )
@@ -168,9 +168,9 @@ def _hardware_side(mode: str) -> HardwareSide:
 
 def _legal(subs: Sequence[SubAccelerator]) -> Chip | None:
     """The chip, if its sub-accelerators keep the totals."""
-    if sum(sub.pes for sub in subs) > MOST_PES:
+    if sum(sub.pes for sub in subs) > MAX_PES:
         return None
-    if sum(sub.bandwidth_gbps for sub in subs) > MOST_BANDWIDTH_GBPS:
+    if sum(sub.bandwidth_gbps for sub in subs) > MAX_BANDWIDTH_GBPS:
         return None
     return Chip(tuple(subs))
 

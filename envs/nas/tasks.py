@@ -144,7 +144,7 @@ def family_of(task: Task) -> Family:
     return FAMILIES[task.family]
 
 
-_MOST_TABULATED: Final = 100_000
+_MAX_TABULATED: Final = 100_000
 
 
 @cache
@@ -160,10 +160,10 @@ def distinct_architectures(task: Task) -> dict[str, Architecture]:
         SpaceTooLargeError: if there are more than a hundred thousand.
     """
     family, space = family_of(task), architecture_space(task)
-    if space.canonical_cardinality > _MOST_TABULATED:
+    if space.canonical_cardinality > _MAX_TABULATED:
         raise SpaceTooLargeError(
             f"task {task.name!r} has {space.canonical_cardinality:.3g} architectures; at most "
-            f"{_MOST_TABULATED} are listed"
+            f"{_MAX_TABULATED} are listed"
         )
     found: dict[str, Architecture] = {}
     for designs in space.enumerate():

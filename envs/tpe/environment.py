@@ -143,12 +143,12 @@ class TensorEngine(Environment):
         self.engine: EngineModel
         # The space depends on the operands, and the baseline on the array that is held.
         workload = arguments.get("workload")
-        self._least_widths = load_workload(
+        self._min_widths = load_workload(
             self.default_workload if workload is None else workload
         ).widths
         held = self._held(arguments.get("space"), fixed)
         self.baseline = design_of(  # type: ignore[misc]
-            baseline_array(held, self._least_widths, self.technology, alone=scope == "pe")
+            baseline_array(held, self._min_widths, self.technology, alone=scope == "pe")
         )
         super().__init__(**arguments)
 
@@ -280,7 +280,7 @@ class TensorEngine(Environment):
             return space
         if space not in ("default", *BASELINES):
             raise UnknownNameError("space", str(space), ["default", *BASELINES])
-        return _space(space, self._least_widths)
+        return _space(space, self._min_widths)
 
     @staticmethod
     def _held(space: Any, fixed: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -290,8 +290,8 @@ class TensorEngine(Environment):
         return {**({} if space is None else {"array": space}), **(fixed or {})}
 
 
-def _space(name: str, least_widths: tuple[int, int]) -> DesignSpace:
-    space = design_space(least_widths)
+def _space(name: str, min_widths: tuple[int, int]) -> DesignSpace:
+    space = design_space(min_widths)
     if name == "default":
         return space
     design = design_of(BASELINES[name])

@@ -54,7 +54,7 @@ def register_floor(layer: Ints, register: Ints, hw: Floats, found: Floats) -> No
 
 
 @compiled
-def most_held(layer: Ints, layout: Ints, registers: Ints) -> tuple[int, int, int, int]:
+def max_held(layer: Ints, layout: Ints, registers: Ints) -> tuple[int, int, int, int]:
     """Most of K, C and output columns that a PE holds, and fewest turns over the window.
 
     Of output columns 0 stands for a whole row.
@@ -109,14 +109,14 @@ def memory_order(k: int, c: int, x: int, moved: Floats) -> tuple[int, float]:
     outputs_stay = moved[0] * many_k + moved[1] * (x if c > 1 else 1)
     inputs_stay = moved[0] + moved[1] * (x if k > 1 else 1) + moved[2] * (many_c - 1)
     order = 0
-    least = weights_stay
-    if outputs_stay < least:
+    minimum = weights_stay
+    if outputs_stay < minimum:
         order = 1
-        least = outputs_stay
-    if inputs_stay < least:
+        minimum = outputs_stay
+    if inputs_stay < minimum:
         order = 3
-        least = inputs_stay
-    return order, least + moved[3]
+        minimum = inputs_stay
+    return order, minimum + moved[3]
 
 
 @compiled
@@ -175,14 +175,14 @@ def tile_bounds(
     lanes = int(hw[H_LANES])
     window_turns = ceil_div(layer[2], layout[2]) * layer[3]
     group_turns = ceil_div(layer[7], layout[5])
-    held = most_held(layer, layout, registers)
+    held = max_held(layer, layout, registers)
     k_tiles = np.empty((counts[0], 2), np.int64)
     for i in range(counts[0]):
         k_tiles[i, 0] = ceil_div(layer[0], k[i, 0])
         k_tiles[i, 1] = ceil_div(k[i, 0], k[i, 1] * held[0]) * k_tiles[i, 0]
     macs = groups * layer[0] * layer[1] * layer[2] * layer[3] * layer[4] * layer[5]
     sums_pj = 2.0 * macs / layout[2] * hw[H_OUTPUT_RF_PJ]
-    least_pj = macs * (hw[H_MAC_PJ] + hw[H_INPUT_RF_PJ] + hw[H_WEIGHT_RF_PJ])
+    min_pj = macs * (hw[H_MAC_PJ] + hw[H_INPUT_RF_PJ] + hw[H_WEIGHT_RF_PJ])
     edge_pj = hw[H_NOC_PJ] if hw[H_BYPASS] > 0 else hw[H_NOC_PJ] + hw[H_BUFFER_PJ]
     count = 0
     for x in range(counts[2]):
@@ -204,7 +204,7 @@ def tile_bounds(
             c_tiles = ceil_div(layer[1], c[j, 0])
             c_turns = ceil_div(c[j, 0], c[j, 1] * held[1]) * held[3] * c_tiles
             inputs = c[j, 0] * input_bytes
-            product_pj = least_pj + sums_pj / c[j, 1]
+            product_pj = min_pj + sums_pj / c[j, 1]
             turns = ceil_div(window_turns * c[j, 2], lanes) * pixels[x, 4] * float(group_turns)
             for i in range(counts[0]):
                 weights = k[i, 0] * c[j, 0] * weight_bytes

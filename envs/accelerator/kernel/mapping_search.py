@@ -126,10 +126,10 @@ def search_layout(
     spatial = np.empty(6, np.int64)
     turns = np.empty(3, np.int64)
     low = np.empty(4)
-    most_tiles = buffer_tiles(layer, layout, sides, n_sides, k, c, pixels, counts)
-    tiles = np.empty((most_tiles, 3), np.int64)
-    orders = np.empty(most_tiles, np.int64)
-    bounds = np.empty((most_tiles, 2))
+    max_tiles = buffer_tiles(layer, layout, sides, n_sides, k, c, pixels, counts)
+    tiles = np.empty((max_tiles, 3), np.int64)
+    orders = np.empty(max_tiles, np.int64)
+    bounds = np.empty((max_tiles, 2))
     registers = registers[: register_tiles(layer, layout, hw, False, registers)]
     for r in range(len(registers)):
         register_floor(layer, registers[r], hw, floors[r])

@@ -141,7 +141,7 @@ def known(given: Ints, hw: Floats, parts: bool, objective: int, legal: bool, fou
     trial = np.zeros(len(found))
     flow = int(hw[H_DATAFLOW])
     best = score(objective, found[0], found[6]) if legal else (np.inf, np.inf)
-    least_cycles, least_energy = floors(given, hw)
+    min_cycles, min_energy = floors(given, hw)
     sums_pj = 2.0 * products(given) * given[8] * hw[H_OUTPUT_RF_PJ] * (1.0 - 1e-12)
     fill = first_bytes(hw) / hw[H_DRAM] if hw[H_DOUBLE] > 0 else 0.0
     last_row = side_parts(int(hw[H_ROWS]), hw, rows) - 1
@@ -153,11 +153,11 @@ def known(given: Ints, hw: Floats, parts: bool, objective: int, legal: bool, fou
             flat = 0 if flow in (3, 4) else columns[j]
             times, depthwise = bounds_of(given, flat, dims)
             cycles = times * turns(dims, flow, rows[i], columns[j]) / hw[H_LANES]
-            cycles = np.ceil((max(cycles, least_cycles) + fill) * (1.0 - 1e-12))
-            if parts and score(objective, cycles, least_energy)[0] > best[0]:
+            cycles = np.ceil((max(cycles, min_cycles) + fill) * (1.0 - 1e-12))
+            if parts and score(objective, cycles, min_energy)[0] > best[0]:
                 break  # nor are fewer columns any faster
             pair = used(dims, flow, rows[i], columns[j])
-            energy = least_energy + sums_pj / summed(flow, pair, depthwise)
+            energy = min_energy + sums_pj / summed(flow, pair, depthwise)
             if parts and not better(score(objective, cycles, energy), best):
                 continue
             count = insert_pair(tried, n_tried, pair, dims[Q])

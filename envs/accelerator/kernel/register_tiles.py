@@ -68,16 +68,16 @@ def register_tiles(layer: Ints, spatial: Ints, hw: Floats, everything: bool, fou
         streams = flow == 1 or flow == 2
         k = 1
         while k <= sums and (k * size <= weights or flow == 1 or (streams and k == 1)):
-            most = 1
-            while most < need_c and most * 2 * size * k <= weights:
-                most *= 2
+            maximum = 1
+            while maximum < need_c and maximum * 2 * size * k <= weights:
+                maximum *= 2
             q = 1
             while True:
                 along = window(q, columns, layer[6])
                 full = q >= need_q or q * 2 * k > sums
                 c = 1
-                while c <= most:
-                    last = c == most
+                while c <= maximum:
+                    last = c == maximum
                     edge = c * along <= inputs and c * 2 * along > inputs
                     kept = everything or (last and (code > 0 or full)) or (code > 0 and edge)
                     if kept and count < len(found):

@@ -54,9 +54,9 @@ nothing, 1 rows, 2 columns, 3 all processing elements, 4 filters above each othe
 
 
 @compiled
-def even(size: int, most: int) -> int:
+def even(size: int, maximum: int) -> int:
     """What of ``size`` to compute side by side where ``most`` fits: as few turns, equally long."""
-    return ceil_div(size, ceil_div(size, most))
+    return ceil_div(size, ceil_div(size, maximum))
 
 
 @compiled
@@ -74,16 +74,16 @@ def insert(values: Ints, count: int, value: int) -> int:
 
 
 @compiled
-def multiples(most: int, odd: int, found: Ints) -> int:
+def multiples(maximum: int, odd: int, found: Ints) -> int:
     """Numbers below ``most`` that are one of ``odd`` of `ODD` times a power of two, and ``most``.
 
     What is tried on an array of such a size is so tried on every larger one. They ascend; returns
     how many.
     """
-    count = insert(found, 0, most)
+    count = insert(found, 0, maximum)
     for i in range(odd):
         part = ODD[i]
-        while part < most:
+        while part < maximum:
             count = insert(found, count, part)
             part *= 2
     return count
@@ -183,9 +183,9 @@ def row_stationary(layer: Ints, rows: int, columns: int, hw: Floats, found: Ints
         last_k = k
         last = 0
         for share in range(3):
-            least = columns if share == 2 else min(1 + share, columns)
-            p = even(layer[4], columns // least)
-            beside = columns // p if p == layer[4] else least
+            minimum = columns if share == 2 else min(1 + share, columns)
+            p = even(layer[4], columns // minimum)
+            beside = columns // p if p == layer[4] else minimum
             if beside <= last or (layer[7] == 1 and k * last >= layer[0]):
                 continue
             last = beside

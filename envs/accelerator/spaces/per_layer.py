@@ -75,10 +75,10 @@ def per_layer_space(
         one = param(f"pes_{i}") * (base + slope * param(f"buffer_units_{i}"))
         used = one if used is None else used + one
     assert used is not None  # a network has layers
-    most = len(network.layers) * PES[-1] * (base + slope * UNITS[-1])
+    maximum = len(network.layers) * PES[-1] * (base + slope * UNITS[-1])
     rule = Rule(
         f"{kind}_in_budget",
-        used <= share * most,
+        used <= share * maximum,
         doc=f"PEs and their buffers take at most {share:.0%} of the largest design's {kind}",
     )
     return DesignSpace(parameters, [rule])

@@ -43,7 +43,7 @@ _SHOWN = (
     *("buffer_kib", "dram_bytes_per_cycle", "word_bits", "double_buffered"),
 )
 """Parameters by which a row's design shows its hardware; all of it is set for the environment."""
-_LEAST_BUFFER_KIB = 8
+_MIN_BUFFER_KIB = 8
 """Buffers below this are smaller than the banks of the baseline design, whose rule forbids it."""
 
 
@@ -177,7 +177,7 @@ def _design(hardware: Hardware) -> dict[str, Any]:
     shown: dict[str, Any] = {
         name: getattr(hardware, name) for name in _SHOWN if name != "buffer_kib"
     }
-    shown["buffer_kib"] = max(_LEAST_BUFFER_KIB, round(hardware.buffer_bytes / 1024))
+    shown["buffer_kib"] = max(_MIN_BUFFER_KIB, round(hardware.buffer_bytes / 1024))
     return {**BASELINE, **shown}
 
 

@@ -32,7 +32,7 @@ COLUMNS: Final = ("K", "C", "R", "S", "P", "Q", "stride", "groups", "batch")
 """Columns of `LayerTable.bounds`, in this order; ``K`` and ``C`` count **one group's** channels."""
 
 
-MOST_MACS: Final = 2**53
+MAX_MACS: Final = 2**53
 """Largest layer; beyond it the kernel's integers and floats do not count exactly."""
 
 
@@ -111,11 +111,11 @@ class Layer:
                 f"layer {self.name!r}: groups is {self.groups}; it divides K ({self.K}) and "
                 f"C ({self.C})"
             )
-        most = max(self.macs, self.input_footprint, self.weight_footprint, self.output_footprint)
-        if most > MOST_MACS:
+        maximum = max(self.macs, self.input_footprint, self.weight_footprint, self.output_footprint)
+        if maximum > MAX_MACS:
             raise InvalidValueError(
-                f"layer {self.name!r}: {most:.3g} multiply-accumulates or words; the model counts "
-                f"to {MOST_MACS:.3g}"
+                f"layer {self.name!r}: {maximum:.3g} multiply-accumulates or words; the model counts "
+                f"to {MAX_MACS:.3g}"
             )
         if self.kind == "depthwise" and self.groups != self.C:
             raise InvalidValueError(

@@ -38,7 +38,7 @@ CHOICES = {
     "timing_rules": TIMING_RULES,
 }
 """Allowed values of each field of :class:`ControllerConfig` that is a choice."""
-_LEAST = {
+_MINIMA = {
     "request_buffer_size": 1,
     "refresh_max_postponed": 0,
     "refresh_max_pulledin": 0,
@@ -151,12 +151,12 @@ class ControllerConfig:
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise UnknownNameError(name, getattr(self, name), allowed)
-        for name, least in _LEAST.items():
+        for name, minimum in _MINIMA.items():
             value = getattr(self, name)
             whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            if not whole or not least <= value < 2**31:
+            if not whole or not minimum <= value < 2**31:
                 raise InvalidValueError(
-                    f"{name} is {value!r}, it must be a whole number of at least {least}"
+                    f"{name} is {value!r}, it must be a whole number of at least {minimum}"
                 )
         if self.cmd_mux == "strict" and self.scheduler != "fifo":
             raise InvalidValueError(

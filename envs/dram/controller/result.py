@@ -213,17 +213,17 @@ def result_of(
 def _limits(
     trace: PreparedTrace, machines: Sequence[kernel.Machine], config: ControllerConfig
 ) -> Limits:
-    def most(entry: int, sign: int = 1) -> int:
+    def maximum(entry: int, sign: int = 1) -> int:
         return max(sign * int(machine.out[entry]) for machine in machines)
 
     device = trace.memory.device
     rounds = {"per_bank": device.banks, "same_bank": device.banks_per_group}
     in_round = rounds.get(config.refresh_policy, 1)
     return Limits(
-        request_buffer_size=most(kernel.O_MOST_QUEUED) + 1,
-        refresh_max_postponed=most(kernel.O_MOST_OWED) // in_round + 1,
-        refresh_max_pulledin=most(kernel.O_LEAST_OWED, -1) // in_round + 1,
-        max_active_transactions=most(kernel.O_MOST_ACTIVE) + 1,
+        request_buffer_size=maximum(kernel.O_MAX_QUEUED) + 1,
+        refresh_max_postponed=maximum(kernel.O_MAX_OWED) // in_round + 1,
+        refresh_max_pulledin=maximum(kernel.O_MIN_OWED, -1) // in_round + 1,
+        max_active_transactions=maximum(kernel.O_MAX_ACTIVE) + 1,
     )
 
 

@@ -47,7 +47,7 @@ _METRICS = (
 _STANDARDS = ("DDR3", "DDR4")
 EPOCHS = 1000
 """Statistics are printed so many times a run, and the end is known to one part in so many."""
-_MOST_CYCLES = NEVER_CYCLES - 1
+_MAX_CYCLES = NEVER_CYCLES - 1
 _PATIENCE_CYCLES = 50_000
 
 
@@ -148,8 +148,8 @@ class DramSim3Simulator(DramProgram):
                 )
             # At least twice as long, so that the number of runs stays small.
             cycles = max(2 * cycles, int(1.1 * cycles * n / max(served, n // 100, 1)))
-            if cycles > _MOST_CYCLES:
-                raise SimulationError(f"DRAMsim3 needs more than {_MOST_CYCLES} cycles")
+            if cycles > _MAX_CYCLES:
+                raise SimulationError(f"DRAMsim3 needs more than {_MAX_CYCLES} cycles")
         values = self._values(run)
         values["buffer_bits"] = float(buffer_bits(config, self.memory))
         return {name: values[name] for name in self.metric_names}

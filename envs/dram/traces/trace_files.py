@@ -44,7 +44,7 @@ from archgym.reading.files import meant_file
 __all__ = [
     "DEFAULT_INTERVAL_NS",
     "FORMATS",
-    "MOST_REQUESTS",
+    "MAX_REQUESTS",
     "TRACE_SUFFIXES",
     "guess_format",
     "read_trace",
@@ -61,7 +61,7 @@ TRACE_SUFFIXES: tuple[str, ...] = (".stl", ".trace", ".npz", ".txt", ".gz")
 DEFAULT_INTERVAL_NS = 1.0
 """Spacing of the requests of a format without times, ns."""
 
-MOST_REQUESTS: Final = 1 << 26
+MAX_REQUESTS: Final = 1 << 26
 """Requests of a file up to which it is read, to be cut (the simulator takes 16.7 million)."""
 
 _PathLike: TypeAlias = str | os.PathLike[str]
@@ -215,8 +215,8 @@ def _read_text(
     address = _column(path, kind, addresses, "address")
     is_write = np.array(writes, np.uint8)
     if any(lengths):
-        if sum(max(1, -(-length // _LINE_BYTES)) for length in lengths) > MOST_REQUESTS:
-            raise TraceError(f"{path}: more than {MOST_REQUESTS:,} requests of {_LINE_BYTES} bytes")
+        if sum(max(1, -(-length // _LINE_BYTES)) for length in lengths) > MAX_REQUESTS:
+            raise TraceError(f"{path}: more than {MAX_REQUESTS:,} requests of {_LINE_BYTES} bytes")
         arrival, address, is_write = _split(lengths, arrival, address, is_write)
     return Trace(name, arrival, address, is_write)
 
@@ -233,8 +233,8 @@ def _parse(
             found = match(line.strip())
             if found is not None:
                 rows.append(convert(found))
-                if len(rows) > MOST_REQUESTS:
-                    raise TraceError(f"{path}: more than {MOST_REQUESTS:,} requests")
+                if len(rows) > MAX_REQUESTS:
+                    raise TraceError(f"{path}: more than {MAX_REQUESTS:,} requests")
                 continue
             text = line.strip()
             if text and not text.startswith("#"):

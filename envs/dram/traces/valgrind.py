@@ -186,10 +186,10 @@ def _widen(pipe: int) -> None:
 def _chunks(pipe: int, deadline: float, messages: list[str]) -> Iterator[Accesses]:
     """Parse the pipe until it ends; lines that tell of trouble go to ``messages``."""
     rest = b""
-    most = _READ_BYTES // 4  # an access takes at least 6 bytes of text
-    kind = np.empty(most, np.uint8)
-    address = np.empty(most, np.int64)
-    size = np.empty(most, np.int32)
+    maximum = _READ_BYTES // 4  # an access takes at least 6 bytes of text
+    kind = np.empty(maximum, np.uint8)
+    address = np.empty(maximum, np.int64)
+    size = np.empty(maximum, np.int32)
     other = np.empty((_LATEST_LINES, 2), np.int64)
     while True:
         data = _read(pipe, deadline, _READ_BYTES - len(rest))

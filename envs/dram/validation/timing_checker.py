@@ -36,7 +36,7 @@ def violations(
     log: NDArray[np.int64],
     *,
     refresh_policy: str = "none",
-    most_postponed: int | None = None,
+    max_postponed: int | None = None,
     cycles: int | None = None,
 ) -> list[str]:
     """What is wrong with the commands of one channel, in words; empty if nothing.
@@ -47,7 +47,7 @@ def violations(
             :data:`archgym.envs.dram.controller.result.COMMANDS`), rank, bank and row of each command, in
             order, shape (n_commands, 5): an array of ``Result.log``.
         refresh_policy: unless ``none``, whether refreshes come often enough is checked too.
-        most_postponed: see :func:`check_refreshes`.
+        max_postponed: see :func:`check_refreshes`.
         cycles: see :func:`check_refreshes`.
 
     Example:
@@ -66,7 +66,7 @@ def violations(
             memory,
             log,
             refresh_policy=refresh_policy,
-            most_postponed=most_postponed,
+            max_postponed=max_postponed,
             cycles=cycles,
         )
     return found

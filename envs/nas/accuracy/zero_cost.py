@@ -180,5 +180,5 @@ def naswot(module: nn.Module, images: NDArray[np.float32]) -> float:
     for hook in hooks:
         hook.remove()
     eigenvalues = np.linalg.eigvalsh(equal)
-    least = eigenvalues[-1] * count * np.finfo(np.float64).eps
-    return float(np.log(np.maximum(eigenvalues, least)).sum())
+    minimum = eigenvalues[-1] * count * np.finfo(np.float64).eps
+    return float(np.log(np.maximum(eigenvalues, minimum)).sum())

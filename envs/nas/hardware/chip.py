@@ -27,9 +27,9 @@ from archgym.errors import InvalidValueError, UnknownNameError
 __all__ = [
     "DEFAULT_TECHNOLOGY",
     "MODES",
-    "MOST_BANDWIDTH_GBPS",
-    "MOST_PES",
-    "MOST_SUB_ACCELERATORS",
+    "MAX_BANDWIDTH_GBPS",
+    "MAX_PES",
+    "MAX_SUB_ACCELERATORS",
     "TEMPLATES",
     "Chip",
     "SubAccelerator",
@@ -45,11 +45,11 @@ MODES: Final = ("own", "paper")
 TEMPLATES: Final = MappingProxyType({"dla": "nvdla_ws", "shi": "shidiannao_os", "rs": "eyeriss_rs"})
 """Dataflow templates by NASAIC's names."""
 
-MOST_PES: Final = 4096
+MAX_PES: Final = 4096
 """Of a chip (NASAIC, DAC 2020)."""
-MOST_BANDWIDTH_GBPS: Final = 64
+MAX_BANDWIDTH_GBPS: Final = 64
 """Of a chip, GB/s (NASAIC, DAC 2020)."""
-MOST_SUB_ACCELERATORS: Final = 4
+MAX_SUB_ACCELERATORS: Final = 4
 """Of a chip."""
 
 DEFAULT_TECHNOLOGY: Final = "cmos16"
@@ -95,16 +95,16 @@ class SubAccelerator:
     def __post_init__(self) -> None:
         if self.dataflow not in _REGISTER_FILES:
             raise UnknownNameError("dataflow template", self.dataflow, _REGISTER_FILES)
-        for field, most in (
-            ("pes", MOST_PES),
-            ("bandwidth_gbps", MOST_BANDWIDTH_GBPS),
+        for field, maximum in (
+            ("pes", MAX_PES),
+            ("bandwidth_gbps", MAX_BANDWIDTH_GBPS),
             ("buffer_kib", _UNLIMITED // 1024),
         ):
             value = getattr(self, field)
             whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            if not whole or not 0 < value <= most:
+            if not whole or not 0 < value <= maximum:
                 raise InvalidValueError(
-                    f"{field} is {value!r}; it is a whole number from 1 to {most}"
+                    f"{field} is {value!r}; it is a whole number from 1 to {maximum}"
                 )
 
 
@@ -116,18 +116,18 @@ class Chip:
 
     def __post_init__(self) -> None:
         count = len(self.sub_accelerators)
-        if not 1 <= count <= MOST_SUB_ACCELERATORS:
+        if not 1 <= count <= MAX_SUB_ACCELERATORS:
             raise InvalidValueError(
-                f"a chip of {count} sub-accelerators; it has 1 to {MOST_SUB_ACCELERATORS}"
+                f"a chip of {count} sub-accelerators; it has 1 to {MAX_SUB_ACCELERATORS}"
             )
-        for field, most, unit in (
-            ("pes", MOST_PES, "PEs"),
-            ("bandwidth_gbps", MOST_BANDWIDTH_GBPS, "GB/s"),
+        for field, maximum, unit in (
+            ("pes", MAX_PES, "PEs"),
+            ("bandwidth_gbps", MAX_BANDWIDTH_GBPS, "GB/s"),
         ):
             total = getattr(self, field)
-            if total > most:
+            if total > maximum:
                 raise InvalidValueError(
-                    f"the sub-accelerators have {total} {unit} together; at most {most}"
+                    f"the sub-accelerators have {total} {unit} together; at most {maximum}"
                 )
 
     @classmethod

@@ -14,22 +14,19 @@ a device from our own cost model, :meth:`LatencyTable.read` reads one of somebod
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from archgym.envs.accelerator.workload.layer import Layer, Network
 from archgym.envs.nas.families import FAMILIES, Architecture, MBConv, MBConvOptions, Task
-from archgym.envs.nas.hardware.chip import DEFAULT_TECHNOLOGY, Chip, clock_mhz
+from archgym.envs.nas.hardware.chip import DEFAULT_TECHNOLOGY, Chip
 from archgym.envs.nas.hardware.hardware_side import HardwareSide
 from archgym.errors import InvalidValueError, SimulationError, did_you_mean
-from archgym.problem.simulator import Simulation
-from archgym.space import Designs
 
-__all__ = ["LatencyTable", "LatencyTableSimulator", "make_table", "network_parts", "part_keys"]
+__all__ = ["LatencyTable", "make_table", "network_parts", "part_keys"]
 
 _NS_PER_MS: Final = 1e6
 
@@ -181,82 +178,6 @@ def make_table(
         if math.isnan(mean):
             raise InvalidValueError(f"device {name!r}: {key} does not fit it")
     return LatencyTable(name, table)
-
-
-class LatencyTableSimulator:
-    """A simulator that gives accuracies, and latencies as the sum over a table's lines.
-
-    It gives no energy and no area: limits on them are refused.
-    """
-
-    name = "latency_table"
-    version = "1"
-
-    def __init__(self, environment: Any, tables: Sequence[LatencyTable]) -> None:
-        self._environment = environment
-        self._tables = tables
-        count = len(environment.networks) + 1
-        first = [metric.name for metric in environment.metrics[:count]]
-        synthetic = [m.name for m in environment.metrics if m.name == "accuracy_synthetic_share"]
-        self.metric_names = (*first, *synthetic, "latency_cycles", "latency_ns")
-
-    @classmethod
-    def of(cls, environment: Any) -> LatencyTableSimulator:
-        """The simulator of an environment of space ``network``.
-
-        Raises:
-            InvalidValueError: if its chip is searched, or its networks have no such table.
-        """
-        if environment.device is None:
-            raise InvalidValueError(
-                "simulator 'latency_table' is of one device: use space='network', not "
-                f"{environment.form!r}"
-            )
-        options = dict(environment.simulator_options)
-        path = options.pop("table", None)
-        for option in options:
-            raise InvalidValueError(f"simulator_options: {option!r} is unknown; allowed is table")
-        if path is not None:
-            table = LatencyTable.read(Path(path))
-            return cls(environment, [table] * len(environment.networks))
-        name = str(environment.settings["device"])
-        costs = environment.hardware_side.costs
-        tables = [
-            make_table(
-                player.task,
-                environment.device,
-                name,
-                mode=costs.mode,
-                technology=costs.technology,
-            )
-            for player in environment.networks
-        ]
-        return cls(environment, tables)
-
-    def simulate(self, designs: Designs) -> list[tuple[Simulation, float]]:
-        """Accuracies, and the sum over the parts of all networks, one after another."""
-        env = self._environment
-        start = time.perf_counter()
-        rows = [env.architectures(design) for design in designs]
-        accuracies = env.accuracies(rows)
-        costs = env.hardware_side.costs
-        cycles_per_ms = clock_mhz(costs.mode, costs.technology) * 1e3
-        results: list[Simulation] = []
-        for row, found in zip(rows, accuracies.tolist(), strict=True):
-            try:
-                total = math.fsum(
-                    table.latency_ms(part_keys(player.task, architecture))
-                    for table, player, architecture in zip(
-                        self._tables, env.networks, row, strict=True
-                    )
-                )
-            except SimulationError as error:
-                results.append(error)
-                continue
-            hardware = {"latency_cycles": total * cycles_per_ms, "latency_ns": total * _NS_PER_MS}
-            results.append(env.result(row, found, hardware))
-        each = (time.perf_counter() - start) / max(1, len(results))
-        return [(result, each) for result in results]
 
 
 def _covering(task: Task) -> list[Architecture]:

@@ -26,9 +26,9 @@ from archgym.envs.nas.hardware import maestro2019
 from archgym.envs.nas.hardware.chip import DEFAULT_TECHNOLOGY, MODES, SubAccelerator, hardware
 from archgym.errors import InvalidValueError, UnknownNameError
 
-__all__ = ["MOST_PAIRS", "LayerCosts"]
+__all__ = ["MAX_PAIRS", "LayerCosts"]
 
-MOST_PAIRS: Final = 2**21
+MAX_PAIRS: Final = 2**21
 """Pairs of layer and sub-accelerator that are remembered by default: 32 MiB of figures."""
 
 _Floats = npt.NDArray[np.float64]
@@ -51,7 +51,7 @@ class LayerCosts:
         technology: of mode ``own``.
         mapper: of mode ``own``: what the compiler of a sub-accelerator minimises for each layer,
             one of the accelerator model's ``MAPPERS``.
-        most_pairs: pairs of layer and sub-accelerator that are remembered.
+        max_pairs: pairs of layer and sub-accelerator that are remembered.
 
     Raises:
         UnknownNameError, InvalidValueError: for arguments that are not possible.
@@ -63,14 +63,14 @@ class LayerCosts:
         *,
         technology: str = DEFAULT_TECHNOLOGY,
         mapper: str = "latency",
-        most_pairs: int = MOST_PAIRS,
+        max_pairs: int = MAX_PAIRS,
     ) -> None:
         if mode not in MODES:
             raise UnknownNameError("mode", mode, MODES)
         if mapper not in MAPPERS:
             raise UnknownNameError("mapper", mapper, MAPPERS)
-        if most_pairs < 1:
-            raise InvalidValueError(f"most_pairs is {most_pairs!r}; it is at least 1")
+        if max_pairs < 1:
+            raise InvalidValueError(f"max_pairs is {max_pairs!r}; it is at least 1")
         if technology == "maestro28":
             raise InvalidValueError(
                 "technology is 'maestro28', which knows no memory; use mode 'paper'"
@@ -79,7 +79,7 @@ class LayerCosts:
         self.mode = mode
         self.technology = technology
         self.mapper = mapper if mode == "own" else "off"
-        self.most_pairs = most_pairs
+        self.max_pairs = max_pairs
         self.evaluated = 0
         """Pairs of layer and sub-accelerator that were simulated so far."""
         self._columns: dict[_Row, int] = {}
@@ -106,7 +106,7 @@ class LayerCosts:
 
         Sub-accelerators that miss the same layers go through the accelerator model in one call.
         """
-        if len(self._columns) * 2 > self.most_pairs:  # more shapes than there is room for
+        if len(self._columns) * 2 > self.max_pairs:  # more shapes than there is room for
             self._columns.clear()
             self._known.clear()
             self._held = 0
@@ -181,7 +181,7 @@ class LayerCosts:
 
     def _forget(self) -> None:
         """Drops the sub-accelerators that were not asked for the longest."""
-        while self._held > self.most_pairs:
+        while self._held > self.max_pairs:
             _, dropped = self._known.popitem(last=False)
             self._held -= dropped.shape[1]
 

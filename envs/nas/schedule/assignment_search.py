@@ -24,7 +24,7 @@ class Wanted(NamedTuple):
     """Cycles that it may take."""
     bound: float
     """Only what is better than this is of interest."""
-    most: int
+    maximum: int
     """Nodes to visit."""
 
 
@@ -50,15 +50,15 @@ def sorted_options(layers: Layers, for_energy: bool) -> Ints:
 
 
 @compiled
-def sum_least(costs: Floats, order: Ints, left: Floats) -> None:
+def sum_min(costs: Floats, order: Ints, left: Floats) -> None:
     """What the layers from each depth on cost at least, shape (layers + 1,)."""
     for d in range(len(order) - 1, -1, -1):
         left[d] = left[d + 1] + costs[order[d]].min()
 
 
 @compiled
-def least_of(
-    layers: Layers, below: float, enough: float, most: int, plan: Plan
+def min_of(
+    layers: Layers, below: float, enough: float, maximum: int, plan: Plan
 ) -> tuple[float, int]:
     """The least makespan of an assignment, or one of at most ``enough``, if it is below ``below``.
 
@@ -68,7 +68,7 @@ def least_of(
     if makespan <= enough:
         return makespan, 0
     found, nodes = shortest_order(
-        layers, plan.assignment, min(below, makespan), enough, most, plan.start
+        layers, plan.assignment, min(below, makespan), enough, maximum, plan.start
     )
     finish_of(layers, plan)
     return min(makespan, found), nodes
@@ -82,7 +82,7 @@ def best_assignment(layers: Layers, order: Ints, wanted: Wanted, plan: Plan) -> 
     that in which layers are assigned. Returns the nodes visited, more than ``most`` if given up.
     """
     latency, energy, starts, chain = layers
-    for_energy, limit, bound, most = wanted
+    for_energy, limit, bound, maximum = wanted
     count, subs = latency.shape
     row = np.zeros(len(starts) - 1)  # time of each network: assigned layers, the others' least
     for c in range(len(starts) - 1):
@@ -91,8 +91,8 @@ def best_assignment(layers: Layers, order: Ints, wanted: Wanted, plan: Plan) -> 
     options = sorted_options(layers, for_energy)
     work_left = np.zeros(count + 1)  # least of the layers not yet assigned, by depth
     energy_left = np.zeros(count + 1)
-    sum_least(latency, order, work_left)
-    sum_least(energy, order, energy_left)
+    sum_min(latency, order, work_left)
+    sum_min(energy, order, energy_left)
     load = np.zeros(subs)
     spent = np.zeros(count + 1)
     was_row = np.empty(count)
@@ -114,7 +114,7 @@ def best_assignment(layers: Layers, order: Ints, wanted: Wanted, plan: Plan) -> 
             continue
         cursor[depth] = n + 1
         nodes += 1
-        if nodes > most:
+        if nodes > maximum:
             return nodes
         j = options[i, n]
         now[i] = j
@@ -135,11 +135,11 @@ def best_assignment(layers: Layers, order: Ints, wanted: Wanted, plan: Plan) -> 
             depth += 1
             continue
         below = float(np.nextafter(limit, np.inf)) if for_energy else bound
-        makespan, visited = least_of(
-            layers, below, limit if for_energy else 0.0, most - nodes, trial
+        makespan, visited = min_of(
+            layers, below, limit if for_energy else 0.0, maximum - nodes, trial
         )
         nodes += visited
-        if nodes > most:
+        if nodes > maximum:
             return nodes
         if makespan < below:
             bound = float(spent[count]) if for_energy else makespan

@@ -12,7 +12,7 @@ from archgym.envs.nas.schedule.plans import keep, times_for
 
 __all__ = ["energy_of", "exchange_all", "hurry", "move_back"]
 
-_MOST_WORK = 6000
+_MAX_WORK = 6000
 """Layers that are put in order for pairs of moves; beyond it no more pairs are tried."""
 
 
@@ -26,7 +26,7 @@ def hurry(layers: Layers, limit: float, budget: Ints, plan: Plan) -> float:
     count, subs = latency.shape
     trial = times_for(assignment)
     makespan = float(plan.finish.max())
-    left = _MOST_WORK // count
+    left = _MAX_WORK // count
     moved = True
     while moved and makespan > limit:
         moved = False
@@ -76,14 +76,14 @@ def move_back(layers: Layers, limit: float, budget: Ints, plan: Plan) -> None:
         moved = False
         tried = np.zeros((count, subs), np.bool_)
         while True:
-            most = 0.0
+            maximum = 0.0
             layer = -1
             place = -1
             for i in range(count):
                 for j in range(subs):
                     saved = energy[i, assignment[i]] - energy[i, j]
-                    if saved > most and not tried[i, j]:
-                        most, layer, place = saved, i, j
+                    if saved > maximum and not tried[i, j]:
+                        maximum, layer, place = saved, i, j
             if layer < 0:
                 break
             tried[layer, place] = True
@@ -99,7 +99,7 @@ def move_back(layers: Layers, limit: float, budget: Ints, plan: Plan) -> None:
 
 
 @compiled
-def exchange(layers: Layers, limit: float, most: int, budget: Ints, plan: Plan) -> int:
+def exchange(layers: Layers, limit: float, maximum: int, budget: Ints, plan: Plan) -> int:
     """Makes the first pair of moves that saves energy together within the limit.
 
     One of the two has to save energy itself. Returns how many of the ``most`` list schedules are
@@ -133,14 +133,14 @@ def exchange(layers: Layers, limit: float, most: int, budget: Ints, plan: Plan) 
                     continue
                 shift(layers, p, b, q, loads)
                 if none_over(limit, loads):
-                    if most == 0:
+                    if maximum == 0:
                         assignment[i] = a
                         return -1
-                    most -= 1
+                    maximum -= 1
                     assignment[p] = q
                     if within(layers, limit, budget, trial):
                         keep(plan, trial)
-                        return most
+                        return maximum
                     assignment[p] = b
                 shift(layers, p, q, b, loads)
             shift(layers, i, j, a, loads)
@@ -151,7 +151,7 @@ def exchange(layers: Layers, limit: float, most: int, budget: Ints, plan: Plan) 
 @compiled
 def exchange_all(layers: Layers, limit: float, budget: Ints, plan: Plan) -> None:
     """Lowers the energy of a schedule within the limit by pairs of moves."""
-    left = _MOST_WORK // len(plan.assignment)
+    left = _MAX_WORK // len(plan.assignment)
     while left >= 0:
         left = exchange(layers, limit, left, budget, plan)
         if left >= 0:

@@ -20,14 +20,14 @@ from archgym.envs.nas.schedule.compiled import entry
 from archgym.envs.nas.schedule.problem import Schedule, SchedulingProblem
 from archgym.errors import InvalidValueError, SpaceTooLargeError
 
-__all__ = ["MOST_NODES", "fastest", "solve"]
+__all__ = ["MAX_NODES", "fastest", "solve"]
 
-MOST_NODES = 20_000_000
+MAX_NODES = 20_000_000
 """Nodes that are visited before a problem counts as too large; a few seconds."""
 
 
 def solve(
-    problem: SchedulingProblem, latency_limit: float = math.inf, *, most_nodes: int = MOST_NODES
+    problem: SchedulingProblem, latency_limit: float = math.inf, *, max_nodes: int = MAX_NODES
 ) -> Schedule:
     """Return a schedule of the least energy whose makespan is within the limit.
 
@@ -35,27 +35,27 @@ def solve(
         problem: what to schedule; some ten layers.
         latency_limit: cycles. If no schedule is within it, the result is a fastest one, and its
             ``meets_limit`` is false.
-        most_nodes: nodes to visit at most.
+        max_nodes: nodes to visit at most.
 
     Raises:
         SpaceTooLargeError: if more nodes would be needed.
     """
     known = hap_scheduler.solve(problem, latency_limit)
-    found = _search(problem, latency_limit, known, True, most_nodes)
+    found = _search(problem, latency_limit, known, True, max_nodes)
     if found.meets_limit:
         return found
-    return _search(problem, latency_limit, known, False, most_nodes)
+    return _search(problem, latency_limit, known, False, max_nodes)
 
 
-def fastest(problem: SchedulingProblem, *, most_nodes: int = MOST_NODES) -> Schedule:
+def fastest(problem: SchedulingProblem, *, max_nodes: int = MAX_NODES) -> Schedule:
     """Return a schedule of the least makespan, whatever its energy.
 
     Raises:
-        SpaceTooLargeError: if more than ``most_nodes`` nodes would be needed.
+        SpaceTooLargeError: if more than ``max_nodes`` nodes would be needed.
     """
     # A limit that no schedule meets makes the heuristic look for the fastest.
     known = hap_scheduler.solve(problem, 0.0)
-    found = _search(problem, math.inf, known, False, most_nodes)
+    found = _search(problem, math.inf, known, False, max_nodes)
     return problem.scheduled(found.assignment, found.start, found.finish, math.inf)
 
 
@@ -64,11 +64,11 @@ def _search(
     limit: float,
     known: Schedule,
     for_energy: bool,
-    most_nodes: int,
+    max_nodes: int,
 ) -> Schedule:
     """Improves a known schedule to the optimum of energy within the limit, or of makespan."""
-    if most_nodes < 1:
-        raise InvalidValueError(f"most_nodes is {most_nodes}; it is at least 1")
+    if max_nodes < 1:
+        raise InvalidValueError(f"max_nodes is {max_nodes}; it is at least 1")
     plan = Plan(known.assignment.copy(), known.start.copy(), known.finish.copy())
     bound = math.inf
     if not for_energy:
@@ -78,12 +78,12 @@ def _search(
     spread = np.where(np.isfinite(problem.energy), problem.energy, -np.inf).max(axis=1)
     spread = spread - problem.energy.min(axis=1) if for_energy else -problem.latency.min(axis=1)
     order = np.argsort(-spread if for_energy else spread, kind="stable")
-    wanted = Wanted(for_energy, float(limit) if for_energy else math.inf, bound, most_nodes)
+    wanted = Wanted(for_energy, float(limit) if for_energy else math.inf, bound, max_nodes)
     nodes = _compiled(problem.layers, order.astype(np.int64), wanted, plan)
-    if nodes > most_nodes:
+    if nodes > max_nodes:
         raise SpaceTooLargeError(
             f"{problem.latency.shape[0]} layers on {problem.latency.shape[1]} sub-accelerators: "
-            f"the exact schedule takes more than {most_nodes} nodes; use hap, or fewer layers"
+            f"the exact schedule takes more than {max_nodes} nodes; use hap, or fewer layers"
         )
     return problem.scheduled(*plan, limit)
 

@@ -25,9 +25,9 @@ from archgym.envs.nas.schedule.timing import earliest_finish, times_of
 
 __all__ = ["solve"]
 
-_MOST_WORK = 50_000
+_MAX_WORK = 50_000
 """Layers that searches for an order within the limit put in place, all searches together."""
-_MOST_FORCED = 3000
+_MAX_FORCED = 3000
 """Layers put elsewhere by force, times the square of the problem's layers."""
 
 
@@ -74,7 +74,7 @@ def force(layers: Layers, limit: float, budget: Ints, plan: Plan) -> None:
     """
     latency, energy, assignment = layers.latency, layers.energy, plan.assignment
     count, subs = latency.shape
-    left = _MOST_FORCED // count**2
+    left = _MAX_FORCED // count**2
     total = energy_of(energy, assignment) if plan.finish.max() <= limit else np.inf
     moved = True
     while moved and left > 0:
@@ -121,7 +121,7 @@ def _run(sources: int) -> Callable[..., None]:
         layers = Layers(latency, energy, starts, chain)
         plan = Plan(assignment, start, finish)
         count = len(layers.latency)
-        budget = np.array([_MOST_WORK // count])
+        budget = np.array([_MAX_WORK // count])
         cheapest(layers, plan.assignment)
         if times_of(layers, limit, plan) <= limit:
             return

@@ -168,11 +168,11 @@ def descend(layers: Layers, limit: float, budget: Ints, plan: Plan) -> float:
             for j in range(subs):
                 if marked[i] == 0 or j == a or latency[i, j] == np.inf:
                     continue
-                least = max(
+                minimum = max(
                     limit, row[chain[i]] - latency[i, a] + latency[i, j], load[j] + latency[i, j]
                 )
-                if least < makespan:
-                    hoped[found] = ratio(makespan - least, energy[i, j] - energy[i, a])
+                if minimum < makespan:
+                    hoped[found] = ratio(makespan - minimum, energy[i, j] - energy[i, a])
                     moves[found, 0] = i
                     moves[found, 1] = j
                     found += 1

@@ -34,7 +34,7 @@ def next_conflict(layers: Layers, assignment: Ints, done: Progress) -> tuple[int
 
 
 @inlined
-def least_makespan(
+def min_makespan(
     starts: Ints,
     assignment: Ints,
     tail: Floats,
@@ -43,20 +43,20 @@ def least_makespan(
 ) -> float:
     """A bound from below: every network's rest alone, and every sub-accelerator's."""
     at, ready, free = done
-    least = 0.0
+    minimum = 0.0
     for c in range(len(starts) - 1):
         when = ready[c]
         if at[c] < starts[c + 1]:
             when = max(when, free[assignment[at[c]]]) + tail[at[c]]
-        least = max(least, when)
+        minimum = max(minimum, when)
     for j in range(len(free)):
-        least = max(least, free[j] + rest[j])
-    return least
+        minimum = max(minimum, free[j] + rest[j])
+    return minimum
 
 
 @compiled
 def shortest_order(
-    layers: Layers, assignment: Ints, below: float, enough: float, most: int, start: Floats
+    layers: Layers, assignment: Ints, below: float, enough: float, maximum: int, start: Floats
 ) -> tuple[float, int]:
     """Searches the orders of an assignment for a makespan below ``below``, into ``start``.
 
@@ -95,7 +95,7 @@ def shortest_order(
         if c < chains:
             cursor[depth] = c + 1
             nodes += 1
-            if nodes > most:
+            if nodes > maximum:
                 return best, nodes
             i = at[c]
             j = place[depth]
@@ -106,8 +106,8 @@ def shortest_order(
             ready[c] = free[j] = now[i] + latency[i, j]
             at[c] += 1
             rest[j] -= latency[i, j]
-            least = least_makespan(starts, assignment, tail, rest, done)
-            if least < best:
+            minimum = min_makespan(starts, assignment, tail, rest, done)
+            if minimum < best:
                 if depth + 1 < count:
                     depth += 1
                     cursor[depth] = 0

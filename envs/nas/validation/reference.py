@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from archgym.envs.nas.baseline import baseline_design
-from archgym.envs.nas.hardware.chip import MOST_SUB_ACCELERATORS, TEMPLATES, Chip
+from archgym.envs.nas.hardware.chip import MAX_SUB_ACCELERATORS, TEMPLATES, Chip
 from archgym.envs.nas.space import GRIDS, chip_design
 from archgym.envs.nas.workloads import load_workload
 from archgym.errors import ArchgymError, InvalidValueError
@@ -84,7 +84,7 @@ def read_solution(row: TableRow) -> tuple[str, Chip]:
     """
     parts = []
     names = {**TEMPLATES, **{name: name for name in TEMPLATES.values()}}
-    for number in range(1, MOST_SUB_ACCELERATORS + 1):
+    for number in range(1, MAX_SUB_ACCELERATORS + 1):
         if row.text(f"dataflow_{number}"):
             dataflow = row.choice(f"dataflow_{number}", names)
             sizes = [row.whole(f"{knob}_{number}") for knob in _KNOBS[1:]]

@@ -79,7 +79,7 @@ _TYPICAL = Technology(
 )
 _SCALE_OF_SIGNED = 0.2
 """Spread of the terms that compare adder forms, full adders."""
-_LEAST = 0.02
+_MINIMA = 0.02
 """Least share of a term's typical value that a library with less is taken to have."""
 
 
@@ -166,7 +166,7 @@ def _mean(
     typical = np.array([typical_of[name] for name in names])
     rows = [np.array([table[name] for name in names]) / table[unit] for table in like]
     mean = np.mean(rows, axis=0) if rows else typical
-    return np.where(typical > 0, np.maximum(mean, _LEAST * typical), mean)
+    return np.where(typical > 0, np.maximum(mean, _MINIMA * typical), mean)
 
 
 def _fit_delay(

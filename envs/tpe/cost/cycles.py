@@ -181,10 +181,10 @@ def _accumulating_cycles(s: Schedules, layer: Layer) -> FloatArray:
     return total
 
 
-def _tiles(size: int, most: IntArray) -> tuple[tuple[IntArray, IntArray], ...]:
+def _tiles(size: int, maximum: IntArray) -> tuple[tuple[IntArray, IntArray], ...]:
     """How many full tiles and how large; then whether there is a partial one and how large."""
-    full, rest = np.divmod(size, most)
-    return (full, most), ((rest > 0).astype(np.int64), rest)
+    full, rest = np.divmod(size, maximum)
+    return (full, maximum), ((rest > 0).astype(np.int64), rest)
 
 
 def _step_cycles(

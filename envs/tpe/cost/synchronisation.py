@@ -143,9 +143,9 @@ def _stream_cycles(
 @lru_cache(maxsize=16384)
 def _slowest_lane(share: float, length: int, lanes: int) -> _Sum:
     """The most non-zero digits of one bit weight that any lane has."""
-    most = -(-length // lanes)
-    full = length - lanes * (most - 1)  # lanes with one operand more than the others
-    longer, shorter = (_repeated(np.array([1.0 - share, share]), n) for n in (most, most - 1))
+    maximum = -(-length // lanes)
+    full = length - lanes * (maximum - 1)  # lanes with one operand more than the others
+    longer, shorter = (_repeated(np.array([1.0 - share, share]), n) for n in (maximum, maximum - 1))
     first = min(longer.first, shorter.first)
     size = longer.first + len(longer.shares) - first
     slowest = np.ones(size)

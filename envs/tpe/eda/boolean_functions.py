@@ -18,7 +18,7 @@ Function: TypeAlias = Callable[[Mapping[str, int], int], int]
 """From the value of each pin, a bit for each case, and the mask of all cases to the result."""
 
 _TOKEN = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_\[\]]*|[01()!&|^*+'])")
-_MOST_TOKENS = 2000
+_MAX_TOKENS = 2000
 
 
 def parse(text: str) -> Function:
@@ -34,7 +34,7 @@ def parse(text: str) -> Function:
     at, text = 0, text.strip()
     while at < len(text):
         match = _TOKEN.match(text, at)
-        if match is None or len(tokens) == _MOST_TOKENS:
+        if match is None or len(tokens) == _MAX_TOKENS:
             raise InvalidValueError(f"Boolean function {text!r}: not understood at {text[at:]!r}")
         tokens.append(match.group(1))
         at = match.end()

@@ -163,8 +163,8 @@ class CellLibrary:
     def wire_load(self, area: float) -> WireLoad:
         """The wire load model for a block of that cell area."""
         chosen = NO_WIRES
-        for i, (least, load) in enumerate(self.wire_loads):
-            if area >= least or i == 0:
+        for i, (minimum, load) in enumerate(self.wire_loads):
+            if area >= minimum or i == 0:
                 chosen = load
         return chosen
 

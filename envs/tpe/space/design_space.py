@@ -19,23 +19,23 @@ from archgym.envs.tpe.space.rules import legality_rules
 from archgym.errors import InvalidValueError
 from archgym.space import DesignSpace
 
-__all__ = ["LEAST_WIDTHS", "array_of", "broken_rules", "design_of", "design_space"]
+__all__ = ["MIN_WIDTHS", "array_of", "broken_rules", "design_of", "design_space"]
 
 #: Bits that the operands of the usual 8-bit workloads need.
-LEAST_WIDTHS = (8, 8)
+MIN_WIDTHS = (8, 8)
 
 
-def design_space(least_widths: tuple[int, int] = LEAST_WIDTHS) -> DesignSpace:
+def design_space(min_widths: tuple[int, int] = MIN_WIDTHS) -> DesignSpace:
     """The whole design space.
 
     Args:
-        least_widths: bits that operands A and B of the workload need; there are no narrower
+        min_widths: bits that operands A and B of the workload need; there are no narrower
             designs, since what rounding would cost the network is not modelled.
 
     Raises:
         InvalidValueError: if they need more than the widest operand has.
     """
-    return DesignSpace(parameters(least_widths), legality_rules())
+    return DesignSpace(parameters(min_widths), legality_rules())
 
 
 def array_of(design: Mapping[str, Any]) -> Array:

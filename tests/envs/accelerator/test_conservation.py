@@ -28,11 +28,11 @@ def check_laws(layer: Layer, costs: Costs) -> None:
             assert found[f"{level}_{operand}_words"] >= words, (level, operand)
     assert found["dram_bytes"] >= sum(footprints.values()) * hardware.word_bytes
     # The roofline: peak operations, and all that the memory's links can carry.
-    least = max(
+    minimum = max(
         layer.macs / hardware.macs_per_cycle,
         found["dram_bytes"] / hardware.dram_bytes_per_cycle / LINKS[hardware.dram_links],
     )
-    assert found["cycles"] >= least * (1 - 1e-12) - 1
+    assert found["cycles"] >= minimum * (1 - 1e-12) - 1
     assert found["cycles"] >= found["compute_cycles"]
     # What is read back was written before; the last time is the result.
     for level in ("dram", "buffer"):

@@ -36,8 +36,8 @@ def test_every_space_is_searched_and_its_metrics_are_consistent(space: str) -> N
     )
     assert (column["utilisation_rate"] <= 1).all()
     layer = env.network.layers[0]
-    least = layer.input_footprint + layer.weight_footprint + layer.output_footprint
-    assert (column["dram_bytes"] >= least).all()
+    minimum = layer.input_footprint + layer.weight_footprint + layer.output_footprint
+    assert (column["dram_bytes"] >= minimum).all()
 
 
 @pytest.mark.parametrize("space", SPACES)

@@ -150,15 +150,15 @@ def test_a_budget_goes_by_the_hardware_that_is_given() -> None:
     for kind in ("area", "power"):
         budget = {"of": kind, "share": 0.2}
         space = space_per_layer.per_layer_space(network, budget, fixed)
-        most = taken(network, kind, fixed, 128, 12)
+        maximum = taken(network, kind, fixed, 128, 12)
         legal = 0
         for design in sample(per_layer_free(network), 80):
             used = sum(
                 taken_by(space_per_layer.hardware(design, i, **fixed), kind)
                 for i in range(len(network.layers))
             )
-            assert (space.broken_rule(design) == "") == (used <= 0.2 * most)
-            legal += used <= 0.2 * most
+            assert (space.broken_rule(design) == "") == (used <= 0.2 * maximum)
+            legal += used <= 0.2 * maximum
         assert 0 < legal < 80
 
 

@@ -33,12 +33,12 @@ def check_design(name: str, seed: int, requests: int) -> None:
     assert violations(memory, log) == [], context
     if config.refresh_policy != "none":
         # Refreshes that were pulled in leave room for as many more to be postponed.
-        most = config.refresh_max_postponed + config.refresh_max_pulledin
+        maximum = config.refresh_max_postponed + config.refresh_max_pulledin
         wrong = check_refreshes(
             memory,
             log,
             refresh_policy=config.refresh_policy,
-            most_postponed=most,
+            max_postponed=maximum,
             cycles=result.cycles,
         )
         assert wrong == [], context
@@ -118,11 +118,11 @@ def higher(config: ControllerConfig, enough: Any, rng: np.random.Generator) -> C
     """The same controller with those limits that the run did not come up to changed."""
     changes: dict[str, Any] = {}
     for name in LIMITS:
-        least = max(
+        minimum = max(
             getattr(enough, name), name not in ("refresh_max_postponed", "refresh_max_pulledin")
         )
-        if getattr(config, name) >= least:
-            changes[name] = int(least + rng.integers(0, 30))
+        if getattr(config, name) >= minimum:
+            changes[name] = int(minimum + rng.integers(0, 30))
     return dataclasses.replace(config, **changes)
 
 

@@ -73,9 +73,9 @@ def test_every_design_is_simulated_and_its_metrics_are_consistent(memory: str, s
     assert (column["read_latency_mean_ns"] <= column["read_latency_p99_ns"]).all()
     # No request can be answered before its row is open and its burst is over.
     device = env.memory.device
-    least = (device.rl_cycles + device.burst_cycles) * device.t_ck_ps / 1000
+    minimum = (device.rl_cycles + device.burst_cycles) * device.t_ck_ps / 1000
     from_the_dram = np.array([design.get("write_policy") != "posted" for design in designs])
-    assert (column["read_latency_mean_ns"][from_the_dram] >= least).all()
+    assert (column["read_latency_mean_ns"][from_the_dram] >= minimum).all()
     assert (column["read_latency_p99_ns"] <= column["read_latency_max_ns"]).all()
     # The last request arrives, and only then can the last response come.
     assert (column["time_ns"] * 1000 > env.trace.arrival_ps[-1]).all()

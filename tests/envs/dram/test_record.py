@@ -68,8 +68,12 @@ def test_settings_are_checked(values: dict[str, Any], message: str) -> None:
 def parsed(text: str) -> tuple[list[tuple[int, int, int]], list[str], str]:
     """Accesses, other lines and the unfinished rest of lackey output."""
     data = text.encode()
-    most = max(1, len(data))
-    columns = (np.empty(most, np.uint8), np.empty(most, np.int64), np.empty(most, np.int32))
+    maximum = max(1, len(data))
+    columns = (
+        np.empty(maximum, np.uint8),
+        np.empty(maximum, np.int64),
+        np.empty(maximum, np.int32),
+    )
     other = np.empty((8, 2), np.int64)
     used, count, others = valgrind._parse(np.frombuffer(data, np.uint8), *columns, other)
     rows = [tuple(int(column[i]) for column in columns) for i in range(count)]

@@ -379,8 +379,8 @@ def every(interval: int, number: int, name: str = "refab", banks: int = 0) -> Lo
 
 class TestRefreshRate:
     def test_one_each_interval(self) -> None:
-        assert refreshes("DDR3", every(4000, 30), most_postponed=0) == []
-        wrong = refreshes("DDR3", every(4000, 30), most_postponed=0, cycles=30 * 4000 + 9000)
+        assert refreshes("DDR3", every(4000, 30), max_postponed=0) == []
+        wrong = refreshes("DDR3", every(4000, 30), max_postponed=0, cycles=30 * 4000 + 9000)
         assert "9000 cycles since a refresh" in "\n".join(wrong)
 
     def test_nine_intervals_are_the_most(self) -> None:
@@ -414,7 +414,7 @@ class TestRefreshRate:
         assert refreshes("DDR3", [], cycles=30000) == []
 
     def test_per_bank(self) -> None:
-        assert refreshes("LPDDR4", every(500, 80, "refpb", 8), "per_bank", most_postponed=0) == []
+        assert refreshes("LPDDR4", every(500, 80, "refpb", 8), "per_bank", max_postponed=0) == []
         twice = refreshes("LPDDR4", every(500, 80, "refpb", 7), "per_bank")
         assert "refpb of bank 1 before all others had theirs" in twice[0]
         # Eight refreshes of all banks are 64 of one.
@@ -423,7 +423,7 @@ class TestRefreshRate:
 
     def test_same_bank(self) -> None:
         log = every(1000, 40, "refsb", 4)
-        assert refreshes("DDR5", log, "same_bank", most_postponed=0) == []
+        assert refreshes("DDR5", log, "same_bank", max_postponed=0) == []
         rank_1_ends = [entry for entry in log if entry[2] == 0 or entry[0] < 20000]
         assert refreshes("DDR5", rank_1_ends, "same_bank") != []
 

@@ -75,8 +75,8 @@ def test_recorded_programs_match_their_cards(name: str) -> None:
     else:
         assert running_ns < card["span_ns"] < 1.5 * running_ns
         under_way = card["requests_under_way"]
-        least = trace.arrival_ps[under_way:] - trace.arrival_ps[:-under_way]
-        assert least.min() >= 1000 * card["request_ns"]
+        minimum = trace.arrival_ps[under_way:] - trace.arrival_ps[:-under_way]
+        assert minimum.min() >= 1000 * card["request_ns"]
 
 
 def test_shipped_files_are_small() -> None:

@@ -47,8 +47,8 @@ def test_no_layer_is_faster_than_its_array_or_cheaper_than_its_products(mode: st
     latency, energy = LayerCosts(mode).table(LAYERS, SUBS)
     macs = np.array([[layer.macs] for layer in LAYERS])
     assert (latency * [sub.pes for sub in SUBS] >= macs).all()
-    least_nj = 0.904 if mode == "paper" else 0.0
-    assert (energy > least_nj * macs).all()
+    min_nj = 0.904 if mode == "paper" else 0.0
+    assert (energy > min_nj * macs).all()
 
 
 def test_paper_energy_by_hand() -> None:
@@ -72,7 +72,7 @@ def test_paper_mode_knows_no_memory_and_own_mode_does() -> None:
 
 def test_what_was_asked_before_changes_nothing() -> None:
     whole = LayerCosts().table(LAYERS, SUBS)
-    other = LayerCosts(most_pairs=64)
+    other = LayerCosts(max_pairs=64)
     for layer in reversed(LAYERS):
         other.table([layer], SUBS[::-1])
     again = other.table(LAYERS, SUBS)
@@ -92,7 +92,7 @@ def test_equal_layers_on_equal_sub_accelerators_are_simulated_once() -> None:
 
 
 def test_memory_is_bounded_and_forgets_the_oldest() -> None:
-    costs = LayerCosts(most_pairs=3 * 64)
+    costs = LayerCosts(max_pairs=3 * 64)
     subs = [SubAccelerator("nvdla_ws", pes, 8) for pes in (32, 64, 96, 128)]
     for sub in subs:
         costs.table(LAYERS[:1], [sub])
@@ -104,7 +104,7 @@ def test_memory_is_bounded_and_forgets_the_oldest() -> None:
 
 
 def test_more_shapes_than_there_is_room_for() -> None:
-    costs = LayerCosts(most_pairs=8)
+    costs = LayerCosts(max_pairs=8)
     for K in range(1, 30):
         latency, _ = costs.table([conv("one", K, 1, 2)], SUBS[:1])
         alone, _ = LayerCosts().table([conv("one", K, 1, 2)], SUBS[:1])
@@ -120,5 +120,5 @@ def test_bad_arguments_are_refused() -> None:
         LayerCosts(technology="cmos1 6")
     with pytest.raises(InvalidValueError, match="paper"):
         LayerCosts(technology="maestro28")
-    with pytest.raises(InvalidValueError, match="most_pairs is 0"):
-        LayerCosts(most_pairs=0)
+    with pytest.raises(InvalidValueError, match="max_pairs is 0"):
+        LayerCosts(max_pairs=0)

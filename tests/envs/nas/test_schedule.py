@@ -84,8 +84,8 @@ def test_precedence_capacity_and_sums_hold_at_any_limit(
     limit = 1 + share * solve(problem, "hap").makespan
     schedule = solve(problem, scheduler, limit)
     assert problem.violations(schedule) == []
-    least = problem.latency.min(axis=1)
-    assert schedule.makespan >= max(least[list(chain)].sum() for chain in problem.chains)
+    minimum = problem.latency.min(axis=1)
+    assert schedule.makespan >= max(minimum[list(chain)].sum() for chain in problem.chains)
     assert schedule.energy >= problem.energy.min(axis=1).sum()
 
 
@@ -145,7 +145,7 @@ def test_known_answer_of_two_networks_on_two_sub_accelerators(scheduler: str) ->
         assert (schedule.makespan, schedule.energy) == (8, 14)
 
 
-def test_without_limit_every_layer_is_where_it_takes_the_least_energy() -> None:
+def test_without_limit_every_layer_is_where_it_takes_the_min_energy() -> None:
     problem = random_problem(np.random.default_rng(3), [6, 5, 4], 3)
     for scheduler in ("hap", "exact"):
         schedule = solve(problem, scheduler)
@@ -231,7 +231,7 @@ def test_bad_arguments_are_refused() -> None:
             solve(problem, "hap", limit)
     large = random_problem(np.random.default_rng(0), [6, 6], 3)
     with pytest.raises(SpaceTooLargeError, match="12 layers on 3"):
-        exact_scheduler.solve(large, exact_scheduler.fastest(large).makespan + 1, most_nodes=10)
+        exact_scheduler.solve(large, exact_scheduler.fastest(large).makespan + 1, max_nodes=10)
 
 
 @pytest.mark.parametrize(

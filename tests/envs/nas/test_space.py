@@ -142,9 +142,9 @@ def test_extremes_bound_the_parameters_of_every_architecture(task: object) -> No
         family.parameter_count(player.task, *reader.architectures(design))
         for design in here.sample(200, np.random.default_rng(3))
     ]
-    least = family.parameter_count(player.task, smallest_architecture(player.task))
-    most = family.parameter_count(player.task, largest_architecture(player.task))
-    assert least <= min(counts) <= max(counts) <= most
+    minimum = family.parameter_count(player.task, smallest_architecture(player.task))
+    maximum = family.parameter_count(player.task, largest_architecture(player.task))
+    assert minimum <= min(counts) <= max(counts) <= maximum
 
 
 def test_the_space_survives_json() -> None:

@@ -199,9 +199,9 @@ def test_the_fit_finds_the_energies_behind_exact_samples() -> None:
     assert found.register_clock == pytest.approx(true.register_clock)
     assert found.register_data == pytest.approx(true.register_data)
     assert all(getattr(found, field.name) >= 0 for field in fields(found)[1:])
-    mean, most = energy_error(found, exact)
+    mean, maximum = energy_error(found, exact)
     assert mean < 0.02
-    assert most < 0.06
+    assert maximum < 0.06
     assert energy_error(true, exact)[1] == pytest.approx(0, abs=1e-9)
 
 

@@ -47,10 +47,10 @@ def edge_verilog(block: EdgeBlock, name: str = "edge_block") -> Verilog:
 
 
 def _pipelined(
-    m: Module, name: str, form: Adder, most: int, a: list[str], b: list[str]
+    m: Module, name: str, form: Adder, maximum: int, a: list[str], b: list[str]
 ) -> list[str]:
     """A sum of two words, segment after segment; every register counted with the block."""
-    parts, chain = segments(form.width, most), segment_adders(form.form, form.width, most)
+    parts, chain = segments(form.width, maximum), segment_adders(form.form, form.width, maximum)
     ready: list[str] = []
     carry = ""
     low = 0
