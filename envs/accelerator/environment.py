@@ -47,7 +47,7 @@ __all__ = ["SPACES", "AcceleratorEnvironment", "LayerCost"]
 
 _DEFAULT_WORKLOAD = "resnet18"
 _TOGETHER = ("buffer_split_bytes", "prefetch")
-"""Fields of the hardware that are possible or not with others."""
+"""Fields of the hardware whose allowed values depend on other fields."""
 
 
 def _external(name: str) -> Callable[[AcceleratorEnvironment], Simulator]:
@@ -75,16 +75,16 @@ class AcceleratorEnvironment(Environment):
 
     Args:
         space: ``template`` (the default), ``mapping``, ``per_layer`` or ``eyeriss``, or a design
-            space of one's own with the parameters of one of them.
+            space of the user with the parameters of one of them.
         workload: name of a network, path of a file, or a mapping; see
             :func:`archgym.envs.accelerator.workload.workload.load_workload`.
         mapper: what the built-in mapper minimises for each layer: ``latency``, ``energy`` or
             ``edp``; ``off`` (or False) for the dataflow's published mapping. By default what the
             objective asks for (:func:`archgym.envs.accelerator.mapper_choice.mapper_for`).
-        hardware: fields of :class:`archgym.envs.accelerator.cost.hardware.Hardware` that hold for all
-            designs, whatever the space says.
-        budget: for ``template``: most ``pes`` and ``memory_kib``; for ``per_layer``: ``of``
-            (``area`` or ``power``) and ``share``, what of the largest design's may be used.
+        hardware: fields of :class:`archgym.envs.accelerator.cost.hardware.Hardware` that hold for
+            all designs, whatever the space says.
+        budget: for ``template``: maximum ``pes`` and ``memory_kib``; for ``per_layer``: ``of``
+            (``area`` or ``power``) and ``share``, the usable share of the largest design's.
         simulator_options: for the external simulators.
         **arguments: those of :class:`archgym.Environment`. With ``simulator="scalesim"`` or
             ``"maestro"``, which know no energy that could be compared, the default objective is
@@ -148,7 +148,7 @@ class AcceleratorEnvironment(Environment):
         for name in self.hardware_fields:
             if name not in known:
                 raise UnknownNameError("field of the hardware", name, known, "hardware")
-        # What of it is wrong by itself is said before the rules of the space go by it.
+        # Wrong fields are reported first: the rules of the space depend on them.
         alone = {k: v for k, v in self.hardware_fields.items() if k not in _TOGETHER}
         Hardware(**{"dataflow": "nvdla_ws", "rows": 1, "columns": 1, **alone})
         self.budget = dict(budget or {})
@@ -211,7 +211,7 @@ class AcceleratorEnvironment(Environment):
         return [f"{clock}, {given}"]
 
     def costs(self, design: Dict[str, Any]) -> Costs:
-        """What each layer costs on a design, all figures of the cost model.
+        """Costs of each layer on a design, all figures of the cost model.
 
         Raises:
             InvalidValueError: in space ``per_layer``, see :meth:`layers`.
@@ -219,7 +219,7 @@ class AcceleratorEnvironment(Environment):
         return self._costs([self.design_space.canonical(design)])
 
     def layers(self, design: Dict[str, Any]) -> list[LayerCost]:
-        """What each layer costs on a design, in the order of the network.
+        """Costs of each layer on a design, in the order of the network.
 
         Raises:
             NotCoveredError: if a layer does not fit the design.

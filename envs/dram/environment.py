@@ -77,9 +77,9 @@ class DramEnvironment(Environment):
     Args:
         memory: name of a device (``archgym show DRAM-v0`` lists them), path of a device file, or
             ``{"device": ..., "channels": 2, "ranks": 2}``.
-        controller: settings of :class:`archgym.envs.dram.controller.config.ControllerConfig` that are not
-            searched: delays of the front end, ``timing_rules``.
-        address_mappings: address mappings of one's own, which the ``default`` space offers beside
+        controller: settings of :class:`archgym.envs.dram.controller.config.ControllerConfig` that
+            are not searched: delays of the front end, ``timing_rules``.
+        address_mappings: user-defined address mappings, which the ``default`` space offers beside
             the named ones: by name, the bits of each field, or the path of a JSON file with them
             (see :func:`archgym.envs.dram.device.address_mapping.mapping_from_bits`).
         workload: name of a recorded program or a generator, path of a trace file, or a mapping;
@@ -96,7 +96,7 @@ class DramEnvironment(Environment):
         trace: the workload's requests.
 
     Raises:
-        UnknownNameError, InvalidValueError: for an argument that is not possible.
+        UnknownNameError, InvalidValueError: for an argument that is not allowed.
         TraceError: if the workload's file cannot be read.
     """
 
@@ -162,7 +162,7 @@ class DramEnvironment(Environment):
     not_modelled: ClassVar = (
         "requests longer than one burst (a request moves one burst), masked writes, error "
         "correction",
-        "sharing of one initiator by channels: each has a front end of its own",
+        "sharing of one initiator by channels: each has its own front end",
         "the write clock of LPDDR5 (always on) and the command bus that pseudo channels share",
         "additive latency",
         "retention: postponed and pulled-in refreshes together may lie further apart than nine "
@@ -231,7 +231,7 @@ class DramEnvironment(Environment):
         )
 
     def config(self, design: Mapping[str, Any]) -> ControllerConfig:
-        """The controller that a design describes, with what is not searched."""
+        """The controller that a design describes, with the fixed settings."""
         return ControllerConfig(**{**self.controller, **design})
 
     def prepare(self, config: ControllerConfig, fidelity: float = 1.0) -> PreparedTrace:
@@ -298,14 +298,14 @@ class DramEnvironment(Environment):
             "memory": f"{', '.join(map(_described, device_names()))}, the path of a device file, "
             "or a mapping with device, channels, ranks",
             "controller": f"a mapping with any of {', '.join(settings)}",
-            "address_mappings": "mappings of one's own: a mapping from names to bits or JSON files",
+            "address_mappings": "user-defined mappings: a mapping from names to bits or JSON files",
             "simulator_options": "for 'dramsys' and 'dramsim3': a mapping with any of "
             "time_limit_s, threads, program; for 'dramsys' also latencies, energy",
         }
 
     @classmethod
     def sources(cls) -> dict[str, str]:
-        """Of each device's figures, and of the energy equations."""
+        """Sources of each device's figures, and of the energy equations."""
         devices = {f"device {name}": device_sources(name) for name in device_names()}
         return {
             **devices,
@@ -344,7 +344,7 @@ class DramEnvironment(Environment):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The memory, and what is set of the controller."""
+        """The memory, and the controller settings that are fixed."""
         return {
             "memory": self.memory.spec,
             "memory_sha256": self.memory.sha256,
@@ -356,7 +356,7 @@ class DramEnvironment(Environment):
 
     @property
     def metrics_given(self) -> tuple[str, ...]:
-        """All, but latencies only of what the trace does, energy only with a power model."""
+        """All metrics but latencies of requests that the trace lacks, and energy without a model."""
         missing: tuple[str, ...] = ()
         if not bool((self.trace.is_write == 0).any()):
             missing += _READ_METRICS

@@ -1,9 +1,9 @@
-"""The baseline designs: the most that accuracy asks for, on a chip that spends all it may.
+"""The baseline designs: the networks of highest accuracy, on the largest chip allowed.
 
 The networks are the best published ones, else the largest; the chip has all 4,096 processing
 elements and 64 GB/s (W1 and W2: the chip that NASAIC's table gives for NAS, then ASIC). This is
-what comes of searching networks first: it breaks the specifications, and searches have to get
-away from it.
+the result of searching networks first: it breaks the specifications, and a search has to find
+designs that do not.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def baseline_architecture(task: Task) -> Architecture:
 
 
 def baseline_chip(workload: Workload, form: ChipForm) -> Chip:
-    """A chip of a form that spends all that it may."""
+    """The largest chip of a form that the totals allow."""
     if form == "single":
         return Chip.of([("nvdla_ws", MAX_PES, MAX_BANDWIDTH_GBPS)])
     if form == "homogeneous":

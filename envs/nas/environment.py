@@ -52,7 +52,7 @@ __all__ = ["NASEnvironment"]
 _DEFAULT_WORKLOAD = "digits_cells"
 _DEFAULT_FORM: ChipForm = "heterogeneous"
 _PLACES = ("cache", "data", "folder", "processes", "time_limit_s")
-"""Options of sources that say where and how, not what."""
+"""Options that set where and how a source works, but not its results."""
 _HARDWARE = tuple(metric.name for metric in hardware_metrics())
 
 
@@ -99,10 +99,10 @@ class NASEnvironment(Environment):
         workload: name of a workload, or a mapping; see
             :func:`archgym.envs.nas.workloads.load_workload`.
         space: ``heterogeneous`` (the default), ``homogeneous``, ``single`` or ``network``
-            (:data:`archgym.envs.nas.space.CHIPS`), or a design space of one's own with the
+            (:data:`archgym.envs.nas.space.CHIPS`), or a user's design space with the
             parameters of one of them.
         accuracy: where accuracies come from, one of
-            :data:`archgym.envs.nas.accuracy.choice.SOURCES` or a source of one's own; by default
+            :data:`archgym.envs.nas.accuracy.choice.SOURCES` or a user-defined source; by default
             what the workload says.
         accuracy_options: for the source of accuracies.
         scheduler: ``hap``, ``list`` or ``exact`` (:mod:`archgym.envs.nas.schedule`).
@@ -196,7 +196,7 @@ class NASEnvironment(Environment):
     def simulate_batch_at(
         self, designs: Designs, fidelity: float
     ) -> list[tuple[Simulation, float]]:
-        """Looks accuracies up (or trains), maps and schedules the layers of the networks.
+        """Looks accuracies up (or trains), then maps and schedules the layers of the networks.
 
         Args:
             designs: legal, canonical ones.
@@ -220,8 +220,6 @@ class NASEnvironment(Environment):
                 results.append(self.network_side.result(architectures[i], found, hardware))
         each_s = (time.perf_counter() - start) / max(1, len(rows))
         return [(result, each_s) for result in results]
-
-    # -- parts of a simulation -------------------------------------------------------------------
 
     def architectures(self, design: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The architecture of each network of a canonical design."""
@@ -266,8 +264,6 @@ class NASEnvironment(Environment):
         """The layers of each network of a design."""
         return self.network_side.layers(architectures)
 
-    # -- what there is ---------------------------------------------------------------------------
-
     @classmethod
     def workloads(cls) -> dict[str, str]:
         """Workloads, with a line on each."""
@@ -275,7 +271,7 @@ class NASEnvironment(Environment):
 
     @classmethod
     def sources(cls) -> dict[str, str]:
-        """Of accuracies, of the hardware's constants and of the specifications."""
+        """Sources of accuracies, of the hardware's constants and of the specifications."""
         return {
             "accuracies of the default workloads": "networks that were trained for the purpose; "
             "data, recipe and machine are in datasets/nas/README.md",
@@ -289,7 +285,7 @@ class NASEnvironment(Environment):
 
     @classmethod
     def argument_docs(cls) -> dict[str, str]:
-        """Where accuracies come from, the scheduler, and the device."""
+        """The sources of accuracies, the schedulers, and the devices."""
         return {
             "accuracy": "; ".join(f"{name}: {doc}" for name, doc in SOURCES.items())
             + "; unless given, W1 to W3 have synthetic ones, imagenet_mbconv scores, others tables",
@@ -318,7 +314,10 @@ class NASEnvironment(Environment):
         workloads: Path | None = None,
         hardware: str | None = None,
     ) -> list[Reference]:
-        """The areas of NASAIC's published solutions; see :mod:`archgym.envs.nas.validation.reference`."""
+        """The areas of NASAIC's published solutions.
+
+        :mod:`archgym.envs.nas.validation.reference` describes the tables that can be read.
+        """
         from archgym.envs.nas.validation.reference import read_reference, shipped_references
 
         return shipped_references() if table is None else read_reference(table)
@@ -345,8 +344,6 @@ class NASEnvironment(Environment):
             **({"technology": self.hardware_side.costs.technology} if own else {}),
             **({} if self.device is None else {"device": device_name(self._device_spec)}),
         }
-
-    # -- inner workings --------------------------------------------------------------------------
 
     @cached_property
     def _reader(self) -> Reader:
@@ -377,7 +374,7 @@ def _options(name: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
 def _space_and_workload(
     space: str | DesignSpace | None, workload: WorkloadSpec | None, simulator: object
 ) -> tuple[str | DesignSpace, WorkloadSpec]:
-    """What is searched and for which tasks: as given, else a table's own, else the defaults."""
+    """The space and the workload: as given, else those of a table, else the defaults."""
     if isinstance(simulator, str) and simulator.startswith("tabular:"):
         from archgym.simulators.tabular import table_named  # only where it is needed
 

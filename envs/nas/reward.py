@@ -26,7 +26,7 @@ RHO: Final = 10.0
 
 @dataclass(frozen=True)
 class Specs:
-    """Most that a design may take, or three figures of that kind.
+    """Specifications: upper limits of a design (also used for bounds and for measured figures).
 
     Attributes:
         latency_cycles: until the last network is done, cycles.

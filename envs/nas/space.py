@@ -62,7 +62,7 @@ __all__ = [
 
 ChipForm = Literal["heterogeneous", "homogeneous", "single", "network"]
 CHIPS: Final[dict[ChipForm, str]] = {
-    "heterogeneous": "networks, and one to four sub-accelerators of their own kinds and sizes",
+    "heterogeneous": "networks, and one to four sub-accelerators, each of any kind and size",
     "homogeneous": "networks, and one to four equal sub-accelerators",
     "single": "networks, and one accelerator",
     "network": "networks only; the argument device is what runs them",
@@ -166,7 +166,7 @@ def nas_space(networks: Sequence[Player], chip: ChipForm, grid: Grid) -> DesignS
 
 
 class Reader:
-    """Takes designs apart into architectures and chips.
+    """Splits designs into architectures and chips.
 
     Args:
         networks: the networks of the space.

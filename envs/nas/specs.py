@@ -1,4 +1,4 @@
-"""Computes the specifications of our own workloads.
+"""Computes the specifications of the workloads that NASAIC did not define.
 
 Run as ``python -m archgym.envs.nas.specs --out envs/nas/specs.json``; nothing is random. The rule,
 written before any search was run:

@@ -1,8 +1,8 @@
-"""Tasks: a data set, the family of networks that learns it, and what may be chosen there.
+"""Tasks: a data set, the family of networks that learns it, and the options of that family.
 
 ``digits``, ``cells`` and ``digits_mbconv`` have tables of accuracies from real training. The tasks
 of NASAIC (DAC 2020) have its backbones; which options it offered is not published, so the lists
-are this project's own, chosen so that the published best network and backbones are in the space.
+are this project's choice, made so that the published best network and backbones are in the space.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TASKS: Final = (
     ),
     Task(
         "cells",
-        "generated 32x32 images of cell nuclei, to be told from the background",
+        "generated 32x32 images of cell nuclei, to be separated from the background",
         "unet",
         (1, 32, 32),
         1,

@@ -32,8 +32,8 @@ __all__ = ["TensorEngine"]
 
 DEFAULT_TECHNOLOGY = "nangate45"
 
-#: Parameters that a space variant holds at those of a classic array.
 _SIZES = ("array", "rows", "columns", "depth")
+"""Parameters that a space variant fixes to those of a classic array."""
 
 
 def _yosys(environment: TensorEngine) -> Simulator:
@@ -64,12 +64,12 @@ class TensorEngine(Environment):
         scope: ``array`` scores the whole array with its edge; ``pe`` one PE alone, as synthesis
             of a PE does: area, period and power are then the PE's, and rates those of one PE.
         workload: name or mapping; see :func:`archgym.envs.tpe.workload.workload.load_workload`. Its
-            operand widths are the least that a design must have.
+            operand widths are the minimum for a design.
         simulator_options: with ``simulator="yosys"``, arguments of
-            :class:`~archgym.envs.tpe.yosys_simulator.YosysSimulator`: ``liberty`` (the Liberty file, which
-            must be given), ``target_ps``, ``time_limit_s``, ``threads``, ``cache``.
+            :class:`~archgym.envs.tpe.yosys_simulator.YosysSimulator`: ``liberty`` (the Liberty
+            file, which must be given), ``target_ps``, ``time_limit_s``, ``threads``, ``cache``.
         **arguments: of :class:`archgym.Environment`; ``space`` is ``default``, or the name of a
-            classic array whose kind and size are then held.
+            classic array whose kind and size are then fixed.
 
     Attributes:
         technology: the cell library.
@@ -207,7 +207,7 @@ class TensorEngine(Environment):
 
     @classmethod
     def argument_docs(cls) -> dict[str, str]:
-        """The cell libraries, the scopes and what synthesis needs to know."""
+        """The cell libraries, the scopes and the options of synthesis."""
         return {
             "technology": f"{', '.join(technology_names())}, or the path of a calibrated file",
             "scope": "array (PEs and edge), or pe (one PE alone)",
@@ -217,7 +217,7 @@ class TensorEngine(Environment):
 
     @classmethod
     def sources(cls) -> dict[str, str]:
-        """Of the calibrated cell libraries, and of the designs."""
+        """Sources of the calibrated cell libraries, and of the designs."""
         shipped = {name: load_technology(name) for name in technology_names()}
         return {
             **{f"technology {name}": f"{t.title}; {t.source}" for name, t in shipped.items()},
@@ -233,7 +233,9 @@ class TensorEngine(Environment):
         workloads: Path | None = None,
         hardware: str | None = None,
     ) -> list[Reference]:
-        """Figures of synthesised PEs; :mod:`archgym.envs.tpe.validation.reference` says which tables.
+        """Figures of synthesised PEs.
+
+        :mod:`archgym.envs.tpe.validation.reference` describes the tables that can be read.
 
         Raises:
             InvalidValueError: if the table cannot be read, or ``workloads`` is given.
@@ -284,7 +286,7 @@ class TensorEngine(Environment):
 
     @staticmethod
     def _held(space: Any, fixed: Mapping[str, Any] | None) -> dict[str, Any]:
-        """The parameters that are not searched, as far as the arguments say."""
+        """The parameters that the arguments fix."""
         if isinstance(space, DesignSpace):
             return {**space.fixed, **(fixed or {})}
         return {**({} if space is None else {"array": space}), **(fixed or {})}

@@ -55,7 +55,7 @@ nlr_cp: input channels over all PEs, no local reuse (MAESTRO's "C partitioned").
 """
 
 DATAFLOWS: Final[tuple[str, ...]] = (*SYSTOLIC_DATAFLOWS, *SPATIAL_DATAFLOWS, "custom")
-"""All dataflows; ``custom`` is what a mapping of one's own says (mapping.py)."""
+"""All dataflows; ``custom`` is defined by a given mapping (``mapping.py``)."""
 
 MEMORY_CLASSES: Final = ("regfile", "smartbuffer_RF", "SRAM", "smartbuffer_SRAM")
 """How a memory is built: latches or SRAM, with or without address generators (Timeloop's names)."""

@@ -1,4 +1,4 @@
-"""Pictures of a design: its layers under its roofline, where its energy goes, what it looks like.
+"""Pictures of a design: roofline with layers, energy by level, schematic.
 
 :func:`draw_design` writes all three; the others make matplotlib figures.
 """
@@ -39,7 +39,7 @@ __all__ = [
 
 _COLOURS = ("#4d4d4d", "#56b4e9", "#cc79a7", "#e69f00", "#0072b2", "#009e73")
 _BARS = 14
-"""Layers that have a bar of their own; the rest is one bar."""
+"""Number of layers that are drawn as separate bars; the rest is one bar."""
 
 
 def draw_design(costs: Costs, network: Network, folder: Path, ending: str = "png") -> list[Path]:
@@ -87,7 +87,7 @@ def design_figures(costs: Costs, network: Network, design: int = 0) -> dict[str,
 
 
 def layer_pictures(costs: Costs, network: Network, design: int = 0) -> list[LayerPicture]:
-    """What the pictures need of every layer of a network on a design.
+    """The figures that the pictures need of each layer of a network on a design.
 
     Raises:
         InvalidValueError: if a layer has no mapping on the design.

@@ -33,7 +33,7 @@ _MIN_PORT_BITS = 64
 
 
 class ZigZagSimulator(PythonProgram):
-    """Runs each design in a process of its own, in an empty folder, with a time limit.
+    """Runs each design in a separate process, in an empty folder, with a time limit.
 
     It covers arrays with one multiplier a processing element and double buffers whose rows and
     columns unroll one loop each. The energies of an access are those of the design's technology.
@@ -100,7 +100,7 @@ class ZigZagSimulator(PythonProgram):
     def run(
         self, hardware: Hardware, layers: Sequence[Layer], folder: Path
     ) -> Sequence[LayerResult]:
-        """Runs the layers, each a workload of its own."""
+        """Runs the layers, each as a separate workload."""
         job = {
             "accelerator": zigzag_accelerator(hardware),
             "optimize": self.optimize,

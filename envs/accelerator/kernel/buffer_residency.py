@@ -1,4 +1,4 @@
-"""What stays in the buffer: memory traffic of a two-level mapping, compiled."""
+"""Memory traffic of a two-level mapping, by what stays in the buffer; compiled."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A tile of the buffer that is smaller than what the array could compute side by side leaves rows or
 columns idle: it takes less room. What is a tile on an array of some size is one on every larger
-array (``layouts.loop_parts``), so that this can be used like the smaller one.
+array (``spatial_layouts.loop_parts``), so that this can be used like the smaller one.
 """
 
 from __future__ import annotations
@@ -120,9 +120,9 @@ def buffer_tiles(
 
     Args:
         layer: as in ``loopnest.dram_traffic``.
-        layout: as in ``layouts.layouts``.
+        layout: as in ``spatial_layouts.layouts``.
         sides: as in `all_sides`, and so is ``n_sides``.
-        n_sides: see ``sides``.
+        n_sides: number of sides of each loop.
         k: becomes sides of K, as in `useful_sides`.
         c: of C.
         pixels: becomes output tiles: rows, columns, rows and columns side by side, turns, and

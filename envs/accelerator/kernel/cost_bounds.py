@@ -1,4 +1,4 @@
-"""What the mapper can say of a tile before it tries it, compiled."""
+"""Lower bounds on the cost of a tile, by which the mapper skips tiles untried; compiled."""
 
 from __future__ import annotations
 
@@ -141,15 +141,15 @@ def tile_bounds(
     Args:
         layer: as in ``loopnest.dram_traffic``.
         layout: what of the array is used at most.
-        k: as in ``sides.buffer_tiles``, and so are ``c``, ``pixels`` and ``counts``.
+        k: as in ``buffer_tiles.buffer_tiles``, and so are ``c``, ``pixels`` and ``counts``.
         c: see ``k``.
         pixels: see ``k``.
         counts: see ``k``.
-        hw: as in ``layout.HARDWARE``.
-        objective: as in ``layout.OBJECTIVES``.
+        hw: as in ``vectors.HARDWARE``.
+        objective: as in ``vectors.OBJECTIVES``.
         best: score that a tile has to be better than.
         low: fewest words between buffer and array, as in `register_floor`.
-        registers: register tiles, shape (n, 4), see ``registers.py``.
+        registers: register tiles, shape (n, 4), see ``register_tiles.py``.
         tiles: becomes positions in ``k``, ``c`` and ``pixels``, shape (n, 3).
         orders: becomes the best order of the memory level of each.
         bounds: becomes lower bounds of its score, shape (n, 2).

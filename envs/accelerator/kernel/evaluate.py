@@ -1,4 +1,4 @@
-"""Designs x layers through the right model, compiled; what Python calls."""
+"""Evaluates designs x layers by the right model, compiled; the entry points for Python."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def _evaluate_designs(sources: int) -> Callable[..., None]:
 
         Args:
             bounds: ``LayerTable.bounds``, shape (layers, 9).
-            hardware: shape (designs, width), columns as ``layout.HARDWARE``.
+            hardware: shape (designs, width), columns as ``vectors.HARDWARE``.
             searched: whether the mapper runs, beside the dataflow's published mapping.
-            objective: of ``layout.OBJECTIVES``.
-            found: columns as ``layout.FOUND``.
+            objective: of ``vectors.OBJECTIVES``.
+            found: columns as ``vectors.FOUND``.
             legal: shape (designs, layers), false: becomes whether there is a mapping.
         """
         assert sources  # a change of any source of the kernel makes this a new function

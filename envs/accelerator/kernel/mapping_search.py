@@ -1,13 +1,14 @@
 """The mapper: the best tiling of a layer on a spatial array, exact, compiled.
 
-Candidates are the ways to lay the layer out on the array (``layouts.py``); tiles of the buffer that
-cut each loop into 1, 2, 4, 8, ... parts, for the array and for smaller parts of it (``sides.py``);
-tiles of the register files with sides that are powers of two (``registers.py``); and at both levels
-every loop order that the dataflow allows. Of the register tiles only those that no other one
-dominates are tried; the loop order of the memory level, which touches nothing but memory traffic,
-is chosen by itself; and whatever cannot beat the best so far is skipped by a lower bound of its
-time and energy (``bounds.py``). The result is that of trying all candidates (``exhaustive.py``; a
-test does). The mappings that dataflows are known by are tried beside them (``known.py``).
+Candidates are the ways to lay the layer out on the array (``spatial_layouts.py``); tiles of the
+buffer that cut each loop into 1, 2, 4, 8, ... parts, for the array and for smaller parts of it
+(``buffer_tiles.py``); tiles of the register files with sides that are powers of two
+(``register_tiles.py``); and at both levels every loop order that the dataflow allows. Of the
+register tiles only those that no other one dominates are tried; the loop order of the memory level,
+which touches nothing but memory traffic, is chosen by itself; and whatever cannot beat the best so
+far is skipped by a lower bound of its time and energy (``cost_bounds.py``). The result is that of
+trying all candidates (``exhaustive_search.py``; a test does). The mappings that dataflows are known
+by are tried beside them (``published_candidates.py``).
 """
 
 from __future__ import annotations
@@ -64,9 +65,9 @@ def search(given: Ints, hw: Floats, objective: int, found: Floats) -> bool:
 
     Args:
         given: a row of ``LayerTable.bounds``.
-        hw: as in ``layout.HARDWARE``.
-        objective: as in ``layout.OBJECTIVES``.
-        found: as in ``layout.FOUND``.
+        hw: as in ``vectors.HARDWARE``.
+        objective: as in ``vectors.OBJECTIVES``.
+        found: as in ``vectors.FOUND``.
     """
     layer = np.empty(9, np.int64)
     whole_batch(given, layer)

@@ -1,7 +1,7 @@
 """The mappings that dataflows are known by, as candidates of the mapper, compiled.
 
 On a part of the array, or with less in each processing element, a known mapping may fit a buffer
-that it does not fit else; so what it comes to on a smaller array it comes to on a larger one.
+that it would not fit otherwise. A larger array therefore costs no more than a smaller one.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def turns(dims: Ints, flow: int, rows: int, columns: int) -> float:
 
 @compiled
 def used(dims: Ints, flow: int, rows: int, columns: int) -> tuple[int, int]:
-    """What of rows and columns a known mapping has work for: more come to the same."""
+    """Rows and columns that a known mapping has work for; more of them change nothing."""
     if flow == 2:
         high = min(dims[R], rows * columns)
         return min(max(1, rows * columns // high), dims[P]), high
@@ -126,12 +126,12 @@ def known(given: Ints, hw: Floats, parts: bool, objective: int, legal: bool, fou
 
     Args:
         given: a row of ``LayerTable.bounds``.
-        hw: as in ``layout.HARDWARE``.
+        hw: as in ``vectors.HARDWARE``.
         parts: whether those on parts of the array, and that hold less in a processing element,
             are tried too.
-        objective: as in ``layout.OBJECTIVES``.
+        objective: as in ``vectors.OBJECTIVES``.
         legal: whether there is a mapping in ``found`` already.
-        found: as in ``layout.FOUND``.
+        found: as in ``vectors.FOUND``.
     """
     outer = np.empty((DIMS, 3), np.int64)
     inner = np.empty((DIMS, 3), np.int64)

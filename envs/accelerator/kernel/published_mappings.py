@@ -79,7 +79,7 @@ def published(
 
     Args:
         dims: loop bounds.
-        hw: as in ``layout.HARDWARE``.
+        hw: as in ``vectors.HARDWARE``.
         rows: of the array that are used.
         columns: of the array that are used.
         form: what a PE holds, below `FORMS`; the first that there is room for is the known one.

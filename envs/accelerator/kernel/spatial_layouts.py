@@ -1,8 +1,8 @@
 """How the mapper may lay a layer out on an array, compiled.
 
 A layout says what of each loop is computed side by side at most. A tile of the buffer that is
-smaller uses the array in part (``sides.py``), so that of two layouts of which one has at least as
-much of everything the other is not tried.
+smaller uses the array in part (``buffer_tiles.py``), so that of two layouts of which one has at
+least as much of everything the other is not tried.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ nothing, 1 rows, 2 columns, 3 all processing elements, 4 filters above each othe
 
 @compiled
 def even(size: int, maximum: int) -> int:
-    """What of ``size`` to compute side by side where ``most`` fits: as few turns, equally long."""
+    """Part of ``size`` to compute side by side where ``maximum`` fits: few, equally long turns."""
     return ceil_div(size, ceil_div(size, maximum))
 
 
@@ -75,7 +75,7 @@ def insert(values: Ints, count: int, value: int) -> int:
 
 @compiled
 def multiples(maximum: int, odd: int, found: Ints) -> int:
-    """Numbers below ``most`` that are one of ``odd`` of `ODD` times a power of two, and ``most``.
+    """Numbers up to ``maximum``: powers of two times one of the first ``odd`` of `ODD`, and itself.
 
     What is tried on an array of such a size is so tried on every larger one. They ascend; returns
     how many.
@@ -129,7 +129,7 @@ def loop_parts(layer: Ints, hw: Floats, loop: int, found: Ints) -> int:
 
     Args:
         layer: as in ``loopnest.dram_traffic``.
-        hw: as in ``layout.HARDWARE``.
+        hw: as in ``vectors.HARDWARE``.
         loop: 0 K, 1 C, 2 output rows, 3 output columns.
         found: becomes the numbers, ascending.
 
@@ -254,7 +254,7 @@ def array_cycles(layer: Ints, spatial: Ints, turns: Ints, hw: Floats) -> float:
         layer: as in ``loopnest.dram_traffic``.
         spatial: K, C, R, P, Q, groups computed side by side.
         turns: of K, of C, and of pixels.
-        hw: as in ``layout.HARDWARE``.
+        hw: as in ``vectors.HARDWARE``.
     """
     window_turns = ceil_div(layer[2], spatial[2]) * layer[3] * turns[1]
     array = float(turns[0]) * ceil_div(window_turns, int(hw[H_LANES])) * turns[2]

@@ -1,4 +1,4 @@
-"""Where the kernel finds what: positions in the vectors that it reads and writes."""
+"""Positions of the values in the vectors that the kernel reads and writes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ HARDWARE = (
     "waits",  # for the whole first buffer tile
     "maestro",  # MAESTRO's rules for waiting, see datacentric.py
     "storage_order",  # SCALE-Sim's prefetch, see systolic.py
-    "thirds",  # the mapper tries parts of 3 times a power of two, see layouts.py
+    "thirds",  # the mapper tries parts of 3 times a power of two, see spatial_layouts.py
     "mac_pj",
     "input_rf_pj",  # a word
     "weight_rf_pj",

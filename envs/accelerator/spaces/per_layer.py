@@ -1,6 +1,6 @@
 """The ``per_layer`` space: PEs and PE buffers of every layer, under a budget (ConfuciuX).
 
-Each layer of the network has an array of its own, and all of them are on the chip; a design says
+Each layer of the network has its own array, and all of them are on the chip; a design says
 how many PEs each has and how large their buffers are (Kao, Jeong and Krishna, MICRO 2020). The
 budget is a share of what the largest design takes, of area or of peak power, and a rule of the
 space.
@@ -41,8 +41,8 @@ def per_layer_space(
 
     Args:
         network: its layers, each with two parameters, numbered from 0.
-        budget: ``of`` is ``area`` or ``power``, ``share`` what of the largest design's may be
-            used, in (0, 1]; default a quarter of its area.
+        budget: ``of`` is ``area`` or ``power``, ``share`` the share of the largest design's that
+            may be used, in (0, 1]; default a quarter of its area.
         fixed: fields of `Hardware` that hold whatever a design says; the budget goes by them.
 
     Raises:

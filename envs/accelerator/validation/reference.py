@@ -1,10 +1,10 @@
 """Reference figures for the accelerator environment: other simulators on known layers and designs.
 
 A table is a CSV file with a row for each layer on each design, in one of the forms of
-:mod:`archgym.envs.accelerator.validation.table_forms`, which are told apart by their columns. The rows of
-a table are compared more than once: all together, and within groups such as an array size.
+:mod:`archgym.envs.accelerator.validation.table_forms`, recognised by its columns. The rows of a
+table are compared more than once: all together, and within groups such as an array size.
 
-The tables that ship are in the folder ``references``; its ``provenance.json`` says how they came
+The tables that ship are in the folder ``tables``; its ``provenance.json`` says how they came
 about.
 """
 
@@ -162,7 +162,7 @@ def _arguments(run: Run) -> dict[str, Any]:
     fixed = {}
     for field in dataclasses.fields(Hardware):
         value = getattr(run.hardware, field.name)
-        # What is as it always is need not be said, unless a design would say otherwise.
+        # A default is left out, unless the design would set another value.
         if field.name in shown or value != getattr(usual, field.name):
             fixed[field.name] = value
     return {

@@ -1,7 +1,7 @@
 """The forms of tables that hold reference figures for the accelerator environment.
 
-A table is a CSV file with a row for each layer on each design, in one of four forms, told apart by
-their columns:
+A table is a CSV file with a row for each layer on each design, in one of four forms, recognised by
+its columns:
 
 - SCALE-Sim: ``M, N, K`` or the sizes of a convolution with its padding, array, dataflow ``os``,
   ``ws`` or ``is``, three SRAM sizes, bandwidth; ``total_cycles``, ``stall_cycles`` and accesses;
@@ -35,7 +35,7 @@ class View:
     """Which rows of a table are compared together, and in what.
 
     Attributes:
-        title: what is said of the rows.
+        title: a heading for the rows.
         metrics: metrics that are compared.
         case: topic of :attr:`Run.groups` that makes a case; empty for all rows in one.
         only: topic and label of the rows to keep; ``None`` for all.

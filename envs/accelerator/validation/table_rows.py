@@ -1,4 +1,4 @@
-"""Rows of reference tables: what a row of SCALE-Sim, MAESTRO, ZigZag or Timeloop says of a run."""
+"""Rows of reference tables: a row of SCALE-Sim, MAESTRO, ZigZag or Timeloop as a run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Run:
         layer: as :func:`archgym.envs.accelerator.workload.user_layers.read_layer` reads it.
         hardware: the design.
         groups: labels that a case may be made of, by topic.
-        mapper: whether the simulator searched for the best mapping, or has one of its own.
+        mapper: whether the simulator searched for the best mapping, or has a fixed one.
     """
 
     layer: Mapping[str, Any]

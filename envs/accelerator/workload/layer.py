@@ -1,4 +1,4 @@
-"""Layers and networks as the accelerator models see them: loop bounds, and nothing else.
+"""Layers and networks as the accelerator models read them: loop bounds, and nothing else.
 
 Every layer is one nest of loops over the batch ``B``, output channels ``K``, input channels ``C``,
 output rows ``P``, output columns ``Q``, filter rows ``R`` and filter columns ``S`` (the names of
@@ -111,10 +111,10 @@ class Layer:
                 f"layer {self.name!r}: groups is {self.groups}; it divides K ({self.K}) and "
                 f"C ({self.C})"
             )
-        maximum = max(self.macs, self.input_footprint, self.weight_footprint, self.output_footprint)
-        if maximum > MAX_MACS:
+        largest = max(self.macs, self.input_footprint, self.weight_footprint, self.output_footprint)
+        if largest > MAX_MACS:
             raise InvalidValueError(
-                f"layer {self.name!r}: {maximum:.3g} multiply-accumulates or words; the model counts "
+                f"layer {self.name!r}: {largest:.3g} multiply-accumulates or words; the model counts "
                 f"to {MAX_MACS:.3g}"
             )
         if self.kind == "depthwise" and self.groups != self.C:

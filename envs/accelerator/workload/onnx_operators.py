@@ -1,9 +1,9 @@
 """How each ONNX operator that multiplies and accumulates becomes layers.
 
-What a :class:`~archgym.envs.accelerator.workload.layer.Layer` cannot say (convolutions in three dimensions
-or with a different stride along each axis, transposed ones) becomes the matrix product of its
-unrolled windows, which has the same multiply-accumulates. Dilation changes which inputs a window
-reads, not how many; the layer has the window of the same size without it.
+What a :class:`~archgym.envs.accelerator.workload.layer.Layer` cannot say (convolutions in three
+dimensions or with a different stride along each axis, transposed ones) becomes the matrix product
+of its unrolled windows, which has the same multiply-accumulates. Dilation changes which inputs a
+window reads, not how many; the layer has the window of the same size without it.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def read_onnx(
 ) -> Network:
     """The layers of a model, in the order of its graph, equal ones merged.
 
-    Operators without multiply-accumulates of their own (activations, normalisations, pooling,
+    Operators without multiply-accumulates (activations, normalisations, pooling,
     movement of data) are left out, as they are in the named networks.
 
     Args:

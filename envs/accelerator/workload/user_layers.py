@@ -1,4 +1,4 @@
-"""Layers of one's own, as mappings: from a workload, a JSON file or an experiment."""
+"""User-defined layers, as mappings: from a workload, a JSON file or an experiment."""
 
 from __future__ import annotations
 

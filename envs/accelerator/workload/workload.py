@@ -38,7 +38,8 @@ A mapping has exactly one of these keys, and the settings that go with it:
 
 - ``network``: a name, with the network's own settings (``batch``, ``image_size``, ...);
 - ``file``: a path; of an ONNX model with ``dimensions`` (sizes of its symbolic dimensions);
-- ``layers``: a list of layers as :func:`archgym.envs.accelerator.workload.user_layers.read_layer` reads
+- ``layers``: a list of layers as :func:`archgym.envs.accelerator.workload.user_layers.read_layer`
+  reads
   them, with a ``name``;
 - ``networks``: a list of workloads that a design runs one after another.
 

@@ -1,4 +1,4 @@
-"""What the controller's queues cost: bits of storage, so that larger is not simply better."""
+"""Bits of storage in the controller's queues: the cost that larger queues have."""
 
 from __future__ import annotations
 

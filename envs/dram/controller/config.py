@@ -61,7 +61,7 @@ class ControllerConfig:
     """Settings of the memory controller; names and meanings follow DRAMSys.
 
     Attributes:
-        page_policy: ``open`` never closes a row of its own accord, ``closed`` after each access;
+        page_policy: ``open`` closes no row without need, ``closed`` closes it after each access;
             ``open_adaptive`` closes it when other requests wait for the bank and none of them
             hits, ``closed_adaptive`` unless another queued request hits; ``timeout`` when the
             bank had no request for ``page_timeout_cycles``.

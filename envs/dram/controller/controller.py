@@ -62,7 +62,7 @@ def simulate(
     for channel in trace.channels:
         machine = _run(channel, memory, config, timings, 0)
         if log_commands:
-            # The first run tells how many commands there are.
+            # The first run counts the commands.
             machine = _run(channel, memory, config, timings, int(machine.out[kernel.O_LOGGED]))
             logs.append(machine.log[: machine.out[kernel.O_LOGGED]])
         if machine.out[kernel.O_STATUS] != kernel.FINISHED:

@@ -64,11 +64,11 @@ def prepare(trace: Trace, memory: Memory, mapping: AddressMapping | str = "rbc")
     Args:
         trace: the requests.
         memory: gives geometry and clock.
-        mapping: a name, or a mapping of one's own.
+        mapping: a name, or a user-defined mapping.
 
     Raises:
         UnknownNameError: if the memory has no mapping of that name.
-        InvalidValueError: if a mapping of one's own does not fit the memory's geometry.
+        InvalidValueError: if a user-defined mapping does not fit the memory's geometry.
         SimulationError: if the trace is too long for the simulator's integers.
     """
     if isinstance(mapping, str):

@@ -1,4 +1,4 @@
-"""What a run of the DRAM controller came to."""
+"""Results of a run of the DRAM controller: latencies, energy, row hits, commands."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class Limits:
-    """Values of the controller's limits from which on a higher one changes nothing.
+    """The smallest values of the controller's limits at which a higher value changes nothing.
 
     They hold as far as the run's own limits were at least as high; where one was lower, the run
     came up to it.
@@ -67,7 +67,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Result:
-    """What a run took.
+    """Results of one run.
 
     Latencies end when the initiator has the response. They start at the arrival in the trace, or,
     ``accepted``, when the request was at the head of the input and offered to the controller.

@@ -88,7 +88,7 @@ class AddressMapping:
 
     Raises:
         InvalidValueError: if it is not one to one: an address bit missing or in two places, or
-            bits that XOR to something that another place already tells.
+            bits whose XOR is already determined by another place.
 
     Example:
         >>> from archgym.envs.dram.device.memory import load_memory
@@ -276,7 +276,7 @@ def _hash_banks(fields: dict[str, list[tuple[int, ...]]]) -> None:
 
 
 def mapping_from_bits(name: str, bits: Mapping[str, Any]) -> AddressMapping:
-    """A mapping of one's own, for example from a JSON file.
+    """A user-defined mapping, for example from a JSON file.
 
     Args:
         name: what to call it.
@@ -311,7 +311,7 @@ def mapping_from_bits(name: str, bits: Mapping[str, Any]) -> AddressMapping:
 def read_mapping(
     name: str, bits: Mapping[str, Any] | str | os.PathLike[str], memory: Memory
 ) -> AddressMapping:
-    """A mapping of one's own for a memory: its bits, or the path of a JSON file with them.
+    """A user-defined mapping for a memory: its bits, or the path of a JSON file with them.
 
     The file may be an address mapping of DRAMSys, with its bits under ``CONGEN`` or
     ``addressmapping``.

@@ -262,7 +262,7 @@ class Device:
 
     @property
     def traits(self) -> Standard:
-        """What the device's standard says."""
+        """Traits of the device's standard."""
         return STANDARDS[self.standard]
 
     @property

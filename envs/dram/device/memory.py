@@ -60,7 +60,7 @@ class Memory:
 
     @property
     def spec(self) -> str | dict[str, str | int]:
-        """What :func:`load_memory` takes for it, if its device ships with the package."""
+        """Argument of :func:`load_memory` that gives this memory, if its device ships."""
         if self.channels == self.ranks == 1:
             return self.device.name
         return {"device": self.device.name, "channels": self.channels, "ranks": self.ranks}

@@ -1,4 +1,4 @@
-"""Least distances between DRAM commands, from a device's figures.
+"""Timing constraints: minimum distances between DRAM commands, from a device's figures.
 
 A data sheet counts between command edges; here all distances are between the first clocks of two
 commands on the bus, which is what the simulator schedules.
@@ -208,7 +208,7 @@ def refresh_policies(d: Device) -> tuple[str, ...]:
 
 
 def _as_dramsys51(jedec: Constraints, d: Device) -> Constraints:
-    """With the slips of DRAMSys 5.1's checkers."""
+    """The constraints with the errors of DRAMSys 5.1's checkers."""
     if d.standard == "DDR3":
         return replace(jedec, wr_preab=0)
     if d.standard == "DDR4":

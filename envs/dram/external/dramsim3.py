@@ -3,9 +3,9 @@
 DRAMsim3 (University of Maryland) is not on PyPI: it is built from source. The executable is found
 on PATH as ``dramsim3main`` or through the environment variable ``ARCHGYM_DRAMSIM3``.
 
-It is a cross-check on other ground, not a second DRAMSys: writes are posted and drained, reads
+It is an independent cross-check with another controller: writes are posted and drained, reads
 of queued lines are forwarded, a row is left after four hits, and a refresh stalls its rank at
-once. Its mean read latency counts from acceptance; it says nothing on latency from arrival.
+once. Its mean read latency counts from acceptance; it reports no latency from arrival.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _METRICS = (
 )
 _STANDARDS = ("DDR3", "DDR4")
 EPOCHS = 1000
-"""Statistics are printed so many times a run, and the end is known to one part in so many."""
+"""Number of epochs of a run, each with printed statistics; the end is known to one epoch."""
 _MAX_CYCLES = NEVER_CYCLES - 1
 _PATIENCE_CYCLES = 50_000
 
@@ -55,8 +55,8 @@ class DramSim3Simulator(DramProgram):
     """Runs each design in a separate process, in an empty folder, with a time limit.
 
     DRAMsim3 simulates a given number of cycles and never says when the trace has been served, so
-    it runs until the statistics show that all reads have returned and all writes were taken.
-    Time and energy are those at the end of that epoch, which is up to 0.2 % late.
+    the run is extended until the statistics show that all reads have returned and all writes were
+    taken. Time and energy are those at the end of that epoch, which is up to 0.2 % late.
 
     ``bankwise`` and ``shared`` buffers are its command queues, one per bank or one per rank;
     ``read_write`` ones are its two transaction queues, with :data:`COMMAND_QUEUE` requests per bank

@@ -1,4 +1,4 @@
-"""What each bank proposes to do next, and which proposal comes first.
+"""The command that each bank proposes next, and the choice among the proposals.
 
 A bank proposes one command, whose earliest cycle is the later of the bank's own (``READY``) and
 that of its command kind and bank group (``limits``). Proposals change only when something happens

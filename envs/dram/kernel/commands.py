@@ -1,4 +1,4 @@
-"""What the commands of the banks do: bank state and the limits that follow."""
+"""Effects of the commands of the banks: bank state and the timing limits that follow."""
 
 from __future__ import annotations
 

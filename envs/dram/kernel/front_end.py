@@ -1,4 +1,4 @@
-"""The way in and out: door, buffers, arbiter, response queue."""
+"""The front end: input of requests, buffers, arbiter, response queue."""
 
 from __future__ import annotations
 

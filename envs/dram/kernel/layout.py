@@ -1,4 +1,4 @@
-"""What the compiled modules share: codes, places in the tables, and the tables of a run."""
+"""Shared by the compiled modules: codes, positions in the tables, and the tables of a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BANKWISE, READ_WRITE, SHARED = range(3)
 IN_ORDER_OF_DATA, IN_ORDER_OF_ARRIVAL = range(2)
 ARB_SIMPLE, ARB_FIFO, ARB_REORDER = range(3)
 NO_REFRESH, ALL_BANK, PER_BANK, SAME_BANK = range(4)
-# Commands, as they stand in the command log.
+# Codes of the commands in the command log.
 NOP, ACT, PRE, RD, RDA, WR, WRA, PREAB, REFAB, PRESB, REFPB, REFSB, PDE, PDX, SRE, SRX = range(16)
 N_COMMANDS = 16
 

@@ -2,7 +2,7 @@
 
 Every draw is an integer draw of ``numpy.random.Generator`` and every later step is integer
 arithmetic, so one seed gives the same trace on every machine. One request moves one line of
-64 bytes. Rates are open loop: a generator says when a request arrives, not when it is served.
+64 bytes. Rates are open loop: a generator sets when a request arrives, not when it is served.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The compact binary trace: a compressed NumPy archive that is never unpickled.
+"""The binary trace format ``npz``: a compressed NumPy archive that is never unpickled.
 
 Times and line addresses are stored as differences in the narrowest integer type that holds them,
 so that a recorded program of 100,000 requests takes a few hundred kilobytes.

@@ -1,7 +1,7 @@
 """Inputs of the recorded programs, each written into a folder from a seed.
 
-They are synthetic, so nobody else's rights rest on them. The generators are those whose streams are
-promised not to change: Python's ``random.Random`` and NumPy's ``RandomState``.
+They are synthetic, so no third party holds rights in them. Their generators have streams that are
+guaranteed not to change: Python's ``random.Random`` and NumPy's ``RandomState``.
 """
 
 from __future__ import annotations

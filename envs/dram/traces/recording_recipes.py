@@ -1,8 +1,9 @@
-"""How the shipped recorded workloads were made; ``archgym trace recipe sqlite`` makes one again.
+"""Recipes of the shipped recorded workloads; ``archgym trace recipe sqlite`` records one again.
 
 Each recipe generates its input from a seed in a temporary folder (see
 :mod:`archgym.envs.dram.traces.recording_inputs`), runs a Debian program on it under
-:func:`archgym.envs.dram.traces.recording.record`, and writes ``NAME.npz`` with its card ``NAME.json``.
+:func:`archgym.envs.dram.traces.recording.record`, and writes ``NAME.npz`` with its card
+``NAME.json``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Memory traces on disk: the text formats of the DRAM simulators, and a compact binary one.
+"""Reads and writes memory trace files: text formats of DRAM simulators, and a compact binary one.
 
 ==============  ====================================  ==========================================
 format          one request                           time

@@ -184,7 +184,7 @@ def _widen(pipe: int) -> None:
 
 
 def _chunks(pipe: int, deadline: float, messages: list[str]) -> Iterator[Accesses]:
-    """Parse the pipe until it ends; lines that tell of trouble go to ``messages``."""
+    """Parse the pipe until it ends; lines that report trouble go to ``messages``."""
     rest = b""
     maximum = _READ_BYTES // 4  # an access takes at least 6 bytes of text
     kind = np.empty(maximum, np.uint8)
@@ -232,7 +232,7 @@ def _end(process: subprocess.Popen[Any]) -> None:
     """End the program and what it started, if it still runs, and wait for it."""
     if process.poll() is not None:
         return
-    os.killpg(process.pid, signal.SIGKILL)  # a group of its own, not yet waited for: ours
+    os.killpg(process.pid, signal.SIGKILL)  # our own group: it was not waited for yet
     process.wait()
 
 
@@ -241,12 +241,12 @@ def _status(status: int) -> str:
 
 
 def _tail(errors: IO[bytes], messages: list[str]) -> str:
-    """The last words of the program, else of valgrind."""
+    """The last lines printed by the program, else by valgrind."""
     errors.seek(0)
     words = errors.read().decode("utf-8", "replace").strip()
     if not words:
         words = "; ".join(messages)
-    return words[-600:] or "it said nothing"
+    return words[-600:] or "it printed nothing"
 
 
 @njit(cache=True)

@@ -1,9 +1,9 @@
 """Reference figures for the DRAM environment: DRAMSys, Ramulator and DRAMsim3 on known designs.
 
 A table is a CSV file with a row for each controller setting and trace, in one of the forms of
-:mod:`archgym.envs.dram.validation.table_forms`, which are told apart by their columns.
+:mod:`archgym.envs.dram.validation.table_forms`, which are recognised by their columns.
 
-The tables that ship are in the folder ``references``; its ``provenance.json`` says how they came
+The tables that ship are in the folder ``tables``; its ``provenance.json`` says how they came
 about.
 """
 
@@ -273,7 +273,7 @@ class _Reader:
         raise UnknownNameError("trace", name, there, where)
 
     def _apart(self, values: Mapping[str, Any], space: DesignSpace) -> dict[str, Any]:
-        """What is set of the controller and not searched."""
+        """Settings of the controller that are not searched."""
         return {
             name: value
             for name, value in values.items()
@@ -316,7 +316,7 @@ class _Reader:
 
 
 def _front_end(simulator: str) -> dict[str, Any]:
-    """Settings under which a simulator ran: where it is not as we are by default."""
+    """Settings of a simulator that differ from our defaults."""
     if simulator == "DRAMSys5.1":
         return {"timing_rules": "dramsys51"}
     if simulator == "DRAMSys4.0":

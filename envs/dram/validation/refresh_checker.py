@@ -23,7 +23,7 @@ def check_refreshes(
     max_postponed: int | None = None,
     cycles: int | None = None,
 ) -> list[str]:
-    """What is wrong with the number of refreshes in a channel, in words; empty if nothing.
+    """Refreshes that a channel lacks or has too many of, one line each; empty if there are none.
 
     No two refreshes of a rank may be further apart than one interval and those that may be
     postponed, at no time more of them may be owed, at most twice as many may come within two

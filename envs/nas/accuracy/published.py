@@ -36,7 +36,7 @@ __all__ = ["ANCHORS", "Anchors", "PublishedAccuracy"]
 
 @dataclass(frozen=True)
 class Anchors:
-    """What is known of a task's accuracies, percent.
+    """Published accuracies of a task, percent.
 
     Attributes:
         smallest: of the smallest network; ``None`` if it is not published: then its log odds are

@@ -1,8 +1,8 @@
 """Training one architecture: the same function makes the tables and trains on the spot.
 
 All seeds of an architecture are trained side by side, as copies in one module, in one run to the
-last epoch of the recipe; the accuracy at an earlier epoch (a lower fidelity) is a point on the way
-of that run, not a shorter run with a schedule of its own. Weights and the order of the images come
+last epoch of the recipe; the accuracy at an earlier epoch (a lower fidelity) is a point of that
+run, not a shorter run with its own schedule. Weights and the order of the images come
 from NumPy's generators, so that they are the same on every device; on one machine, with one
 thread, the same call gives the same numbers to the last bit.
 """

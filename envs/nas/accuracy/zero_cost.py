@@ -1,4 +1,4 @@
-"""Zero-cost scores: what an untrained network promises.
+"""Zero-cost scores: figures of an untrained network that predict its rank.
 
 A score is **no accuracy**: it only orders the networks of one task, larger is better. Raw scores of
 different tasks are on unlike scales (a U-Net's synaptic flow is that of many more pixels), so that

@@ -1,4 +1,4 @@
-"""What a task offers to choose from in each family of networks, and the frame that it fixes."""
+"""Options of each family of networks: the values that a task offers, and the fixed frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hardware side of a co-design: networks on a chip in, latency, energy and area out.
+"""The hardware side of a co-design: networks and chips in; latency, energy and area out.
 
 >>> from archgym.envs.accelerator.workload.layer import Layer, Network
 >>> from archgym.envs.nas.hardware.chip import Chip
@@ -32,7 +32,7 @@ _Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class HardwareCosts:
-    """What designs come to; arrays of shape (n_designs,), NaN where a layer has no mapping."""
+    """Latency, energy and area of designs, shape (n_designs,); NaN where a layer has no mapping."""
 
     latency_cycles: _Floats
     """Makespan of all networks, cycles."""
@@ -88,7 +88,7 @@ class HardwareSide:
         *,
         latency_limit: float | None = None,
     ) -> HardwareCosts:
-        """Return what each design comes to.
+        """Return latency, energy and area of each design.
 
         Args:
             networks: those of each design, at least one each.

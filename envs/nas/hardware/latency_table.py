@@ -8,7 +8,7 @@ the tables that were measured for that paper:
     expanded_conv-input:28x28x40-output:28x28x40-expand:3-kernel:5-stride:1-idskip:1: {mean: 1.2}
 
 with ms. The latency of a network is the sum of its parts'. :func:`make_table` generates a table for
-a device from our own cost model, :meth:`LatencyTable.read` reads one of somebody else's.
+a device from archgym's cost model, :meth:`LatencyTable.read` reads a measured one.
 """
 
 from __future__ import annotations

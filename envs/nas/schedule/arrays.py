@@ -1,4 +1,4 @@
-"""What the schedulers pass to each other: arrays under one name, which compiled code takes too."""
+"""Named tuples of arrays that the schedulers pass to each other and to compiled code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Plan(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How far a schedule in the making has come."""
+    """How far a partial schedule has come."""
 
     at: Ints
     """Next layer of each network, shape (n_networks,)."""

@@ -51,7 +51,7 @@ def sorted_options(layers: Layers, for_energy: bool) -> Ints:
 
 @compiled
 def sum_min(costs: Floats, order: Ints, left: Floats) -> None:
-    """What the layers from each depth on cost at least, shape (layers + 1,)."""
+    """Lower bound on the energy of the layers from each depth on, shape (layers + 1,)."""
     for d in range(len(order) - 1, -1, -1):
         left[d] = left[d + 1] + costs[order[d]].min()
 
@@ -62,7 +62,7 @@ def min_of(
 ) -> tuple[float, int]:
     """The least makespan of an assignment, or one of at most ``enough``, if it is below ``below``.
 
-    Its times are in the plan. Returns nodes visited as well, more than ``most`` if given up.
+    Its times are in the plan. Returns nodes visited as well, more than ``maximum`` if given up.
     """
     makespan = times_of(layers, enough, plan)
     if makespan <= enough:
@@ -79,7 +79,7 @@ def best_assignment(layers: Layers, order: Ints, wanted: Wanted, plan: Plan) -> 
     """Searches all assignments for one that is better than the bound, into the plan.
 
     Better is less energy, or, not ``for_energy``, less makespan; within ``limit``. ``order`` is
-    that in which layers are assigned. Returns the nodes visited, more than ``most`` if given up.
+    that in which layers are assigned. Returns the nodes visited, more than ``maximum`` if given up.
     """
     latency, energy, starts, chain = layers
     for_energy, limit, bound, maximum = wanted

@@ -102,8 +102,8 @@ def move_back(layers: Layers, limit: float, budget: Ints, plan: Plan) -> None:
 def exchange(layers: Layers, limit: float, maximum: int, budget: Ints, plan: Plan) -> int:
     """Makes the first pair of moves that saves energy together within the limit.
 
-    One of the two has to save energy itself. Returns how many of the ``most`` list schedules are
-    left, or -1 if no pair was found.
+    One of the two moves has to save energy alone. Returns how many of the ``maximum`` list
+    schedules are left, or -1 if no pair was found.
     """
     latency, energy = layers.latency, layers.energy
     assignment = plan.assignment

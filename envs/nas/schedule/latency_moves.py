@@ -1,4 +1,4 @@
-"""The way to a limit of latency: moves of layers that gain the most for their energy; compiled."""
+"""Moves of layers until a limit of latency holds, the most latency per energy first; compiled."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def cheapest(layers: Layers, assignment: Ints) -> None:
 
 @inlined
 def loads_of(layers: Layers, assignment: Ints) -> Loads:
-    """Those of an assignment."""
+    """The loads of an assignment."""
     latency, chain = layers.latency, layers.chain
     row = np.zeros(len(layers.starts) - 1)
     load = np.zeros(latency.shape[1])

@@ -61,7 +61,7 @@ def shortest_order(
     """Searches the orders of an assignment for a makespan below ``below``, into ``start``.
 
     Ends at the first of at most ``enough``. Returns the makespan, ``below`` if there is none, and
-    the nodes visited, more than ``most`` if it was given up.
+    the nodes visited, more than ``maximum`` if it was given up.
     """
     latency, starts = layers.latency, layers.starts
     count = len(assignment)

@@ -1,7 +1,7 @@
 """Fits the coefficients of a technology to synthesised blocks.
 
 Both fits are least squares of relative errors with coefficients that cannot be negative, and a
-weak pull towards the proportions of a typical library: terms that the blocks do not tell apart (a
+weak pull towards the proportions of a typical library: terms that the blocks do not distinguish (a
 full adder and the partial product bit that feeds it) then keep a sensible ratio instead of taking
 whatever value suits the sample. The period is the slowest stage's, which is found with the
 coefficients of the round before.
@@ -197,7 +197,7 @@ def _solve(
 ) -> FloatArray:
     """Least squares of relative errors, pulled towards typical proportions.
 
-    Coefficients are not negative, except the signed ones, which have a spread of their own.
+    Coefficients are not negative, except the signed ones, which have a separate spread.
     """
     from scipy.optimize import nnls
 

@@ -1,8 +1,8 @@
 """Fits the energies of a cell library to gate-level simulations of synthesised PEs.
 
 Least squares of relative errors with coefficients that cannot be negative, drawn weakly towards
-what a textbook circuit of the library's gates would take, since some classes of signals always
-come together.
+the energy of a textbook circuit of the library's gates, since some classes of signals always
+occur together.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class EnergySample:
 
     @property
     def signals(self) -> dict[str, float]:
-        """What switches by the model."""
+        """The switching signals of the model."""
         length = self.cycles * self.pe.operand_pairs
         return switching(self.pe, self.a, self.b, accumulation_length=length)
 

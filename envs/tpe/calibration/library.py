@@ -23,7 +23,7 @@ from archgym.errors import InvalidValueError
 __all__ = ["calibrate_library"]
 
 _PULL = 0.1
-"""Weight of the shipped technologies' proportions against one synthesised PE: 40 do not tell all
+"""Weight of the shipped technologies' proportions against one synthesised PE: 40 do not fix all
 terms apart."""
 _CLASSIC_WEIGHT = 6.0
 """Weight of the textbook PE and its published optimisations: their order is what counts."""

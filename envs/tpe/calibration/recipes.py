@@ -1,4 +1,4 @@
-"""How the technologies that ship were fitted, and how they are made again.
+"""Recipes of the shipped technologies: fits them again, from synthesised processing elements.
 
 ``python -m archgym.envs.tpe.calibration.recipes FOLDER`` fits each technology of :data:`RECIPES`
 and writes ``NAME.json``. It reads two tables of PEs, synthesised with the version of yosys that

@@ -1,6 +1,6 @@
-"""Energy of many arrays on a workload: `power.EnergyModel` on columns.
+"""Energy of many arrays on a workload: `array_energy.EnergyModel` on columns.
 
-How signals switch depends on a few fields and is worked out once for each combination; the cells
+How signals switch depends on a few fields and is computed once for each combination; the cells
 that switch come from `cell_costs`. A test compares with the energy of one array at a time.
 """
 

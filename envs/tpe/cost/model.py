@@ -1,8 +1,8 @@
 """From designs to metrics: counts, calibrated cells, digit statistics and cycles together.
 
-A batch of designs is a table. What only some fields decide (the compressor tree, the operand
-registers, an adder, an edge block, the switching of a signal) is worked out once for each
-combination of those fields and kept; what is left for each design is arithmetic on columns.
+A batch of designs is a table. Values that depend on a few fields only (the compressor tree, the
+operand registers, an adder, an edge block, the switching of a signal) are computed once for each
+combination of those fields and cached; the rest is arithmetic on columns.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How long streams of non-zero digits take that must wait for one another.
+"""Cycles that streams of non-zero digits take when they must wait for one another.
 
 A bit-serial array spends a cycle on every non-zero digit of operand A, so the rows of the array,
-each with operands of its own, finish at different times and meet only when the products of one
+each with different operands, finish at different times and meet only when the products of one
 tile are complete. The tile takes as long as its slowest stream. Wu and others (HPCA 2025) measure
 this loss; here it is computed: the number of non-zero digits of independent operands has the
 distribution of one operand convolved with itself, and the slowest of independent streams the

@@ -154,7 +154,7 @@ def _results(sheet: Sheet, array: Array, last: list[Box]) -> None:
 
 
 def _facts(sheet: Sheet, array: Array) -> None:
-    """What the grid cannot show, in words, and the key to the colours."""
+    """Facts that the grid cannot show, and the key to the colours."""
     pe = array.pe
     lines = []
     for block, n in edge_blocks(array):

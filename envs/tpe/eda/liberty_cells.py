@@ -21,7 +21,7 @@ _CONSTRAINTS = ("rise_constraint", "fall_constraint")
 
 
 def load_library(path: str | os.PathLike[str]) -> CellLibrary:
-    """Reads a Liberty file; kept until the file changes.
+    """Reads a Liberty file; cached until the file changes.
 
     Raises:
         InvalidValueError: if there is none, or it is not one.
@@ -84,7 +84,7 @@ class _Reader:
         return LibraryCell(area, pins, sequential, leakage * self._leakage)
 
     def wire_loads(self, library: Group) -> tuple[tuple[float, WireLoad], ...]:
-        """The wire load that the library selects when nobody says which."""
+        """The wire load that the library selects by default."""
         models = {group.name: self._wire_load(group) for group in library.all("wire_load")}
         chosen = library.text("default_wire_load_selection")
         for group in library.all("wire_load_selection"):

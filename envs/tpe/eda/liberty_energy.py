@@ -1,4 +1,4 @@
-"""What a Liberty file says of the energy of switching.
+"""Energy of switching, from a Liberty file.
 
 The internal energy of a cell is the mean of its tables at the second smallest slew and a load of
 two NAND gates; what it charges outside is half C V^2 of the pins that it drives. A flip-flop with
@@ -17,7 +17,7 @@ _FJ_PER_PF_V2 = 1e3
 
 
 def basic_energies(library: CellLibrary) -> dict[str, float]:
-    """What :meth:`archgym.envs.tpe.technology.energies.Energies.of_cells` needs to know of a library.
+    """The figures that :meth:`archgym.envs.tpe.technology.energies.Energies.of_cells` needs.
 
     Returns:
         ``gate``, ``register_clock`` and ``register_data`` in fJ, ``leakage_nw_per_um2`` in
@@ -42,7 +42,7 @@ def basic_energies(library: CellLibrary) -> dict[str, float]:
     data_inside = sum(internal_energy_fj(flop, output, load) for output in outputs)
     data_inside += internal_energy_fj(flop, data, load)
     if not any(pin.energies for cell in (gate, flop) for pin in cell.pins.values()):
-        # The library tells none: about what the load takes goes into inner nodes and short
+        # The library gives none: about what the load takes goes into inner nodes and short
         # circuits (J. M. Rabaey and others, "Digital Integrated Circuits", 2003, section 5.5).
         gate_inside, clock_inside, data_inside = charge, turn, 2.0 * charge
     return {
@@ -55,7 +55,7 @@ def basic_energies(library: CellLibrary) -> dict[str, float]:
 
 
 def internal_energy_fj(cell: LibraryCell, pin: str, load_pf: float) -> float:
-    """Mean internal energy of a change at a pin, fJ; 0 if the library does not tell.
+    """Mean internal energy of a change at a pin, fJ; 0 if the library does not give it.
 
     Energies below zero are a matter of how a library accounts for loads; their mean counts as
     nothing then.

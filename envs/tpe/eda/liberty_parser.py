@@ -1,6 +1,6 @@
-"""Liberty files: cells, their pins and their tables of delay, constraint and energy.
+"""Parses Liberty files: cells, their pins and their tables of delay, constraint and energy.
 
-A reader for what the library-calibration needs of the Liberty format (Liberty User Guides and
+A reader for the part of the Liberty format that calibration needs (Liberty User Guides and
 Reference Manual Suite, 2017.06), written to be safe on any file: it evaluates nothing, reads no
 other file, and bounds size, nesting and table dimensions.
 """
@@ -41,7 +41,7 @@ class Group:
 
     Attributes:
         kind: what it is (`pin`).
-        arguments: what stands in its parentheses (`A`).
+        arguments: the words in its parentheses (`A`).
         attributes: its simple and complex attributes, each a list of words; the last one wins.
         repeated: its complex attributes in their order, as in `fanout_length (1, 9.93);`.
         groups: the groups within it.

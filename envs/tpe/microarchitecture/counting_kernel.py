@@ -1,8 +1,8 @@
-"""How many compressors a bit heap takes, straight from the shape of its rows, compiled.
+"""Counts the compressors of a bit heap from the shape of its rows, compiled.
 
-The same heap as :class:`archgym.envs.tpe.microarchitecture.heap.Heap`, without names: rows by their lowest column,
-length and negation bit, repeated for every operand pair. A design space has thousands of heaps, so
-this is what counts them; a test compares both.
+The same heap as :class:`archgym.envs.tpe.microarchitecture.heap.Heap`, without names: rows by their
+lowest column, length and negation bit, repeated for every operand pair. A design space has
+thousands of heaps, so this is what counts them; a test compares both.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What stands around the processing elements of an array: encoders, result adders, barriers.
+"""Edge blocks around the processing elements of an array: encoders, result adders, barriers.
 
 Like a PE, an edge block is a frozen value that says what is built; `edge_blocks` says which ones
 an array has and how many. What leaves the PEs passes a result adder in every design, so that

@@ -1,4 +1,4 @@
-"""How many cells of each kind an edge block has, and what is wired to what in it.
+"""Cell counts of each kind of an edge block, and its wiring.
 
 Edge blocks must not set the clock of an array of carry-save PEs, so that long carry chains are cut
 into segments with registers between them: the first segment of the sum is ready a cycle before the

@@ -1,4 +1,4 @@
-"""The baseline design: a classic array with what the space holds, at a clock that it can run at."""
+"""The baseline design: a classic array with the parameters that the space fixes, at a legal clock."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def baseline_array(
     """The classic array that a search starts from and is compared with.
 
     With a clock target that is not held it runs at the fastest one that it meets. Where the target
-    is held and too fast for it, its first published optimisation that meets it stands in.
+    is held and too fast for it, its first published optimisation that meets it is taken instead.
 
     Args:
         held: parameters that are not searched; the kind of array among them, if it is one.

@@ -1,1 +1,1 @@
-"""How often signals switch, and what that costs."""
+"""Switching activity of signals, and the energy that it costs."""

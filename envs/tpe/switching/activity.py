@@ -1,4 +1,4 @@
-"""How often the signals of a processing element switch, from the distribution of its operands.
+"""Switching activity of a processing element, from the distribution of its operands.
 
 Successive operands are independent, so that a signal that is one with probability p switches in a
 share 2 p (1 - p) of the cycles; where an operand stays for several cycles, p is conditional on it.

@@ -1,12 +1,12 @@
-"""Energy of an array on a workload: what switches, how often, and what that costs.
+"""Energy of an array on a workload, from switching activity and energy per change.
 
-The parts are the clock pins of all registers in every cycle; the data path of a PE in the cycles
-in which it works (:mod:`archgym.envs.tpe.switching.activity`); encoders and result adders at the edge for
-every operand encoded and every result finished; and leakage for as long as it takes. PEs that wait
-or idle cost clock and leakage, no more: their operands do not change.
+The parts are the clock pins of all registers in every cycle; the data path of a PE in the cycles in
+which it works (:mod:`archgym.envs.tpe.switching.activity`); encoders and result adders at the edge
+for every operand encoded and every result finished; and leakage for as long as it takes. PEs that
+wait or idle cost clock and leakage, no more: their operands do not change.
 
-What a change costs is :mod:`archgym.envs.tpe.technology.energies`'. Against gate-level simulations without
-glitches the energy of a PE is off by 2 to 4 % in the mean.
+What a change costs is :mod:`archgym.envs.tpe.technology.energies`'. Against gate-level simulations
+without glitches the energy of a PE is off by 2 to 4 % in the mean.
 
 Not in it: wires, the clock tree, glitches, operand memories.
 """

@@ -1,9 +1,9 @@
-"""How often compressor trees, products and accumulators switch, many PEs at once.
+"""Switching activity of compressor trees, products and accumulators, many PEs at once.
 
-What stands behind the partial products, of which :mod:`archgym.envs.tpe.switching.activity` says how often
-they switch. The inputs of a cell are taken as independent of one another; accumulated words, which
-add up many products, have random low bits, and in a carry-propagate accumulator hardly changing
-high ones.
+What stands behind the partial products, of which :mod:`archgym.envs.tpe.switching.activity` says
+how often they switch. The inputs of a cell are taken as independent of one another; accumulated
+words, which add up many products, have random low bits, and in a carry-propagate accumulator hardly
+changing high ones.
 """
 
 from __future__ import annotations

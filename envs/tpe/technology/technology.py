@@ -3,8 +3,8 @@
 Area is a sum over cells. The period is that of the slowest stage; a stage adds up what a signal
 passes: clock-to-output and setup, digit encoder, selection, full-adder levels, multiplexers, carry
 chains. The coefficients are fitted to synthesised processing elements
-(:mod:`archgym.envs.tpe.calibration.area_and_delay`), so that they hold what the synthesis tool makes of a cell in
-its surroundings, not the area or delay of one cell of the library.
+(:mod:`archgym.envs.tpe.calibration.area_and_delay`), so that they hold what the synthesis tool
+makes of a cell in its surroundings, not the area or delay of one cell of the library.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class Technology:
 
     @property
     def energies(self) -> Energies:
-        """What switching costs in the library."""
+        """Energies of switching in the library."""
         from archgym.envs.tpe.technology.energies import Energies
 
         return Energies.of(self.name, self.energy)
@@ -207,7 +207,7 @@ class Technology:
         return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        """As a file holds it."""
+        """The JSON object of a technology file."""
         return {
             "format": _FORMAT,
             "name": self.name,

@@ -11,7 +11,7 @@ A table is a CSV file with a row for each synthesised PE:
 | `liberty`, `abc_target_ps` | cell library, and the delay that synthesis aimed at: as fast as it gets (up to 1000 ps), or relaxed (from 50000 ps) where that is calibrated too |
 | `area_um2`, `min_period_ns` | figures of the PE alone |
 
-The table that ships is in the folder ``references``; its ``provenance.json`` says how it came
+The table that ships is in the folder ``tables``; its ``provenance.json`` says how it came
 about.
 """  # noqa: E501
 
@@ -222,7 +222,7 @@ def _technology(row: TableRow, libraries: set[str], hardware: str | None) -> str
 
 
 def _library(row: TableRow, libraries: set[str], hardware: str | None) -> str:
-    """The calibrated library of a row, were it synthesised as fast as it gets."""
+    """The calibrated library of a row that was synthesised for the highest speed."""
     named = row.text("liberty").lower()
     if hardware is not None and len(libraries) == 1:
         return hardware

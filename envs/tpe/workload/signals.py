@@ -1,4 +1,4 @@
-"""Signals: what operands carry, whatever their width; and the observed ones that ship."""
+"""Signals: operand distributions independent of a width, and the observed ones that ship."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _KINDS = ("normal", "uniform", "constant", "histogram", "observed")
 
 @dataclass(frozen=True)
 class Signal:
-    """What an operand carries, whatever its width: weights or activations of a layer.
+    """A distribution of an operand independent of its width: weights or activations of a layer.
 
     Attributes:
         name: short label.
@@ -147,7 +147,7 @@ def observed_names() -> tuple[str, ...]:
 
 @cache
 def observed_card(name: str) -> dict[str, Any]:
-    """What ships of an observed network: its products with their operands, and its history."""
+    """The shipped card of an observed network: its products with their operands, and its history."""
     file = (
         resources.files("archgym.envs.tpe.workload").joinpath("observed").joinpath(f"{name}.json")
     )

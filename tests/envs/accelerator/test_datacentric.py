@@ -119,14 +119,14 @@ def test_a_larger_buffer_saves_memory_traffic_down_to_the_footprint() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"spread": "Z"}, "spread is 'Z'"),
         ({"order": "KCRSPP"}, "order is 'KCRSPP'"),
         ({"tiles": (1, 1, 1, 1, 1, 0)}, "tiles is"),
     ],
 )
-def test_impossible_levels_are_refused(change: dict[str, object], said: str) -> None:
+def test_impossible_levels_are_refused(change: dict[str, object], message: str) -> None:
     good: dict[str, object] = {"spread": "K", "order": "KCRSPQ", "tiles": (1, 1, 1, 1, 1, 1)}
-    with pytest.raises(InvalidValueError, match=said):
+    with pytest.raises(InvalidValueError, match=message):
         Level(**{**good, **change})  # type: ignore[arg-type]

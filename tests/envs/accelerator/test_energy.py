@@ -95,7 +95,7 @@ def test_power_is_energy_over_time_and_the_clock_scales_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "said"),
+    ("change", "error", "message"),
     [
         ({"dataflow": "nvdla"}, UnknownNameError, "nvdla_ws"),
         ({"rows": 0}, InvalidValueError, "rows is 0"),
@@ -108,9 +108,9 @@ def test_power_is_energy_over_time_and_the_clock_scales_time() -> None:
     ],
 )
 def test_impossible_hardware_is_refused(
-    change: dict[str, object], error: type[Exception], said: str
+    change: dict[str, object], error: type[Exception], message: str
 ) -> None:
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         DESIGN.replace(**change)
 
 

@@ -149,7 +149,7 @@ def test_the_baseline_is_within_a_small_budget(budget: dict[str, float]) -> None
 
 def test_per_layer_has_no_one_piece_of_hardware() -> None:
     env = make(space="per_layer")
-    with pytest.raises(InvalidValueError, match="hardware of its own"):
+    with pytest.raises(InvalidValueError, match="its own hardware"):
         env.hardware(env.baseline_design)
 
 
@@ -167,7 +167,7 @@ def test_groups_make_agents() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "said"),
+    ("arguments", "error", "message"),
     [
         ({"mapper": "latancy"}, UnknownNameError, "Did you mean 'latency'"),
         ({"space": "templates"}, UnknownNameError, "Did you mean 'template'"),
@@ -193,9 +193,9 @@ def test_groups_make_agents() -> None:
     ],
 )
 def test_bad_arguments_are_refused(
-    arguments: dict[str, Any], error: type[Exception], said: str
+    arguments: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         make(**arguments)
 
 

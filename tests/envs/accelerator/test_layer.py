@@ -49,7 +49,7 @@ def test_batch_shares_the_weights() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"kind": "pool"}, "kind is 'pool'"),
         ({"K": 0}, "K is 0"),
@@ -59,9 +59,9 @@ def test_batch_shares_the_weights() -> None:
         ({"kind": "gemm", "R": 3}, "of a gemm"),
     ],
 )
-def test_impossible_layers_are_refused(fields: dict[str, object], said: str) -> None:
+def test_impossible_layers_are_refused(fields: dict[str, object], message: str) -> None:
     good: dict[str, object] = {"name": "x", "kind": "conv", "K": 8, "C": 8}
-    with pytest.raises(InvalidValueError, match=said):
+    with pytest.raises(InvalidValueError, match=message):
         Layer(**{**good, **fields})  # type: ignore[arg-type]
 
 
@@ -73,8 +73,8 @@ def test_layers_that_cannot_be_counted_exactly_are_refused() -> None:
 
 def test_equal_layers_are_merged_and_counted() -> None:
     block = Layer("a", "conv", K=64, C=64, R=3, S=3, P=56, Q=56)
-    twin = Layer("b", "conv", K=64, C=64, R=3, S=3, P=56, Q=56)
-    network = Network.from_layers("n", [block, CONV1, twin])
+    equal = Layer("b", "conv", K=64, C=64, R=3, S=3, P=56, Q=56)
+    network = Network.from_layers("n", [block, CONV1, equal])
     assert network.layers == (block, CONV1)
     assert network.counts == (2, 1)
     assert network.macs == 2 * block.macs + CONV1.macs

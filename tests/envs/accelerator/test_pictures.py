@@ -150,7 +150,7 @@ def test_no_layer_lies_above_the_roof() -> None:
 
 def test_hardware_for_every_layer_is_no_one_picture(tmp_path: Path) -> None:
     env = AcceleratorEnvironment(workload="alexnet", space="per_layer")
-    with pytest.raises(InvalidValueError, match="every layer has hardware of its own"):
+    with pytest.raises(InvalidValueError, match="every layer has its own hardware"):
         draw_design(env.costs(env.baseline_design), env.network, tmp_path)
 
 

@@ -105,7 +105,7 @@ def test_per_layer_designs_stay_in_the_budget() -> None:
 
 
 @pytest.mark.parametrize(
-    ("budget", "error", "said"),
+    ("budget", "error", "message"),
     [
         ({"of": "energy"}, UnknownNameError, "area, power"),
         ({"share": 0}, InvalidValueError, "share is 0"),
@@ -114,9 +114,9 @@ def test_per_layer_designs_stay_in_the_budget() -> None:
     ],
 )
 def test_impossible_budgets_are_refused(
-    budget: dict[str, Any], error: type[Exception], said: str
+    budget: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         archgym.make("Accelerator-v0", space="per_layer", workload="alexnet", budget=budget)
 
 

@@ -1,4 +1,4 @@
-"""Devices: shipped data sheets, derived figures, files of one's own, bad files."""
+"""Devices: shipped data sheets, derived figures, user files, bad files."""
 
 from __future__ import annotations
 

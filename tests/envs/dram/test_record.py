@@ -224,11 +224,11 @@ def test_a_recording_is_saved_whole_or_not_at_all(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.json", "mine.npz"]
 
 
-def test_progress_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     fake_program(monkeypatch, [fetch_and_load([0, 64]), fetch_and_load([64, 128, 192])])
-    told: list[tuple[int, int]] = []
-    record(["x"], skip_instructions=1, progress=lambda *state: told.append(state))
-    assert told == [(2, 1), (5, 3)]
+    reported: list[tuple[int, int]] = []
+    record(["x"], skip_instructions=1, progress=lambda *state: reported.append(state))
+    assert reported == [(2, 1), (5, 3)]
 
 
 @needs_valgrind
@@ -294,7 +294,10 @@ def test_children_are_not_recorded() -> None:
             ["/bin/ls", "/no/such/file"],
             r"'/bin/ls' failed under valgrind with exit status 2: .*/no",
         ),
-        (["/bin/false"], "'/bin/false' failed under valgrind with exit status 1: it said nothing"),
+        (
+            ["/bin/false"],
+            "'/bin/false' failed under valgrind with exit status 1: it printed nothing",
+        ),
         (["/bin/sh", "-c", "kill -9 $$"], "'/bin/sh' failed under valgrind by signal 9"),
         (["/bin/sh", "-c", "kill -11 $$"], "by signal 11: Process terminating with default action"),
     ],

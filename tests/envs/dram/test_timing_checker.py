@@ -322,7 +322,12 @@ def test_the_checker_shares_nothing_with_the_simulator() -> None:
         tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
         imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
         own = {name for name in imported if name and name.startswith("archgym")}
-        known = ("device", "memory", "refresh_checker", "result")
+        known = (
+            "device.device",
+            "device.memory",
+            "validation.refresh_checker",
+            "controller.result",
+        )
         assert own <= {f"archgym.envs.dram.{name}" for name in known}
 
 

@@ -101,7 +101,7 @@ def test_a_table_has_all_that_any_network_needs_and_comes_back_from_its_file(
     assert again.latency_ms(keys) == table.latency_ms(keys) > 0
 
 
-def test_a_table_of_somebody_elses_drives_the_search(tmp_path: Path) -> None:
+def test_a_measured_table_drives_the_search(tmp_path: Path) -> None:
     needed = set(make_table(CHAIN, EDGE).mean_ms)
     # As the measured tables: more than the mean in each entry.
     entries = {key: {"mean": 2.0, "count": 982, "variance": 0.1} for key in needed}

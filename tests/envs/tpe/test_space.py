@@ -123,7 +123,7 @@ def test_unknown_values_are_refused() -> None:
         named_array("cubes/OPT1")
     with pytest.raises(UnknownNameError, match="OPT4C"):
         named_array("OPT4D")
-    with pytest.raises(InvalidValueError, match="column of its own"):
+    with pytest.raises(InvalidValueError, match="separate kind, a bit-serial column"):
         named_array("cube/OPT3")
 
 

@@ -1,4 +1,4 @@
-"""Runs SCALE-Sim 3 on a job, in a process of its own; see ``archgym.envs.accelerator.external.scalesim``.
+"""Runs SCALE-Sim 3 on a job; started by ``archgym.envs.accelerator.external.scalesim``.
 
 Imports nothing of archgym, so that it also runs in an environment that has SCALE-Sim only. It
 reads ``job.json`` and writes ``result.json``, the names of which are its two arguments.
