@@ -356,7 +356,7 @@ class DramEnvironment(Environment):
 
     @property
     def metrics_given(self) -> tuple[str, ...]:
-        """All metrics but latencies of requests that the trace lacks, and energy without a model."""
+        """All metrics but latencies of requests that the trace lacks, and energy without model."""
         missing: tuple[str, ...] = ()
         if not bool((self.trace.is_write == 0).any()):
             missing += _READ_METRICS

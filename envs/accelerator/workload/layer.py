@@ -114,8 +114,8 @@ class Layer:
         largest = max(self.macs, self.input_footprint, self.weight_footprint, self.output_footprint)
         if largest > MAX_MACS:
             raise InvalidValueError(
-                f"layer {self.name!r}: {largest:.3g} multiply-accumulates or words; the model counts "
-                f"to {MAX_MACS:.3g}"
+                f"layer {self.name!r}: {largest:.3g} multiply-accumulates or words; the model "
+                f"counts to {MAX_MACS:.3g}"
             )
         if self.kind == "depthwise" and self.groups != self.C:
             raise InvalidValueError(

@@ -1,4 +1,4 @@
-"""The baseline design: a classic array with the parameters that the space fixes, at a legal clock."""
+"""The baseline design: a classic array with the fixed parameters of the space, at a legal clock."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def observed_names() -> tuple[str, ...]:
 
 @cache
 def observed_card(name: str) -> dict[str, Any]:
-    """The shipped card of an observed network: its products with their operands, and its history."""
+    """Shipped card of an observed network: its products with their operands, and its history."""
     file = (
         resources.files("archgym.envs.tpe.workload").joinpath("observed").joinpath(f"{name}.json")
     )

@@ -37,8 +37,7 @@ from archgym.errors import (
     SimulationError,
     UnknownNameError,
 )
-
-from .test_technology import cycles_of_the_optimisations
+from tests.envs.tpe.technology.test_technology import cycles_of_the_optimisations
 
 MINIMAL = Path(str(resources.files("archgym.envs.tpe.eda") / "libraries" / "minimal.lib"))
 OSU018 = Path("/usr/share/qflow/tech/osu018/osu018_stdcells.lib")  # Debian: qflow-tech-osu018

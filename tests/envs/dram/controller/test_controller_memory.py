@@ -17,8 +17,7 @@ from archgym.envs.dram.controller.result import Result
 from archgym.envs.dram.device.memory import load_memory
 from archgym.envs.dram.traces.trace import Trace
 from archgym.errors import InvalidValueError
-
-from .controller_runs import (
+from tests.envs.dram.controller.controller_runs import (
     DDR3,
     bank_row,
     cycles_of,

@@ -30,8 +30,7 @@ from archgym.errors import (
     UnknownNameError,
 )
 from archgym.simulators.external import find_program
-
-from .external_runs import DESIGN, RECORDED, TRACE, script
+from tests.envs.dram.external.external_runs import DESIGN, RECORDED, TRACE, script
 
 RUN: dict[str, Any] = json.loads((RECORDED / "dramsys51.json").read_text(encoding="utf-8"))
 PRINTED = (RECORDED / "dramsys51.out").read_text(encoding="utf-8")

@@ -10,8 +10,7 @@ from archgym.envs.accelerator.cost.model import evaluate
 from archgym.envs.accelerator.cost.technology import TECHNOLOGIES, technology
 from archgym.envs.accelerator.workload.layer import Layer
 from archgym.errors import InvalidValueError, UnknownNameError
-
-from .random_designs import table
+from tests.envs.accelerator.random_designs import table
 
 DESIGN = Hardware("nvdla_ws", 16, 16)
 

@@ -23,8 +23,7 @@ from archgym.errors import (
     SimulationError,
 )
 from archgym.simulators.external import find_program
-
-from .external_runs import DESIGN3, RECORDED, TRACE, script
+from tests.envs.dram.external.external_runs import DESIGN3, RECORDED, TRACE, script
 
 RUN: dict[str, Any] = json.loads((RECORDED / "dramsim3.json").read_text(encoding="utf-8"))
 METRICS = tuple(RUN["metrics"])

@@ -44,8 +44,7 @@ from archgym.errors import (
     UnknownNameError,
 )
 from archgym.simulators.external import find_program
-
-from ..dram.external_runs import script
+from tests.envs.dram.external.external_runs import script
 
 RECORDED = Path(__file__).parent / "recorded"
 CONV = Layer("conv", "conv", K=16, C=8, R=3, S=3, P=14, Q=14)

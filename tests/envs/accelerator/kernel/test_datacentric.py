@@ -12,8 +12,7 @@ from archgym.envs.accelerator.cost.mapping import LOOPS, ORDERS, Level, Mapping
 from archgym.envs.accelerator.cost.model import evaluate, evaluate_mappings
 from archgym.envs.accelerator.workload.layer import Layer
 from archgym.errors import InvalidValueError
-
-from .random_designs import table
+from tests.envs.accelerator.random_designs import table
 
 Elements = set[tuple[int, ...]]
 

@@ -12,9 +12,8 @@ from archgym.envs.tpe.eda.yosys import run_yosys
 from archgym.envs.tpe.microarchitecture.edge import Barrier, EdgeBlock, OperandEncoder, ResultAdder
 from archgym.envs.tpe.microarchitecture.pe import PE
 from archgym.envs.tpe.microarchitecture.structure import counts, edge_counts
-
-from .elaborated import elaborated_cells
-from .legal_pes import legal_pes
+from tests.envs.tpe.legal_pes import legal_pes
+from tests.envs.tpe.microarchitecture.elaborated import elaborated_cells
 
 needs_yosys = pytest.mark.usefixtures("yosys")
 

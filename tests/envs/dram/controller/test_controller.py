@@ -25,8 +25,7 @@ from archgym.envs.dram.device.address_mapping import address_mapping
 from archgym.envs.dram.traces.trace import Trace
 from archgym.envs.dram.validation.timing_checker import violations
 from archgym.errors import InvalidValueError, SimulationError, UnknownNameError
-
-from .controller_runs import (
+from tests.envs.dram.controller.controller_runs import (
     DDR3,
     DDR4,
     PLAIN,

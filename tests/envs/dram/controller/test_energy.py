@@ -15,8 +15,7 @@ from archgym.envs.dram.device.data_sheets import load_device
 from archgym.envs.dram.device.device import Supply
 from archgym.envs.dram.device.memory import load_memory
 from archgym.envs.dram.traces.trace import Trace
-
-from .controller_runs import simulated
+from tests.envs.dram.controller.controller_runs import simulated
 
 DDR3 = load_device("DDR3-1600")
 DDR4 = load_device("DDR4-2400")

@@ -8,8 +8,7 @@ import pytest
 from archgym.envs.accelerator.cost.hardware import SYSTOLIC_DATAFLOWS, Hardware
 from archgym.envs.accelerator.cost.model import evaluate
 from archgym.envs.accelerator.workload.layer import Layer
-
-from .random_designs import random_hardware, random_layer, table
+from tests.envs.accelerator.random_designs import random_hardware, random_layer, table
 
 GEMM = Layer.from_gemm("g", M=20, N=10, K=30)
 FAST = {"noc_bytes_per_cycle": 1e9, "dram_bytes_per_cycle": 1e9, "banks": 1 << 20}

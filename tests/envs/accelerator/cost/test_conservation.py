@@ -8,8 +8,12 @@ import pytest
 from archgym.envs.accelerator.cost.hardware import SPATIAL_DATAFLOWS, Hardware
 from archgym.envs.accelerator.cost.model import Costs, evaluate, evaluate_mappings
 from archgym.envs.accelerator.workload.layer import Layer
-
-from .random_designs import random_hardware, random_layer, random_mapping, table
+from tests.envs.accelerator.random_designs import (
+    random_hardware,
+    random_layer,
+    random_mapping,
+    table,
+)
 
 SIDES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
 LINKS = {"shared": 1, "separate": 3, "duplex": 2}

@@ -9,8 +9,7 @@ from archgym.envs.accelerator.cost.hardware import SPATIAL_DATAFLOWS, Hardware
 from archgym.envs.accelerator.cost.model import MAPPERS, evaluate
 from archgym.envs.accelerator.workload.layer import Layer
 from archgym.errors import InvalidValueError, UnknownNameError
-
-from .random_designs import random_hardware, random_layer, table
+from tests.envs.accelerator.random_designs import random_hardware, random_layer, table
 
 
 def small_layer(rng: np.random.Generator) -> Layer:

@@ -20,7 +20,7 @@ from archgym.envs.tpe.microarchitecture.structure import counts
 from archgym.envs.tpe.technology.energies import Energies, load_energies
 from archgym.envs.tpe.workload.operands import OperandDistribution
 from archgym.errors import InvalidValueError, SimulationError
-from tests.envs.tpe.tiny_liberty import LIBERTY
+from tests.envs.tpe.eda.tiny_liberty import LIBERTY
 
 UNIFORM = OperandDistribution.uniform(8)
 

@@ -15,8 +15,14 @@ from archgym.envs.dram.device.data_sheets import device_names
 from archgym.envs.dram.device.memory import Memory, load_memory
 from archgym.envs.dram.traces.workload import load_workload, recorded_names
 from archgym.envs.dram.validation.timing_checker import check_refreshes, violations
-
-from .controller_runs import DDR3, DDR4, cycles_of, mixed_trace, random_config, simulated
+from tests.envs.dram.controller.controller_runs import (
+    DDR3,
+    DDR4,
+    cycles_of,
+    mixed_trace,
+    random_config,
+    simulated,
+)
 
 NAMES = device_names()
 

@@ -22,7 +22,7 @@ from archgym.envs.dram.traces.workload import (
 )
 from archgym.errors import InvalidValueError, TraceError, UnknownNameError
 
-FOLDER = Path(__file__).parents[3] / "envs" / "dram" / "traces" / "recorded"
+FOLDER = Path(__file__).parents[4] / "envs" / "dram" / "traces" / "recorded"
 CARD_KEYS = {
     "title",
     "program",

@@ -16,9 +16,8 @@ from archgym.envs.tpe.microarchitecture.edge_structure import joins_words, resul
 from archgym.envs.tpe.microarchitecture.encodings import digit_count, digits
 from archgym.envs.tpe.microarchitecture.pe import PE
 from archgym.errors import UnknownNameError
-
-from .legal_pes import legal_pes
-from .verilog_runs import check, code, operands, pack, run_cycles
+from tests.envs.tpe.eda.verilog_runs import check, code, operands, pack, run_cycles
+from tests.envs.tpe.legal_pes import legal_pes
 
 needs_icarus = pytest.mark.skipif(
     shutil.which("iverilog") is None, reason="needs Icarus Verilog (Debian: iverilog)"
