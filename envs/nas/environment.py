@@ -44,7 +44,7 @@ from archgym.errors import (
 from archgym.problem.fidelity import Fidelity
 from archgym.problem.metrics import Metric
 from archgym.problem.reference import Reference
-from archgym.problem.simulator import Simulation, Simulator
+from archgym.problem.simulator import SimulationResult, Simulator
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["NASEnvironment"]
@@ -195,7 +195,7 @@ class NASEnvironment(Environment):
 
     def simulate_batch_at(
         self, designs: Designs, fidelity: float
-    ) -> list[tuple[Simulation, float]]:
+    ) -> list[tuple[SimulationResult, float]]:
         """Looks accuracies up (or trains), then maps and schedules the layers of the networks.
 
         Args:
@@ -211,7 +211,7 @@ class NASEnvironment(Environment):
             [self.layers(each) for each in architectures], chips, latency_limit=self.latency_limit
         )
         columns = {name: getattr(costs, name).tolist() for name in _HARDWARE}
-        results: list[Simulation] = []
+        results: list[SimulationResult] = []
         for i, found in enumerate(accuracies.tolist()):
             if costs.reasons[i]:
                 results.append(NotCoveredError(costs.reasons[i]))

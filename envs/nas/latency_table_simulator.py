@@ -14,7 +14,7 @@ from archgym.envs.nas.hardware.latency_table import LatencyTable, make_table, pa
 from archgym.envs.nas.hardware.layer_costs import LayerCosts
 from archgym.envs.nas.network_side import NetworkSide
 from archgym.errors import InvalidValueError, SimulationError
-from archgym.problem.simulator import Simulation
+from archgym.problem.simulator import SimulationResult
 from archgym.space import Designs
 
 __all__ = ["LatencyTableSimulator"]
@@ -100,12 +100,12 @@ class LatencyTableSimulator:
         clock = clock_mhz(costs.mode, costs.technology)
         return cls(network_side, architectures, tables, clock)
 
-    def simulate(self, designs: Designs) -> list[tuple[Simulation, float]]:
+    def simulate(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
         """Accuracies, and the sum over the parts of all networks, one after another."""
         start = time.perf_counter()
         rows = [self._architectures(design) for design in designs]
         accuracies = self._network_side.accuracies(rows)
-        results: list[Simulation] = []
+        results: list[SimulationResult] = []
         for row, found in zip(rows, accuracies.tolist(), strict=True):
             try:
                 total = math.fsum(

@@ -19,7 +19,7 @@ from archgym.envs.nas.workloads import Workload
 from archgym.errors import NotCoveredError, SimulationError
 from archgym.problem.fidelity import Fidelity
 from archgym.problem.metrics import Metric
-from archgym.problem.simulator import Simulation
+from archgym.problem.simulator import SimulationResult
 
 __all__ = ["NetworkSide", "training_fidelities"]
 
@@ -117,7 +117,7 @@ class NetworkSide:
         architectures: Sequence[Mapping[str, Any]],
         accuracies: Sequence[float],
         hardware: Mapping[str, float],
-    ) -> Simulation:
+    ) -> SimulationResult:
         """The metrics of one design, or why it has none.
 
         Args:
@@ -143,7 +143,9 @@ class NetworkSide:
                 found["nasaic_reward_rate"] = nasaic_reward(weighted, found["spec_penalty_rate"])
         return found
 
-    def _without_accuracy(self, player: Player, architecture: Mapping[str, Any]) -> Simulation:
+    def _without_accuracy(
+        self, player: Player, architecture: Mapping[str, Any]
+    ) -> SimulationResult:
         """Why a network has no accuracy: training failed, which the budget counts, or unknown."""
         failures: Mapping[tuple[str, str, int], str] = getattr(self.source, "failures", {})
         sought = (player.task.name, family_of(player.task).key(player.task, architecture))

@@ -13,7 +13,7 @@ from archgym.envs.dram.device.address_mapping import AddressMapping, address_map
 from archgym.envs.dram.device.memory import Memory
 from archgym.envs.dram.traces.trace import Trace
 from archgym.errors import InvalidValueError, UnknownNameError
-from archgym.problem.simulator import Simulation
+from archgym.problem.simulator import SimulationResult
 from archgym.simulators.external import find_program, simulate_in_parallel
 from archgym.space import Designs
 
@@ -104,7 +104,7 @@ class DramProgram(ABC):
                 raise UnknownNameError("option", option, cls.options, "simulator_options")
         return cls(memory, trace, **arguments, **options)
 
-    def simulate(self, designs: Designs) -> list[tuple[Simulation, float]]:
+    def simulate(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
         """Runs designs in parallel; see :class:`archgym.problem.simulator.Simulator`."""
         return simulate_in_parallel(self, designs, self.threads)
 
