@@ -4,9 +4,9 @@ Run as ``python -m archgym.envs.nas.specs --out envs/nas/specs.json``; nothing i
 written before any search was run:
 
 1. The networks are the most accurate ones of the tables, for each task.
-2. Latency: 0.7 of the least that any chip gives them. Energy: likewise.
+2. Latency: 0.7 of the lowest latency that any chip gives them. Energy: likewise.
 3. Area does not depend on networks, and 0.7 of the smallest chip would admit none: it is 0.7 of
-   the area of the chip that gives the least latency.
+   the area of the chip with the lowest latency.
 
 So no chip meets the specifications with the most accurate networks. "Any chip" stands for the best
 that a search by coordinates finds (:func:`best_chip`) among one to four sub-accelerators.
@@ -82,7 +82,7 @@ def compute(name: str) -> dict[str, Any]:
 
 
 def most_accurate(task: Task) -> tuple[Architecture, float]:
-    """The network with the highest tabulated accuracy, of equals the first, and that accuracy."""
+    """The network with the highest tabulated accuracy (the first of several), and that accuracy."""
     architectures = list(distinct_architectures(task).values())
     source = accuracy_source("tabulated", {}, [task])
     values = source.accuracies(task, architectures, source.epochs[-1])
@@ -96,8 +96,8 @@ def best_chip(
     """The chip with the least latency or energy for some networks, and that value.
 
     From the best homogeneous chips of each number of sub-accelerators, one sub-accelerator at a
-    time is replaced by the best of all that keep the totals, until none is better; of equals the
-    smallest chip is taken.
+    time is replaced by the best of all that keep the totals, until none is better; of
+    equally good chips the smallest is taken.
 
     Args:
         networks: what the chip runs at the same time.

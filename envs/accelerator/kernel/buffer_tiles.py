@@ -1,8 +1,8 @@
 """Candidates of the mapper for the tiles of the buffer, compiled.
 
 A tile of the buffer that is smaller than what the array could compute side by side leaves rows or
-columns idle: it takes less room. What is a tile on an array of some size is one on every larger
-array (``spatial_layouts.loop_parts``), so that this can be used like the smaller one.
+columns idle, but takes less room. The tiles of an array are tiles of every larger array too
+(``spatial_layouts.loop_parts``), so a larger array can be used like a smaller one.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def room(hw: Floats) -> tuple[float, float, float, float]:
 def within(
     inputs: float, weights: float, outputs: float, rooms: tuple[float, float, float, float]
 ) -> bool:
-    """Whether a buffer tile of so many bytes fits."""
+    """Whether a buffer tile of a number of bytes fits."""
     return bool(
         inputs + weights + outputs <= rooms[3]
         and inputs <= rooms[0]

@@ -3,12 +3,12 @@
 Candidates are the ways to lay the layer out on the array (``spatial_layouts.py``); tiles of the
 buffer that cut each loop into 1, 2, 4, 8, ... parts, for the array and for smaller parts of it
 (``buffer_tiles.py``); tiles of the register files with sides that are powers of two
-(``register_tiles.py``); and at both levels every loop order that the dataflow allows. Of the
-register tiles only those that no other one dominates are tried; the loop order of the memory level,
-which touches nothing but memory traffic, is chosen by itself; and whatever cannot beat the best so
-far is skipped by a lower bound of its time and energy (``cost_bounds.py``). The result is that of
-trying all candidates (``exhaustive_search.py``; a test does). The mappings that dataflows are known
-by are tried beside them (``published_candidates.py``).
+(``register_tiles.py``); and at both levels every loop order that the dataflow allows. Only
+register tiles that no other one dominates are tried. The loop order of the memory level affects
+only memory traffic, so it is chosen separately. A lower bound of time and energy skips candidates
+that cannot beat the best so far (``cost_bounds.py``). The result equals that of trying all
+candidates (``exhaustive_search.py``; a test compares them). The published mappings of the dataflows
+are further candidates (``published_candidates.py``).
 """
 
 from __future__ import annotations

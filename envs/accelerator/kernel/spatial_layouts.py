@@ -1,8 +1,8 @@
 """How the mapper may lay a layer out on an array, compiled.
 
-A layout says what of each loop is computed side by side at most. A tile of the buffer that is
-smaller uses the array in part (``buffer_tiles.py``), so that of two layouts of which one has at
-least as much of everything the other is not tried.
+A layout gives the largest part of each loop that is computed side by side. A smaller tile of the
+buffer uses only a part of the array (``buffer_tiles.py``), so a layout that is at most as large as
+another one in every loop is not tried.
 """
 
 from __future__ import annotations
@@ -77,8 +77,7 @@ def insert(values: Ints, count: int, value: int) -> int:
 def multiples(maximum: int, odd: int, found: Ints) -> int:
     """Numbers up to ``maximum``: powers of two times one of the first ``odd`` of `ODD`, and itself.
 
-    What is tried on an array of such a size is so tried on every larger one. They ascend; returns
-    how many.
+    Sizes tried on an array are tried on every larger array too. They ascend; returns their number.
     """
     count = insert(found, 0, maximum)
     for i in range(odd):

@@ -43,7 +43,7 @@ def per_layer_space(
         network: its layers, each with two parameters, numbered from 0.
         budget: ``of`` is ``area`` or ``power``, ``share`` the share of the largest design's that
             may be used, in (0, 1]; default a quarter of its area.
-        fixed: fields of `Hardware` that hold whatever a design says; the budget goes by them.
+        fixed: fields of `Hardware` that are the same for all designs; the budget depends on them.
 
     Raises:
         UnknownNameError, InvalidValueError: for a budget that is not possible.

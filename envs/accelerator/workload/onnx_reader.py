@@ -169,7 +169,7 @@ def _loaded(path: Path) -> ModelProto:
 
 
 def _forget_weights(graph: GraphProto) -> None:
-    """Turns large constants into inputs of the same shape: nobody needs their values."""
+    """Turns large constants into inputs of the same shape: their values are not needed."""
     from onnx import helper
 
     there = {value.name for value in graph.input}

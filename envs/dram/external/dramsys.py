@@ -66,7 +66,7 @@ class DramSysSimulator(DramProgram):
         latencies: whether to read latencies and row hits from the database that DRAMSys records;
             a run takes about four times as long as without.
         energy: whether to work out the energy; default where DRAMSys has a power model, that is
-            for one rank of DDR3 or DDR4. With power-down and pages that close by themselves its
+            for one rank of DDR3 or DDR4. With power-down and pages that close automatically its
             energy is too high: DRAMPower 4 then counts some clocks twice.
 
     Attributes:

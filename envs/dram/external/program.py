@@ -48,7 +48,7 @@ class DramProgram(ABC):
 
     name: str
     executable: ClassVar[str]
-    """File name of the executable, as it is looked for on PATH."""
+    """File name of the executable that is searched for on PATH."""
     variable: ClassVar[str]
     """Environment variable that may hold its path."""
     install: ClassVar[str]

@@ -2,16 +2,16 @@
 
 The time of a request is the number of instructions executed until then, divided by the clock and
 by the instructions per clock, both of which are given, not measured: the trace is open loop and
-says how fast the program would ask if memory never made it wait. Vector code that copies memory
-would then ask for 100 GB/s, which no core does; ``requests_under_way`` bounds it as a core's fill
-buffers do.
+gives the rate of requests if memory never made the program wait. Vector code that copies memory
+would then demand 100 GB/s, which no core does; ``requests_under_way`` limits it as the fill buffers
+of a core do.
 
 Virtual addresses become physical ones page by page: a 4 KiB page gets the next free page frame
 when it is first touched, from address 0 up. That is what an operating system with free memory
 does, it is the same in every run, and it keeps the footprint as small as the program's.
 
-Seen are the accesses of the program's own process in user mode, one thread at a time; not those of
-the kernel (file reads, zeroing of pages), of child processes, or of a prefetcher.
+Recorded are the accesses of the program's process in user mode, one thread at a time. Not recorded
+are those of the kernel (file reads, zeroing of pages), of child processes, or of a prefetcher.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def record(
         clock_ghz: clock of the core, GHz.
         instructions_per_clock: instructions that the core completes in a clock while memory does
             not make it wait, on average.
-        requests_under_way: the core stands still while so many requests are under way; any number
+        requests_under_way: the core waits while this number of requests is in flight; any number
             may be if None. A core of Intel's Skylake has 12 fill buffers.
         request_ns: how long a request is under way for that count, ns.
         skip_instructions: what the program does before is not recorded; it warms the caches.

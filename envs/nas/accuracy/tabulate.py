@@ -67,7 +67,7 @@ def train_all(
         seeds: of weights and order of images, each its own network.
         device: a PyTorch device.
         processes: how many train at a time, each with one thread.
-        sample: train only so many architectures, spread evenly over the space.
+        sample: number of architectures to train, spread evenly over the space.
         limit_s: start no more after this time, s.
 
     Raises:

@@ -2,8 +2,8 @@
 
 A cached result is the learning curve of one architecture and one seed, up to the last epoch
 trained. Its key is the digest of the data, the recipe, the architecture's key, the seed, the device
-and PyTorch's version: on one machine a network that was trained before is not trained again, also
-if it was described in another way. Earlier epochs are points on the same curve.
+and PyTorch's version: a network that was trained before on a machine is not trained again, even if
+its description differs. Earlier epochs are points on the same curve.
 """
 
 from __future__ import annotations

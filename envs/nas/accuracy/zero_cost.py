@@ -1,22 +1,22 @@
 """Zero-cost scores: figures of an untrained network that predict its rank.
 
 A score is **no accuracy**: it only orders the networks of one task, larger is better. Raw scores of
-different tasks are on unlike scales (a U-Net's synaptic flow is that of many more pixels), so that
-their sum would be the choice of one task. The source therefore gives
+different tasks have different scales (the synaptic flow of a U-Net sums over many more pixels), so
+that one task would dominate their sum. The source therefore gives
 
     (score - score of the smallest network) / |score of the largest - score of the smallest|
 
 with the smallest and the largest network of the task: most lie between 0 and 1. On small spaces the
-plain number of parameters is often as good as the others (Abdelfattah et al., "Zero-Cost Proxies
-for Lightweight NAS", ICLR 2021), so it is here to compare. Raw scores are
+number of parameters alone is often as good as the others (Abdelfattah et al., "Zero-Cost Proxies
+for Lightweight NAS", ICLR 2021), so it is available for comparison. Raw scores are
 
 - ``synflow``: natural logarithm of the synaptic flow, the sum over the convolutions' weights of
   ``weight * dR/dweight``, where R is the sum of the outputs for an image of ones and every weight
   is replaced by its absolute value (Tanaka et al., NeurIPS 2020; as a score: Abdelfattah et al.).
-  Batch normalisation is as good as left out (its statistics are 0 and 1). No data.
+  Batch normalisation has no effect (its statistics are 0 and 1). Needs no data.
 - ``naswot``: logarithm of the determinant of the matrix that counts, for each pair of images, in
   how many ReLUs both are on or both off (Mellor et al., "Neural Architecture Search without
-  Training", ICML 2021): large if the network tells the images apart. Takes the first training
+  Training", ICML 2021): large if the network separates the images. Uses the first training
   images of the task, or noise where the task has no data.
 - ``parameters``: logarithm to base 10 of the number of trainable parameters. Needs no PyTorch.
 """

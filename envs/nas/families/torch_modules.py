@@ -2,7 +2,7 @@
 
 Several independent *copies* of a network are one module: every convolution has as many groups as
 copies, so that all seeds of an architecture are trained in one pass over small tensors. Batch
-normalisation works channel by channel and so keeps the copies apart by itself.
+normalisation works channel by channel and so keeps the copies apart.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ConvNorm(nn.Sequential):
 
 
 class Added(nn.Module):
-    """The input added to what the inner module makes of it."""
+    """The input added to the output of the inner module."""
 
     def __init__(self, inner: nn.Module) -> None:
         super().__init__()

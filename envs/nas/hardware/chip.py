@@ -153,11 +153,11 @@ class Chip:
 def array_shape(dataflow: str, pes: int, mode: str = "own") -> tuple[int, int]:
     """Return rows and columns of a template's array; all of its PEs are used.
 
-    An array is as square as its number of PEs allows, with no more rows than columns. So are
-    ShiDianNao's 8 x 8 (output rows by output columns), and NVDLA's from 8 x 8 to 32 x 64 (output
-    channels by input channels); Eyeriss's filter rows fold over the whole array, whatever its
-    shape. Mode ``paper`` has NVDLA's dataflow as MAESTRO's example does, in clusters of 64 input
-    channels, or the largest power of two that divides the PEs.
+    An array is as square as its number of PEs allows, with at most as many rows as columns.
+    Examples are ShiDianNao's 8 x 8 (output rows by output columns), and NVDLA's from 8 x 8 to 32 x
+    64 (output channels by input channels); Eyeriss's filter rows fold over the whole array,
+    whatever its shape. Mode ``paper`` has NVDLA's dataflow as MAESTRO's example does, in clusters
+    of 64 input channels, or the largest power of two that divides the PEs.
 
     >>> array_shape("nvdla_ws", 2048), array_shape("nvdla_ws", 576, "paper")
     ((32, 64), (9, 64))

@@ -40,7 +40,7 @@ class LatencyTable:
     0.5
 
     Attributes:
-        name: what it is of.
+        name: the device.
         mean_ms: mean latency of each part, ms.
     """
 

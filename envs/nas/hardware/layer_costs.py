@@ -36,13 +36,13 @@ _Row = tuple[int, ...]
 
 
 class LayerCosts:
-    """What each layer takes on each sub-accelerator, by loop bounds: equal layers cost the same.
+    """Latency and energy of each layer on each sub-accelerator; equal layers are computed once.
 
-    Sub-accelerators that were not asked for the longest are forgotten first. What comes back never
-    depends on what was asked before. On arrays whose sides are powers of two, as all of the own
-    grid are, the mapper tries parts of such sizes only: no array of that kind is slower than a
-    smaller one, and it takes less than half the time. Other parts would make a layer 0.4 % faster
-    in the mean of random designs for digits_cells, and 26 % at most.
+    The cache drops the least recently used sub-accelerators first; results do not depend on its
+    content. On arrays whose sides are powers of two, as in the grid of mode ``own``, the mapper
+    tries parts of such sizes only: no such array is slower than a smaller one, and the search
+    takes less than half the time. Other parts would make a layer 0.4 % faster in the mean of
+    random designs for digits_cells, and at most 26 %.
 
     Args:
         mode: ``own``: the accelerator model's figures, with the memory outside the chip; or

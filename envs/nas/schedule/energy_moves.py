@@ -13,7 +13,7 @@ from archgym.envs.nas.schedule.plans import keep, times_for
 __all__ = ["energy_of", "exchange_all", "hurry", "move_back"]
 
 _MAX_WORK = 6000
-"""Layers that are put in order for pairs of moves; beyond it no more pairs are tried."""
+"""Number of layers that are sorted for pairs of moves; further layers form no pairs."""
 
 
 @compiled

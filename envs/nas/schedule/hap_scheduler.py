@@ -46,7 +46,7 @@ def solve(problem: SchedulingProblem, latency_limit: float = math.inf) -> Schedu
 
 @compiled
 def from_fast(layers: Layers, limit: float, budget: Ints, plan: Plan) -> float:
-    """The list scheduler's schedule, or what moves make of it; returns the makespan."""
+    """The list scheduler's schedule, improved by moves if they help; returns the makespan."""
     makespan = earliest_finish(layers, plan)
     if makespan > limit:
         other = times_for(plan.assignment.copy())

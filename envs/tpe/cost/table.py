@@ -214,7 +214,7 @@ class Memo:
 
     Args:
         compute: given keys, a table and for each key a row of the table that has it, the numbers
-            that belong to each, shape (keys, width); they depend on no more than the key says.
+            that belong to each, shape (keys, width); they depend on the key alone.
         width: how many there are.
     """
 

@@ -222,7 +222,7 @@ class _Circuit:
 
     @staticmethod
     def _received(cell: LibraryCell, nets: Mapping[str, int], changes: _Changes) -> float:
-        """Internal energy that changing inputs cost by themselves."""
+        """Internal energy of changing inputs, without a change of the output."""
         return sum(
             changes.of.get(net, 0.0) * internal_energy_fj(cell, pin, 0.0)
             for pin, net in nets.items()

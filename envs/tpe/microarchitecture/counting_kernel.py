@@ -38,9 +38,9 @@ def _hash_sources() -> int:
 
 
 SOURCES = _hash_sources()
-"""Stands for the sources of the kernel. Numba's cache notices changes of a function and of the
-variables that it encloses, but not of functions in other files that it calls: what Python calls
-encloses this number, and what it calls is not cached by itself."""
+"""Hash of the sources of the kernel. Numba's cache notices changes of a function and of the
+variables that it encloses, but not of functions in other files that it calls. Therefore the
+functions that Python calls enclose this number, and those that they call are not cached."""
 
 
 @njit  # type: ignore[untyped-decorator]

@@ -117,7 +117,7 @@ def operand_activity(
 ) -> OperandActivity:
     """Switching of operands, digits and partial products.
 
-    It depends on no more of the PE than its operand widths, encoding, bit weights and whether
+    It depends only on the PE's operand widths, encoding, bit weights and whether
     the shift has left it.
 
     Args:
