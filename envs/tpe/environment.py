@@ -102,7 +102,7 @@ class TensorEngine(Environment):
     compiles: ClassVar = True
     default_workload: ClassVar = DEFAULT_WORKLOAD
     simulators: ClassVar = {"yosys": _yosys}
-    # The simulator's version says which Liberty file it is.
+    # The simulator's version identifies the Liberty file.
     incidental_options: ClassVar = ("liberty", "cache", "threads")
     metadata: dict[str, Any] = {  # noqa: RUF012
         "render_modes": ["ansi", "svg", "rgb_array"],

@@ -147,7 +147,7 @@ def timeloop_input(layer: Layer, hardware: Hardware, victory_condition: int) -> 
     noc = hardware.noc_bytes_per_cycle / hardware.word_bytes
     dram = hardware.dram_bytes_per_cycle / hardware.word_bytes
     storage += [
-        # Holds nothing: it stands for a column, along which work is spread.
+        # Holds nothing: it is the level of a column, along which work is spread.
         {
             "name": "DummyBuffer",
             "entries": 0,

@@ -93,7 +93,7 @@ def published(
     weights = max(1.0, hw[H_WEIGHT_RF])
     inputs = max(1.0, hw[H_INPUT_RF])
     sums = max(1.0, hw[H_OUTPUT_RF])
-    if hw[H_MAESTRO] > 0:  # it says what a mapping needs, and never that there is less
+    if hw[H_MAESTRO] > 0:  # MAESTRO reports the need, and has no limit
         weights = inputs = sums = np.inf
     if flow == 2:
         k, c, s = held_rows(dims, form, inputs, weights, sums)

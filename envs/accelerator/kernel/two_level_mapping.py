@@ -125,7 +125,7 @@ def mapped(
     sizes = np.empty(4)
     for i in range(4):
         sizes[i] = hw[H_SUM] if i == 2 else hw[H_WORD]
-    # MAESTRO says what a mapping needs, and never that there is less.
+    # MAESTRO reports the buffer that a mapping needs; it has no limit.
     room = np.inf if hw[H_MAESTRO] > 0 else hw[H_BUFFER]
     if not reuse_levels(dims, outer, clusters, given[6], depthwise, sizes, room, dram):
         return False

@@ -284,7 +284,7 @@ class _Reader:
         figures = {}
         for column, metric in self._metrics.items():
             value = row.number(column)
-            # A latency of 0 stands for no request of that kind.
+            # A latency of 0 means that there is no request of that kind.
             if value is not None and not (value == 0 and "latency" in metric):
                 figures[metric] = value
         return figures

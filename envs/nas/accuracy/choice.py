@@ -53,7 +53,9 @@ def accuracy_source(
             raise UnknownNameError(f"option of accuracy={name!r}", str(option), allowed)
     source = _class_of(name)(**options)
     for task in tasks:
-        source.accuracies(task, [], source.epochs[-1])  # it says so if it knows nothing of it
+        source.accuracies(
+            task, [], source.epochs[-1]
+        )  # raises if the source does not know the task
     return source
 
 

@@ -71,7 +71,7 @@ class Trees:
         """The tree of one PE of each array."""
         array = table.array_multiplier
         apart = table.hoisted & ~table.temporal
-        # The sign row of an array multiplier is in the only heap, or in one of its own.
+        # The sign row of an array multiplier is in the only heap, or in a separate one.
         signed = array & ~table.temporal
         one, last = self._heaps(table, signed & ~apart), np.zeros((len(table), _COUNTS))
         where = np.flatnonzero(signed & apart)

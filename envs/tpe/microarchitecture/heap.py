@@ -172,7 +172,7 @@ class Heap:
         columns = step(grid, placed)
         ends = [[bit for bit in column if bit != ONE] for column in columns]
         consts = [ONE in column for column in columns]
-        # A constant that is left over stands in the row of its own column's free place.
+        # A constant that is left over goes into the row with a free place in its column.
         first = [e[0] if e else (ONE if k else "") for e, k in zip(ends, consts, strict=True)]
         second = [
             e[1] if len(e) > 1 else (ONE if e and k else "")

@@ -268,7 +268,7 @@ def _design(row: TableRow) -> dict[str, Any]:
         "clock": "fastest",
     }
     if serial:
-        # A serial PE says nothing of zero digits: it takes what comes.
+        # A serial PE does not skip zero digits: it takes every digit.
         design |= {"lanes": lanes, "bit_weights": "temporal_dense", "accumulation_length": 16}
     else:
         design |= {"depth": lanes}

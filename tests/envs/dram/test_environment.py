@@ -236,7 +236,7 @@ def test_no_energy_without_a_power_model() -> None:
         archgym.make("DRAM-v0", memory="DDR5-4800", objective="minimize power_mw", workload=SMALL)
 
 
-def test_an_address_mapping_of_ones_own(tmp_path: Path) -> None:
+def test_a_user_defined_address_mapping(tmp_path: Path) -> None:
     """Bits of rbc under another name give the metrics of rbc."""
     bits = {
         "BYTE_BIT": [0, 1, 2],

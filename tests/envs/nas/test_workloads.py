@@ -1,4 +1,4 @@
-"""Workloads: the published specifications, and our own, which follow a rule."""
+"""Workloads: the published specifications, and archgym's, which follow a rule."""
 
 from __future__ import annotations
 

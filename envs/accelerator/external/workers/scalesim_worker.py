@@ -31,7 +31,7 @@ def run(job: dict[str, Any], kind: str) -> dict[str, dict[str, float]]:
     """The figures of each layer of a kind, by the layer's name."""
     from scalesim.scale_sim import scalesim
 
-    # It prints through os.system and exits on bad input; what it says is of no use here.
+    # It prints through os.system and exits on bad input; its output is not used.
     with contextlib.redirect_stdout(io.StringIO()):
         simulator = scalesim(
             save_disk_space=True,

@@ -1,4 +1,4 @@
-"""Other people's simulators behind the environment: recorded output, failures, real programs."""
+"""External simulators behind the environment: recorded output, failures, real programs."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def always(hardware: Hardware) -> Callable[[Any], Hardware]:
 
 
 class Made(AcceleratorProgram):
-    """Gives what it was told to."""
+    """Gives fixed results."""
 
     name = "made"
     version = "1"

@@ -1,4 +1,4 @@
-"""What the tests of the memory controller share: traces by hand, random ones, random designs."""
+"""Shared by the tests of the memory controller: traces by hand, random traces and designs."""
 
 from __future__ import annotations
 

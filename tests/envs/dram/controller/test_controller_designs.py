@@ -121,7 +121,7 @@ def test_every_refresh_comes_in_its_window(memory: Any, postponed: int, pulled_i
 
 
 def higher(config: ControllerConfig, enough: Any, rng: np.random.Generator) -> ControllerConfig:
-    """The same controller with those limits that the run did not come up to changed."""
+    """The same controller with those limits that the run did not reach changed."""
     changes: dict[str, Any] = {}
     for name in LIMITS:
         minimum = max(

@@ -129,7 +129,7 @@ def fake_program(monkeypatch: pytest.MonkeyPatch, chunks: list[Accesses]) -> Non
 
 
 def fetch_and_load(addresses: list[int], kind: int = LOAD) -> Accesses:
-    """Each address is loaded by an instruction of its own; all instructions share a line."""
+    """Each address is loaded by a separate instruction; all instructions share a line."""
     kinds = np.array([[0, kind]] * len(addresses), np.uint8).reshape(-1)
     where = np.array([[1 << 20, address] for address in addresses], np.int64).reshape(-1)
     return Accesses(kinds, where, np.full(len(kinds), 4, np.int32))

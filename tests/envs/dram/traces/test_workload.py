@@ -88,7 +88,7 @@ def test_shipped_files_are_small() -> None:
 
 @pytest.mark.parametrize("name", recorded_names())
 def test_characteristics_are_those_of_the_table(name: str) -> None:
-    """A row of workloads/README.md says what follows from the file."""
+    """A row of recorded/README.md has the characteristics of its file."""
     trace = load_workload(name)
     gap_ns = trace.arrival_ps[-1] / len(trace) / 1000
     # DDR4-2400, mapping rbc: bank and bank group are bits 13 to 16, the row the bits above.

@@ -1,4 +1,4 @@
-"""Making tables: journals that are continued and put together."""
+"""Making tables: journals are continued and merged."""
 
 from __future__ import annotations
 

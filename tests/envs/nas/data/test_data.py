@@ -1,4 +1,4 @@
-"""Data sets: those that are made here, and those that are read from a user's folder."""
+"""Data sets: generated ones, and those that are read from a user's folder."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_seed_draws_the_same_cells_again() -> None:
 
 
 def cifar10(folder: Path, batches: int = 5) -> Path:
-    """Two images a file; pixel values tell channel, row and column."""
+    """Two images a file; pixel values encode channel, row and column."""
     place = folder / "cifar-10-batches-bin"
     place.mkdir(parents=True)
     names = [f"data_batch_{number}.bin" for number in range(1, batches + 1)]

@@ -1,4 +1,4 @@
-"""Runs generated Verilog on integers with Icarus Verilog and says what it should have given."""
+"""Runs generated Verilog on integers with Icarus Verilog and computes the expected outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands around the PEs of an array, and how many of it."""
+"""Edge blocks around the PEs of an array, and their number."""
 
 from __future__ import annotations
 
