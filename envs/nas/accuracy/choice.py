@@ -53,9 +53,7 @@ def accuracy_source(
             raise UnknownNameError(f"option of accuracy={name!r}", str(option), allowed)
     source = _class_of(name)(**options)
     for task in tasks:
-        source.accuracies(
-            task, [], source.epochs[-1]
-        )  # raises if the source does not know the task
+        source.accuracies(task, [], source.epochs[-1])  # raises for an unknown task
     return source
 
 
