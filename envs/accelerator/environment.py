@@ -142,7 +142,7 @@ class AcceleratorEnvironment(Environment):
     ) -> None:
         for name, value in (("hardware", hardware), ("budget", budget)):
             if value is not None and not isinstance(value, Dict):
-                raise InvalidValueError(f"{name} is {value!r:.80}; it is a mapping")
+                raise InvalidValueError(f"{name} is {value!r:.80}; it must be a mapping")
         self.hardware_fields = dict(hardware or {})
         known = [field.name for field in fields(Hardware)]
         for name in self.hardware_fields:

@@ -215,7 +215,7 @@ def _caches(settings: list[str] | None) -> CacheHierarchy:
         if name not in allowed:
             raise UnknownNameError("cache setting", name, allowed, "--cache")
         if not text.isdigit():
-            raise InvalidValueError(f"--cache {name} cannot be {text!r}: it is a whole number")
+            raise InvalidValueError(f"--cache {name} is {text!r}; it must be a whole number")
         values[name] = int(text)
     return CacheHierarchy(**values)
 

@@ -367,7 +367,7 @@ class NASEnvironment(Environment):
 
 def _options(name: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
     if value is not None and not isinstance(value, Mapping):
-        raise InvalidValueError(f"{name} is {value!r:.80}; it is a mapping")
+        raise InvalidValueError(f"{name} is {value!r:.80}; it must be a mapping")
     return dict(value or {})
 
 

@@ -166,5 +166,5 @@ def _budget(budget: Mapping[str, Any] | None) -> tuple[str, float]:
     if kind not in BUDGETS:
         raise UnknownNameError("budget", kind, BUDGETS)
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
-        raise InvalidValueError(f"budget: share is {share!r}; it is above 0 and at most 1")
+        raise InvalidValueError(f"budget: share is {share!r}; it must be above 0 and at most 1")
     return str(kind), float(share)

@@ -58,7 +58,7 @@ def template_space(
         if key not in ("pes", "memory_kib"):
             raise UnknownNameError("key of the budget", key, ["pes", "memory_kib"])
         if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-            raise InvalidValueError(f"budget: {key} is {value!r}; it is a number above 0")
+            raise InvalidValueError(f"budget: {key} is {value!r}; it must be a number above 0")
     files = ~param("dataflow").isin(_NO_FILES)
     per_pe = [
         Ordinal(

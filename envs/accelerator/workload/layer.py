@@ -98,13 +98,14 @@ class Layer:
     def __post_init__(self) -> None:
         if self.kind not in ("conv", "depthwise", "gemm"):
             raise InvalidValueError(
-                f"layer {self.name!r}: kind is {self.kind!r}; it is conv, depthwise or gemm"
+                f"layer {self.name!r}: kind is {self.kind!r}; it must be conv, depthwise or gemm"
             )
         for field in COLUMNS:
             value = getattr(self, field)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise InvalidValueError(
-                    f"layer {self.name!r}: {field} is {value!r}; it is a whole number of at least 1"
+                    f"layer {self.name!r}: {field} is {value!r}; it must be a whole number of "
+                    "at least 1"
                 )
         if self.K % self.groups or self.C % self.groups:
             raise InvalidValueError(

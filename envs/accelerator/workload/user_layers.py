@@ -72,7 +72,7 @@ def read_layer(row: Any, where: str = "layer") -> tuple[Layer, int]:
         whole = isinstance(value, int) and not isinstance(value, bool)
         if name not in ("name", "kind") and not (whole and value >= (name != "padding")):
             raise InvalidValueError(
-                f"{where}: {name} is {value!r}; it is a whole number of at least "
+                f"{where}: {name} is {value!r}; it must be a whole number of at least "
                 f"{int(name != 'padding')}"
             )
     sizes = {name: value for name, value in row.items() if name not in _COMMON}

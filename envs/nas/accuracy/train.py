@@ -75,11 +75,15 @@ class TrainedAccuracy:
         self._seeds = tuple(seeds)
         whole = all(isinstance(seed, int) and seed >= 0 for seed in self._seeds)
         if not whole or not self._seeds or len(set(self._seeds)) < len(self._seeds):
-            raise InvalidValueError(f"seeds is {seeds!r}; it is different whole numbers from 0 on")
+            raise InvalidValueError(
+                f"seeds is {seeds!r}; they must be different whole numbers, at least 0"
+            )
         if not time_limit_s > 0 or time_limit_s == float("inf"):
-            raise InvalidValueError(f"time_limit_s is {time_limit_s!r}; it is above 0 and finite")
+            raise InvalidValueError(
+                f"time_limit_s is {time_limit_s!r}; it must be above 0 and finite"
+            )
         if processes < 1:
-            raise InvalidValueError(f"processes is {processes!r}; it is at least 1")
+            raise InvalidValueError(f"processes is {processes!r}; it must be at least 1")
         self._device = device
         self._time_limit_s = time_limit_s
         self._processes = processes

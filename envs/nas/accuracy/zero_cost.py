@@ -79,7 +79,7 @@ class ProxyAccuracy:
         if score not in SCORES:
             raise UnknownNameError("zero-cost score", score, SCORES)
         if images < 2:
-            raise InvalidValueError(f"images is {images!r}; it is at least 2")
+            raise InvalidValueError(f"images is {images!r}; it must be at least 2")
         self.score = score
         self._seed = seed
         self._images = images

@@ -104,7 +104,7 @@ class SubAccelerator:
             whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
             if not whole or not 0 < value <= maximum:
                 raise InvalidValueError(
-                    f"{field} is {value!r}; it is a whole number from 1 to {maximum}"
+                    f"{field} is {value!r}; it must be a whole number from 1 to {maximum}"
                 )
 
 

@@ -46,8 +46,8 @@ def device_chip(spec: Any) -> Chip:
     parts = [spec] if isinstance(spec, Mapping) else spec
     if not isinstance(parts, Sequence) or not all(isinstance(part, Mapping) for part in parts):
         raise InvalidValueError(
-            f"device is {spec!r:.80}; it is a name ({', '.join(DEVICES)}), or a mapping or a list "
-            "of mappings with dataflow, pes, bandwidth_gbps and buffer_kib"
+            f"device is {spec!r:.80}; it must be a name ({', '.join(DEVICES)}), or a mapping or a "
+            "list of mappings with dataflow, pes, bandwidth_gbps and buffer_kib"
         )
     known = [field.name for field in fields(SubAccelerator)]
     for part in parts:

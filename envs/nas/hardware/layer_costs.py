@@ -70,7 +70,7 @@ class LayerCosts:
         if mapper not in MAPPERS:
             raise UnknownNameError("mapper", mapper, MAPPERS)
         if max_pairs < 1:
-            raise InvalidValueError(f"max_pairs is {max_pairs!r}; it is at least 1")
+            raise InvalidValueError(f"max_pairs is {max_pairs!r}; it must be at least 1")
         if technology == "maestro28":
             raise InvalidValueError(
                 "technology is 'maestro28', which knows no memory; use mode 'paper'"

@@ -68,7 +68,7 @@ def _search(
 ) -> Schedule:
     """Improves a known schedule to the optimum of energy within the limit, or of makespan."""
     if max_nodes < 1:
-        raise InvalidValueError(f"max_nodes is {max_nodes}; it is at least 1")
+        raise InvalidValueError(f"max_nodes is {max_nodes}; it must be at least 1")
     plan = Plan(known.assignment.copy(), known.start.copy(), known.finish.copy())
     bound = math.inf
     if not for_energy:

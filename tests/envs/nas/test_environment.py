@@ -313,7 +313,7 @@ def test_workloads_of_an_experiment_have_datasets_of_their_own(space: str | None
     ("arguments", "message"),
     [
         ({"workload": "W9"}, "W1"),
-        ({"workload": 7}, "it is a name"),
+        ({"workload": 7}, "it must be a name"),
         ({"workload": {"tasks": []}}, "list of tasks"),
         ({"workload": {"tasks": ["cifar"]}}, "cifar10"),
         ({"workload": {"task": ["cifar10"]}}, "tasks"),

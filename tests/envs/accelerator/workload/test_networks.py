@@ -264,7 +264,7 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({**CONV, "K": 0}, "K is 0; it is a whole number of at least 1"),
+        ({**CONV, "K": 0}, "K is 0; it must be a whole number of at least 1"),
         ({**CONV, "K": "8"}, "K is '8'"),
         ({**CONV, "striide": 2}, "Did you mean 'stride'"),
         ({**CONV, "kind": "dethwise"}, "Did you mean 'depthwise'"),
