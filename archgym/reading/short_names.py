@@ -20,7 +20,7 @@ SHORT_NAMES: Final = {
     "archgym.agents.unseen": "archgym.agents.common.unseen",
     "archgym.agreement": "archgym.validation.agreement",
     "archgym.envs.accelerator.layer": "archgym.envs.accelerator.workload.layer",
-    "archgym.envs.dram.formats": "archgym.envs.dram.traces.files",
+    "archgym.envs.dram.formats": "archgym.envs.dram.traces.trace_files",
     "archgym.envs.dram.trace": "archgym.envs.dram.traces.trace",
     "archgym.external": "archgym.simulators.external",
     "archgym.parallel": "archgym.views.multi_agent",
@@ -43,7 +43,7 @@ class _ShortNames(MetaPathFinder, Loader):
         return ModuleSpec(name, self) if name in SHORT_NAMES else None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Puts the module behind a short name in the place of the empty one made for it."""
+        """Replaces the empty module that was made for a short name by the module behind it."""
         name = module.__name__
         sys.modules[name] = importlib.import_module(SHORT_NAMES[name])
 

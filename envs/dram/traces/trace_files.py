@@ -23,6 +23,8 @@ from typing import TypeAlias
 
 from archgym.envs.dram.traces import npz_format
 from archgym.envs.dram.traces.text_files import (
+    DEFAULT_INTERVAL_NS,
+    MAX_REQUESTS,
     open_lines,
     read_text,
     refuse_arguments,
@@ -34,7 +36,9 @@ from archgym.envs.dram.traces.trace import Trace
 from archgym.errors import TraceError, UnknownNameError
 
 __all__ = [
+    "DEFAULT_INTERVAL_NS",
     "FORMATS",
+    "MAX_REQUESTS",
     "TRACE_SUFFIXES",
     "guess_format",
     "read_trace",
