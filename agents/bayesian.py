@@ -1,4 +1,4 @@
-"""Bayesian optimisation with the surrogates of scikit-optimize."""
+"""Bayesian optimisation with the surrogates of scikit-optimize and scikit-learn."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _ELITE = 10
 class Bayesian(agent.Sampler):
     """Bayesian optimisation: fits a surrogate, evaluates the design it promises most of.
 
-    Surrogates, acquisition functions and the Sobol design are scikit-optimize's. Candidates
+    Forests, acquisition functions and the Sobol design are scikit-optimize's, the Gaussian
+    process is scikit-learn's. Candidates
     are our own: moves of one parameter around the best designs, moves of two to four, and
     random designs, all legal, canonical and not known yet; in rugged discrete spaces this finds
     more than random candidates do, and nothing is proposed twice. The surrogate sees one-hot

@@ -14,9 +14,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from skopt.acquisition import gaussian_ei, gaussian_lcb, gaussian_pi
-from skopt.learning import ExtraTreesRegressor, GaussianProcessRegressor, RandomForestRegressor
-from skopt.learning.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+from skopt.learning import ExtraTreesRegressor, RandomForestRegressor
 from skopt.sampler import Sobol
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 from threadpoolctl import ThreadpoolController
 
 from archgym.space import Designs, DesignSpace, FeatureEncoding, SkoptEncoding
@@ -33,7 +34,10 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-_AMPLITUDES, _LENGTHS, _NOISES = (1e-2, 1e3), (0.3, 1e2), (1e-6, 0.1)
+_AMPLITUDES, _LENGTHS, _NOISES = (1e-2, 1e2), (0.3, 1e2), (1e-6, 0.1)
+"""Bounds of the signal's variance, the length scale and the noise's variance; the target has
+variance 1. The largest variance of the signal over the least of the noise bounds the condition of
+the covariance, so that deviations have at least three correct digits on every processor."""
 _RETUNE_GROWTH = 1.1
 _CLEAR_EVIDENCE = 5.0  # in log likelihood: odds of 150 to 1
 _LEAF = 3  # as scikit-optimize sets it
@@ -74,6 +78,10 @@ class Surrogate(Protocol):
 
 class GaussianProcess:
     """Gaussian process, Matern 5/2 kernel with one length scale for all features.
+
+    It is scikit-learn's, whose variance follows from the Cholesky factor of the covariance.
+    Scikit-optimize's takes it from an explicit inverse and loses every digit where the signal is
+    much larger than the noise, on some processors but not on others.
 
     The target is the ratio to the baseline, or the cost, its logarithm, where that makes the
     data clearly more likely: some metrics are closer to a sum of effects, others to a product.
@@ -121,13 +129,14 @@ class _Target:
         self.best = float(target.min())
         self.model = GaussianProcessRegressor(
             kernel=self._kernel + WhiteKernel(self._noise, _NOISES),
-            noise="gaussian",
             optimizer="fmin_l_bfgs_b" if tune else None,
             random_state=seed,
         )
         self.model.fit(x, target)
+        noise = self.model.kernel_.k2
         if tune:
-            self._kernel, self._noise = self.model.kernel_.k1, self.model.noise_
+            self._kernel, self._noise = self.model.kernel_.k1, noise.noise_level
+        noise.noise_level = 0.0  # predictions are of the signal alone
         likelihood: float = self.model.log_marginal_likelihood_value_
         return likelihood + float((log_slope - np.log(scale)).sum())
 
