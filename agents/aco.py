@@ -9,19 +9,18 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from archgym import agent
-from archgym.agents.common.moves import Moves
+from archgym.agents.common.samplers import NewDesignSampler
 from archgym.agents.common.scores import costs
-from archgym.agents.common.unseen import Unseen
 from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs
 
 __all__ = ["AntColony"]
 
-_MOST_TRAILS = 256
+_MAX_TRAILS = 256
 """Parameters with more levels have no trail a level but a kernel around the best designs."""
 
 
-class AntColony(agent.Sampler):
+class AntColony(NewDesignSampler):
     """Ant colony optimisation: ants choose level by level, along the trails of the best before.
 
     Each level of a parameter has a trail of pheromone. An ant takes the strongest trail with
@@ -83,8 +82,7 @@ class AntColony(agent.Sampler):
 
     def setup(self) -> None:
         """Starts with nothing known."""
-        self._moves = Moves(self.space, self.rng)
-        self._unseen = Unseen(self.space, self.rng)
+        super().setup()
         self._codes = self.space.designs(()).codes  # the elite, best first
         self._costs = np.empty(0)
         self._returned = 0  # ants since the last evaporation
@@ -133,7 +131,7 @@ class AntColony(agent.Sampler):
         self._trails = {
             int(p): np.full(self.space.parameters[p].size, 1.0 / self.space.parameters[p].size)
             for p in self._moves.free
-            if self.space.parameters[p].size <= _MOST_TRAILS
+            if self.space.parameters[p].size <= _MAX_TRAILS
         }
 
     def _lay(self) -> None:
@@ -166,7 +164,7 @@ class AntColony(agent.Sampler):
             elif len(self._codes):
                 codes[:, position] = self._near(position, n)
         designs = self._moves.complete(codes)
-        return self._moves.mutate(designs.codes, np.full(n, failures)) if failures else designs
+        return self._moves.mutate(designs.codes, failures) if failures else designs
 
     def _follow(self, trail: NDArray[np.float64], n: int) -> NDArray[np.int64]:
         least = self.hyperparameters.least_trail

@@ -10,10 +10,7 @@ from pydantic import Field
 
 from archgym import agent
 from archgym.agents.common.candidates import Candidates
-from archgym.agents.common.moves import Moves
-from archgym.agents.common.observations import Told
-from archgym.agents.common.unseen import Unseen
-from archgym.evaluation.outcome import Outcomes
+from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.proxy.inputs import Inputs
 from archgym.proxy.models import Model, family
 from archgym.space import Designs
@@ -23,12 +20,12 @@ __all__ = ["ActiveLearning"]
 Array = NDArray[np.float64]
 
 _CLIMBING_ROUNDS = 5
-_LEAST_DATA = 8
-_LEAST_CHANCE = 1e-6
+_MIN_DATA = 8
+_MIN_CHANCE = 1e-6
 _CERTAIN = 1e-9
 
 
-class ActiveLearning(agent.Sampler):
+class ActiveLearning(ModelBasedSampler):
     """Spends the budget where a proxy is promising, or unsure.
 
     After some random designs it trains, for each batch, models of the goals (as logarithms of
@@ -84,51 +81,33 @@ class ActiveLearning(agent.Sampler):
 
     def setup(self) -> None:
         """Starts with nothing known."""
-        from threadpoolctl import ThreadpoolController
-
+        super().setup()
         settings = self.hyperparameters
-        moves = Moves(self.space, self.rng)
-        self._pool = Candidates(moves, self.rng, settings.candidates, settings.elite)
-        self._unseen = Unseen(self.space, self.rng)
-        self._told = Told(self.space, len(self.directions))
+        self._pool = Candidates(self._moves, self.rng, settings.candidates, settings.elite)
         self._inputs = Inputs(self.space)
         self._family = family(settings.model)
         self._options = {"trees": settings.trees, "epochs": 60, "members": 5, "width": 96}
-        self._threads = ThreadpoolController()
-
-    @property
-    def batch_size(self) -> int:
-        """How many designs are asked for at once."""
-        return int(self.hyperparameters.batch_size)
 
     def ask(self, n: int) -> Designs:
         """Up to ``n`` designs: random ones at first, then what the models choose."""
-        told, random = self._told, self.hyperparameters.n_initial - self._told.asked
+        random = self.hyperparameters.n_initial - self._observations.asked
         asked = self.space.designs(())
-        too_few = told.learned < _LEAST_DATA
+        too_few = self._observations.learned < _MIN_DATA
         if random > 0 or too_few:
             asked = self._unseen.take(n if too_few else min(n, random))
-            self._wait_for(asked)
+            self._expect(asked)
         if len(asked) == n or too_few:
             return asked
-        with self._threads.limit(limits=1):
+        with self._working():
             chosen = self._choose(n - len(asked))
         return asked.concatenate(chosen)
 
-    def tell(self, designs: Designs, outcomes: Outcomes) -> None:
-        """Takes in data for the models."""
-        self._unseen.learn(designs, outcomes)
-        self._told.learn(designs, outcomes)
-
     # -- inner workings --------------------------------------------------------------------------
-
-    def _wait_for(self, designs: Designs) -> None:
-        for row in range(len(designs)):
-            self._told.wait_for(designs[row : row + 1])
 
     def _choose(self, n: int) -> Designs:
         models = _Models(self, int(self.rng.integers(1 << 31)))
-        pool = self._unseen.sift(self._pool.draw(self._told.codes[self._told.ranked()]))
+        known = self._observations
+        pool = self._unseen.sift(self._pool.draw(known.codes[known.ranked()]))
         for _ in range(_CLIMBING_ROUNDS if len(pool) else 0):
             bound = models.bound(models.predict(pool.codes), self.hyperparameters.kappa)
             top = bound.argsort(kind="stable")[: self.hyperparameters.elite]
@@ -148,13 +127,13 @@ class ActiveLearning(agent.Sampler):
             best = self._unseen.favourite(pool, worth)
             design = pool[best : best + 1]
             self._unseen.add(design)
-            self._wait_for(design)
+            self._expect(design)
             chosen = chosen.concatenate(design)
             left = np.arange(len(pool)) != best
             pool, predicted = pool[left], (predicted[0][left], predicted[1][left])
         if len(chosen) < n:
             rest = self._unseen.take(n - len(chosen))
-            self._wait_for(rest)
+            self._expect(rest)
             chosen = chosen.concatenate(rest)
         return chosen
 
@@ -163,7 +142,7 @@ class _Models:
     """The goals, the limits that were broken and failing, learned from what was told."""
 
     def __init__(self, owner: ActiveLearning, seed: int) -> None:
-        told, self._owner = owner._told, owner
+        told, self._owner = owner._observations, owner
         ok = ~told.failed
         x = owner._inputs(told.codes)
         goals = told.goals[ok]
@@ -203,7 +182,7 @@ class _Models:
         low = ((mean[:, goals] - optimism * spread[:, goals]) / self._scale[goals]) @ weights
         rest = slice(self._n_goals, None)
         chance = ndtr(-mean[:, rest] / spread[:, rest])
-        return np.asarray(low - np.log(np.maximum(chance, _LEAST_CHANCE)).sum(axis=1))
+        return np.asarray(low - np.log(np.maximum(chance, _MIN_CHANCE)).sum(axis=1))
 
     def doubt(self, predicted: tuple[Array, Array]) -> Array:
         """How little is known of a design, shape (n,)."""

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from archgym import agent
-from archgym.agents.common.moves import Moves
+from archgym.agents.common.samplers import NewDesignSampler
 from archgym.agents.common.scores import costs
-from archgym.agents.common.unseen import Unseen
 from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs
 
@@ -46,7 +45,7 @@ class Breeding(agent.Hyperparameters):
     )
 
 
-class Genetic(agent.Sampler):
+class Genetic(NewDesignSampler):
     """Genetic algorithm: tournaments, uniform crossover, mutation, survival of the best.
 
     The population holds the best designs met so far (of equals the newest, so that it drifts
@@ -84,8 +83,7 @@ class Genetic(agent.Sampler):
 
     def setup(self) -> None:
         """Starts with nothing known."""
-        self._moves = Moves(self.space, self.rng)
-        self._unseen = Unseen(self.space, self.rng)
+        super().setup()
         self._started = 0
         self._codes = self.space.designs(()).codes
         self._costs = np.empty(0)

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from archgym import agent
-from archgym.agents.common.moves import Moves
 from archgym.agents.common.parzen import GoodAndOther
-from archgym.agents.common.unseen import Unseen
+from archgym.agents.common.samplers import NewDesignSampler
 from archgym.agents.nsga2 import constrained_ranks, crowding_distances
 from archgym.evaluation.outcome import STATUSES, Outcomes
 from archgym.problem.fidelity import Fidelity
@@ -25,7 +24,7 @@ _TOLERANCE = 1.25
 """By so much the costs of two rungs may be closer together than ``eta``."""
 
 
-class Hyperband(agent.Sampler):
+class Hyperband(NewDesignSampler):
     """Hyperband (Li et al., JMLR 2018), with the model of BOHB (Falkner et al., ICML 2018).
 
     A bracket evaluates some new designs at a low fidelity, the best one in ``eta`` of them at
@@ -86,19 +85,13 @@ class Hyperband(agent.Sampler):
 
     def setup(self) -> None:
         """Starts with nothing known."""
-        self._moves = Moves(self.space, self.rng)
-        self._unseen = Unseen(self.space, self.rng)
+        super().setup()
         self._known: dict[float, _Known] = {}
         self._rungs: list[float] = []
         self._turn = 0  # brackets begun
         self._rung = 0
         self._members = self.space.designs(())  # of the bracket, at its rung
         self._waiting = self._members  # those of them that have not been proposed there
-
-    @property
-    def batch_size(self) -> int:
-        """How many designs are asked for at once."""
-        return int(self.hyperparameters.batch_size)
 
     def ask(self, n: int) -> Designs:
         """Up to ``n`` designs, all at :attr:`fidelity`.
@@ -182,9 +175,7 @@ class Hyperband(agent.Sampler):
             if model is not None and self.rng.random() >= self.hyperparameters.random_share:
                 drawn = self._unseen.sift(model.sample(self.hyperparameters.candidates))
                 if len(drawn):
-                    row = self._unseen.favourite(drawn, model.score(drawn))
-                    design = drawn[row : row + 1]
-                    self._unseen.add(design)
+                    design = self._unseen.take_best(drawn, model.score(drawn))
             if not len(design):
                 design = self._unseen.take(1)
             if not len(design):

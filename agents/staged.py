@@ -21,7 +21,7 @@ from archgym.space import Designs, DesignSpace
 __all__ = ["Staged"]
 
 _OK = STATUSES.index("ok")
-_MOST_IDLE = 64
+_MAX_IDLE = 64
 """Turns of the searcher without a new design after which a stage is over."""
 
 
@@ -180,7 +180,7 @@ class Staged(agent.Agent):
                 learn(outcomes)
                 idle = 0 if env.evaluator.spent > before else idle + 1
             left = most - env.evaluator.spent
-            if left < 1 or idle == _MOST_IDLE or env.evaluator.exhausted:
+            if left < 1 or idle == _MAX_IDLE or env.evaluator.exhausted:
                 break
             designs = searcher.ask(int(min(searcher.batch_size, left)))
             if not len(designs):

@@ -10,7 +10,7 @@ from archgym.space import Designs
 
 __all__ = ["Candidates"]
 
-_MOST_LEVELS = 16
+_MAX_LEVELS = 16
 """Parameters with more levels are moved to some others at random, not to all."""
 _RANDOM_STEPS = 8
 
@@ -48,7 +48,7 @@ class Candidates:
         """Each design with one parameter moved: to every level, or some if it has very many."""
         rows, many = [codes[:0]], 0
         for position in self._space.free:
-            if self._space.parameters[position].size > _MOST_LEVELS:
+            if self._space.parameters[position].size > _MAX_LEVELS:
                 many += 1
                 continue
             active = codes[codes[:, position] >= 0]
@@ -60,7 +60,7 @@ class Candidates:
         if not many:
             return near
         start = np.repeat(codes, many * _RANDOM_STEPS, axis=0)
-        return near.concatenate(self._moves.mutate(start, np.ones(len(start), dtype=np.int64)))
+        return near.concatenate(self._moves.mutate(start, 1))
 
     def _some(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
         return codes[self._rng.integers(len(codes), size=self._share)]

@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 from archgym.evaluation.outcome import STATUSES, Outcomes
 from archgym.space import Designs, DesignSpace, Parameter
 
-__all__ = ["Twins"]
+__all__ = ["Equivalence"]
 
 _OK = STATUSES.index("ok")
 _MEMORY = 2048
 """Latest designs that are compared with, so that no call takes longer as the log grows."""
-_LEAST_METRICS = 3
+_MIN_METRICS = 3
 """Metrics that have to be equal: one or two may be so on a plateau that other parameters end."""
-_MOST_PAIRS = 12
+_MAX_PAIRS = 12
 """Closest known designs that are evidence with a new one."""
-_MOST_LEVELS = 8
+_MAX_LEVELS = 8
 """Of parameters with more levels, only shares of the range are told apart."""
 _NEEDED = np.array([[1, 4], [1, 3]])
 """Equal pairs that make a rule: of any two levels or of certain ones (rows); in all designs or in
@@ -40,7 +40,7 @@ _DOUBTS = 4
 """While that share is not used up, about one in so many likely twins is not called one."""
 
 
-class Twins:
+class Equivalence:
     """Learns from pairs of evaluated designs which parameters are dead, and where.
 
     The pairs differ in one parameter only, or else only in parameters that are dead already. For
@@ -71,7 +71,7 @@ class Twins:
         self._equal_once: list[int] = []
         self._codes = np.empty((_MEMORY, len(self._sizes)), dtype=np.int64)
         self._metrics: NDArray[np.float64] | None = None
-        self._told = self._tested = 0
+        self._added = self._tested = 0
 
     @property
     def aware(self) -> bool:
@@ -95,7 +95,7 @@ class Twins:
             codes, metrics = designs.codes[row], outcomes.metrics[row]
             differs = self._known() != codes
             itself = np.flatnonzero(~differs.any(axis=1))
-            if outcomes.status[row] == _OK and np.isfinite(metrics).sum() >= _LEAST_METRICS:
+            if outcomes.status[row] == _OK and np.isfinite(metrics).sum() >= _MIN_METRICS:
                 if itself.size and not np.isnan(self._metrics[itself[0]]).all():
                     continue  # told before
                 self._compare(codes, metrics, differs)
@@ -111,7 +111,7 @@ class Twins:
         found = np.zeros(len(codes), dtype=np.bool_)
         if self.aware:
             lots = codes @ (2 * np.arange(codes.shape[1]) + 3) % _DOUBTS
-            testing = self._tested < _TESTS * (self._told - _UNTESTED)
+            testing = self._tested < _TESTS * (self._added - _UNTESTED)
             certain = lots > 0 if testing else lots >= 0
             for row in np.flatnonzero(certain):
                 design = codes[row]
@@ -122,7 +122,7 @@ class Twins:
     # -- inner workings --------------------------------------------------------------------------
 
     def _known(self) -> NDArray[np.int64]:
-        return self._codes[: min(self._told, _MEMORY)]
+        return self._codes[: min(self._added, _MEMORY)]
 
     def _alive(
         self,
@@ -168,7 +168,7 @@ class Twins:
         alive = self._alive(codes, differs, literals)
         self._tested += not (alive.any(axis=1) | (apart == 0)).all()
         near = np.flatnonzero((apart == 1) | (alive.sum(axis=1) == 1))
-        for row in near[apart[near].argsort(kind="stable")][:_MOST_PAIRS].tolist():
+        for row in near[apart[near].argsort(kind="stable")][:_MAX_PAIRS].tolist():
             theirs = self._metrics[row]
             position = int((differs if apart[row] == 1 else alive)[row].argmax())
             other = int(self._codes[row, position])
@@ -203,9 +203,9 @@ class Twins:
 
     def _add(self, codes: NDArray[np.int64], metrics: NDArray[np.float64] | float) -> None:
         assert self._metrics is not None
-        place = self._told % _MEMORY
+        place = self._added % _MEMORY
         self._codes[place], self._metrics[place] = codes, metrics
-        self._told += 1
+        self._added += 1
 
 
 class _Scale:
@@ -219,7 +219,7 @@ class _Scale:
     """
 
     def __init__(self, parameter: Parameter) -> None:
-        self.levels = n = min(parameter.size, _MOST_LEVELS)
+        self.levels = n = min(parameter.size, _MAX_LEVELS)
         self._ordered = parameter.ordered
         level = np.arange(n)
         if self._ordered:

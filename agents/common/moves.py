@@ -17,7 +17,7 @@ __all__ = ["Moves"]
 
 _REAL_SCALES = 10
 """A step of a real parameter is between the whole range and 2**-10 of it."""
-_MOST_NEIGHBOURS = 16
+_MAX_NEIGHBOURS = 16
 """Of parameters with more levels than this, only some are neighbours."""
 
 
@@ -46,7 +46,7 @@ class Moves:
             codes[missing, position] = allowed[self._rng.integers(len(allowed), size=missing.sum())]
         return self.space.canonicalise(codes)
 
-    def mutate(self, codes: NDArray[np.int64], changes: NDArray[np.int64]) -> Designs:
+    def mutate(self, codes: NDArray[np.int64], changes: NDArray[np.int64] | int) -> Designs:
         """Each design with some of its active parameters moved to another level.
 
         An unordered parameter takes any other level. An ordered one makes a step up or down
@@ -55,15 +55,19 @@ class Moves:
 
         Args:
             codes: of the designs, shape (n, n_parameters).
-            changes: how many parameters of each to move, shape (n,); all if it has fewer.
+            changes: how many parameters to move, of each, shape (n,), or of all; all if it has fewer.
         """
-        chosen = self._choose(codes[:, self.free] >= 0, changes)
+        chosen = self._choose(codes[:, self.free] >= 0, np.broadcast_to(changes, len(codes)))
         moved = np.array(codes, dtype=np.int64, order="F")
         for column, position in enumerate(self.free.tolist()):
             rows = np.flatnonzero(chosen[:, column])
             if rows.size:
                 moved[rows, position] = self._step(position, moved[rows, position])
         return self.complete(moved)
+
+    def kick(self, codes: NDArray[np.int64], n: int, changes: int) -> Designs:
+        """``n`` times a design of shape (1, n_parameters) with some parameters moved at once."""
+        return self.mutate(np.repeat(codes, n, axis=0), changes)
 
     def around(self, codes: NDArray[np.int64]) -> Designs:
         """The designs that differ from one in a single move, parameters taking turns.
@@ -107,10 +111,10 @@ class Moves:
     def _elsewhere(self, position: int, code: int) -> NDArray[np.int64]:
         """Levels one move away from ``code``."""
         parameter = self.space.parameters[position]
-        if parameter.size <= _MOST_NEIGHBOURS:
+        if parameter.size <= _MAX_NEIGHBOURS:
             return np.delete(np.arange(parameter.size), code)
         if not parameter.ordered:
-            return (code + self._rng.integers(1, parameter.size, _MOST_NEIGHBOURS)) % parameter.size
+            return (code + self._rng.integers(1, parameter.size, _MAX_NEIGHBOURS)) % parameter.size
         if parameter.continuous:
             scale = np.ldexp(1.0 + self._rng.random(_REAL_SCALES), -1 - np.arange(_REAL_SCALES))
             place = parameter.unit_interval(np.array([code])) + np.concatenate([scale, -scale])

@@ -9,12 +9,12 @@ from archgym.agents.common.scores import costs
 from archgym.evaluation.outcome import STATUSES, Outcomes
 from archgym.space import Designs, DesignSpace
 
-__all__ = ["Told"]
+__all__ = ["Observations"]
 
 _OK = STATUSES.index("ok")
 
 
-class Told:
+class Observations:
     """The data of the models: every design once, in the order in which they were told.
 
     Args:
@@ -57,9 +57,9 @@ class Told:
         """Codes of the designs without outcome, the oldest first, shape (n, n_parameters)."""
         return np.concatenate([self.codes[:0], *self._waiting.values()])
 
-    def wait_for(self, design: Designs) -> None:
-        """Notes that one design was asked for."""
-        self._waiting[design.keys()[0]] = design.codes
+    def wait_for(self, designs: Designs) -> None:
+        """Notes that designs were asked for."""
+        self._waiting.update(zip(designs.keys(), designs.codes[:, None], strict=True))
 
     def learn(self, designs: Designs, outcomes: Outcomes) -> tuple[int, bool]:
         """Takes in outcomes; those of designs told before are passed over.

@@ -17,7 +17,7 @@ __all__ = ["GoodAndOther"]
 
 _WIDER = 3.0
 """Factor on bandwidths of ordered parameters where designs are drawn: BOHB's bandwidth_factor."""
-_MOST_MOVES = 3
+_MAX_MOVES = 3
 _NARROWEST = 1e-3
 """Least bandwidth, in shares of a range: BOHB's min_bandwidth."""
 _MISMATCH = 0.1
@@ -55,7 +55,7 @@ class GoodAndOther:
     def sample(self, n: int) -> Designs:
         """Designs near good ones; some may be illegal, known, or the same."""
         drawn, crossed = (n + 2) // 3, (n + 1) // 3
-        steps = self._rng.integers(1, _MOST_MOVES + 1, size=n // 3)
+        steps = self._rng.integers(1, _MAX_MOVES + 1, size=n // 3)
         children = self._moves.crossover(self._some(crossed), self._some(crossed))
         moved = self._moves.mutate(self._some(len(steps)), steps)
         return self._draw(drawn).concatenate(children).concatenate(moved)

@@ -6,19 +6,16 @@ import it when they are constructed, not before.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 from skopt.acquisition import gaussian_ei, gaussian_lcb, gaussian_pi
 from skopt.learning import ExtraTreesRegressor, RandomForestRegressor
 from skopt.sampler import Sobol
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
-from threadpoolctl import ThreadpoolController
 
 from archgym.space import Designs, DesignSpace, FeatureEncoding, SkoptEncoding
 
@@ -28,7 +25,6 @@ __all__ = [
     "Surrogate",
     "features",
     "gain",
-    "one_quiet_thread",
     "sobol",
 ]
 
@@ -41,19 +37,6 @@ the covariance, so that deviations have at least three correct digits on every p
 _RETUNE_GROWTH = 1.1
 _CLEAR_EVIDENCE = 5.0  # in log likelihood: odds of 150 to 1
 _LEAF = 3  # as scikit-optimize sets it
-_THREADS = ThreadpoolController()
-
-
-@contextmanager
-def one_quiet_thread() -> Iterator[None]:
-    """One numeric thread and no warnings.
-
-    Small matrices are slower with more threads, up to ten times on a busy machine, and results
-    would depend on their number.
-    """
-    with _THREADS.limit(limits=1), warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        yield
 
 
 class Surrogate(Protocol):

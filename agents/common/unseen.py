@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.agents.common.equivalence import Twins
+from archgym.agents.common.equivalence import Equivalence
 from archgym.errors import SpaceTooLargeError
 from archgym.evaluation.cache import KeyIndex
 from archgym.evaluation.outcome import Outcomes
@@ -16,9 +16,9 @@ from archgym.space import Designs, DesignSpace
 
 __all__ = ["Unseen"]
 
-_MOST_ENUMERATED = 1 << 20
+_MAX_ENUMERATED = 1 << 20
 """Spaces with more designs are never enumerated to find the last new ones."""
-_MOST_PASSED_OVER = 1024
+_MAX_PASSED_OVER = 1024
 """Favourites that may be passed over since they are likely twins."""
 _FRUITLESS_BEFORE_ENUMERATION = 4
 _FRUITLESS_ROUNDS = 16
@@ -40,7 +40,7 @@ class Unseen:
         self.space = space
         self._rng = rng
         self._seen = KeyIndex(space.largest_key)
-        self._twins = Twins(space)
+        self._equivalence = Equivalence(space)
         self._rest: Designs | None = None  # once enumerated: what is left, shuffled
         try:
             self.size: float = space.canonical_cardinality
@@ -67,11 +67,11 @@ class Unseen:
     def learn(self, designs: Designs, outcomes: Outcomes) -> None:
         """Marks designs as seen, and learns from their metrics which parameters are dead."""
         self.add(designs)
-        self._twins.learn(designs, outcomes)
+        self._equivalence.learn(designs, outcomes)
 
-    def likely_twins(self, designs: Designs) -> NDArray[np.bool_]:
+    def likely_equivalent(self, designs: Designs) -> NDArray[np.bool_]:
         """Which designs are likely to come to the same as a seen one, shape (n,)."""
-        return self._twins.likely(designs.codes)
+        return self._equivalence.likely(designs.codes)
 
     def favourite(self, designs: Designs, values: NDArray[np.float64]) -> int:
         """Row of the design with the largest value, likely twins passed over.
@@ -81,10 +81,16 @@ class Unseen:
             values: shape (n,).
         """
         order = (-values).argsort(kind="stable")
-        for row in order[:_MOST_PASSED_OVER].tolist():
-            if not self.likely_twins(designs[row : row + 1])[0]:
+        for row in order[:_MAX_PASSED_OVER].tolist():
+            if not self.likely_equivalent(designs[row : row + 1])[0]:
                 return int(row)
         return int(order[0])
+
+    def take_best(self, designs: Designs, values: NDArray[np.float64]) -> Designs:
+        """The :meth:`favourite` alone, which counts as seen from now on."""
+        row = self.favourite(designs, values)
+        self.add(best := designs[row : row + 1])
+        return best
 
     def sift(self, designs: Designs) -> Designs:
         """Those designs that are legal, unseen and not repeated, in order."""
@@ -116,7 +122,7 @@ class Unseen:
             for failures in range(tries):
                 if len(taken) < n and not self.exhausted:
                     taken = self._take_from(draw(n - len(taken), failures), taken, n, twins=False)
-        if len(taken) < n and self._twins.aware and self._rest is None:
+        if len(taken) < n and self._equivalence.aware and self._rest is None:
             drawn = self.space.sample(max(16, n), self._rng)
             taken = self._take_from(drawn, taken, n, twins=False)
         fruitless = 0
@@ -129,7 +135,7 @@ class Unseen:
 
     def _mark(self, designs: Designs) -> None:
         new = [row for row, key in enumerate(designs.keys()) if self._is_first(key)]
-        self._twins.expect(designs.codes[new])
+        self._equivalence.expect(designs.codes[new])
 
     def _is_first(self, key: int) -> bool:
         """Marks a key as seen; whether it was not before."""
@@ -139,13 +145,13 @@ class Unseen:
     def _take_from(self, drawn: Designs, taken: Designs, n: int, *, twins: bool) -> Designs:
         """``taken`` and unseen designs of those drawn, without likely twins if ``twins`` is not."""
         new = self.sift(drawn)
-        if twins or not self._twins.aware:
+        if twins or not self._equivalence.aware:
             new = new[: n - len(taken)]
             self._mark(new)
             return taken.concatenate(new) if len(taken) else new
         for row in range(len(new)):
             design = new[row : row + 1]
-            if len(taken) < n and not self.likely_twins(design)[0]:
+            if len(taken) < n and not self.likely_equivalent(design)[0]:
                 self._mark(design)
                 taken = taken.concatenate(design)
         return taken
@@ -154,7 +160,7 @@ class Unseen:
         """Random legal designs; once few of them are new, ``n`` of those that are left."""
         if (
             self._rest is None
-            and self.size <= _MOST_ENUMERATED
+            and self.size <= _MAX_ENUMERATED
             and (2 * len(self._seen) >= self.size or fruitless >= _FRUITLESS_BEFORE_ENUMERATION)
         ):
             left = [self.sift(chunk).codes for chunk in self.space.enumerate()]

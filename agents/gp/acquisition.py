@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.agents.gp.gaussian_process import GaussianProcess, coordinates
-from archgym.agents.gp.tabu import Niches
+from archgym.agents.gp.tabu import TabuRegions
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["ConfidenceBound"]
 
 Array = NDArray[np.float64]
 
-_NICHE_SCORE, _TWIN_SCORE = -5e2, -1e3
+_TABU_SCORE, _KNOWN_SCORE = -5e2, -1e3
 """Below all others: within a niche, and known in advance."""
 _SURE = 2.0
 """Deviations from its limit at which it counts as known whether a design keeps it."""
@@ -38,13 +38,13 @@ class ConfidenceBound:
         limits: list[GaussianProcess],
         kappa: float,
         twin: float,
-        niches: Niches | None,
+        niches: TabuRegions | None,
     ) -> None:
         from scipy.special import log_ndtr
 
         self._log_ndtr = log_ndtr
         self._space, self._model, self._limits = space, model, limits
-        self._kappa, self._twin, self._niches = kappa, twin, niches
+        self._kappa, self._twin, self._tabu = kappa, twin, niches
 
     def __call__(self, designs: Designs) -> Array:
         """Score of each, shape (n,)."""
@@ -52,11 +52,11 @@ class ConfidenceBound:
         mean, deviation = self._model.predict(x)
         score = self._kappa * deviation - mean
         sure = deviation < self._twin * self._model.amplitude
-        if self._niches is not None:
-            score[~self._niches.outside(designs.codes)] += _NICHE_SCORE
+        if self._tabu is not None:
+            score[~self._tabu.outside(designs.codes)] += _TABU_SCORE
         for limit in self._limits:
             mean, deviation = limit.predict(x)
             sure &= np.abs(mean) > _SURE * deviation
             score += self._log_ndtr(-mean / deviation)
-        score[sure] += _TWIN_SCORE
+        score[sure] += _KNOWN_SCORE
         return np.asarray(score)

@@ -32,7 +32,7 @@ Members = NDArray[np.bool_]
 
 NUGGET = 1e-3
 """Variance of what no component explains, as a share of the signal's."""
-_MOST_COMPONENTS = 32
+_MAX_COMPONENTS = 32
 _LOG_PRIOR = np.array([-np.inf, -0.5, 0.0, 0.0, 0.0, -1.0])
 """Of a set of parameters by its size: those of two to four are alike, others rarer."""
 _LARGEST = len(_LOG_PRIOR) - 1
@@ -42,7 +42,7 @@ _SWAP, _FLIP, _REDRAW = 0.5, 0.8, 0.9
 """Cumulative odds of the moves; the rest exchanges parameters between two components."""
 _MEMORY = 10
 """States of the walk, the latest one of each call, that count."""
-_MOST_STEPS, _WORK = 150, 3e6
+_MAX_STEPS, _WORK = 150, 3e6
 """Steps a call, and squared number of designs times steps."""
 _FEW = 120
 """Designs that are so few that every step is tried on all of them at once."""
@@ -70,7 +70,7 @@ class Interactions:
         self._lapack: Any = linalg.lapack
         self._make_terms = Terms
         self._rng, self._n = rng, n_columns
-        members = [self._drawn() for _ in range(min(n_columns, _MOST_COMPONENTS))]
+        members = [self._drawn() for _ in range(min(n_columns, _MAX_COMPONENTS))]
         self._members = np.array(members)
         self._states: list[Members] = []
         self._terms: Any = None
@@ -90,7 +90,7 @@ class Interactions:
         if len(y) > _FEW:
             alike = np.ascontiguousarray(alike[:, ::2, ::2])
             half = _Sum(self._lapack, alike, y[::2], members)
-        for _ in range(max(1, min(_MOST_STEPS, int(_WORK / len(y) ** 2)))):
+        for _ in range(max(1, min(_MAX_STEPS, int(_WORK / len(y) ** 2)))):
             moved = self._move(int(self._rng.integers(count)))
             if moved is None:
                 continue

@@ -8,18 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from archgym import agent
 from archgym.agents.common.candidates import Candidates
-from archgym.agents.common.moves import Moves
-from archgym.agents.common.observations import Told
+from archgym.agents.common.model_based import InitialDesigns, ModelBasedSampler
+from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST
-from archgym.agents.common.unseen import Unseen
 from archgym.agents.gp.acquisition import ConfidenceBound
 from archgym.agents.gp.additive import AdditiveProcess
 from archgym.agents.gp.gaussian_process import GaussianProcess, coordinates
 from archgym.agents.gp.interactions import Interactions
-from archgym.agents.gp.tabu import Niches
-from archgym.evaluation.outcome import Outcomes
+from archgym.agents.gp.tabu import TabuRegions
 from archgym.space import Designs
 
 __all__ = ["GaussianProcessSearch"]
@@ -31,12 +28,12 @@ _OPTIMISM = (0.4, 1.0, 1.5)
 _EVERYWHERE_SHARE = 0.25
 """Of the proposals, those for which niches do not count."""
 _CLIMBING_ROUNDS = 5
-_MOST_RANKED = 1000
+_MAX_RANKED = 1000
 """Designs, the best ones, around which candidates are sought, niches apart."""
-_LEAST_DATA = 2
+_MIN_DATA = 2
 
 
-class GaussianProcessSearch(agent.Sampler):
+class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
     """The default model-based agent: Gaussian processes and moves on the space's own structure.
 
     Each proposal asks one of several processes (:mod:`archgym.agents.gp.gaussian_process`) that
@@ -76,12 +73,9 @@ class GaussianProcessSearch(agent.Sampler):
 
     name: ClassVar[str] = "gp"
 
-    class Hyperparameters(agent.Hyperparameters):
+    class Hyperparameters(InitialDesigns):
         """Hyperparameters of the search with Gaussian processes."""
 
-        n_initial: int = Field(
-            10, ge=1, le=100_000, description="random designs before the first model"
-        )
         kappa: float = Field(
             4.0,
             ge=0,
@@ -122,57 +116,31 @@ class GaussianProcessSearch(agent.Sampler):
         niche_correlation: float = Field(
             0.4, gt=0, lt=1, description="least correlation with the centre of a niche within it"
         )
-        batch_size: int = Field(1, ge=1, le=4096, description="designs proposed at once")
 
     def setup(self) -> None:
         """Starts with nothing known."""
-        from threadpoolctl import ThreadpoolController
+        import scipy.linalg  # noqa: F401 - before the libraries with threads are looked for
 
+        super().setup()
         settings = self.hyperparameters
-        moves = Moves(self.space, self.rng)
-        self._pool = Candidates(moves, self.rng, settings.candidates, settings.elite)
-        self._unseen = Unseen(self.space, self.rng)
+        self._pool = Candidates(self._moves, self.rng, settings.candidates, settings.elite)
         self._ordered = np.array(
             [self.space.parameters[position].ordered for position in self.space.free], dtype=bool
         )
         self._models = self._processes()
         patience = settings.patience if len(self.directions) == 1 else 0
-        self._niches = Niches(self._alike, settings.niche_correlation, patience)
+        self._tabu = TabuRegions(self._alike, settings.niche_correlation, patience)
         self._limit_models: dict[int, GaussianProcess] = {}
-        self._threads = ThreadpoolController()  # after scipy is loaded, to know its libraries
-        self._told = Told(self.space, len(self.directions))
-
-    @property
-    def batch_size(self) -> int:
-        """How many designs are asked for at once."""
-        return int(self.hyperparameters.batch_size)
-
-    def ask(self, n: int) -> Designs:
-        """Up to ``n`` designs: random ones at first, then those that promise most."""
-        asked = self.space.designs(())
-        with self._threads.limit(limits=1):
-            while len(asked) < n:
-                design = self._next()
-                if not len(design):
-                    break
-                self._told.wait_for(design)
-                asked = asked.concatenate(design)
-        return asked
-
-    def tell(self, designs: Designs, outcomes: Outcomes) -> None:
-        """Takes in data for the models."""
-        self._unseen.learn(designs, outcomes)
-        self._told.learn(designs, outcomes)
 
     def _next(self) -> Designs:
-        told, turn = self._told, self._told.asked
-        if turn < self.hyperparameters.n_initial or told.learned < _LEAST_DATA:
+        told, turn = self._observations, self._observations.asked
+        if turn < self.hyperparameters.n_initial or told.learned < _MIN_DATA:
             return self._unseen.take(1)
-        best = told.ranked()[:_MOST_RANKED]
+        best = told.ranked()[:_MAX_RANKED]
         codes, costs = told.codes[best], told.costs[best]
         elsewhere = self.rng.random() >= _EVERYWHERE_SHARE
         if elsewhere:
-            free = self._niches.settle(codes, costs)
+            free = self._tabu.settle(codes, costs)
             elsewhere = bool((costs[free] < BROKEN_LIMIT_COST).any())
             codes = codes[free] if elsewhere else codes
         pool = self._unseen.sift(self._pool.draw(codes))
@@ -180,21 +148,13 @@ class GaussianProcessSearch(agent.Sampler):
             return self._unseen.take(1)
         model = self._models[turn % len(self._models)]
         optimism = _OPTIMISM[turn % len(_OPTIMISM)]
-        score = self._scorer(model, optimism, self._niches if elsewhere else None)
-        scores = score(pool)
-        for _ in range(_CLIMBING_ROUNDS):
+        score = self._scorer(model, optimism, self._tabu if elsewhere else None)
+
+        def near(pool: Designs, scores: Array) -> Designs:
             top = scores.argsort(kind="stable")[::-1][: self.hyperparameters.climbs]
-            near = self._unseen.sift(self._pool.neighbours(pool.codes[top]))
-            if not len(near):
-                break
-            highest = scores.max()
-            pool, scores = pool.concatenate(near), np.concatenate([scores, score(near)])
-            if scores.max() <= highest:
-                break
-        row = self._unseen.favourite(pool, scores)
-        design = pool[row : row + 1]
-        self._unseen.add(design)
-        return design
+            return self._pool.neighbours(pool.codes[top])
+
+        return self._climb(pool, score, near, _CLIMBING_ROUNDS)
 
     def _alike(self, codes: NDArray[np.int64], centres: NDArray[np.int64]) -> Array:
         """Correlation of the first model, so that niches change only as it learns."""
@@ -213,10 +173,10 @@ class GaussianProcessSearch(agent.Sampler):
     # -- models --------------------------------------------------------------------------------
 
     def _scorer(
-        self, model: GaussianProcess, optimism: float, niches: Niches | None
+        self, model: GaussianProcess, optimism: float, niches: TabuRegions | None
     ) -> ConfidenceBound:
         """Learns from what is known; gives the function to maximise."""
-        told = self._told
+        told = self._observations
         rows = told.rows(self.hyperparameters.most_data)
         x = coordinates(self.space, told.codes[rows])
         ok = ~told.failed[rows]
@@ -258,7 +218,7 @@ class GaussianProcessSearch(agent.Sampler):
         only_failing: bool = False,
     ) -> list[GaussianProcess]:
         """A process for each limit that was broken, and for failing; negative is kept."""
-        excess = self._told.excess[rows]
+        excess = self._observations.excess[rows]
         n = 0 if only_failing else excess.shape[1]
         broken = [(limit, ok, excess[ok, limit]) for limit in range(n)]
         broken.append((-1, np.ones_like(ok), (~ok).astype(np.float64)))

@@ -1,4 +1,4 @@
-"""Niches: surroundings of settled designs that a search leaves alone for a while."""
+"""TabuRegions: surroundings of settled designs that a search leaves alone for a while."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Niches"]
+__all__ = ["TabuRegions"]
 
 Codes = NDArray[np.int64]
 
-_MOST = 64
-"""Niches at a time; of more, the oldest is open again, so that no proposal costs ever more."""
+_MAX_REGIONS = 64
+"""TabuRegions at a time; of more, the oldest is open again, so that no proposal costs ever more."""
 
 
-class Niches:
+class TabuRegions:
     """Where a model-based search has settled, so that it also looks elsewhere.
 
     On a rugged landscape what a model promises most stays near the best design known, long after
@@ -39,7 +39,7 @@ class Niches:
         patience: int,
     ) -> None:
         self._alike, self._correlation, self._patience = alike, correlation, patience
-        self._centres: deque[Codes] = deque(maxlen=_MOST)
+        self._centres: deque[Codes] = deque(maxlen=_MAX_REGIONS)
         self._best, self._since = np.inf, 0
 
     def __len__(self) -> int:

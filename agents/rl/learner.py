@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from archgym import agent
-from archgym.agents.rl.policies import apply_policy, one_seeded_thread, read_policy, write_policy
+from archgym.agents.common.threads import one_seeded_thread
+from archgym.agents.rl.policies import apply_policy, read_policy, write_policy
 from archgym.environment.environment import Environment
 from archgym.errors import AgentUnsuitableError, InvalidValueError
 from archgym.space import Designs, Encoding, MultiDiscreteEncoding
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 
     from archgym.views.vector import VectorView
 
-__all__ = ["ENDLESS", "MOST_OUTPUTS", "Learner", "LearnerHyperparameters"]
+__all__ = ["ENDLESS", "MAX_OUTPUTS", "Learner", "LearnerHyperparameters"]
 
-MOST_OUTPUTS = 1 << 16
+MAX_OUTPUTS = 1 << 16
 """Most outputs that a policy network gets: one for each level that it may choose."""
 ENDLESS = 1 << 31
 """Steps to learn for: more than any budget; the environment says when it is spent."""
@@ -80,10 +81,10 @@ class Learner(agent.Agent):
         self._encoding = self.encoding()
         self.form = "stepwise" if self._encoding is None else "design"
         outputs = self._outputs()
-        if outputs > MOST_OUTPUTS:
+        if outputs > MAX_OUTPUTS:
             raise AgentUnsuitableError(
                 f"agent {self.name!r}, form {self.form!r}: {outputs:,} values to choose from are "
-                f"too many for a policy network (at most {MOST_OUTPUTS:,}): fix the parameters "
+                f"too many for a policy network (at most {MAX_OUTPUTS:,}): fix the parameters "
                 "with most values, or use agent 'sac'"
             )
 

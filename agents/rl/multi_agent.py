@@ -25,7 +25,7 @@ _CRITIC_MEMORY = 8192
 """Latest designs that the critic learns from."""
 _FLATTENING = 0.1
 """Share of choices that are made evenly, for each time that only known designs came up."""
-_MOST_REDRAWN = 4096
+_MAX_REDRAWN = 4096
 """Most designs drawn at a time instead of known ones, unless more are asked for."""
 _COUNTERFACTUALS = 8
 """Choices that an agent might have made instead, drawn for its baseline."""
@@ -132,7 +132,7 @@ class IndependentLearners(agent.Sampler):
             epochs=settings.epochs,
         )
         self._probabilities = self._ppo.probabilities()
-        self._told = 0
+        self._learned = 0
         self._rollout = np.empty((0, len(self._agent_of)), dtype=np.int64)
         self._rewards = np.empty(0)
 
@@ -185,7 +185,7 @@ class IndependentLearners(agent.Sampler):
         if failures:
             share = _FLATTENING * failures
             chance = (1 - share) * chance + share * self._choices.even
-        many = max(n, min(n << failures, _MOST_REDRAWN))
+        many = max(n, min(n << failures, _MAX_REDRAWN))
         choices = self._choices.draw(chance, many, self.rng)
         designs = self._choices.designs(choices, self.rng)
         if failures:
@@ -201,10 +201,10 @@ class IndependentLearners(agent.Sampler):
 
     def _learn(self, choices: NDArray[np.int64], rewards: NDArray[np.float64]) -> None:
         settings = self.hyperparameters
-        weight = settings.entropy * 0.5 ** (self._told / settings.entropy_half_life)
+        weight = settings.entropy * 0.5 ** (self._learned / settings.entropy_half_life)
         self._ppo.learn(choices, self._advantages(choices, rewards), weight)
         self._probabilities = self._ppo.probabilities()
-        self._told += len(rewards)
+        self._learned += len(rewards)
 
     def _advantages(
         self, choices: NDArray[np.int64], rewards: NDArray[np.float64]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DQN", "SAC"]
 
-_MOST_FLAT = 1024
+_MAX_FLAT = 1024
 """Most combinations that DQN sees as one action each: each has to be tried to be known."""
 
 
@@ -99,12 +99,12 @@ class DQN(_OffPolicy):
         """One integer a design where there are few, else a parameter a step."""
         form, levels = self.hyperparameters.form, self.hyperparameters.levels
         combinations = math.prod(MultiDiscreteEncoding(self.space, levels).nvec.tolist())
-        if form == "design" and combinations > _MOST_FLAT:
+        if form == "design" and combinations > _MAX_FLAT:
             raise AgentUnsuitableError(
                 f"agent 'dqn', form 'design': {combinations:,} combinations are too many for one "
-                f"action each (at most {_MOST_FLAT:,}): use form 'stepwise'"
+                f"action each (at most {_MAX_FLAT:,}): use form 'stepwise'"
             )
-        if form == "stepwise" or combinations > _MOST_FLAT:
+        if form == "stepwise" or combinations > _MAX_FLAT:
             return None
         return FlatEncoding(self.space, levels)
 

@@ -10,8 +10,7 @@ constructed, not before. All numbers are float64, and randomness comes from the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
@@ -27,23 +26,11 @@ __all__ = [
     "SharedNetwork",
     "Weights",
     "advantages",
-    "one_torch_thread",
 ]
 
 _CRITIC_RATE = 3e-3
-_LEAST_DEVIATION = 1e-9
+_MIN_DEVIATION = 1e-9
 """Rewards that differ by less are taken as equal: rounding is no experience."""
-
-
-@contextmanager
-def one_torch_thread() -> Iterator[None]:
-    """One thread for torch: small networks are faster so, and results do not depend on cores."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 class Weights:
@@ -264,7 +251,7 @@ class Critic:
 
     def standardise(self, mean: float, deviation: float) -> None:
         """Sets the mean and the deviation that rewards have by now."""
-        self._mean, self._deviation = mean, max(deviation, _LEAST_DEVIATION)
+        self._mean, self._deviation = mean, max(deviation, _MIN_DEVIATION)
 
     def learn(self, choices: NDArray[np.int64], rewards: NDArray[np.float64]) -> None:
         """One step on designs, choices of shape (n, n_parameters), rewards (n,)."""
@@ -304,7 +291,7 @@ def advantages(rewards: NDArray[np.float64], acting: NDArray[np.bool_]) -> NDArr
     centred = np.where(acting, rewards - mean, 0.0)
     deviation = np.sqrt((centred**2).sum(axis=0) / count)
     return np.where(
-        deviation > _LEAST_DEVIATION, centred / np.maximum(deviation, _LEAST_DEVIATION), 0.0
+        deviation > _MIN_DEVIATION, centred / np.maximum(deviation, _MIN_DEVIATION), 0.0
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import archgym
-from archgym.agents.common.equivalence import Twins
+from archgym.agents.common.equivalence import Equivalence
 from archgym.agents.common.unseen import Unseen
 from archgym.evaluation.outcome import Outcomes
 from archgym.registry import make_agent
@@ -65,8 +65,8 @@ class Region(archgym.Environment):
         return {"time_ns": 1.0 + cost, "energy_pj": 5.0 + 2.0 * cost, "area_mm2": 2.0}
 
 
-def told(cost: Cost, designs: Designs) -> tuple[Twins, Outcomes]:
-    twins = Twins(SPACE)
+def told(cost: Cost, designs: Designs) -> tuple[Equivalence, Outcomes]:
+    twins = Equivalence(SPACE)
     outcomes = Region(cost).evaluate_batch(designs)
     twins.learn(outcomes.designs, outcomes)
     return twins, outcomes
@@ -81,7 +81,9 @@ def moved(design: dict[str, Any], **changes: list[Any]) -> Designs:
 HERE: dict[str, Any] = {"mode": "off", "size": 3, "depth": 3, "policy": "b", "share": 0.25}
 
 
-def share_foreseen(twins: Twins, design: dict[str, Any], name: str, values: list[Any]) -> float:
+def share_foreseen(
+    twins: Equivalence, design: dict[str, Any], name: str, values: list[Any]
+) -> float:
     return float(twins.likely(moved(design, **{name: values}).codes[1:]).mean())
 
 
@@ -141,7 +143,7 @@ def test_a_rule_that_proves_wrong_is_dropped() -> None:
 def test_a_plateau_of_few_metrics_is_no_evidence() -> None:
     designs = moved(HERE, depth=[0, 5], size=[1, 2])
     outcomes = Region(lambda d: 1.0).evaluate_batch(designs)
-    twins = Twins(SPACE)
+    twins = Equivalence(SPACE)
     twins.learn(designs, dataclasses.replace(outcomes, metrics=outcomes.metrics[:, :2]))
     assert not twins.aware
 
@@ -151,7 +153,7 @@ def test_without_equal_metrics_or_outcomes_nothing_is_foreseen() -> None:
     twins, _ = told(everything_counts, designs)
     assert not twins.aware
     assert not twins.likely(moved(HERE, depth=[1, 2]).codes).any()
-    untold = Twins(SPACE)
+    untold = Equivalence(SPACE)
     untold.expect(designs.codes)
     assert not untold.likely(designs.codes).any()
 

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController
 
-from archgym.agents.common.skopt_surrogates import GaussianProcess, one_quiet_thread
+from archgym.agents.common.skopt_surrogates import GaussianProcess
+from archgym.agents.common.threads import one_quiet_thread
 from archgym.envs.conformance import ConformanceEnvironment
 from archgym.registry import make_agent
 
@@ -71,7 +73,7 @@ def deviations(name: str) -> tuple[Array, dict[str, float]]:
     """What the surrogate predicts, and the hyperparameters that it found."""
     x, y, at = smooth(name)
     model = GaussianProcess()
-    with one_quiet_thread():
+    with one_quiet_thread(ThreadpoolController()):
         model.fit(x, y, 0)
         _, deviation = model.predict(at)
     target = model._targets[model._used]
