@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from archgym import agent
+from archgym.agents.common.arrays import Floats, Ints
 from archgym.agents.common.samplers import NewDesignSampler
 from archgym.agents.common.scores import costs
 from archgym.evaluation.outcome import Outcomes
@@ -96,7 +96,7 @@ class AntColony(NewDesignSampler):
         return int(self.hyperparameters.ants)
 
     @property
-    def trails(self) -> dict[str, NDArray[np.float64]]:
+    def trails(self) -> dict[str, Floats]:
         """Pheromone on each level of each parameter that has trails; sums to one a parameter."""
         return {
             self.space.names[position]: trail.copy() for position, trail in self._trails.items()
@@ -116,7 +116,7 @@ class AntColony(NewDesignSampler):
                 self._lay()
                 self._returned = 0
 
-    def _admit(self, codes: NDArray[np.int64], cost: float) -> None:
+    def _admit(self, codes: Ints, cost: float) -> None:
         if (self._codes == codes).all(axis=1).any():
             return
         place = int(self._costs.searchsorted(cost))
@@ -150,7 +150,7 @@ class AntColony(NewDesignSampler):
                 rate = self.hyperparameters.evaporation * weights[active].sum()
                 trail += rate * (laid / laid.sum() - trail)
 
-    def _weights(self) -> NDArray[np.float64]:
+    def _weights(self) -> Floats:
         """How much each elite design counts: the best most, falling by rank; sums to one."""
         weights = np.arange(len(self._codes), 0, -1, dtype=np.float64)
         return np.asarray(weights / weights.sum())
@@ -166,14 +166,14 @@ class AntColony(NewDesignSampler):
         designs = self._moves.complete(codes)
         return self._moves.mutate(designs.codes, failures) if failures else designs
 
-    def _follow(self, trail: NDArray[np.float64], n: int) -> NDArray[np.int64]:
+    def _follow(self, trail: Floats, n: int) -> Ints:
         least = self.hyperparameters.least_trail
         bounds = np.cumsum((1 - least) * trail + least / len(trail))
         level = bounds.searchsorted(self.rng.random(n) * bounds[-1], side="right")
         greedy = self.rng.random(n) < self.hyperparameters.greediness
         return np.where(greedy, trail.argmax(), np.minimum(level, len(trail) - 1))
 
-    def _near(self, position: int, n: int) -> NDArray[np.int64]:
+    def _near(self, position: int, n: int) -> Ints:
         """Levels from a Gaussian kernel around elite designs that have the parameter active."""
         parameter, rng = self.space.parameters[position], self.rng
         levels, weights = self._codes[:, position], self._weights()

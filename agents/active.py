@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from archgym import agent
+from archgym.agents.common.arrays import Floats, Ints
 from archgym.agents.common.candidates import Candidates
 from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.proxy.inputs import Inputs
@@ -16,8 +16,6 @@ from archgym.proxy.models import Model, family
 from archgym.space import Designs
 
 __all__ = ["ActiveLearning"]
-
-Array = NDArray[np.float64]
 
 _CLIMBING_ROUNDS = 5
 _MIN_DATA = 8
@@ -160,7 +158,7 @@ class _Models:
             failed = np.where(ok, -1.0, 1.0)[:, None]
             self._failing = owner._family.fit(x, failed, seed, owner._options)
 
-    def predict(self, codes: NDArray[np.int64]) -> tuple[Array, Array]:
+    def predict(self, codes: Ints) -> tuple[Floats, Floats]:
         """Mean and spread of each goal, each broken limit, and failing, (n, n_columns)."""
         x = self._owner._inputs(codes)
         mean, spread = self._model.predict(x)
@@ -170,7 +168,7 @@ class _Models:
             mean, spread = np.hstack([mean, more[0]]), np.hstack([spread, more[1]])
         return mean, np.maximum(spread, _CERTAIN)
 
-    def bound(self, predicted: tuple[Array, Array], optimism: float) -> Array:
+    def bound(self, predicted: tuple[Floats, Floats], optimism: float) -> Floats:
         """Lower bound of the cost, worse where limits may be broken, shape (n,)."""
         from scipy.special import ndtr
 
@@ -184,13 +182,13 @@ class _Models:
         chance = ndtr(-mean[:, rest] / spread[:, rest])
         return np.asarray(low - np.log(np.maximum(chance, _MIN_CHANCE)).sum(axis=1))
 
-    def doubt(self, predicted: tuple[Array, Array]) -> Array:
+    def doubt(self, predicted: tuple[Floats, Floats]) -> Floats:
         """How little is known of a design, shape (n,)."""
         goals = slice(0, self._n_goals)
         return np.asarray((predicted[1][:, goals] / self._scale[goals]).sum(axis=1))
 
 
-def _by_how_much(excess: Any) -> Array:
+def _by_how_much(excess: Any) -> Floats:
     """Of a limit: below 0 where it is kept, above it where it is broken, more for more."""
     broken = 0.5 + np.minimum(np.log1p(4.0 * np.maximum(excess, 0.0)), 3.0)
     return np.where(excess > 0, broken, -0.5)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from archgym.agents.common.arrays import Floats
 from archgym.agents.common.model_based import InitialDesigns, ModelBasedSampler
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST, FAILED_COST
@@ -104,7 +104,7 @@ class Bayesian(ModelBasedSampler, SequentialSampler):
         self._process = surrogates.GaussianProcess()
         self._start: Designs | None = None
         self._gains = np.zeros(len(_PORTFOLIO))
-        self._nominees: NDArray[np.float64] | None = None
+        self._nominees: Floats | None = None
 
     def _initial(self, n: int, failures: int) -> Designs:
         if self.hyperparameters.initial_design == "random":
@@ -133,7 +133,7 @@ class Bayesian(ModelBasedSampler, SequentialSampler):
         self._unseen.add(design)
         return design
 
-    def _data(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _data(self) -> tuple[Floats, Floats]:
         """Features and costs of all designs told, and of those asked for as if they were best."""
         values = self._observations.costs
         feasible = values < BROKEN_LIMIT_COST
@@ -164,12 +164,7 @@ class Bayesian(ModelBasedSampler, SequentialSampler):
         return self._tools.Forest(settings.trees, extra=settings.surrogate != "forest")
 
     def _choose(
-        self,
-        model: Any,
-        candidates: Designs,
-        seen: NDArray[np.float64],
-        mean: NDArray[np.float64],
-        deviation: NDArray[np.float64],
+        self, model: Any, candidates: Designs, seen: Floats, mean: Floats, deviation: Floats
     ) -> int:
         """Row of the candidate to propose."""
         settings = self.hyperparameters

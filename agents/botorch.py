@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from archgym.agents.common.arrays import Floats
 from archgym.agents.common.model_based import InitialDesigns, ModelBasedSampler
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST
@@ -22,8 +22,6 @@ from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs
 
 __all__ = ["BoTorchSearch"]
-
-Array = NDArray[np.float64]
 
 _MIN_DATA = 2
 _LONGEST, _SHORTEST = 1.0, 0.05
@@ -158,7 +156,7 @@ class BoTorchSearch(ModelBasedSampler, SequentialSampler):
             self._length = float(self.hyperparameters.start_length)
             self._fresh = self.hyperparameters.n_initial // 2
 
-    def _learn(self) -> Callable[[Designs], Array]:
+    def _learn(self) -> Callable[[Designs], Floats]:
         """Fits the models; gives the function to maximise, shape (n,) of designs."""
         told = self._observations
         rows = told.rows(self.hyperparameters.most_data)
@@ -172,19 +170,19 @@ class BoTorchSearch(ModelBasedSampler, SequentialSampler):
         )
         value = self._models.fit(data, int(self.rng.integers(1 << 31)))
 
-        def of(designs: Designs) -> Array:
+        def of(designs: Designs) -> Floats:
             pending = told.waiting[-_MAX_PENDING:]
             points, waiting = (coordinates(self.space, codes) for codes in (designs.codes, pending))
             return value(points, waiting)
 
         return of
 
-    def _most_promising(self, value: Callable[[Designs], Array]) -> Designs:
+    def _most_promising(self, value: Callable[[Designs], Floats]) -> Designs:
         pool = self._candidates()
         if not len(pool):
             return self._unseen.take(1)
 
-        def near(pool: Designs, values: Array) -> Designs:
+        def near(pool: Designs, values: Floats) -> Designs:
             top = (-values).argsort(kind="stable")[:_CLIMB_FROM]
             return self._moves.mutate(np.repeat(pool.codes[top], _CLIMB_STEPS, axis=0), 1)
 
@@ -207,5 +205,5 @@ class BoTorchSearch(ModelBasedSampler, SequentialSampler):
     @contextmanager
     def _working(self) -> Iterator[None]:
         with super()._working(), one_seeded_thread(int(self.rng.integers(1 << 31))):
-            self._value: Callable[[Designs], Array] | None = None  # one fit a batch
+            self._value: Callable[[Designs], Floats] | None = None  # one fit a batch
             yield

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from archgym import agent
+from archgym.agents.common.arrays import Ints
 from archgym.agents.common.samplers import NewDesignSampler
 from archgym.agents.common.scores import costs
 from archgym.evaluation.outcome import Outcomes
@@ -21,17 +21,11 @@ class Breeding(agent.Hyperparameters):
     """Hyperparameters of the way in which children are made."""
 
     population_size: int = Field(
-        16,
-        ge=2,
-        le=4096,
-        description="designs that may become parents; as many random ones start",
+        16, ge=2, le=4096, description="designs that may become parents; as many random ones start"
     )
     children: int = Field(4, ge=1, le=4096, description="designs proposed at once")
     tournament_size: int = Field(
-        2,
-        ge=1,
-        le=64,
-        description="designs drawn for each parent, of which the best becomes it",
+        2, ge=1, le=64, description="designs drawn for each parent, of which the best becomes it"
     )
     crossover_rate: float = Field(
         0.7, ge=0, le=1, description="share of children with two parents; the others have one"
@@ -146,7 +140,7 @@ class Genetic(NewDesignSampler):
         changes = np.where(crossed, changes, np.maximum(changes, 1)) + failures
         return self._moves.mutate(child, changes)
 
-    def _select(self, n: int) -> NDArray[np.int64]:
+    def _select(self, n: int) -> Ints:
         """Codes of the winners of ``n`` tournaments: the population is sorted, best first."""
         entrants = self.rng.integers(
             len(self._codes), size=(n, self.hyperparameters.tournament_size)

@@ -6,10 +6,10 @@ import math
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from archgym import agent
+from archgym.agents.common.arrays import Bools, Floats, Ints
 from archgym.agents.common.parzen import GoodAndOther
 from archgym.agents.common.samplers import NewDesignSampler
 from archgym.agents.nsga2 import constrained_ranks, crowding_distances
@@ -201,13 +201,13 @@ class Hyperband(NewDesignSampler):
 class _Known:
     """What is known at one fidelity."""
 
-    def __init__(self, codes: NDArray[np.int64]) -> None:
+    def __init__(self, codes: Ints) -> None:
         self._codes = codes
-        self._goals: NDArray[np.float64] | None = None
+        self._goals: Floats | None = None
         self._excess = np.empty(0)  # over all limits; infinite for a failure
         self._rows: dict[int, int] = {}
         self._met: set[int] = set()
-        self._order: NDArray[np.int64] | None = None
+        self._order: Ints | None = None
 
     def __contains__(self, key: int) -> bool:
         """Whether a design was asked for, or told of."""
@@ -217,7 +217,7 @@ class _Known:
         """Designs are asked for at this fidelity."""
         self._met.update(designs.keys())
 
-    def learn(self, designs: Designs, outcomes: Outcomes, mine: NDArray[np.bool_]) -> None:
+    def learn(self, designs: Designs, outcomes: Outcomes, mine: Bools) -> None:
         """Takes in those of the outcomes that are marked and new."""
         keys = designs.keys()
         new = [row for row in np.flatnonzero(mine).tolist() if self._is_first(keys[row])]
@@ -240,7 +240,7 @@ class _Known:
         ]
         return designs[np.array([i for _, i in sorted(found)], dtype=np.int64)]
 
-    def best_first(self) -> NDArray[np.int64]:
+    def best_first(self) -> Ints:
         """Codes of all that is known, failures last, shape (n, n_parameters)."""
         return np.asarray(self._codes[self._best_rows()])
 
@@ -248,7 +248,7 @@ class _Known:
         """All that is known, the best first."""
         return Designs(space, self.best_first())
 
-    def _best_rows(self) -> NDArray[np.int64]:
+    def _best_rows(self) -> Ints:
         if self._order is None:
             goals, excess = self._goals, self._excess
             if goals is None or not len(excess):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from archgym.agents.common.arrays import Bools
 from archgym.agents.common.samplers import BlockSampler
 from archgym.space import Designs
 
@@ -59,5 +59,5 @@ class RandomSearch(BlockSampler):
         """
         designs = self.space.sample(16 + int(n * self._draws), self.rng)
         stands_for = np.where(designs.codes < 0, self._sizes, 1.0).prod(axis=1)
-        kept: NDArray[np.bool_] = self.rng.random(len(designs)) * stands_for < 1.0
+        kept: Bools = self.rng.random(len(designs)) * stands_for < 1.0
         return designs[kept]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from archgym.agents.common.arrays import Ints
 from archgym.agents.common.samplers import BatchSize, SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST, costs
 from archgym.evaluation.outcome import Outcomes
@@ -26,7 +26,7 @@ _WALK = 8
 class _Chain:
     """Where a chain stands, codes of shape (1, n_parameters), and outcomes since it was heated."""
 
-    codes: NDArray[np.int64]
+    codes: Ints
     cost: float = math.inf
     steps: int = 0
 

@@ -7,10 +7,10 @@ from fnmatch import fnmatchcase
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from archgym import agent
+from archgym.agents.common.arrays import Ints
 from archgym.environment.environment import Environment
 from archgym.errors import AgentUnsuitableError, InvalidValueError, UnknownNameError
 from archgym.evaluation.best import Best
@@ -237,7 +237,7 @@ def _without_limits(outcomes: Outcomes) -> Outcomes:
     )
 
 
-def _rows(outcomes: Outcomes, rows: NDArray[np.int64], space: DesignSpace) -> Outcomes:
+def _rows(outcomes: Outcomes, rows: Ints, space: DesignSpace) -> Outcomes:
     """Some of the outcomes, their designs in another form of the same space."""
     changes = {
         field.name: getattr(outcomes, field.name)[rows]

@@ -23,11 +23,10 @@ from botorch.models.gp_regression_mixed import MixedSingleTaskGP
 from botorch.models.model_list_gp_regression import ModelListGP
 from botorch.sampling.normal import SobolQMCNormalSampler
 from gpytorch.mlls import ExactMarginalLogLikelihood
-from numpy.typing import NDArray
+
+from archgym.agents.common.arrays import Bools, Floats
 
 __all__ = ["Acquisition", "Data"]
-
-Array = NDArray[np.float64]
 
 _FIRST_STEPS, _STEPS = 50, 20
 _RETUNE_GROWTH = 1.1
@@ -50,11 +49,11 @@ class Data:
         told: how many designs there are in all, these being a part.
     """
 
-    x: Array
-    goals: Array
-    excess: Array
-    failed: NDArray[np.bool_]
-    feasible: NDArray[np.bool_]
+    x: Floats
+    goals: Floats
+    excess: Floats
+    failed: Bools
+    feasible: Bools
     told: int
 
 
@@ -78,7 +77,7 @@ class Acquisition:
         self._unordered, self._samples = unordered, samples
         self._states: dict[str, tuple[int, Any]] = {}  # when fitted, and hyperparameters
 
-    def fit(self, data: Data, seed: int) -> Callable[[Array, Array], Array]:
+    def fit(self, data: Data, seed: int) -> Callable[[Floats, Floats], Floats]:
         """Learns from data.
 
         Returns:
@@ -100,7 +99,7 @@ class Acquisition:
                 models.append(self._model(name, x[seen], target, data.told))
         function = self._function(ModelListGP(*models), x[ok], y, data.feasible[ok], seed)
 
-        def value(points: Array, pending: Array) -> Array:
+        def value(points: Floats, pending: Floats) -> Floats:
             function.set_X_pending(torch.from_numpy(pending) if len(pending) else None)
             with torch.no_grad():
                 values = function(torch.from_numpy(points).unsqueeze(1))
@@ -108,9 +107,7 @@ class Acquisition:
 
         return value
 
-    def _function(
-        self, model: Any, x: Any, y: Array, feasible: NDArray[np.bool_], seed: int
-    ) -> Any:
+    def _function(self, model: Any, x: Any, y: Floats, feasible: Bools, seed: int) -> Any:
         """Acquisition function of a model whose outputs are the goals, then what is to be < 0."""
         goals = y.shape[1]
         constraints = [_output(column) for column in range(goals, model.num_outputs)] or None
@@ -134,7 +131,7 @@ class Acquisition:
             prune_baseline=True,
         )
 
-    def _model(self, name: str, x: Any, y: Array, told: int) -> Any:
+    def _model(self, name: str, x: Any, y: Floats, told: int) -> Any:
         target = torch.from_numpy(y.copy())[:, None]
         if self._unordered:
             model = MixedSingleTaskGP(x, target, cat_dims=self._unordered, outcome_transform=None)
@@ -164,6 +161,6 @@ def _output(column: int) -> Callable[..., Any]:
     return output
 
 
-def _standardised(values: Array) -> Array:
+def _standardised(values: Floats) -> Floats:
     scale = values.std(axis=0)
     return np.asarray((values - values.mean(axis=0)) / np.where(scale > 0, scale, 1.0))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from archgym.agents.common.arrays import Ints
 from archgym.agents.common.moves import Moves
 from archgym.space import Designs
 
@@ -29,7 +29,7 @@ class Candidates:
         self._moves, self._rng, self._space = moves, rng, moves.space
         self._share, self._elite = n // 4 + 1, elite
 
-    def draw(self, ranked: NDArray[np.int64]) -> Designs:
+    def draw(self, ranked: Ints) -> Designs:
         """Neighbours of the best, moves of two to four parameters, crossovers, random designs.
 
         Some may be illegal, known, or the same.
@@ -44,7 +44,7 @@ class Candidates:
         anywhere = self._space.sample(self._share, self._rng)
         return near.concatenate(kicked).concatenate(crossed).concatenate(anywhere)
 
-    def neighbours(self, codes: NDArray[np.int64]) -> Designs:
+    def neighbours(self, codes: Ints) -> Designs:
         """Each design with one parameter moved: to every level, or some if it has very many."""
         rows, many = [codes[:0]], 0
         for position in self._space.free:
@@ -62,5 +62,5 @@ class Candidates:
         start = np.repeat(codes, many * _RANDOM_STEPS, axis=0)
         return near.concatenate(self._moves.mutate(start, 1))
 
-    def _some(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _some(self, codes: Ints) -> Ints:
         return codes[self._rng.integers(len(codes), size=self._share)]

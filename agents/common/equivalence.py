@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.agents.common.arrays import Bools, Floats, Ints
 from archgym.evaluation.outcome import STATUSES, Outcomes
 from archgym.space import Designs, DesignSpace, Parameter
 
@@ -70,7 +71,7 @@ class Equivalence:
         self._counts: dict[int, NDArray[np.int32]] = {}
         self._equal_once: list[int] = []
         self._codes = np.empty((_MEMORY, len(self._sizes)), dtype=np.int64)
-        self._metrics: NDArray[np.float64] | None = None
+        self._metrics: Floats | None = None
         self._added = self._tested = 0
 
     @property
@@ -78,7 +79,7 @@ class Equivalence:
         """Whether any pair was equal; before, no design is a likely twin."""
         return bool(self._equal_once)
 
-    def expect(self, codes: NDArray[np.int64]) -> None:
+    def expect(self, codes: Ints) -> None:
         """Counts designs as known whose outcomes are still to come, shape (n, n_parameters).
 
         Nothing happens before the first outcomes: whoever tells of none foresees no twins.
@@ -106,7 +107,7 @@ class Equivalence:
             elif not itself.size:
                 self._add(codes, np.nan)
 
-    def likely(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def likely(self, codes: Ints) -> Bools:
         """Which designs are likely twins of known ones, shape (n,), of codes (n, n_parameters)."""
         found = np.zeros(len(codes), dtype=np.bool_)
         if self.aware:
@@ -121,15 +122,10 @@ class Equivalence:
 
     # -- inner workings --------------------------------------------------------------------------
 
-    def _known(self) -> NDArray[np.int64]:
+    def _known(self) -> Ints:
         return self._codes[: min(self._added, _MEMORY)]
 
-    def _alive(
-        self,
-        codes: NDArray[np.int64],
-        differs: NDArray[np.bool_],
-        literals: NDArray[np.int64],
-    ) -> NDArray[np.bool_]:
+    def _alive(self, codes: Ints, differs: Bools, literals: Ints) -> Bools:
         """In which living parameters known designs differ from one, shape (n_known, n_parameters).
 
         Args:
@@ -146,9 +142,7 @@ class Equivalence:
                     alive[:, position] &= ~dead[levels]
         return alive
 
-    def _dead_levels(
-        self, position: int, code: int, literals: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
+    def _dead_levels(self, position: int, code: int, literals: Ints) -> Bools:
         """To which levels a parameter is dead, where the literals hold; the last is inactive."""
         unequal, equal = self._counts[position][:, :, literals]
         enough = equal >= _NEEDED[1, 1]
@@ -159,9 +153,7 @@ class Equivalence:
         ranges = self._scales[position].ranges[self._level(position, code)]
         return np.append((ranges & rules).any(axis=1), False)
 
-    def _compare(
-        self, codes: NDArray[np.int64], metrics: NDArray[np.float64], differs: NDArray[np.bool_]
-    ) -> None:
+    def _compare(self, codes: Ints, metrics: Floats, differs: Bools) -> None:
         """Counts the pairs of a design with the closest known ones."""
         assert self._metrics is not None
         literals, apart = self._literals(codes), differs.sum(axis=1)
@@ -177,9 +169,7 @@ class Equivalence:
             equal = bool(((theirs == metrics) | (np.isnan(theirs) & np.isnan(metrics))).all())
             self._count(position, int(codes[position]), other, literals, equal)
 
-    def _count(
-        self, position: int, one: int, other: int, literals: NDArray[np.int64], equal: bool
-    ) -> None:
+    def _count(self, position: int, one: int, other: int, literals: Ints, equal: bool) -> None:
         ranges = self._scales[position].ranges
         if position not in self._counts:
             shape = (2, ranges.shape[2], self._n_literals)
@@ -195,13 +185,13 @@ class Equivalence:
         """Levels as they are told apart, of codes of active parameters."""
         return codes * self._levels[position] // self._sizes[position]
 
-    def _literals(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _literals(self, codes: Ints) -> Ints:
         """Numbers of those that hold for a design; the first holds for all."""
         levels = np.where(codes < 0, -1, codes * self._levels // self._sizes).tolist()
         holds = [scale.literals[level] for scale, level in zip(self._scales, levels, strict=True)]
         return np.flatnonzero(np.concatenate([[True], *holds]))
 
-    def _add(self, codes: NDArray[np.int64], metrics: NDArray[np.float64] | float) -> None:
+    def _add(self, codes: Ints, metrics: Floats | float) -> None:
         assert self._metrics is not None
         place = self._added % _MEMORY
         self._codes[place], self._metrics[place] = codes, metrics
@@ -232,7 +222,7 @@ class _Scale:
         self.literals[n, -1] = True
 
     @cached_property
-    def ranges(self) -> NDArray[np.bool_]:
+    def ranges(self) -> Bools:
         """In which ranges two levels lie: the first holds all; shape (levels, levels, n_ranges)."""
         n, level = self.levels, np.arange(self.levels)
         low, high = np.minimum.outer(level, level), np.maximum.outer(level, level)

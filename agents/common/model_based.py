@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 from threadpoolctl import ThreadpoolController
 
+from archgym.agents.common.arrays import Floats
 from archgym.agents.common.observations import Observations
 from archgym.agents.common.samplers import BatchSize, NewDesignSampler
 from archgym.agents.common.threads import one_quiet_thread
@@ -17,8 +17,6 @@ from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs
 
 __all__ = ["InitialDesigns", "ModelBasedSampler"]
-
-Array = NDArray[np.float64]
 
 
 class InitialDesigns(BatchSize):
@@ -57,8 +55,8 @@ class ModelBasedSampler(NewDesignSampler):
     def _climb(
         self,
         pool: Designs,
-        score: Callable[[Designs], Array],
-        near: Callable[[Designs, Array], Designs],
+        score: Callable[[Designs], Floats],
+        near: Callable[[Designs, Floats], Designs],
         rounds: int,
     ) -> Designs:
         """The unseen design with the largest score that a climb from some designs finds.

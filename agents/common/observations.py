@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from archgym.agents.common.arrays import Ints
 from archgym.agents.common.scores import costs
 from archgym.evaluation.outcome import STATUSES, Outcomes
 from archgym.space import Designs, DesignSpace
@@ -36,7 +36,7 @@ class Observations:
         self.excess = np.empty((0, 0))
         self.failed = np.empty(0, dtype=np.bool_)
         self._known: set[int] = set()
-        self._waiting: dict[int, NDArray[np.int64]] = {}
+        self._waiting: dict[int, Ints] = {}
 
     def __len__(self) -> int:
         """How many designs were told."""
@@ -53,7 +53,7 @@ class Observations:
         return int((~self.failed).sum())
 
     @property
-    def waiting(self) -> NDArray[np.int64]:
+    def waiting(self) -> Ints:
         """Codes of the designs without outcome, the oldest first, shape (n, n_parameters)."""
         return np.concatenate([self.codes[:0], *self._waiting.values()])
 
@@ -81,11 +81,11 @@ class Observations:
         self.failed = np.concatenate([self.failed, outcomes.status[new] != _OK])
         return len(new), expected
 
-    def ranked(self) -> NDArray[np.int64]:
+    def ranked(self) -> Ints:
         """Rows of all designs, the best first, shape (n,)."""
         return self.costs.argsort(kind="stable")
 
-    def rows(self, most: int) -> NDArray[np.int64]:
+    def rows(self, most: int) -> Ints:
         """Rows to learn from: all, or if they are more than ``most``, best and newest half."""
         if len(self) <= most:
             return np.arange(len(self))

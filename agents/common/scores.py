@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from archgym.agents.common.arrays import Floats
 from archgym.evaluation.outcome import STATUSES, Outcomes
 
 __all__ = ["BROKEN_LIMIT_COST", "FAILED_COST", "costs"]
@@ -17,7 +17,7 @@ FAILED_COST = 80.0
 _OK = STATUSES.index("ok")
 
 
-def costs(outcomes: Outcomes) -> NDArray[np.float64]:
+def costs(outcomes: Outcomes) -> Floats:
     """Cost of each design, always finite, shape (n,); smaller is better, 0 is the baseline.
 
     A feasible design costs the log ratio of its goal to the baseline. With several goals that

@@ -10,25 +10,16 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 from skopt.acquisition import gaussian_ei, gaussian_lcb, gaussian_pi
 from skopt.learning import ExtraTreesRegressor, RandomForestRegressor
 from skopt.sampler import Sobol
 
+from archgym.agents.common.arrays import Floats
 from archgym.space import Designs, DesignSpace, FeatureEncoding, SkoptEncoding
 
-__all__ = [
-    "Forest",
-    "GaussianProcess",
-    "Surrogate",
-    "features",
-    "gain",
-    "sobol",
-]
-
-Array = NDArray[np.float64]
+__all__ = ["Forest", "GaussianProcess", "Surrogate", "features", "gain", "sobol"]
 
 _AMPLITUDES, _LENGTHS, _NOISES = (1e-2, 1e2), (0.3, 1e2), (1e-6, 0.1)
 """Bounds of the signal's variance, the length scale and the noise's variance; the target has
@@ -50,11 +41,11 @@ class Surrogate(Protocol):
 
     best: float
 
-    def fit(self, x: Array, y: Array, seed: int) -> None:
+    def fit(self, x: Floats, y: Floats, seed: int) -> None:
         """Learns from features, shape (n, n_features), and costs, shape (n,)."""
         ...
 
-    def predict(self, x: Array) -> tuple[Array, Array]:
+    def predict(self, x: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the target, each of shape (n,)."""
         ...
 
@@ -77,7 +68,7 @@ class GaussianProcess:
         self._targets = {name: _Target(warp) for name, warp in _WARPS.items()}
         self._used = "ratio"
 
-    def fit(self, x: Array, y: Array, seed: int) -> None:
+    def fit(self, x: Floats, y: Floats, seed: int) -> None:
         """See :meth:`Surrogate.fit`."""
         tune = len(y) >= _RETUNE_GROWTH * self._tuned_at
         if tune:
@@ -91,7 +82,7 @@ class GaussianProcess:
             self._targets[self._used].fit(x, y, seed, tune=False)
         self.best = self._targets[self._used].best
 
-    def predict(self, x: Array) -> tuple[Array, Array]:
+    def predict(self, x: Floats) -> tuple[Floats, Floats]:
         """See :meth:`Surrogate.predict`."""
         mean, deviation = self._targets[self._used].model.predict(x, return_std=True)
         return mean, deviation
@@ -100,12 +91,12 @@ class GaussianProcess:
 class _Target:
     """A Gaussian process on one function of the cost; the kernel is kept from fit to fit."""
 
-    def __init__(self, warp: Callable[[Array], tuple[Array, Array]]) -> None:
+    def __init__(self, warp: Callable[[Floats], tuple[Floats, Floats]]) -> None:
         self._warp = warp
         self._kernel: Any = ConstantKernel(1.0, _AMPLITUDES) * Matern(1.0, _LENGTHS, nu=2.5)
         self._noise = 1e-3
 
-    def fit(self, x: Array, y: Array, seed: int, *, tune: bool) -> float:
+    def fit(self, x: Floats, y: Floats, seed: int, *, tune: bool) -> float:
         """Fits; log likelihood of the costs."""
         warped, log_slope = self._warp(y)
         target, scale = _standardise(warped)
@@ -124,7 +115,7 @@ class _Target:
         return likelihood + float((log_slope - np.log(scale)).sum())
 
 
-_WARPS: dict[str, Callable[[Array], tuple[Array, Array]]] = {
+_WARPS: dict[str, Callable[[Floats], tuple[Floats, Floats]]] = {
     "cost": lambda y: (y, np.zeros_like(y)),
     "ratio": lambda y: (np.exp(y - y.max()), y - y.max()),
 }
@@ -144,20 +135,20 @@ class Forest:
         self._trees = trees
         self._kind = ExtraTreesRegressor if extra else RandomForestRegressor
 
-    def fit(self, x: Array, y: Array, seed: int) -> None:
+    def fit(self, x: Floats, y: Floats, seed: int) -> None:
         """See :meth:`Surrogate.fit`."""
         target, _ = _standardise(y)
         self.best = float(target.min())
         self._model = self._kind(self._trees, min_samples_leaf=_LEAF, n_jobs=1, random_state=seed)
         self._model.fit(x, target)
 
-    def predict(self, x: Array) -> tuple[Array, Array]:
+    def predict(self, x: Floats) -> tuple[Floats, Floats]:
         """See :meth:`Surrogate.predict`."""
         mean, deviation = self._model.predict(x, return_std=True)
         return mean, deviation
 
 
-def _standardise(values: Array) -> tuple[Array, float]:
+def _standardise(values: Floats) -> tuple[Floats, float]:
     """Values with mean 0 and deviation 1, and the deviation they had (1 if all are equal)."""
     scale = float(values.std()) or 1.0
     return (values - values.mean()) / scale, scale
@@ -166,14 +157,16 @@ def _standardise(values: Array) -> tuple[Array, float]:
 class _Predicted:
     """Predictions in the form that scikit-optimize's acquisition functions ask for."""
 
-    def __init__(self, mean: Array, deviation: Array) -> None:
+    def __init__(self, mean: Floats, deviation: Floats) -> None:
         self._answer = mean, deviation
 
-    def predict(self, x: Array, return_std: bool = True) -> tuple[Array, Array]:
+    def predict(self, x: Floats, return_std: bool = True) -> tuple[Floats, Floats]:
         return self._answer
 
 
-def gain(name: str, mean: Array, deviation: Array, best: float, xi: float, kappa: float) -> Array:
+def gain(
+    name: str, mean: Floats, deviation: Floats, best: float, xi: float, kappa: float
+) -> Floats:
     """What an acquisition function (``EI``, ``PI`` or ``LCB``) hopes of designs; larger is better.
 
     Args:

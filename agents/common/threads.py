@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["one_quiet_thread", "one_seeded_thread"]
+__all__ = ["one_quiet_thread", "one_seeded_thread", "one_torch_thread"]
 
 
 @contextmanager
@@ -30,6 +30,19 @@ def one_quiet_thread(libraries: ThreadpoolController) -> Iterator[None]:
 
 
 @contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """One thread for torch; afterwards as many as before."""
+    import torch  # takes seconds, and only needed here
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+@contextmanager
 def one_seeded_thread(seed: int) -> Iterator[None]:
     """Torch, numpy and ``random`` seeded, torch on one thread; afterwards all as before.
 
@@ -38,15 +51,14 @@ def one_seeded_thread(seed: int) -> Iterator[None]:
     states = random.getstate(), np.random.get_state()  # noqa: NPY002
     import torch  # takes seconds, and only needed here; its import draws numbers, too
 
-    threads, state = torch.get_num_threads(), torch.get_rng_state()
+    state = torch.get_rng_state()
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002
     torch.manual_seed(seed)
-    torch.set_num_threads(1)
     try:
-        yield
+        with one_torch_thread():
+            yield
     finally:
-        torch.set_num_threads(threads)
         random.setstate(states[0])
         np.random.set_state(states[1])  # noqa: NPY002
         torch.set_rng_state(state)

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from archgym.agents.common.arrays import Bools, Floats
 from archgym.agents.common.equivalence import Equivalence
 from archgym.errors import SpaceTooLargeError
 from archgym.evaluation.cache import KeyIndex
@@ -69,11 +69,11 @@ class Unseen:
         self.add(designs)
         self._equivalence.learn(designs, outcomes)
 
-    def likely_equivalent(self, designs: Designs) -> NDArray[np.bool_]:
+    def likely_equivalent(self, designs: Designs) -> Bools:
         """Which designs are likely to come to the same as a seen one, shape (n,)."""
         return self._equivalence.likely(designs.codes)
 
-    def favourite(self, designs: Designs, values: NDArray[np.float64]) -> int:
+    def favourite(self, designs: Designs, values: Floats) -> int:
         """Row of the design with the largest value, likely twins passed over.
 
         Args:
@@ -86,7 +86,7 @@ class Unseen:
                 return int(row)
         return int(order[0])
 
-    def take_best(self, designs: Designs, values: NDArray[np.float64]) -> Designs:
+    def take_best(self, designs: Designs, values: Floats) -> Designs:
         """The :meth:`favourite` alone, which counts as seen from now on."""
         row = self.favourite(designs, values)
         self.add(best := designs[row : row + 1])

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from archgym.agents.common.arrays import Floats
 from archgym.agents.gp.gaussian_process import GaussianProcess, coordinates
 from archgym.agents.gp.tabu import TabuRegions
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["ConfidenceBound"]
-
-Array = NDArray[np.float64]
 
 _TABU_SCORE, _KNOWN_SCORE = -5e2, -1e3
 """Below all others: within a niche, and known in advance."""
@@ -46,7 +44,7 @@ class ConfidenceBound:
         self._space, self._model, self._limits = space, model, limits
         self._kappa, self._twin, self._tabu = kappa, twin, niches
 
-    def __call__(self, designs: Designs) -> Array:
+    def __call__(self, designs: Designs) -> Floats:
         """Score of each, shape (n,)."""
         x = coordinates(self._space, designs.codes)
         mean, deviation = self._model.predict(x)

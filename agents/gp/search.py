@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from archgym.agents.common.arrays import Bools, Floats, Ints
 from archgym.agents.common.candidates import Candidates
 from archgym.agents.common.model_based import InitialDesigns, ModelBasedSampler
 from archgym.agents.common.samplers import SequentialSampler
@@ -20,8 +20,6 @@ from archgym.agents.gp.tabu import TabuRegions
 from archgym.space import Designs
 
 __all__ = ["GaussianProcessSearch"]
-
-Array = NDArray[np.float64]
 
 _OPTIMISM = (0.4, 1.0, 1.5)
 """Of ``kappa``; they take turns, so that some proposals exploit and some explore."""
@@ -150,13 +148,13 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
         optimism = _OPTIMISM[turn % len(_OPTIMISM)]
         score = self._scorer(model, optimism, self._tabu if elsewhere else None)
 
-        def near(pool: Designs, scores: Array) -> Designs:
+        def near(pool: Designs, scores: Floats) -> Designs:
             top = scores.argsort(kind="stable")[::-1][: self.hyperparameters.climbs]
             return self._pool.neighbours(pool.codes[top])
 
         return self._climb(pool, score, near, _CLIMBING_ROUNDS)
 
-    def _alike(self, codes: NDArray[np.int64], centres: NDArray[np.int64]) -> Array:
+    def _alike(self, codes: Ints, centres: Ints) -> Floats:
         """Correlation of the first model, so that niches change only as it learns."""
         x, z = coordinates(self.space, codes), coordinates(self.space, centres)
         return self._models[0].correlation(x, z)
@@ -200,7 +198,7 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
         kappa = optimism * settings.kappa
         return ConfidenceBound(self.space, model, limits, kappa, settings.twin_deviation, niches)
 
-    def _scalar(self, goals: Array) -> Array:
+    def _scalar(self, goals: Floats) -> Floats:
         """One cost a design from the costs of its goals, shape (n,)."""
         if goals.shape[1] == 1:
             return np.asarray(goals[:, 0])
@@ -210,12 +208,7 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
         return np.asarray(weighted.max(axis=1) + 0.05 * weighted.sum(axis=1))  # as in ParEGO
 
     def _limits(
-        self,
-        x: Array,
-        rows: NDArray[np.int64],
-        ok: NDArray[np.bool_],
-        *,
-        only_failing: bool = False,
+        self, x: Floats, rows: Ints, ok: Bools, *, only_failing: bool = False
     ) -> list[GaussianProcess]:
         """A process for each limit that was broken, and for failing; negative is kept."""
         excess = self._observations.excess[rows]
@@ -234,7 +227,7 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
         return models
 
 
-def _targets(cost: Array) -> list[tuple[Array, float]]:
+def _targets(cost: Floats) -> list[tuple[Floats, float]]:
     """Forms of the cost that may be learned, each with the log likelihood of its scale.
 
     They are the ratio to the baseline and its logarithm, standardised: some metrics are closer

@@ -6,11 +6,10 @@ from collections import deque
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
+
+from archgym.agents.common.arrays import Bools, Floats, Ints
 
 __all__ = ["TabuRegions"]
-
-Codes = NDArray[np.int64]
 
 _MAX_REGIONS = 64
 """TabuRegions at a time; of more, the oldest is open again, so that no proposal costs ever more."""
@@ -33,27 +32,24 @@ class TabuRegions:
     """
 
     def __init__(
-        self,
-        alike: Callable[[Codes, Codes], NDArray[np.float64]],
-        correlation: float,
-        patience: int,
+        self, alike: Callable[[Ints, Ints], Floats], correlation: float, patience: int
     ) -> None:
         self._alike, self._correlation, self._patience = alike, correlation, patience
-        self._centres: deque[Codes] = deque(maxlen=_MAX_REGIONS)
+        self._centres: deque[Ints] = deque(maxlen=_MAX_REGIONS)
         self._best, self._since = np.inf, 0
 
     def __len__(self) -> int:
         """How many there are."""
         return len(self._centres)
 
-    def outside(self, codes: Codes) -> NDArray[np.bool_]:
+    def outside(self, codes: Ints) -> Bools:
         """Which designs lie in no niche, shape (n,)."""
         if not self._centres:
             return np.ones(len(codes), dtype=np.bool_)
         alike = self._alike(codes, np.array(self._centres))
         return np.asarray((alike <= self._correlation).all(axis=1))
 
-    def settle(self, codes: Codes, costs: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def settle(self, codes: Ints, costs: Floats) -> Bools:
         """Counts a proposal that is to come, and founds a niche where the search is stuck.
 
         Args:

@@ -11,8 +11,8 @@ import pytest
 
 import archgym
 from archgym.agent import Sampler
-from archgym.agents.common.choices import Choices
-from archgym.agents.rl.multi_agent import IndependentLearners
+from archgym.agents.rl.choices import Choices
+from archgym.agents.rl.ippo import IndependentLearners
 from archgym.errors import AgentUnsuitableError, InvalidValueError
 from archgym.evaluation.outcome import Outcomes
 from archgym.registry import make_agent

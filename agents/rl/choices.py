@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from archgym.agents.common.arrays import Floats, Ints
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["Choices"]
@@ -34,7 +34,7 @@ class Choices:
         exists = np.arange(self.sizes.max())[None, :] < self.sizes[:, None]
         self.even = exists / self.sizes[:, None]
 
-    def of(self, designs: Designs) -> NDArray[np.int64]:
+    def of(self, designs: Designs) -> Ints:
         """Choices of designs, -1 where a parameter is inactive, shape (n, n_free)."""
         choices = designs.codes[:, self._free]
         for column, position, size in self._shared():
@@ -44,7 +44,7 @@ class Choices:
             choices[:, column] = np.where(inactive, -1, share)
         return choices
 
-    def designs(self, choices: NDArray[np.int64], rng: np.random.Generator) -> Designs:
+    def designs(self, choices: Ints, rng: np.random.Generator) -> Designs:
         """Canonical designs (they need not be legal) of choices, shape (n, n_free)."""
         codes = np.empty((len(choices), len(self._first)), dtype=np.int64, order="F")
         codes[:] = self._first
@@ -54,7 +54,7 @@ class Choices:
             codes[:, position] = self._space.parameters[position].from_unit_interval(place)
         return self._space.canonicalise(codes)
 
-    def canonical(self, choices: NDArray[np.int64]) -> NDArray[np.int64]:
+    def canonical(self, choices: Ints) -> Ints:
         """The same with -1 where a choice is without effect: its parameter is inactive."""
         codes = np.empty((len(choices), len(self._first)), dtype=np.int64, order="F")
         codes[:] = self._first
@@ -65,9 +65,7 @@ class Choices:
         active = self._space.canonicalise(codes).codes[:, self._free] >= 0
         return np.where(active, choices, -1)
 
-    def draw(
-        self, weights: NDArray[np.float64], n: int, rng: np.random.Generator
-    ) -> NDArray[np.int64]:
+    def draw(self, weights: Floats, n: int, rng: np.random.Generator) -> Ints:
         """Independent draws of all parameters, shape (n, n_free).
 
         Args:
