@@ -9,6 +9,7 @@ from pydantic import Field
 
 from archgym import agent
 from archgym.agents.common.arrays import Floats, Ints
+from archgym.agents.common.hyperparameters import Count, Share, Size
 from archgym.agents.common.samplers import NewDesignSampler
 from archgym.agents.common.scores import costs
 from archgym.evaluation.outcome import Outcomes
@@ -57,27 +58,19 @@ class AntColony(NewDesignSampler):
     class Hyperparameters(agent.Hyperparameters):
         """Hyperparameters of ant colony optimisation."""
 
-        ants: int = Field(8, ge=1, le=4096, description="designs of a colony, proposed at once")
+        ants: Size = Field(8, description="designs of a colony, proposed at once")
         evaporation: float = Field(
             0.4, gt=0, le=1, description="share of the pheromone that each colony replaces"
         )
-        greediness: float = Field(
-            0.3,
-            ge=0,
-            le=1,
-            description="chance that an ant takes the strongest trail of a parameter",
+        greediness: Share = Field(
+            0.3, description="probability that an ant takes the strongest trail of a parameter"
         )
-        elite: int = Field(
-            8, ge=1, le=4096, description="best designs that lay pheromone and carry kernels"
+        elite: Size = Field(8, description="best designs that deposit pheromone and centre kernels")
+        least_trail: Share = Field(
+            0.05, description="share of the pheromone that is always spread evenly over the levels"
         )
-        least_trail: float = Field(
-            0.05, ge=0, le=1, description="share of the pheromone that is spread evenly in any case"
-        )
-        patience: int = Field(
-            25,
-            ge=1,
-            le=1_000_000,
-            description="colonies without a better design until trails are wiped",
+        patience: Count = Field(
+            25, description="colonies without a better design before the trails are reset"
         )
 
     def setup(self) -> None:

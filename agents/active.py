@@ -10,6 +10,7 @@ from pydantic import Field
 from archgym import agent
 from archgym.agents.common.arrays import Floats, Ints
 from archgym.agents.common.candidates import Candidates
+from archgym.agents.common.hyperparameters import Factor, PoolSize, Share, Size, Threshold
 from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.proxy.inputs import Inputs
 from archgym.proxy.models import Model, family
@@ -59,23 +60,22 @@ class ActiveLearning(ModelBasedSampler):
         model: Literal["forest", "boosting", "gp", "mlp", "blend"] = Field(
             "gp", description="family of models of the proxy"
         )
-        n_initial: int = Field(
-            20, ge=1, le=100_000, description="random designs before the first model"
+        n_initial: Threshold = Field(20, description="random designs before the first model")
+        batch_size: Size = Field(10, description="designs between two trainings")
+        kappa: Factor = Field(
+            2.0, description="mean distance of the bound below the mean, in standard deviations"
         )
-        batch_size: int = Field(10, ge=1, le=4096, description="designs between two trainings")
-        kappa: float = Field(
-            2.0, ge=0, le=100, description="deviations below the mean that it hopes for, on average"
+        unsure: Share = Field(
+            0.1,
+            description="share of the designs that are chosen where the models are least certain",
         )
-        unsure: float = Field(
-            0.1, ge=0, le=1, description="share of the designs that are chosen to learn from"
-        )
-        candidates: int = Field(
-            2000, ge=10, le=1_000_000, description="designs, about, that compete at first"
+        candidates: PoolSize = Field(
+            2000, description="approximate number of first candidates for each batch"
         )
         elite: int = Field(
             12, ge=1, le=10_000, description="best designs around which candidates are sought"
         )
-        trees: int = Field(100, ge=1, le=10_000, description="of a forest or boosting")
+        trees: int = Field(100, ge=1, le=10_000, description="trees of a forest or of boosting")
 
     def setup(self) -> None:
         """Starts with nothing known."""

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from archgym import agent
-from archgym.agents.common.samplers import BatchSize, SequentialSampler
+from archgym.agents.common.hyperparameters import BatchSize
+from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import FAILED_COST, costs
 from archgym.agents.ga import Genetic
 from archgym.agents.gp.search import GaussianProcessSearch

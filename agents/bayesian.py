@@ -8,7 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from archgym.agents.common.arrays import Floats
-from archgym.agents.common.model_based import InitialDesigns, ModelBasedSampler
+from archgym.agents.common.hyperparameters import Factor, InitialDesigns, PoolSize, Threshold
+from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST, FAILED_COST
 from archgym.space import Designs
@@ -62,36 +63,28 @@ class Bayesian(ModelBasedSampler, SequentialSampler):
             "gp", description="Gaussian process, random forest or extremely randomised trees"
         )
         trees: int = Field(100, ge=2, le=10_000, description="trees of a forest")
-        forest_above: int = Field(
-            300,
-            ge=1,
-            le=100_000,
-            description="with surrogate gp: number of designs from which extra_trees take over, "
-            "since the time for a Gaussian process grows with its third power",
+        forest_above: Threshold = Field(
+            300, description="designs from which extra_trees replace gp, which is cubic in them"
         )
         acquisition: Literal["gp_hedge", "EI", "LCB", "PI"] = Field(
             "gp_hedge",
-            description="expected improvement, lower confidence bound, probability of improvement, "
-            "or a choice among the three by their success",
+            description="expected improvement (EI), lower confidence bound (LCB), probability of "
+            "improvement (PI), or a choice among the three by their success (gp_hedge)",
         )
         xi: float = Field(
             0.01,
             ge=0,
             le=10,
-            description="least improvement that EI and PI look for, in standard deviations of "
-            "the costs",
+            description="minimum improvement that EI and PI seek, in deviations of the cost",
         )
-        kappa: float = Field(
-            1.96, ge=0, le=100, description="standard deviations below the mean that LCB hopes for"
+        kappa: Factor = Field(
+            1.96, description="distance of LCB below the mean, in standard deviations"
         )
         initial_design: Literal["random", "sobol"] = Field(
-            "random", description="how the first designs are spread"
+            "random", description="how the first designs are chosen"
         )
-        candidates: int = Field(
-            1000,
-            ge=10,
-            le=1_000_000,
-            description="designs that the surrogate is asked about each time",
+        candidates: PoolSize = Field(
+            1000, description="designs that the surrogate predicts for each proposal"
         )
 
     def setup(self) -> None:

@@ -12,7 +12,8 @@ import numpy as np
 from pydantic import Field
 
 from archgym.agents.common.arrays import Floats
-from archgym.agents.common.model_based import InitialDesigns, ModelBasedSampler
+from archgym.agents.common.hyperparameters import InitialDesigns, PoolSize, Threshold
+from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST
 from archgym.agents.common.threads import one_seeded_thread
@@ -77,19 +78,21 @@ class BoTorchSearch(ModelBasedSampler, SequentialSampler):
     class Hyperparameters(InitialDesigns):
         """Hyperparameters of the search with BoTorch."""
 
-        candidates: int = Field(
-            400, ge=10, le=1_000_000, description="designs, about, that compete at first"
+        candidates: PoolSize = Field(
+            400, description="approximate number of first candidates for each proposal"
         )
-        elite: int = Field(4, ge=1, le=10_000, description="centres of the trust region")
+        elite: int = Field(
+            4, ge=1, le=10_000, description="best designs that are centres of the trust region"
+        )
         start_length: float = Field(
             0.5,
             ge=0.05,
             le=1.0,
-            description="first size of the trust region: share of the parameters that may move, "
-            "and share of its range by which an ordered one may",
+            description="initial size of the trust region: maximum share of parameters that "
+            "change and maximum change of an ordered one as a share of its range",
         )
-        patience: int = Field(
-            8, ge=1, le=100_000, description="failures in a row that halve the trust region"
+        patience: Threshold = Field(
+            8, description="proposals in a row without improvement that halve the trust region"
         )
         samples: int = Field(
             64, ge=2, le=4096, description="Monte-Carlo samples of the acquisition function"
@@ -98,7 +101,7 @@ class BoTorchSearch(ModelBasedSampler, SequentialSampler):
             200,
             ge=20,
             le=5000,
-            description="designs that a model learns from: the best half and the newest half",
+            description="maximum training designs of a model, half the best and half the newest",
         )
 
     def setup(self) -> None:

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from archgym import agent
 from archgym.agents.common.arrays import Ints
+from archgym.agents.common.hyperparameters import Count, Share, Size
 from archgym.agents.common.samplers import NewDesignSampler
 from archgym.agents.common.scores import costs
 from archgym.evaluation.outcome import Outcomes
@@ -21,21 +22,17 @@ class Breeding(agent.Hyperparameters):
     """Hyperparameters of the way in which children are made."""
 
     population_size: int = Field(
-        16, ge=2, le=4096, description="designs that may become parents; as many random ones start"
+        16, ge=2, le=4096, description="possible parents, and random designs at the start"
     )
-    children: int = Field(4, ge=1, le=4096, description="designs proposed at once")
+    children: Size = Field(4, description="designs proposed at once")
     tournament_size: int = Field(
-        2, ge=1, le=64, description="designs drawn for each parent, of which the best becomes it"
+        2, ge=1, le=64, description="designs drawn for each parent, which is the best of them"
     )
-    crossover_rate: float = Field(
-        0.7, ge=0, le=1, description="share of children with two parents; the others have one"
+    crossover_rate: Share = Field(
+        0.7, description="share of children with two parents; the others have one"
     )
-    mutation_rate: float = Field(
-        0.1,
-        ge=0,
-        le=1,
-        description="chance of each parameter of a child of two parents to be moved; "
-        "a child of one parent always has at least one moved",
+    mutation_rate: Share = Field(
+        0.1, description="probability that a parameter is mutated; of one parent at least one is"
     )
 
 
@@ -68,11 +65,8 @@ class Genetic(NewDesignSampler):
     class Hyperparameters(Breeding):
         """Hyperparameters of the genetic algorithm."""
 
-        patience: int = Field(
-            250,
-            ge=1,
-            le=1_000_000,
-            description="designs without a better one until the population is drawn anew",
+        patience: Count = Field(
+            250, description="designs without a better one before the population is drawn anew"
         )
 
     def setup(self) -> None:

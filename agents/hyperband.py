@@ -10,6 +10,7 @@ from pydantic import Field
 
 from archgym import agent
 from archgym.agents.common.arrays import Bools, Floats, Ints
+from archgym.agents.common.hyperparameters import Share, Size
 from archgym.agents.common.parzen import GoodAndOther
 from archgym.agents.common.samplers import NewDesignSampler
 from archgym.agents.nsga2 import constrained_ranks, crowding_distances
@@ -64,24 +65,30 @@ class Hyperband(NewDesignSampler):
         """Hyperparameters of Hyperband."""
 
         eta: int = Field(
-            3, ge=2, le=64, description="of so many designs one goes on to the next fidelity"
+            3,
+            ge=2,
+            le=64,
+            description="number of designs of which one is promoted to the next fidelity",
         )
         model: bool = Field(
-            True, description="whether a model proposes (BOHB), or all designs are random"
+            True, description="whether a model proposes designs (BOHB) or all are random"
         )
-        random_share: float = Field(
-            0.33, ge=0, le=1, description="share of designs that are random, with a model, too"
+        random_share: Share = Field(
+            0.33, description="share of random designs when a model proposes"
         )
         good_share: float = Field(
-            0.15, gt=0, le=0.5, description="share of known designs that the model takes as good"
+            0.15,
+            gt=0,
+            le=0.5,
+            description="share of the known designs that the model counts as good",
         )
         candidates: int = Field(
             64,
             ge=1,
             le=65_536,
-            description="designs drawn from the model, of which the best one is proposed",
+            description="designs drawn from the model, of which the best is proposed",
         )
-        batch_size: int = Field(8, ge=1, le=4096, description="most designs proposed at once")
+        batch_size: Size = Field(8, description="maximum designs proposed at once")
 
     def setup(self) -> None:
         """Starts with nothing known."""

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from archgym.agents.common.samplers import BatchSize, SequentialSampler
+from archgym.agents.common.hyperparameters import BatchSize, Size
+from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import FAILED_COST, costs
 from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs
@@ -48,21 +49,18 @@ class LocalSearch(SequentialSampler):
     class Hyperparameters(BatchSize):
         """Hyperparameters of iterated local search."""
 
-        n_initial: int = Field(
-            10, ge=1, le=4096, description="random designs of which the best is a start"
+        n_initial: Size = Field(10, description="random designs of which the best is the start")
+        kick: int = Field(
+            4, ge=1, le=1000, description="parameters changed at once to leave a local optimum"
         )
-        kick: int = Field(4, ge=1, le=1000, description="parameters moved by a kick")
         patience: int = Field(
             3,
             ge=0,
             le=1_000_000,
-            description="kicks without a better local optimum until a new start",
+            description="kicks without a better local optimum before a new start",
         )
         drift: int = Field(
-            3,
-            ge=0,
-            le=1_000_000,
-            description="steps to designs that are only as good, until a kick",
+            3, ge=0, le=1_000_000, description="maximum moves in a row to designs of equal cost"
         )
 
     def setup(self) -> None:

@@ -48,10 +48,7 @@ class Nsga2(Genetic):
         """Hyperparameters of NSGA-II."""
 
         population_size: int = Field(
-            32,
-            ge=2,
-            le=4096,
-            description="designs that may become parents; as many random ones start",
+            32, ge=2, le=4096, description="possible parents, and random designs at the start"
         )
 
     def setup(self) -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from archgym.agents.common.samplers import BatchSize, SequentialSampler
+from archgym.agents.common.hyperparameters import BatchSize, Threshold
+from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import costs
 from archgym.agents.common.threads import one_quiet_thread, one_seeded_thread
 from archgym.errors import AgentUnsuitableError, MissingDependencyError
@@ -69,14 +70,15 @@ class OptunaSearch(SequentialSampler):
             description="tree-structured Parzen estimator, Gaussian process, NSGA-II or CMA-ES "
             "(which draws categories at random)",
         )
-        n_initial: int = Field(
-            10, ge=1, le=100_000, description="random designs before the sampler is asked"
-        )
+        n_initial: Threshold = Field(10, description="random designs before the sampler is asked")
         population_size: int = Field(
             16, ge=2, le=10_000, description="designs of a generation of NSGA-II"
         )
         retries: int = Field(
-            4, ge=0, le=1000, description="how often it is asked again after a known design"
+            4,
+            ge=0,
+            le=1000,
+            description="further attempts after the sampler proposed a known design",
         )
 
     def setup(self) -> None:

@@ -67,22 +67,20 @@ class Staged(agent.Agent):
 
         first: str = Field(
             "",
-            description="groups or parameters to search first, separated by commas, * for any "
-            "letters; the first half of the groups if this and last are empty",
+            description="groups or parameters to search first, separated by commas, with * for "
+            "any letters; the first half of the groups if first and last are empty",
         )
-        last: str = Field("", description="in place of first: what to search in the second stage")
-        share: float = Field(0.5, gt=0, lt=1, description="share of the budget for them")
+        last: str = Field(
+            "", description="groups or parameters to search in the second stage, instead of first"
+        )
+        share: float = Field(0.5, gt=0, lt=1, description="share of the budget for the first stage")
         rounds: int = Field(
-            1,
-            ge=1,
-            le=10_000,
-            description="how often both stages follow each other, each with what the other found; "
-            "they share the budget evenly",
+            1, ge=1, le=10_000, description="runs of both stages, with equal shares of the budget"
         )
         first_limits: Literal["kept", "ignored"] = Field(
             "kept", description="whether the objective's limits count in the first stage"
         )
-        searcher: str = Field("ga", description="agent that searches each stage")
+        searcher: str = Field("ga", description="agent that searches in each stage")
 
     def setup(self) -> None:
         """Finds out what is searched first, and by whom.

@@ -6,25 +6,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
-from pydantic import Field
 from threadpoolctl import ThreadpoolController
 
 from archgym.agents.common.arrays import Floats
 from archgym.agents.common.observations import Observations
-from archgym.agents.common.samplers import BatchSize, NewDesignSampler
+from archgym.agents.common.samplers import NewDesignSampler
 from archgym.agents.common.threads import one_quiet_thread
 from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs
 
-__all__ = ["InitialDesigns", "ModelBasedSampler"]
-
-
-class InitialDesigns(BatchSize):
-    """How many designs are random, and how many are proposed at once."""
-
-    n_initial: int = Field(
-        10, ge=1, le=100_000, description="random designs before the first model"
-    )
+__all__ = ["ModelBasedSampler"]
 
 
 class ModelBasedSampler(NewDesignSampler):

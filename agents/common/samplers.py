@@ -14,16 +14,10 @@ from archgym.agents.common.unseen import Unseen
 from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs
 
-__all__ = ["BatchSize", "BlockSampler", "NewDesignSampler", "SequentialSampler"]
+__all__ = ["BlockSampler", "NewDesignSampler", "SequentialSampler"]
 
 _BLOCK = 64
 """Designs drawn at once, however many are asked for, so that ``batch_size`` changes nothing."""
-
-
-class BatchSize(agent.Hyperparameters):
-    """How many designs are proposed at once."""
-
-    batch_size: int = Field(1, ge=1, le=4096, description="designs proposed at once")
 
 
 class NewDesignSampler(agent.Sampler):

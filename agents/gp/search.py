@@ -9,7 +9,8 @@ from pydantic import Field
 
 from archgym.agents.common.arrays import Bools, Floats, Ints
 from archgym.agents.common.candidates import Candidates
-from archgym.agents.common.model_based import InitialDesigns, ModelBasedSampler
+from archgym.agents.common.hyperparameters import Factor, InitialDesigns, PoolSize
+from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST
 from archgym.agents.gp.acquisition import ConfidenceBound
@@ -74,45 +75,49 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
     class Hyperparameters(InitialDesigns):
         """Hyperparameters of the search with Gaussian processes."""
 
-        kappa: float = Field(
+        kappa: Factor = Field(
             4.0,
-            ge=0,
-            le=100,
-            description="standard deviations below the mean that it hopes for, two fifths or "
-            "one and a half times as many at other times",
+            description="distance of the confidence bound below the mean in standard deviations; "
+            "proposals take turns with 0.4, 1 and 1.5 times as much",
         )
         models: int = Field(
-            4, ge=1, le=64, description="Gaussian processes that take turns; 1 is the plain one"
+            4,
+            ge=1,
+            le=64,
+            description="Gaussian processes that take turns; a single one has the default prior",
         )
-        candidates: int = Field(
-            600, ge=10, le=1_000_000, description="designs, about, that compete at first"
+        candidates: PoolSize = Field(
+            600, description="approximate number of first candidates for each proposal"
         )
         elite: int = Field(
             8, ge=1, le=10_000, description="best designs around which candidates are sought"
         )
         climbs: int = Field(
-            4, ge=0, le=1000, description="candidates whose neighbours compete too, by round"
+            4, ge=0, le=1000, description="best candidates whose neighbours join them in each round"
         )
         most_data: int = Field(
             400,
             ge=20,
             le=5000,
-            description="designs that a model learns from: the best half and the newest half",
+            description="maximum training designs of a model, half the best and half the newest",
         )
         twin_deviation: float = Field(
             0.1,
             ge=0,
             lt=1,
-            description="share of the signal's deviation below which a design counts as known",
+            description="share of the signal's deviation below which a prediction is certain",
         )
         patience: int = Field(
             30,
             ge=0,
             le=1_000_000,
-            description="proposals without a better design until a niche is left alone; 0 never",
+            description="proposals without progress before a tabu region is set up; 0 is never",
         )
         niche_correlation: float = Field(
-            0.4, gt=0, lt=1, description="least correlation with the centre of a niche within it"
+            0.4,
+            gt=0,
+            lt=1,
+            description="minimum correlation of a tabu region's designs with its centre",
         )
 
     def setup(self) -> None:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from archgym.agents.common.hyperparameters import Count, Share, Size
 from archgym.agents.rl.learner import ENDLESS
 from archgym.agents.rl.off_policy import OffPolicy, OffPolicyHyperparameters
 from archgym.errors import AgentUnsuitableError
@@ -39,12 +40,10 @@ class DQN(OffPolicy):
 
         form: Literal["auto", "design", "stepwise"] = Field(
             "auto",
-            description="an action is a whole design (at most 1,024 combinations), or the value "
-            "of one parameter; auto: the first where it is possible",
+            description="an action is a whole design (at most 1,024 combinations) or the value of "
+            "one parameter; auto is the former where possible",
         )
-        n_envs: int = Field(
-            1, ge=1, le=4096, description="designs chosen side by side; greedy ones are the same"
-        )
+        n_envs: Size = Field(1, description="designs chosen side by side; greedy ones are the same")
         train_every: int = Field(
             4, ge=1, le=10_000, description="steps between two rounds of gradient steps"
         )
@@ -52,13 +51,11 @@ class DQN(OffPolicy):
             1000,
             ge=1,
             le=100_000_000,
-            description="designs over which the share of random actions falls to final_epsilon",
+            description="designs until the share of random actions is final_epsilon",
         )
-        final_epsilon: float = Field(
-            0.05, ge=0, le=1, description="share of random actions in the end"
-        )
-        target_update: int = Field(
-            200, ge=1, le=1_000_000, description="steps after which the target network follows"
+        final_epsilon: Share = Field(0.05, description="final share of random actions")
+        target_update: Count = Field(
+            200, description="steps between two updates of the target network"
         )
 
     def encoding(self) -> Encoding | None:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from archgym.agents.common.hyperparameters import Size
 from archgym.agents.rl.team import Team, TeamHyperparameters
 
 __all__ = ["SharedPolicy"]
@@ -29,7 +30,7 @@ class SharedPolicy(Team):
     class Hyperparameters(TeamHyperparameters):
         """Hyperparameters of learners that share a network."""
 
-        hidden: int = Field(64, ge=1, le=4096, description="width of the network's hidden layer")
+        hidden: Size = Field(64, description="width of the network's hidden layer")
 
     def _make_policies(self) -> Any:
         return self._torch.SharedNetwork(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from archgym import agent
+from archgym.agents.common.hyperparameters import Share, Size
 from archgym.agents.common.threads import one_seeded_thread
 from archgym.agents.rl.policies import apply_policy, read_policy, write_policy
 from archgym.environment.environment import Environment
@@ -34,18 +35,16 @@ ENDLESS = 1 << 31
 class LearnerHyperparameters(agent.Hyperparameters):
     """Hyperparameters of every agent that learns a policy."""
 
-    learning_rate: float = Field(1e-3, gt=0, le=1, description="step of the optimiser")
-    n_envs: int = Field(8, ge=1, le=4096, description="designs chosen side by side, as one batch")
-    gamma: float = Field(
-        1.0, ge=0, le=1, description="discount of a reward for each step that it lies ahead"
-    )
-    width: int = Field(64, ge=1, le=4096, description="units of each hidden layer")
+    learning_rate: float = Field(1e-3, gt=0, le=1, description="step size of the optimiser")
+    n_envs: Size = Field(8, description="designs chosen side by side, as one batch")
+    gamma: Share = Field(1.0, description="discount factor of rewards, for each step")
+    width: Size = Field(64, description="units of each hidden layer")
     layers: int = Field(2, ge=0, le=16, description="hidden layers of each network")
     levels: int = Field(
         32,
         ge=2,
         le=4096,
-        description="evenly spread values at which discrete actions see real parameters",
+        description="evenly spaced values of a real parameter in discrete actions",
     )
 
 

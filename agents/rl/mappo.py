@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from archgym.agents.common.arrays import Floats, Ints
+from archgym.agents.common.hyperparameters import Factor, Size
 from archgym.agents.rl.team import Team, TeamHyperparameters
 
 __all__ = ["CentralisedCritic"]
@@ -41,14 +42,12 @@ class CentralisedCritic(Team):
     class Hyperparameters(TeamHyperparameters):
         """Hyperparameters of learners with a centralised critic."""
 
-        entropy: float = Field(
+        entropy: Factor = Field(
             0.5,
-            ge=0,
-            le=100,
-            description="as with independent learners, and larger: advantages with so little "
-            "noise make policies narrow sooner",
+            description="initial weight of the entropy bonus; a low-noise advantage needs a "
+            "larger one",
         )
-        hidden: int = Field(64, ge=1, le=4096, description="width of the critic's hidden layer")
+        hidden: Size = Field(64, description="width of the critic's hidden layer")
 
     def setup(self) -> None:
         """Makes agents and critic."""

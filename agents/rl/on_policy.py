@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from archgym.agents.common.hyperparameters import Factor, Share
 from archgym.agents.rl.learner import Learner, LearnerHyperparameters
 from archgym.space import Encoding, MultiDiscreteEncoding
 
@@ -21,17 +22,13 @@ class OnPolicyHyperparameters(LearnerHyperparameters):
     rollout: int = Field(
         128, ge=2, le=1_000_000, description="designs proposed between two updates of the policy"
     )
-    gae_lambda: float = Field(
-        0.95,
-        ge=0,
-        le=1,
-        description="lambda of generalised advantage estimation; at 1 advantages are from rewards "
-        "only, at 0 from the value of the next state",
+    gae_lambda: Share = Field(
+        0.95, description="generalised advantage estimation: 1 uses rewards only, 0 the next value"
     )
     ent_coef: float = Field(
         0.01, ge=0, le=10, description="weight of the policy's entropy, which keeps it exploring"
     )
-    vf_coef: float = Field(0.5, ge=0, le=100, description="weight of the value function's error")
+    vf_coef: Factor = Field(0.5, description="weight of the value function's error")
     max_grad_norm: float = Field(0.5, gt=0, le=1000, description="maximum norm of the gradient")
 
 

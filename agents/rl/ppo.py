@@ -44,10 +44,7 @@ class PPO(OnPolicy):
             5, ge=1, le=1000, description="passes over the designs of a rollout in an update"
         )
         clip_range: float = Field(
-            0.2,
-            gt=0,
-            le=10,
-            description="maximum relative change of an action's probability in an update",
+            0.2, gt=0, le=10, description="maximum relative change of an action's probability"
         )
 
     def arguments(self) -> dict[str, Any]:

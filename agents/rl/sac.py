@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from archgym.agents.common.hyperparameters import Size
 from archgym.agents.rl.off_policy import OffPolicy, OffPolicyHyperparameters
 from archgym.space import BoxEncoding, Encoding
 
@@ -30,9 +31,7 @@ class SAC(OffPolicy):
     class Hyperparameters(OffPolicyHyperparameters):
         """Hyperparameters of SAC."""
 
-        n_envs: int = Field(
-            4, ge=1, le=4096, description="designs chosen side by side, as one batch"
-        )
+        n_envs: Size = Field(4, description="designs chosen side by side, as one batch")
         gradient_steps: int = Field(
             2, ge=1, le=10_000, description="gradient steps after each batch of designs"
         )
@@ -40,7 +39,7 @@ class SAC(OffPolicy):
             0.03,
             gt=0,
             le=10,
-            description="weight of the policy's entropy at the start; adapted from there",
+            description="initial weight of the policy's entropy, which is adapted later",
         )
 
     def encoding(self) -> Encoding:

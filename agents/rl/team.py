@@ -10,6 +10,7 @@ from pydantic import Field
 
 from archgym import agent
 from archgym.agents.common.arrays import Bools, Floats, Ints
+from archgym.agents.common.hyperparameters import Factor
 from archgym.agents.common.samplers import NewDesignSampler
 from archgym.agents.common.threads import one_torch_thread
 from archgym.agents.rl.choices import Choices
@@ -31,35 +32,36 @@ class TeamHyperparameters(agent.Hyperparameters):
 
     groups: Literal["parameter", "suggested"] = Field(
         "parameter",
-        description="one agent a parameter, or one for each group that the design space suggests",
+        description="one agent for each parameter, or for each group of the design space",
     )
     batch_size: int = Field(
-        32, ge=2, le=65536, description="designs proposed together, and then learned from"
+        32,
+        ge=2,
+        le=65536,
+        description="designs proposed together, from which the policies then learn",
     )
-    learning_rate: float = Field(0.05, gt=0, le=10, description="learning rate of the policies")
+    learning_rate: float = Field(
+        0.05, gt=0, le=10, description="step size of the policies' optimiser"
+    )
     epochs: int = Field(4, ge=1, le=1000, description="gradient steps on each batch")
     clip: float = Field(
-        0.2,
-        gt=0,
-        lt=1,
-        description="how far an agent's choices may become more or less likely in a batch",
+        0.2, gt=0, lt=1, description="maximum relative change of a choice's probability in a batch"
     )
-    entropy: float = Field(
-        0.3,
-        ge=0,
-        le=100,
-        description="weight of the entropy bonus at the start; the advantage has deviation 1, "
-        "the entropy counts as share of the largest",
+    entropy: Factor = Field(
+        0.3, description="initial weight of the entropy bonus; a uniform policy has entropy 1"
     )
     entropy_half_life: int = Field(
-        10_000, ge=1, le=1_000_000_000, description="designs after which that weight is halved"
+        10_000,
+        ge=1,
+        le=1_000_000_000,
+        description="designs after which the weight of the entropy bonus is halved",
     )
     shares: int = Field(
         32,
         ge=2,
         le=4096,
-        description="most choices of a parameter; one with more values is chosen as one of so "
-        "many equal shares of its range, and evenly within it",
+        description="maximum choices of a parameter; with more values, choices are equal shares "
+        "of its range",
     )
 
 
