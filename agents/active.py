@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -12,6 +12,7 @@ from archgym.agents.common.arrays import Floats, Ints
 from archgym.agents.common.candidates import Candidates
 from archgym.agents.common.hyperparameters import Factor, PoolSize, Share, Size, Threshold
 from archgym.agents.common.model_based import ModelBasedSampler
+from archgym.agents.common.targets import limit_targets
 from archgym.proxy.inputs import Inputs
 from archgym.proxy.models import Model, family
 from archgym.space import Designs
@@ -147,7 +148,7 @@ class _Models:
         self._n_goals = goals.shape[1]
         columns = [goals[:, goal] for goal in range(self._n_goals)]
         excess = told.excess[ok]
-        columns += [_by_how_much(one) for one in excess.T if (one > 0).any()]
+        columns += [limit_targets(one) for one in excess.T if (one > 0).any()]
         y = np.stack(columns, axis=1)
         self._centre, scale = y.mean(axis=0), y.std(axis=0)
         self._scale = np.where(scale > _CERTAIN, scale, 1.0)
@@ -186,9 +187,3 @@ class _Models:
         """How little is known of a design, shape (n,)."""
         goals = slice(0, self._n_goals)
         return np.asarray((predicted[1][:, goals] / self._scale[goals]).sum(axis=1))
-
-
-def _by_how_much(excess: Any) -> Floats:
-    """Of a limit: below 0 where it is kept, above it where it is broken, more for more."""
-    broken = 0.5 + np.minimum(np.log1p(4.0 * np.maximum(excess, 0.0)), 3.0)
-    return np.where(excess > 0, broken, -0.5)

@@ -12,7 +12,7 @@ from archgym.agents.common.hyperparameters import Factor, InitialDesigns, PoolSi
 from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST, FAILED_COST
-from archgym.space import Designs
+from archgym.space import Designs, FeatureEncoding
 
 __all__ = ["Bayesian"]
 
@@ -93,7 +93,7 @@ class Bayesian(ModelBasedSampler, SequentialSampler):
 
         self._tools = surrogates
         super().setup()
-        self._features = surrogates.features(self.space)
+        self._features = FeatureEncoding(self.space)
         self._process = surrogates.GaussianProcess()
         self._start: Designs | None = None
         self._gains = np.zeros(len(_PORTFOLIO))

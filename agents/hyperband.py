@@ -16,7 +16,7 @@ from archgym.agents.common.samplers import NewDesignSampler
 from archgym.agents.nsga2 import constrained_ranks, crowding_distances
 from archgym.evaluation.outcome import STATUSES, Outcomes
 from archgym.problem.fidelity import Fidelity
-from archgym.space import Designs, DesignSpace
+from archgym.space import Designs
 
 __all__ = ["Hyperband"]
 
@@ -130,8 +130,7 @@ class Hyperband(NewDesignSampler):
         """Takes in outcomes, at whatever fidelity."""
         self._unseen.add(designs)
         for value in np.unique(outcomes.fidelity).tolist():
-            known = self._known.setdefault(value, _Known(self.space.designs(()).codes))
-            known.learn(designs, outcomes, outcomes.fidelity == value)
+            self._at(value).learn(designs, outcomes, outcomes.fidelity == value)
 
     # -- brackets --------------------------------------------------------------------------------
 
@@ -157,8 +156,8 @@ class Hyperband(NewDesignSampler):
         self._rung = len(self._rungs) - 1
         full = self._rungs[-1]
         for fidelity in reversed(self._rungs[:-1]):
-            known = self._at(fidelity)
-            left = self._new_at(full, known.everything(self.space))
+            known = Designs(self.space, self._at(fidelity).best_first())
+            left = self._new_at(full, known)
             if len(left):
                 self._members = self._waiting = left
                 return True
@@ -250,10 +249,6 @@ class _Known:
     def best_first(self) -> Ints:
         """Codes of all that is known, failures last, shape (n, n_parameters)."""
         return np.asarray(self._codes[self._best_rows()])
-
-    def everything(self, space: DesignSpace) -> Designs:
-        """All that is known, the best first."""
-        return Designs(space, self.best_first())
 
     def _best_rows(self) -> Ints:
         if self._order is None:

@@ -104,7 +104,7 @@ class Staged(agent.Agent):
                 f"agent {self.name!r}: give first or last, not both: {settings.first!r} and "
                 f"{settings.last!r}"
             )
-        free = {self.space.names[position] for position in self.space.free}
+        self._free = free = {self.space.names[position] for position in self.space.free}
         self._first = free - self._named(settings.last) if settings.last else self._chosen()
         for names, which in ((self._first, "first"), (free - self._first, "second")):
             if not names:
@@ -116,24 +116,20 @@ class Staged(agent.Agent):
 
     def run(self, env: Environment, initial: Designs) -> None:
         """Runs both stages, and what is left of the budget."""
+        rounds, share = self.hyperparameters.rounds, self.hyperparameters.share
         budget = env.evaluator.budget
-        each = np.inf if budget is None else budget / self.hyperparameters.rounds
+        each = np.inf if budget is None else budget / rounds
         limits = self.hyperparameters.first_limits == "kept"
-        free = {self.space.names[position] for position in self.space.free}
         self._known: list[Outcomes] = []
         best = env.design_space.codes(env.baseline_design)
-        rounds, share = self.hyperparameters.rounds, self.hyperparameters.share
         for turn in range(rounds):
             most, last = (turn + share) * each, (turn + 1) * each if turn < rounds - 1 else np.inf
             best = self._stage(env, initial, best, self._first, most=most, limits=limits)
             initial, limits = initial[:0], True
-            self.held = {
-                name: value
-                for name, value in env.design_space.design(best).items()
-                if name in self._first
-            }
-            best = self._stage(env, initial, best, free - self._first, most=last)
-        self._stage(env, initial, best, free)
+            found = env.design_space.design(best)
+            self.held = {name: value for name, value in found.items() if name in self._first}
+            best = self._stage(env, initial, best, self._free - self._first, most=last)
+        self._stage(env, initial, best, self._free)
 
     def _stage(
         self,

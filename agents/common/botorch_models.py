@@ -25,13 +25,14 @@ from botorch.sampling.normal import SobolQMCNormalSampler
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
 from archgym.agents.common.arrays import Bools, Floats
+from archgym.agents.common.targets import limit_targets
 
 __all__ = ["Acquisition", "Data"]
 
 _FIRST_STEPS, _STEPS = 50, 20
 _RETUNE_GROWTH = 1.1
-_BROKEN, _STEEPEST, _KEPT = 0.5, 1.5, -0.5
-"""Targets of a limit: from 0.5 up to 2 as the excess grows, and -0.5 where it is kept."""
+_STEEPEST = 1.5
+"""Targets of a broken limit are from 0.5 up to 2."""
 _REFERENCE = 0.1
 """How much worse than the worst feasible design the reference point is, in deviations."""
 
@@ -94,8 +95,7 @@ class Acquisition:
         limits.append(("failure", np.ones_like(ok), data.failed.astype(np.float64)))
         for name, seen, excess in limits:
             if (excess > 0).any():
-                steep = _BROKEN + np.minimum(np.log1p(4.0 * excess), _STEEPEST)
-                target = np.where(excess > 0, steep, _KEPT)
+                target = limit_targets(excess, _STEEPEST)
                 models.append(self._model(name, x[seen], target, data.told))
         function = self._function(ModelListGP(*models), x[ok], y, data.feasible[ok], seed)
 

@@ -6,8 +6,8 @@ import it when they are constructed, not before.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -17,9 +17,10 @@ from skopt.learning import ExtraTreesRegressor, RandomForestRegressor
 from skopt.sampler import Sobol
 
 from archgym.agents.common.arrays import Floats
-from archgym.space import Designs, DesignSpace, FeatureEncoding, SkoptEncoding
+from archgym.agents.common.targets import cost_forms, standardised
+from archgym.space import Designs, DesignSpace, SkoptEncoding
 
-__all__ = ["Forest", "GaussianProcess", "Surrogate", "features", "gain", "sobol"]
+__all__ = ["Forest", "GaussianProcess", "gain", "sobol"]
 
 _AMPLITUDES, _LENGTHS, _NOISES = (1e-2, 1e2), (0.3, 1e2), (1e-6, 0.1)
 """Bounds of the signal's variance, the length scale and the noise's variance; the target has
@@ -30,32 +31,15 @@ _CLEAR_EVIDENCE = 5.0  # in log likelihood: odds of 150 to 1
 _LEAF = 3  # as scikit-optimize sets it
 
 
-class Surrogate(Protocol):
-    """A model of the cost.
-
-    It predicts a target: some increasing function of the cost with mean 0 and deviation 1.
-
-    Attributes:
-        best: target of the least cost that it learned from.
-    """
-
-    best: float
-
-    def fit(self, x: Floats, y: Floats, seed: int) -> None:
-        """Learns from features, shape (n, n_features), and costs, shape (n,)."""
-        ...
-
-    def predict(self, x: Floats) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of the target, each of shape (n,)."""
-        ...
-
-
 class GaussianProcess:
     """Gaussian process, Matern 5/2 kernel with one length scale for all features.
 
     It is scikit-learn's, whose variance follows from the Cholesky factor of the covariance.
     Scikit-optimize's takes it from an explicit inverse and loses every digit where the signal is
     much larger than the noise, on some processors but not on others.
+
+    Attributes:
+        best: target of the least cost that it learned from.
 
     The target is the ratio to the baseline, or the cost, its logarithm, where that makes the
     data clearly more likely: some metrics are closer to a sum of effects, others to a product.
@@ -65,42 +49,40 @@ class GaussianProcess:
     def __init__(self) -> None:
         self.best = 0.0
         self._tuned_at = 0
-        self._targets = {name: _Target(warp) for name, warp in _WARPS.items()}
+        self._targets = {"ratio": _Target(), "cost": _Target()}
         self._used = "ratio"
 
     def fit(self, x: Floats, y: Floats, seed: int) -> None:
-        """See :meth:`Surrogate.fit`."""
+        """Learns from features, shape (n, n_features), and costs, shape (n,)."""
+        forms = cost_forms(y)
         tune = len(y) >= _RETUNE_GROWTH * self._tuned_at
         if tune:
             self._tuned_at = len(y)
             likelihood = {
-                name: target.fit(x, y, seed, tune=True) for name, target in self._targets.items()
+                name: target.fit(x, forms[name][0], seed, tune=True) + forms[name][1]
+                for name, target in self._targets.items()
             }
             surely = likelihood["cost"] - likelihood["ratio"] > _CLEAR_EVIDENCE
             self._used = "cost" if surely else "ratio"
         else:
-            self._targets[self._used].fit(x, y, seed, tune=False)
-        self.best = self._targets[self._used].best
+            self._targets[self._used].fit(x, forms[self._used][0], seed, tune=False)
+        self.best = float(forms[self._used][0].min())
 
     def predict(self, x: Floats) -> tuple[Floats, Floats]:
-        """See :meth:`Surrogate.predict`."""
+        """Mean and standard deviation of the target, each of shape (n,)."""
         mean, deviation = self._targets[self._used].model.predict(x, return_std=True)
         return mean, deviation
 
 
 class _Target:
-    """A Gaussian process on one function of the cost; the kernel is kept from fit to fit."""
+    """A Gaussian process on one form of the cost; the kernel is kept from fit to fit."""
 
-    def __init__(self, warp: Callable[[Floats], tuple[Floats, Floats]]) -> None:
-        self._warp = warp
+    def __init__(self) -> None:
         self._kernel: Any = ConstantKernel(1.0, _AMPLITUDES) * Matern(1.0, _LENGTHS, nu=2.5)
         self._noise = 1e-3
 
-    def fit(self, x: Floats, y: Floats, seed: int, *, tune: bool) -> float:
-        """Fits; log likelihood of the costs."""
-        warped, log_slope = self._warp(y)
-        target, scale = _standardise(warped)
-        self.best = float(target.min())
+    def fit(self, x: Floats, target: Floats, seed: int, *, tune: bool) -> float:
+        """Fits; log likelihood of the target."""
         self.model = GaussianProcessRegressor(
             kernel=self._kernel + WhiteKernel(self._noise, _NOISES),
             optimizer="fmin_l_bfgs_b" if tune else None,
@@ -112,14 +94,7 @@ class _Target:
             self._kernel, self._noise = self.model.kernel_.k1, noise.noise_level
         noise.noise_level = 0.0  # predictions are of the signal alone
         likelihood: float = self.model.log_marginal_likelihood_value_
-        return likelihood + float((log_slope - np.log(scale)).sum())
-
-
-_WARPS: dict[str, Callable[[Floats], tuple[Floats, Floats]]] = {
-    "cost": lambda y: (y, np.zeros_like(y)),
-    "ratio": lambda y: (np.exp(y - y.max()), y - y.max()),
-}
-"""Functions of the cost that may be the target, each with the log of its slope."""
+        return likelihood
 
 
 class Forest:
@@ -136,32 +111,16 @@ class Forest:
         self._kind = ExtraTreesRegressor if extra else RandomForestRegressor
 
     def fit(self, x: Floats, y: Floats, seed: int) -> None:
-        """See :meth:`Surrogate.fit`."""
-        target, _ = _standardise(y)
+        """See :meth:`GaussianProcess.fit`."""
+        target, _ = standardised(y)
         self.best = float(target.min())
         self._model = self._kind(self._trees, min_samples_leaf=_LEAF, n_jobs=1, random_state=seed)
         self._model.fit(x, target)
 
     def predict(self, x: Floats) -> tuple[Floats, Floats]:
-        """See :meth:`Surrogate.predict`."""
+        """See :meth:`GaussianProcess.predict`."""
         mean, deviation = self._model.predict(x, return_std=True)
         return mean, deviation
-
-
-def _standardise(values: Floats) -> tuple[Floats, float]:
-    """Values with mean 0 and deviation 1, and the deviation they had (1 if all are equal)."""
-    scale = float(values.std()) or 1.0
-    return (values - values.mean()) / scale, scale
-
-
-class _Predicted:
-    """Predictions in the form that scikit-optimize's acquisition functions ask for."""
-
-    def __init__(self, mean: Floats, deviation: Floats) -> None:
-        self._answer = mean, deviation
-
-    def predict(self, x: Floats, return_std: bool = True) -> tuple[Floats, Floats]:
-        return self._answer
 
 
 def gain(
@@ -177,16 +136,13 @@ def gain(
         xi: improvement that EI and PI look for at least.
         kappa: deviations below the mean that LCB hopes for.
     """
-    model, rows = _Predicted(mean, deviation), np.empty((len(mean), 1))
+    # In the form that scikit-optimize's functions ask for.
+    model = SimpleNamespace(predict=lambda rows, return_std: (mean, deviation))
+    rows = np.empty((len(mean), 1))
     if name == "LCB":
         return np.asarray(-gaussian_lcb(rows, model, kappa))
     function = {"EI": gaussian_ei, "PI": gaussian_pi}[name]
     return np.asarray(function(rows, model, best, xi))
-
-
-def features(space: DesignSpace) -> FeatureEncoding:
-    """Features in which a design is shown to the surrogate."""
-    return FeatureEncoding(space)
 
 
 def sobol(space: DesignSpace, n: int, seed: int) -> Designs:

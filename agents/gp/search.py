@@ -13,6 +13,7 @@ from archgym.agents.common.hyperparameters import Factor, InitialDesigns, PoolSi
 from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST
+from archgym.agents.common.targets import cost_forms, limit_targets
 from archgym.agents.gp.acquisition import ConfidenceBound
 from archgym.agents.gp.additive import AdditiveProcess
 from archgym.agents.gp.gaussian_process import GaussianProcess, coordinates
@@ -136,11 +137,11 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
         self._limit_models: dict[int, GaussianProcess] = {}
 
     def _next(self) -> Designs:
-        told, turn = self._observations, self._observations.asked
-        if turn < self.hyperparameters.n_initial or told.learned < _MIN_DATA:
+        known, turn = self._observations, self._observations.asked
+        if turn < self.hyperparameters.n_initial or known.learned < _MIN_DATA:
             return self._unseen.take(1)
-        best = told.ranked()[:_MAX_RANKED]
-        codes, costs = told.codes[best], told.costs[best]
+        best = known.ranked()[:_MAX_RANKED]
+        codes, costs = known.codes[best], known.costs[best]
         elsewhere = self.rng.random() >= _EVERYWHERE_SHARE
         if elsewhere:
             free = self._tabu.settle(codes, costs)
@@ -176,32 +177,31 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
     # -- models --------------------------------------------------------------------------------
 
     def _scorer(
-        self, model: GaussianProcess, optimism: float, niches: TabuRegions | None
+        self, model: GaussianProcess, optimism: float, tabu: TabuRegions | None
     ) -> ConfidenceBound:
         """Learns from what is known; gives the function to maximise."""
-        told = self._observations
-        rows = told.rows(self.hyperparameters.most_data)
-        x = coordinates(self.space, told.codes[rows])
-        ok = ~told.failed[rows]
-        if (told.costs[rows] < BROKEN_LIMIT_COST).any():
+        known = self._observations
+        rows = known.rows(self.hyperparameters.most_data)
+        x = coordinates(self.space, known.codes[rows])
+        ok = ~known.failed[rows]
+        if (known.costs[rows] < BROKEN_LIMIT_COST).any():
             limits = self._limits(x, rows, ok)
-            targets = _targets(self._scalar(told.goals[rows][ok]))
+            forms = cost_forms(self._scalar(known.goals[rows][ok]))
         else:  # the way to what keeps the limits comes first
             limits = self._limits(x, rows, ok, only_failing=True)
-            targets = _targets(np.log1p(100.0 * told.excess[rows][ok]).sum(axis=1))[1:]
-        start, _ = targets[0]
+            forms = cost_forms(np.log1p(100.0 * known.excess[rows][ok]).sum(axis=1))
+            del forms["ratio"]
+        start = next(iter(forms.values()))[0]
         model.tune(x[ok], start)
-        likelihood = [model.fit(x[ok], start) + targets[0][1]]
-        likelihood += [model.retarget(target) + slope for target, slope in targets[1:]]
-        target, _ = targets[int(np.argmax(likelihood))]
+        model.fit(x[ok], start)
+        target, _ = max(forms.values(), key=lambda form: model.retarget(form[0]) + form[1])
         model.retarget(target)
-        waiting = coordinates(self.space, told.waiting)
+        waiting = coordinates(self.space, known.waiting)
         if len(waiting):
             expected, _ = model.predict(waiting)
             model.fit(np.concatenate([x[ok], waiting]), np.concatenate([target, expected]))
-        settings = self.hyperparameters
-        kappa = optimism * settings.kappa
-        return ConfidenceBound(self.space, model, limits, kappa, settings.twin_deviation, niches)
+        kappa, certain = optimism * self.hyperparameters.kappa, self.hyperparameters.twin_deviation
+        return ConfidenceBound(self.space, model, limits, kappa, certain, tabu)
 
     def _scalar(self, goals: Floats) -> Floats:
         """One cost a design from the costs of its goals, shape (n,)."""
@@ -225,21 +225,7 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             if not (by > 0).any():
                 continue
             model = self._limit_models.setdefault(limit, GaussianProcess(self._ordered))
-            target = np.where(by > 0, 0.5 + np.minimum(np.log1p(4.0 * by), 3.0), -0.5)
-            model.tune(x[seen], target)
+            model.tune(x[seen], target := limit_targets(by))
             model.fit(x[seen], target)
             models.append(model)
         return models
-
-
-def _targets(cost: Floats) -> list[tuple[Floats, float]]:
-    """Forms of the cost that may be learned, each with the log likelihood of its scale.
-
-    They are the ratio to the baseline and its logarithm, standardised: some metrics are closer
-    to a sum of effects, others to a product.
-    """
-    forms = []
-    for form, log_slope in ((np.exp(cost - cost.max()), cost - cost.max()), (cost, 0.0 * cost)):
-        scale = float(form.std()) or 1.0
-        forms.append(((form - form.mean()) / scale, float((log_slope - np.log(scale)).sum())))
-    return forms
