@@ -31,7 +31,7 @@ class ActiveLearning(ModelBasedSampler):
     After some random designs it trains, for each batch, models of the goals (as logarithms of
     their ratio to the baseline), of each limit that was broken and of failing, from the families
     of :mod:`archgym.proxy.models`. Most of a batch are designs with the least lower bound of the
-    predicted cost, each with an optimism of its own, drawn at random; the rest are those of which
+    predicted cost, each with its own optimism, drawn at random; the rest are those of which
     the models are least sure, which makes the proxy better rather than the best design. The chance
     to keep the limits counts with its logarithm. With several goals every proposal draws its own
     weights of them.
@@ -138,16 +138,16 @@ class ActiveLearning(ModelBasedSampler):
 
 
 class _Models:
-    """The goals, the limits that were broken and failing, learned from what was told."""
+    """The goals, the limits that were broken and failing, learned from the observations."""
 
     def __init__(self, owner: ActiveLearning, seed: int) -> None:
-        told, self._owner = owner._observations, owner
-        ok = ~told.failed
-        x = owner._inputs(told.codes)
-        goals = told.goals[ok]
+        known, self._owner = owner._observations, owner
+        ok = ~known.failed
+        x = owner._inputs(known.codes)
+        goals = known.goals[ok]
         self._n_goals = goals.shape[1]
         columns = [goals[:, goal] for goal in range(self._n_goals)]
-        excess = told.excess[ok]
+        excess = known.excess[ok]
         columns += [limit_targets(one) for one in excess.T if (one > 0).any()]
         y = np.stack(columns, axis=1)
         self._centre, scale = y.mean(axis=0), y.std(axis=0)

@@ -23,28 +23,29 @@ __all__ = ["Auto"]
 _MODEL = GaussianProcessSearch
 _OTHERS: tuple[type[agent.Sampler], ...] = (LocalSearch, Genetic)
 _OTHERS_SEVERAL_GOALS: tuple[type[agent.Sampler], ...] = (Nsga2,)
-"""The members: one that models, and blind ones for one goal and for several."""
-_MAX_BLIND = 0.5
-"""Of the turns, those of the blind members long without progress."""
+"""The members: one with a model, and model-free ones for one goal and for several."""
+_MAX_MODEL_FREE_SHARE = 0.5
+"""Maximum share of turns given to model-free members while the search stagnates."""
 _PATIENCE, _HALF_WAY = 60, 120
-"""Designs without progress until they have any turns, and further ones until they have half."""
+"""Designs without progress before model-free members have any turns, and further ones before they
+have half of that share."""
 _MEMORY = 40.0
-"""Turns of blind members after which evidence counts a third of what it counted."""
+"""Turns of model-free members after which the weight of a success has fallen to a third."""
 _DOUBT = 5.0
-"""Turns of average success that each blind member is credited with."""
+"""Turns of average success with which each model-free member starts."""
 _GOOD_SHARE, _GOOD_CREDIT = 0.05, 0.2
-"""The best designs known that count as a success too, and how much of one."""
+"""Share of the best known designs that count as a success too, and as how much of one."""
 
 
 class Auto(SequentialSampler):
     """Search without the lottery: a portfolio whose members see all data and earn their turns.
 
     No search is good on every landscape: models find the way over rugged ones in few
-    evaluations, but sit on plateaus and in basins; local moves and crossovers are blind, but do
-    not mislead themselves. The members (Gaussian processes, local search and a genetic algorithm;
-    NSGA-II in place of the latter two with several goals) are told of every outcome, whoever
-    proposed it. As long as there is progress all turns are the model's; the longer there is none,
-    the more the blind members have, up to half. Among themselves these share by success of late:
+    evaluations, but sit on plateaus and in basins; local moves and crossovers use no model, and so
+    no model misleads them. The members (Gaussian processes, local search and a genetic algorithm;
+    NSGA-II in place of the latter two with several goals) learn every outcome, whoever
+    proposed the design. As long as there is progress all turns are the model's; the longer there is none,
+    the more turns the model-free members have, up to half. They share these by recent success:
     a design better than all before counts as one, a design among the best twentieth as a fifth of
     one. No decision depends on time.
 
@@ -87,7 +88,7 @@ class Auto(SequentialSampler):
         return {m.name: share for m, share in zip(self._members, shares, strict=True)}
 
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:
-        """Tells every member, and credits the one whose proposal it was."""
+        """Informs every member, and credits the one whose proposal it was."""
         self._unseen.learn(designs, outcomes)
         values = costs(outcomes)
         for key, value in zip(designs.keys(), values.tolist(), strict=True):
@@ -111,7 +112,7 @@ class Auto(SequentialSampler):
         return design
 
     def _credit(self, member: int | None, cost: float) -> None:
-        """Counts progress, and the success of a blind member."""
+        """Counts progress, and the success of a model-free member."""
         better = bisect_left(self._ranked, cost)
         progress = cost < FAILED_COST and (not self._ranked or cost < self._ranked[0])
         self._idle = 0 if progress else self._idle + 1
@@ -126,7 +127,7 @@ class Auto(SequentialSampler):
     def _shares(self) -> Any:
         """Probabilities of the members, shape (n_members,)."""
         stuck = max(0, self._idle - _PATIENCE)
-        blind = _MAX_BLIND * stuck / (stuck + _HALF_WAY)
+        free = _MAX_MODEL_FREE_SHARE * stuck / (stuck + _HALF_WAY)
         average = (self._success.sum() + 0.1) / (self._tries.sum() + 1.0)
         rate = (self._success + _DOUBT * average) / (self._tries + _DOUBT)
-        return np.concatenate([[1.0 - blind], blind * rate / rate.sum()])
+        return np.concatenate([[1.0 - free], free * rate / rate.sum()])

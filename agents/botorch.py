@@ -125,6 +125,7 @@ class BoTorchSearch(ModelBasedSampler, SequentialSampler):
         )
         self._length = float(self.hyperparameters.start_length)
         self._successes = self._failures = 0
+        self._value: Callable[[Designs], Floats] | None = None  # models, fitted once a batch
         self._fresh = 0  # random designs still to come after a restart
 
     @property
@@ -161,20 +162,20 @@ class BoTorchSearch(ModelBasedSampler, SequentialSampler):
 
     def _learn(self) -> Callable[[Designs], Floats]:
         """Fits the models; gives the function to maximise, shape (n,) of designs."""
-        told = self._observations
-        rows = told.rows(self.hyperparameters.most_data)
+        known = self._observations
+        rows = known.rows(self.hyperparameters.most_data)
         data = self._tools.Data(
-            x=coordinates(self.space, told.codes[rows]),
-            goals=told.goals[rows],
-            excess=told.excess[rows],
-            failed=told.failed[rows],
-            feasible=told.costs[rows] < BROKEN_LIMIT_COST,
-            told=len(told),
+            x=coordinates(self.space, known.codes[rows]),
+            goals=known.goals[rows],
+            excess=known.excess[rows],
+            failed=known.failed[rows],
+            feasible=known.costs[rows] < BROKEN_LIMIT_COST,
+            observed=len(known),
         )
         value = self._models.fit(data, int(self.rng.integers(1 << 31)))
 
         def of(designs: Designs) -> Floats:
-            pending = told.waiting[-_MAX_PENDING:]
+            pending = known.waiting[-_MAX_PENDING:]
             points, waiting = (coordinates(self.space, codes) for codes in (designs.codes, pending))
             return value(points, waiting)
 
@@ -208,5 +209,5 @@ class BoTorchSearch(ModelBasedSampler, SequentialSampler):
     @contextmanager
     def _working(self) -> Iterator[None]:
         with super()._working(), one_seeded_thread(int(self.rng.integers(1 << 31))):
-            self._value: Callable[[Designs], Floats] | None = None  # one fit a batch
+            self._value = None
             yield

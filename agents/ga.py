@@ -40,7 +40,7 @@ class Genetic(NewDesignSampler):
     """Genetic algorithm: tournaments, uniform crossover, mutation, survival of the best.
 
     The population holds the best designs met so far (of equals the newest, so that it drifts
-    over plateaus). Children join it as soon as their outcomes are told, so that any number may
+    over plateaus). Children join it as soon as their outcomes arrive, so that any number may
     be asked for at a time. A child that breaks a rule or is known already is drawn anew with
     more mutation each time, and in the end replaced by a random design: nothing is proposed
     twice. After ``patience`` designs without a better one all but the best of the population

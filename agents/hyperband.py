@@ -22,7 +22,7 @@ __all__ = ["Hyperband"]
 
 _OK = STATUSES.index("ok")
 _TOLERANCE = 1.25
-"""By so much the costs of two rungs may be closer together than ``eta``."""
+"""Factor by which the ratio of the costs of two rungs may be smaller than ``eta``."""
 
 
 class Hyperband(NewDesignSampler):
@@ -40,8 +40,8 @@ class Hyperband(NewDesignSampler):
     fully after all, the best first.
 
     New designs come from a kernel density of the best designs at the highest fidelity of which
-    enough are known (:mod:`archgym.agents.common.parzen`), and a part of them at random; without the
-    model all are random. Nothing is proposed twice at a fidelity. Designs are ranked by limits
+    enough are known (:mod:`archgym.agents.common.parzen`), and a part of them at random;
+    without the model all are random. Nothing is proposed twice at a fidelity. Designs are ranked by limits
     before goals, several goals by nondominated sorting and crowding distance. The same seed
     gives the same search on the same machine and versions.
 
@@ -103,8 +103,8 @@ class Hyperband(NewDesignSampler):
     def ask(self, n: int) -> Designs:
         """Up to ``n`` designs, all at :attr:`fidelity`.
 
-        Fewer where the bracket needs their outcomes to go on. What was asked for and is never
-        told of does not go on.
+        Fewer where the bracket needs their outcomes to go on. A design whose outcome never
+        arrives is not promoted.
         """
         if not self._rungs:
             self._rungs = _rungs(self.fidelities, self.hyperparameters.eta)
@@ -112,7 +112,7 @@ class Hyperband(NewDesignSampler):
         while len(asked) < n:
             if not len(self._waiting):
                 if len(asked) and self._rung < len(self._rungs) - 1:
-                    break  # the rung has to be told of first
+                    break  # the outcomes of the rung come first
                 if not self._go_on():
                     break
                 continue
@@ -216,7 +216,7 @@ class _Known:
         self._order: Ints | None = None
 
     def __contains__(self, key: int) -> bool:
-        """Whether a design was asked for, or told of."""
+        """Whether a design was asked for or observed."""
         return key in self._met
 
     def expect(self, designs: Designs) -> None:

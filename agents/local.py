@@ -20,13 +20,13 @@ class LocalSearch(SequentialSampler):
     """Iterated local search: tries all designs one move away, goes to the first that is better.
 
     It starts from the best of some random designs. Where no neighbour
-    (:meth:`archgym.agents.common.moves.Moves.around`) is better it goes on to one that is as good, a
-    few times; then it is kicked: a few parameters of the best local optimum are moved at once,
+    (:meth:`archgym.agents.common.moves.Moves.around`) is better it goes on to one that is as good,
+    a few times; then it is kicked: a few parameters of the best local optimum are moved at once,
     and it descends from there. After ``patience`` kicks that led to nothing better it starts
     anew from random designs. So it needs no temperature, and the budget need not be known.
 
     Outcomes are remembered: a step to a known design is free, and nothing is proposed twice. A
-    neighbour of which it foresees that it is as good, since it differs in dead parameters only
+    neighbour that is likely equivalent to a known design, since it differs in dead parameters only
     (:mod:`archgym.agents.common.equivalence`), is not evaluated; but it may go on from there.
 
     With several goals it searches their weighted geometric mean
@@ -67,7 +67,7 @@ class LocalSearch(SequentialSampler):
         """Starts with nothing known."""
         super().setup()
         self._known: dict[int, float] = {}  # cost of each design by its key
-        self._asked: dict[int, int] = {}  # the descent for which a design is that is not told yet
+        self._asked: dict[int, int] = {}  # the descent for which a design in flight was proposed
         self._descent = 0
         nowhere = self.space.designs(())
         self._here = self._home = self._best = nowhere

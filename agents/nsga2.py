@@ -25,7 +25,7 @@ class Nsga2(Genetic):
     and feasible ones are sorted into fronts; within a front, designs in empty regions come first
     (crowding distance). Children are made by the operators of
     :class:`archgym.agents.ga.Genetic`, one for each kind of parameter, and join the
-    population as soon as their outcomes are told. Nothing is proposed twice.
+    population as soon as their outcomes arrive. Nothing is proposed twice.
 
     With one goal it is a genetic algorithm that keeps the best.
 

@@ -32,10 +32,10 @@ class OptunaSearch(SequentialSampler):
 
     The first designs are random. Then the sampler is asked; it sees a flat space
     (:class:`archgym.space.OptunaEncoding`), so that it proposes known and illegal designs, too.
-    Those are not evaluated: it is asked again, and if it insists, an unseen neighbour of its
-    proposal is taken, and it is told of that one's outcome.
+    Those are not evaluated: it is asked again, and if it proposes such designs again and again, an unseen neighbour of its
+    proposal is taken, and the sampler learns its outcome.
 
-    TPE, the Gaussian process and NSGA-II are told of broken limits as Optuna's constraints, and
+    TPE, the Gaussian process and NSGA-II see broken limits as Optuna's constraints, and
     search several goals at once. CMA-ES searches one goal, and sees a broken limit as a cost.
     Failed and illegal designs are failed trials. The same seed gives the same search on the
     same machine and versions.

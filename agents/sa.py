@@ -42,8 +42,8 @@ class SimulatedAnnealing(SequentialSampler):
     with a few parameters moved. So the budget need not be known.
 
     Outcomes are remembered: a move to a known design is decided at once and costs nothing,
-    and a chain around which all is known jumps. So nothing is proposed twice. Designs that it is
-    told of without having asked count as random ones of the start.
+    and a chain around which all is known jumps. So nothing is proposed twice. Designs that it
+    learned of without having asked count as random ones of the start.
 
     With several goals it searches their weighted geometric mean
     (:func:`archgym.agents.common.scores.costs`).
@@ -101,7 +101,7 @@ class SimulatedAnnealing(SequentialSampler):
         self._turns = 0
         self._others = 0  # designs that it did not ask for
         self._known: dict[int, float] = {}  # cost of each design by its key
-        self._asked: dict[int, _Chain] = {}  # whose move a design is that is not told yet
+        self._asked: dict[int, _Chain] = {}  # the chain whose move a design in flight is
         self._first: list[float] = []  # costs of the first designs
         self._spread = 1.0
 
@@ -116,8 +116,8 @@ class SimulatedAnnealing(SequentialSampler):
         A design that no chain proposed is taken by the chain that stands worst, if it is better.
         """
         self._unseen.learn(designs, outcomes)
-        told = costs(outcomes).tolist()
-        for row, (key, cost) in enumerate(zip(designs.keys(), told, strict=True)):
+        values = costs(outcomes).tolist()
+        for row, (key, cost) in enumerate(zip(designs.keys(), values, strict=True)):
             codes = designs.codes[row : row + 1]
             self._known[key] = cost
             if cost < self._best.cost:
@@ -132,7 +132,7 @@ class SimulatedAnnealing(SequentialSampler):
                 accepted = self._accepts(chain, cost)
             if accepted:
                 chain.codes, chain.cost = codes, cost
-        self._first += told[: 2 * self.hyperparameters.n_initial - len(self._first)]
+        self._first += values[: 2 * self.hyperparameters.n_initial - len(self._first)]
         feasible = [cost for cost in self._first if cost < BROKEN_LIMIT_COST]
         self._spread = float(np.std(feasible)) if len(feasible) > 1 else 1.0
 
@@ -147,7 +147,7 @@ class SimulatedAnnealing(SequentialSampler):
         self._turns += 1
 
     def _walk(self, chain: _Chain) -> Designs:
-        """Moves over known designs until it comes to a new one; jumps if it does not."""
+        """Moves over known designs until it finds a new one; jumps if it does not."""
         if chain.steps >= self.hyperparameters.cycle:
             return self._jump(chain)
         for _ in range(_WALK):

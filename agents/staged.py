@@ -42,7 +42,7 @@ class Staged(agent.Agent):
     With ``first_limits: ignored`` the first stage looks at goals alone, as a search for the most
     accurate network does that knows nothing of hardware.
 
-    What the method comes to is the best design of its second stage; the trial's best may be of
+    The result of the method is the best design of its second stage; the trial's best may be of
     the first one, where that happens to be better.
 
     References:

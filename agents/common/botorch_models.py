@@ -47,7 +47,7 @@ class Data:
         excess: relative excess over each limit, likewise, shape (n, n_limits).
         failed: shape (n,).
         feasible: shape (n,).
-        told: how many designs there are in all, these being a part.
+        observed: how many designs were observed in all, these being a part.
     """
 
     x: Floats
@@ -55,7 +55,7 @@ class Data:
     excess: Floats
     failed: Bools
     feasible: Bools
-    told: int
+    observed: int
 
 
 class Acquisition:
@@ -89,14 +89,14 @@ class Acquisition:
         x = torch.from_numpy(data.x)
         y = -_standardised(data.goals[ok])  # maximised
         models = [
-            self._model(f"goal {i}", x[ok], column, data.told) for i, column in enumerate(y.T)
+            self._model(f"goal {i}", x[ok], column, data.observed) for i, column in enumerate(y.T)
         ]
         limits = [(f"limit {i}", ok, excess[ok]) for i, excess in enumerate(data.excess.T)]
         limits.append(("failure", np.ones_like(ok), data.failed.astype(np.float64)))
         for name, seen, excess in limits:
             if (excess > 0).any():
                 target = limit_targets(excess, _STEEPEST)
-                models.append(self._model(name, x[seen], target, data.told))
+                models.append(self._model(name, x[seen], target, data.observed))
         function = self._function(ModelListGP(*models), x[ok], y, data.feasible[ok], seed)
 
         def value(points: Floats, pending: Floats) -> Floats:
@@ -131,7 +131,7 @@ class Acquisition:
             prune_baseline=True,
         )
 
-    def _model(self, name: str, x: Any, y: Floats, told: int) -> Any:
+    def _model(self, name: str, x: Any, y: Floats, observed: int) -> Any:
         target = torch.from_numpy(y.copy())[:, None]
         if self._unordered:
             model = MixedSingleTaskGP(x, target, cat_dims=self._unordered, outcome_transform=None)
@@ -140,7 +140,7 @@ class Acquisition:
         tuned_at, state = self._states.get(name, (0, None))
         if state is not None:
             model.load_state_dict(state)
-        if told >= _RETUNE_GROWTH * tuned_at:
+        if observed >= _RETUNE_GROWTH * tuned_at:
             try:
                 fit_gpytorch_mll(
                     ExactMarginalLogLikelihood(model.likelihood, model),
@@ -148,7 +148,7 @@ class Acquisition:
                 )
             except ModelFittingError:  # then with the hyperparameters that it began with
                 model.eval()
-            self._states[name] = told, model.state_dict()
+            self._states[name] = observed, model.state_dict()
         return model.eval()
 
 

@@ -1,4 +1,4 @@
-"""Foresees designs that come to the same as a known one, since they differ in dead parameters.
+"""Recognises designs that are equivalent to a known one: they differ in dead parameters only.
 
 A parameter may be dead everywhere (no simulated feature uses it), between some of its levels (a
 buffer that is large enough), or only where another parameter has certain values (a scheduler where
@@ -29,16 +29,17 @@ _MIN_METRICS = 3
 _MAX_PAIRS = 12
 """Closest known designs that are evidence with a new one."""
 _MAX_LEVELS = 8
-"""Of parameters with more levels, only shares of the range are told apart."""
+"""Of parameters with more levels, only shares of the range are distinguished."""
 _NEEDED = np.array([[1, 4], [1, 3]])
 """Equal pairs that make a rule: of any two levels or of certain ones (rows); in all designs or in
 those where one other parameter has certain levels (columns): there are many such rules, and some
 hold by chance."""
 _TESTS, _UNTESTED = 0.02, 100
-"""Share of all designs after the first hundred that may be likely twins, to test the rules: who
-never tests a rule never finds that it is wrong."""
+"""Share of all designs after the first hundred that may be likely equivalent ones, to test the
+rules: a rule that is never tested is never found to be wrong."""
 _DOUBTS = 4
-"""While that share is not used up, about one in so many likely twins is not called one."""
+"""Until that share of tests is reached, one in so many likely equivalent designs is not reported
+as one, so that it may be proposed and simulated: this is the test."""
 
 
 class Equivalence:
@@ -48,16 +49,16 @@ class Equivalence:
     each parameter, rules are kept of the form: it is dead, or dead between two of its levels, or
     above or below one if they are ordered; everywhere, or where another parameter has some level,
     or one above or below. A rule holds as long as some pairs confirm it, all metrics being equal,
-    and none speaks against it. A design is a likely twin if by these rules it differs from a known
+    and none speaks against it. A design is likely equivalent if by these rules it differs from a known
     one in dead parameters only.
 
-    With metrics that never agree to the last digit no design is ever a likely twin.
+    With metrics that never agree to the last digit no design is ever likely equivalent.
 
     Args:
         space: the design space.
 
     Attributes:
-        aware: whether any pair was equal; before, no design is a likely twin.
+        aware: whether any pair was equal; before, no design is likely equivalent.
     """
 
     def __init__(self, space: DesignSpace) -> None:
@@ -76,13 +77,13 @@ class Equivalence:
 
     @property
     def aware(self) -> bool:
-        """Whether any pair was equal; before, no design is a likely twin."""
+        """Whether any pair was equal; before, no design is likely equivalent."""
         return bool(self._equal_once)
 
     def expect(self, codes: Ints) -> None:
         """Counts designs as known whose outcomes are still to come, shape (n, n_parameters).
 
-        Nothing happens before the first outcomes: whoever tells of none foresees no twins.
+        Nothing happens before the first outcomes: without outcomes no equivalence is known.
         """
         if self._metrics is not None:
             for row in codes[-_MEMORY:]:
@@ -98,7 +99,7 @@ class Equivalence:
             itself = np.flatnonzero(~differs.any(axis=1))
             if outcomes.status[row] == _OK and np.isfinite(metrics).sum() >= _MIN_METRICS:
                 if itself.size and not np.isnan(self._metrics[itself[0]]).all():
-                    continue  # told before
+                    continue  # known before
                 self._compare(codes, metrics, differs)
                 if itself.size:
                     self._metrics[itself[0]] = metrics
@@ -108,7 +109,7 @@ class Equivalence:
                 self._add(codes, np.nan)
 
     def likely(self, codes: Ints) -> Bools:
-        """Which designs are likely twins of known ones, shape (n,), of codes (n, n_parameters)."""
+        """Which designs are likely equivalent to known ones, shape (n,), of codes (n, n_parameters)."""
         found = np.zeros(len(codes), dtype=np.bool_)
         if self.aware:
             lots = codes @ (2 * np.arange(codes.shape[1]) + 3) % _DOUBTS
@@ -182,7 +183,7 @@ class Equivalence:
         self._counts[position][int(equal), rows[:, None], others] += 1
 
     def _level(self, position: int, codes: Any) -> Any:
-        """Levels as they are told apart, of codes of active parameters."""
+        """Levels as they are distinguished, of codes of active parameters."""
         return codes * self._levels[position] // self._sizes[position]
 
     def _literals(self, codes: Ints) -> Ints:
@@ -202,7 +203,7 @@ class _Scale:
     """What can be said of a parameter's level and of two of its levels.
 
     Attributes:
-        levels: that are told apart.
+        levels: that are distinguished.
         literals: which literals hold at a level, the last being inactive: for unordered parameters
             that it is that level, for ordered ones that it is that or more, or that or less; and
             that it is inactive; shape (levels + 1, n_literals).

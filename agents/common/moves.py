@@ -2,7 +2,8 @@
 
 They work on level codes (see :class:`archgym.space.Designs`), many rows at once, and give
 canonical designs: a parameter that a move makes active takes a random level, one that it makes
-inactive is dropped. The designs need not be legal; :class:`archgym.agents.common.unseen.Unseen` sifts.
+inactive is dropped. The designs need not be legal; :class:`archgym.agents.common.unseen.Unseen`
+leaves out those that are not.
 Numbers are drawn as integers or as multiples of 2**-53, so every machine gets the same.
 """
 
@@ -55,7 +56,8 @@ class Moves:
 
         Args:
             codes: of the designs, shape (n, n_parameters).
-            changes: how many parameters to move, of each, shape (n,), or of all; all if it has fewer.
+            changes: how many parameters of each to move, shape (n,), or one number for all designs;
+                all parameters if a design has fewer.
         """
         chosen = self._choose(codes[:, self.free] >= 0, np.broadcast_to(changes, len(codes)))
         moved = np.array(codes, dtype=np.int64, order="F")

@@ -1,4 +1,4 @@
-"""What a model-based search was told, and what it still waits for."""
+"""The evaluated designs that a model-based search learns from, and those still in flight."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _OK = STATUSES.index("ok")
 
 
 class Observations:
-    """The data of the models: every design once, in the order in which they were told.
+    """The data of the models: every design once, in the order in which outcomes came.
 
     Args:
         space: the design space.
         n_goals: goals of the objective.
 
     Attributes:
-        codes: of the designs told, shape (n, n_parameters).
+        codes: of the observed designs, shape (n, n_parameters).
         costs: one number each (:func:`archgym.agents.common.scores.costs`), shape (n,).
         goals: cost of each goal, shape (n, n_goals).
         excess: by how much each limit is broken, shape (n, n_limits).
@@ -39,12 +39,12 @@ class Observations:
         self._waiting: dict[int, Ints] = {}
 
     def __len__(self) -> int:
-        """How many designs were told."""
+        """How many designs were observed."""
         return len(self.codes)
 
     @property
     def asked(self) -> int:
-        """How many designs were told or are waited for."""
+        """How many designs were observed or are in flight."""
         return len(self._known) + len(self._waiting)
 
     @property
@@ -62,7 +62,7 @@ class Observations:
         self._waiting.update(zip(designs.keys(), designs.codes[:, None], strict=True))
 
     def learn(self, designs: Designs, outcomes: Outcomes) -> tuple[int, bool]:
-        """Takes in outcomes; those of designs told before are passed over.
+        """Takes in outcomes; those of designs observed before are ignored.
 
         Returns:
             How many are new, and whether any of all was waited for.

@@ -19,17 +19,17 @@ __all__ = ["Unseen"]
 _MAX_ENUMERATED = 1 << 20
 """Spaces with more designs are never enumerated to find the last new ones."""
 _MAX_PASSED_OVER = 1024
-"""Favourites that may be passed over since they are likely twins."""
+"""Favourites that may be passed over since they are likely equivalent to known designs."""
 _FRUITLESS_BEFORE_ENUMERATION = 4
 _FRUITLESS_ROUNDS = 16
 """Rounds of draws without a new design after which a larger space counts as exhausted."""
 
 
 class Unseen:
-    """Keeps account of all designs that a search proposed or was told of, and finds new ones.
+    """Keeps account of all designs that a search proposed or learned of, and finds new ones.
 
-    If it is told of outcomes (:meth:`learn`), it prefers designs of which it does not foresee
-    that they come to the same as a known one (:mod:`archgym.agents.common.equivalence`).
+    If it learns outcomes (:meth:`learn`), it prefers designs that are not likely equivalent to a
+    known one (:mod:`archgym.agents.common.equivalence`).
 
     Args:
         space: the design space.
@@ -70,11 +70,11 @@ class Unseen:
         self._equivalence.learn(designs, outcomes)
 
     def likely_equivalent(self, designs: Designs) -> Bools:
-        """Which designs are likely to come to the same as a seen one, shape (n,)."""
+        """Which designs are likely equivalent to a seen one, shape (n,)."""
         return self._equivalence.likely(designs.codes)
 
     def favourite(self, designs: Designs, values: Floats) -> int:
-        """Row of the design with the largest value, likely twins passed over.
+        """Row of the design with the largest value among those that are not likely equivalent to a seen one.
 
         Args:
             designs: unseen ones, at least one.
@@ -108,7 +108,7 @@ class Unseen:
     ) -> Designs:
         """Up to ``n`` unseen legal designs, which count as seen from now on.
 
-        Likely twins of seen designs are among them only when little else is left.
+        Designs that are likely equivalent to seen ones are among them only when little else is left.
 
         Args:
             n: how many; fewer come back only when no more are left.
@@ -121,15 +121,17 @@ class Unseen:
         if draw is not None:
             for failures in range(tries):
                 if len(taken) < n and not self.exhausted:
-                    taken = self._take_from(draw(n - len(taken), failures), taken, n, twins=False)
+                    taken = self._take_from(
+                        draw(n - len(taken), failures), taken, n, equivalent=False
+                    )
         if len(taken) < n and self._equivalence.aware and self._rest is None:
             drawn = self.space.sample(max(16, n), self._rng)
-            taken = self._take_from(drawn, taken, n, twins=False)
+            taken = self._take_from(drawn, taken, n, equivalent=False)
         fruitless = 0
         while len(taken) < n and not self.exhausted and fruitless < _FRUITLESS_ROUNDS:
             before = len(self._seen)
             drawn = self._random(n - len(taken), fruitless)
-            taken = self._take_from(drawn, taken, n, twins=True)
+            taken = self._take_from(drawn, taken, n, equivalent=True)
             fruitless = 0 if len(self._seen) > before else fruitless + 1
         return taken
 
@@ -142,10 +144,10 @@ class Unseen:
         before = len(self._seen)
         return self._seen.add(key) == before
 
-    def _take_from(self, drawn: Designs, taken: Designs, n: int, *, twins: bool) -> Designs:
-        """``taken`` and unseen designs of those drawn, without likely twins if ``twins`` is not."""
+    def _take_from(self, drawn: Designs, taken: Designs, n: int, *, equivalent: bool) -> Designs:
+        """``taken`` and unseen designs of those drawn, likely equivalent ones only if asked."""
         new = self.sift(drawn)
-        if twins or not self._equivalence.aware:
+        if equivalent or not self._equivalence.aware:
             new = new[: n - len(taken)]
             self._mark(new)
             return taken.concatenate(new) if len(taken) else new

@@ -24,12 +24,13 @@ from archgym.space import Designs
 __all__ = ["GaussianProcessSearch"]
 
 _OPTIMISM = (0.4, 1.0, 1.5)
-"""Of ``kappa``; they take turns, so that some proposals exploit and some explore."""
+"""Factors of ``kappa`` that take turns, so that some proposals exploit and some explore."""
 _EVERYWHERE_SHARE = 0.25
-"""Of the proposals, those for which niches do not count."""
+"""Share of proposals that ignore the tabu regions."""
 _CLIMBING_ROUNDS = 5
 _MAX_RANKED = 1000
-"""Designs, the best ones, around which candidates are sought, niches apart."""
+"""Maximum number of best designs, without those in tabu regions, around which candidates are
+sought."""
 _MIN_DATA = 2
 
 
@@ -37,7 +38,7 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
     """The default model-based agent: Gaussian processes and moves on the space's own structure.
 
     Each proposal asks one of several processes (:mod:`archgym.agents.gp.gaussian_process`) that
-    differ in their prior and take turns, so that none's errors last; where the data show that the
+    differ in their prior and take turns, so that no process misleads the search for long; where the data show that the
     cost is a sum of components of few parameters each, they use that, and learn which parameters
     act together (:mod:`archgym.agents.gp.interactions`). Of the unseen legal
     designs among all neighbours of the best, moves of two to four parameters, crossovers and
@@ -48,10 +49,10 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
     (:mod:`archgym.agents.gp.tabu`), unless there are several goals.
 
     The processes learn the cost or the ratio to the baseline, whichever makes the data
-    likelier. Each limit that was broken, and failing, has a process of its own, and the
+    likelier. Each limit that was broken, and failing, has its own process, and the
     logarithm of the chance to keep them is added; until something feasible is known, the sum of
-    what breaks the limits takes the place of the cost. A design that all processes are sure of in
-    advance differs from known ones by dead parameters only: it is proposed last.
+    what breaks the limits takes the place of the cost. A design whose prediction is certain differs from known
+    ones in dead parameters only: it is proposed last.
 
     With several goals every proposal draws its own weights of them (ParEGO). In a batch, designs
     without outcome count as they were predicted. Numeric libraries are held to one thread while
@@ -161,7 +162,7 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
         return self._climb(pool, score, near, _CLIMBING_ROUNDS)
 
     def _alike(self, codes: Ints, centres: Ints) -> Floats:
-        """Correlation of the first model, so that niches change only as it learns."""
+        """Correlation of the first model, so that tabu regions change only as it learns."""
         x, z = coordinates(self.space, codes), coordinates(self.space, centres)
         return self._models[0].correlation(x, z)
 

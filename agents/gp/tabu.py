@@ -1,4 +1,4 @@
-"""TabuRegions: surroundings of settled designs that a search leaves alone for a while."""
+"""Tabu regions: surroundings of settled designs that a search avoids for a while."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from archgym.agents.common.arrays import Bools, Floats, Ints
 __all__ = ["TabuRegions"]
 
 _MAX_REGIONS = 64
-"""TabuRegions at a time; of more, the oldest is open again, so that no proposal costs ever more."""
+"""Maximum number of regions; beyond it the oldest is dropped, so that proposals stay cheap."""
 
 
 class TabuRegions:
     """Where a model-based search has settled, so that it also looks elsewhere.
 
     On a rugged landscape what a model promises most stays near the best design known, long after
-    all that is worth while there has been tried. So the best design outside of all niches
+    all that is worth while there has been tried. So the best design outside of all regions
     becomes the centre of a new one once it has not been improved on for some proposals.
 
     Args:
         alike: how alike designs are to the centres by what a model has learned, from codes of
             shape (n, n_parameters) and (n_centres, n_parameters) to the prior correlations of
             their costs, shape (n, n_centres), at most 1.
-        correlation: a design whose correlation with a centre is larger lies in its niche.
-        patience: proposals outside of all niches without a better design there until the best
-            there becomes a centre; 0 founds no niche.
+        correlation: a design whose correlation with a centre is larger lies in its region.
+        patience: proposals outside of all regions without a better design there until the best
+            there becomes a centre; 0 sets up no region.
     """
 
     def __init__(
@@ -43,21 +43,21 @@ class TabuRegions:
         return len(self._centres)
 
     def outside(self, codes: Ints) -> Bools:
-        """Which designs lie in no niche, shape (n,)."""
+        """Which designs lie in no region, shape (n,)."""
         if not self._centres:
             return np.ones(len(codes), dtype=np.bool_)
         alike = self._alike(codes, np.array(self._centres))
         return np.asarray((alike <= self._correlation).all(axis=1))
 
     def settle(self, codes: Ints, costs: Floats) -> Bools:
-        """Counts a proposal that is to come, and founds a niche where the search is stuck.
+        """Counts a proposal that is to come, and sets up a region where the search is stuck.
 
         Args:
             codes: all designs known, shape (n, n_parameters).
             costs: theirs, shape (n,).
 
         Returns:
-            Which of them lie in no niche, shape (n,).
+            Which of them lie in no region, shape (n,).
         """
         free = self.outside(codes)
         if not self._patience or not free.any():

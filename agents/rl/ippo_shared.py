@@ -13,7 +13,7 @@ __all__ = ["SharedPolicy"]
 
 
 class SharedPolicy(Team):
-    """PPO learners that share one network, which is told which agent it acts for.
+    """PPO learners that share one network, whose input is the agent that it acts for.
 
     Agents have different numbers of choices; outputs beyond an agent's own are masked. All else
     is as with :class:`archgym.agents.rl.ippo.IndependentLearners`.

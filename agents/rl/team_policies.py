@@ -143,7 +143,7 @@ class Ppo:
         active = (chosen >= 0).to(torch.float64)
         used = active.sum(0) > 0
         acting = ((active @ self._member) > 0).to(torch.float64)
-        weight = acting / acting.sum(0).clamp(min=1)  # every learner takes a mean of its own
+        weight = acting / acting.sum(0).clamp(min=1)  # a mean for each learner
         gain = torch.from_numpy(advantage)
         parameters = torch.arange(chosen.shape[1])
         old: Tensor | None = None
