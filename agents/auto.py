@@ -40,14 +40,14 @@ _GOOD_SHARE, _GOOD_CREDIT = 0.05, 0.2
 class Auto(SequentialSampler):
     """Search without the lottery: a portfolio whose members see all data and earn their turns.
 
-    No search is good on every landscape: models find the way over rugged ones in few
-    evaluations, but sit on plateaus and in basins; local moves and crossovers use no model, and so
-    no model misleads them. The members (Gaussian processes, local search and a genetic algorithm;
-    NSGA-II in place of the latter two with several goals) learn every outcome, whoever
-    proposed the design. As long as there is progress all turns are the model's; the longer there is none,
-    the more turns the model-free members have, up to half. They share these by recent success:
-    a design better than all before counts as one, a design among the best twentieth as a fifth of
-    one. No decision depends on time.
+    No search is good on every landscape: models find the way over rugged ones in few evaluations,
+    but sit on plateaus and in basins; local moves and crossovers use no model, and so no model
+    misleads them. The members (Gaussian processes, local search and a genetic algorithm; NSGA-II in
+    place of the latter two with several goals) learn every outcome, whoever proposed the design. As
+    long as there is progress all turns are the model's; the longer there is none, the more turns
+    the model-free members have, up to half. They share these by recent success: a design better
+    than all before counts as one, a design among the best twentieth as a fifth of one. No decision
+    depends on time.
 
     It has nothing to tune. The same seed gives the same search on the same machine and versions.
 

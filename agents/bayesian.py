@@ -127,7 +127,7 @@ class Bayesian(ModelBasedSampler, SequentialSampler):
         return design
 
     def _data(self) -> tuple[Floats, Floats]:
-        """Features and costs of all observed designs, and of those in flight as if they were best."""
+        """Features and costs of observed designs, and of those in flight as if they were best."""
         values = self._observations.costs
         feasible = values < BROKEN_LIMIT_COST
         if feasible.any():

@@ -14,13 +14,13 @@ from archgym.agents.common.hyperparameters import Share, Size
 from archgym.agents.common.parzen import GoodAndOther
 from archgym.agents.common.samplers import NewDesignSampler
 from archgym.agents.nsga2 import constrained_ranks, crowding_distances
-from archgym.evaluation.outcome import STATUSES, Outcomes
+from archgym.evaluation.outcome import Outcomes
 from archgym.problem.fidelity import Fidelity
+from archgym.problem.status import Status
 from archgym.space import Designs
 
 __all__ = ["Hyperband"]
 
-_OK = STATUSES.index("ok")
 _TOLERANCE = 1.25
 """Factor by which the ratio of the costs of two rungs may be smaller than ``eta``."""
 
@@ -40,10 +40,10 @@ class Hyperband(NewDesignSampler):
     fully after all, the best first.
 
     New designs come from a kernel density of the best designs at the highest fidelity of which
-    enough are known (:mod:`archgym.agents.common.parzen`), and a part of them at random;
-    without the model all are random. Nothing is proposed twice at a fidelity. Designs are ranked by limits
-    before goals, several goals by nondominated sorting and crowding distance. The same seed
-    gives the same search on the same machine and versions.
+    enough are known (:mod:`archgym.agents.common.parzen`), and a part of them at random; without
+    the model all are random. Nothing is proposed twice at a fidelity. Designs are ranked by limits
+    before goals, several goals by nondominated sorting and crowding distance. The same seed gives
+    the same search on the same machine and versions.
 
     References:
         Li et al., Hyperband: A Novel Bandit-Based Approach to Hyperparameter
@@ -227,7 +227,7 @@ class _Known:
         """Takes in those of the outcomes that are marked and new."""
         keys = designs.keys()
         new = [row for row in np.flatnonzero(mine).tolist() if self._is_first(keys[row])]
-        ok = outcomes.status[new] == _OK
+        ok = outcomes.status[new] == Status.OK
         excess = np.where(ok, np.maximum(outcomes.violations[new], 0.0).sum(axis=1), np.inf)
         goals = outcomes.costs[new]
         self._codes = np.concatenate([self._codes, designs.codes[new]])

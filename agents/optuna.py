@@ -14,7 +14,8 @@ from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import costs
 from archgym.agents.common.threads import one_quiet_thread, one_seeded_thread
 from archgym.errors import AgentUnsuitableError, MissingDependencyError
-from archgym.evaluation.outcome import STATUSES, Outcomes
+from archgym.evaluation.outcome import Outcomes
+from archgym.problem.status import Status
 from archgym.space import Designs, OptunaEncoding
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OptunaSearch"]
 
-_OK = STATUSES.index("ok")
 _EXCESS = "excess"
 _PACKAGES = {"tpe": (), "gp": ("torch", "scipy"), "nsga2": (), "cmaes": ("cmaes",)}
 
@@ -32,8 +32,8 @@ class OptunaSearch(SequentialSampler):
 
     The first designs are random. Then the sampler is asked; it sees a flat space
     (:class:`archgym.space.OptunaEncoding`), so that it proposes known and illegal designs, too.
-    Those are not evaluated: it is asked again, and if it proposes such designs again and again, an unseen neighbour of its
-    proposal is taken, and the sampler learns its outcome.
+    Those are not evaluated: it is asked again, and if it proposes such designs again and again, an
+    unseen neighbour of its proposal is taken, and the sampler learns its outcome.
 
     TPE, the Gaussian process and NSGA-II see broken limits as Optuna's constraints, and
     search several goals at once. CMA-ES searches one goal, and sees a broken limit as a cost.
@@ -125,7 +125,7 @@ class OptunaSearch(SequentialSampler):
                     continue
                 self._known.add(key)
                 trial = trial or self._trial_of(self._study, designs[row : row + 1])
-                if outcomes.status[row] != _OK:
+                if outcomes.status[row] != Status.OK:
                     self._give_up(self._study, trial)
                     continue
                 trial.set_user_attr(_EXCESS, outcomes.violations[row].tolist())

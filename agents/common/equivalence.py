@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.agents.common.arrays import Bools, Floats, Ints
-from archgym.evaluation.outcome import STATUSES, Outcomes
+from archgym.evaluation.outcome import Outcomes
+from archgym.problem.status import Status
 from archgym.space import Designs, DesignSpace, Parameter
 
 __all__ = ["Equivalence"]
 
-_OK = STATUSES.index("ok")
 _MEMORY = 2048
 """Latest designs that are compared with, so that no call takes longer as the log grows."""
 _MIN_METRICS = 3
@@ -49,8 +49,8 @@ class Equivalence:
     each parameter, rules are kept of the form: it is dead, or dead between two of its levels, or
     above or below one if they are ordered; everywhere, or where another parameter has some level,
     or one above or below. A rule holds as long as some pairs confirm it, all metrics being equal,
-    and none speaks against it. A design is likely equivalent if by these rules it differs from a known
-    one in dead parameters only.
+    and none speaks against it. A design is likely equivalent if by these rules it differs from a
+    known one in dead parameters only.
 
     With metrics that never agree to the last digit no design is ever likely equivalent.
 
@@ -97,7 +97,7 @@ class Equivalence:
             codes, metrics = designs.codes[row], outcomes.metrics[row]
             differs = self._known() != codes
             itself = np.flatnonzero(~differs.any(axis=1))
-            if outcomes.status[row] == _OK and np.isfinite(metrics).sum() >= _MIN_METRICS:
+            if outcomes.status[row] == Status.OK and np.isfinite(metrics).sum() >= _MIN_METRICS:
                 if itself.size and not np.isnan(self._metrics[itself[0]]).all():
                     continue  # known before
                 self._compare(codes, metrics, differs)
@@ -109,7 +109,7 @@ class Equivalence:
                 self._add(codes, np.nan)
 
     def likely(self, codes: Ints) -> Bools:
-        """Which designs are likely equivalent to known ones, shape (n,), of codes (n, n_parameters)."""
+        """Which designs, codes (n, n_parameters), are likely equivalent to known ones, (n,)."""
         found = np.zeros(len(codes), dtype=np.bool_)
         if self.aware:
             lots = codes @ (2 * np.arange(codes.shape[1]) + 3) % _DOUBTS

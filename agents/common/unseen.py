@@ -74,7 +74,7 @@ class Unseen:
         return self._equivalence.likely(designs.codes)
 
     def favourite(self, designs: Designs, values: Floats) -> int:
-        """Row of the design with the largest value among those that are not likely equivalent to a seen one.
+        """Row of the design with the largest value, likely equivalent ones passed over.
 
         Args:
             designs: unseen ones, at least one.
@@ -108,7 +108,8 @@ class Unseen:
     ) -> Designs:
         """Up to ``n`` unseen legal designs, which count as seen from now on.
 
-        Designs that are likely equivalent to seen ones are among them only when little else is left.
+        Designs that are likely equivalent to seen ones are among them only when little else is
+        left.
 
         Args:
             n: how many; fewer come back only when no more are left.

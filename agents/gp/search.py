@@ -38,21 +38,21 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
     """The default model-based agent: Gaussian processes and moves on the space's own structure.
 
     Each proposal asks one of several processes (:mod:`archgym.agents.gp.gaussian_process`) that
-    differ in their prior and take turns, so that no process misleads the search for long; where the data show that the
-    cost is a sum of components of few parameters each, they use that, and learn which parameters
-    act together (:mod:`archgym.agents.gp.interactions`). Of the unseen legal
-    designs among all neighbours of the best, moves of two to four parameters, crossovers and
-    random designs, and then the neighbours of what looks best of these, it takes the one with
-    the least lower confidence bound. The bound keeps exploring where improvement is not in
-    sight, as on plateaus with one rare joint move. Where the search is stuck in spite of it, the
-    surroundings of the best design there are left alone most of the time from then on
+    differ in their prior and take turns, so that no process misleads the search for long; where the
+    data show that the cost is a sum of components of few parameters each, they use that, and learn
+    which parameters act together (:mod:`archgym.agents.gp.interactions`). Of the unseen legal
+    designs among all neighbours of the best, moves of two to four parameters, crossovers and random
+    designs, and then the neighbours of what looks best of these, it takes the one with the least
+    lower confidence bound. The bound keeps exploring where improvement is not in sight, as on
+    plateaus with one rare joint move. Where the search is stuck in spite of it, the surroundings of
+    the best design there are left alone most of the time from then on
     (:mod:`archgym.agents.gp.tabu`), unless there are several goals.
 
-    The processes learn the cost or the ratio to the baseline, whichever makes the data
-    likelier. Each limit that was broken, and failing, has its own process, and the
-    logarithm of the chance to keep them is added; until something feasible is known, the sum of
-    what breaks the limits takes the place of the cost. A design whose prediction is certain differs from known
-    ones in dead parameters only: it is proposed last.
+    The processes learn the cost or the ratio to the baseline, whichever makes the data likelier.
+    Each limit that was broken, and failing, has its own process, and the logarithm of the chance to
+    keep them is added; until something feasible is known, the sum of what breaks the limits takes
+    the place of the cost. A design whose prediction is certain differs from known ones in dead
+    parameters only: it is proposed last.
 
     With several goals every proposal draws its own weights of them (ParEGO). In a batch, designs
     without outcome count as they were predicted. Numeric libraries are held to one thread while
