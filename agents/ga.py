@@ -32,7 +32,9 @@ class Breeding(agent.Hyperparameters):
         0.7, description="share of children with two parents; the others have one"
     )
     mutation_rate: Share = Field(
-        0.1, description="probability that a parameter is mutated; of one parent at least one is"
+        0.1,
+        description="probability that a parameter of a child is mutated; in a child of one parent "
+        "at least one parameter is",
     )
 
 
