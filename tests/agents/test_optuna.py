@@ -79,13 +79,17 @@ def test_cma_es_refuses_several_goals() -> None:
 
 
 def test_what_was_not_asked_for_is_learned_from() -> None:
-    env = ConformanceEnvironment() agent = OptunaSearch(env.design_space, n_initial=5) known =
-    env.design_space.sample(30, np.random.default_rng(0)) agent.tell(known,
-    env.evaluate_batch(known)) asked = agent.ask(4) assert not set(asked.keys()) & set(known.keys())
-    assert agent._study is not None finished =
-    agent._study.get_trials(states=[optuna.trial.TrialState.COMPLETE]) told =
-    agent._encoding.from_params([trial.params for trial in finished])  # type: ignore[union-attr]
-    outcomes = env.evaluate_batch(known) assert set(told.keys()) == {
+    env = ConformanceEnvironment()
+    agent = OptunaSearch(env.design_space, n_initial=5)
+    known = env.design_space.sample(30, np.random.default_rng(0))
+    agent.tell(known, env.evaluate_batch(known))
+    asked = agent.ask(4)
+    assert not set(asked.keys()) & set(known.keys())
+    assert agent._study is not None
+    finished = agent._study.get_trials(states=[optuna.trial.TrialState.COMPLETE])
+    told = agent._encoding.from_params([trial.params for trial in finished])  # type: ignore[union-attr]
+    outcomes = env.evaluate_batch(known)
+    assert set(told.keys()) == {
         key
         for key, status in zip(known.keys(), outcomes.status.tolist(), strict=True)
         if status == 0
