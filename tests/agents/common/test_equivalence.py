@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import archgym
-from archgym.agents.common.equivalence import Twins
+from archgym.agents.common.equivalence import Equivalence
 from archgym.agents.common.unseen import Unseen
 from archgym.evaluation.outcome import Outcomes
 from archgym.registry import make_agent
@@ -65,11 +65,11 @@ class Region(archgym.Environment):
         return {"time_ns": 1.0 + cost, "energy_pj": 5.0 + 2.0 * cost, "area_mm2": 2.0}
 
 
-def told(cost: Cost, designs: Designs) -> tuple[Twins, Outcomes]:
-    twins = Twins(SPACE)
+def told(cost: Cost, designs: Designs) -> tuple[Equivalence, Outcomes]:
+    equivalence = Equivalence(SPACE)
     outcomes = Region(cost).evaluate_batch(designs)
-    twins.learn(outcomes.designs, outcomes)
-    return twins, outcomes
+    equivalence.learn(outcomes.designs, outcomes)
+    return equivalence, outcomes
 
 
 def moved(design: dict[str, Any], **changes: list[Any]) -> Designs:
@@ -81,19 +81,21 @@ def moved(design: dict[str, Any], **changes: list[Any]) -> Designs:
 HERE: dict[str, Any] = {"mode": "off", "size": 3, "depth": 3, "policy": "b", "share": 0.25}
 
 
-def share_foreseen(twins: Twins, design: dict[str, Any], name: str, values: list[Any]) -> float:
-    return float(twins.likely(moved(design, **{name: values}).codes[1:]).mean())
+def share_foreseen(
+    equivalence: Equivalence, design: dict[str, Any], name: str, values: list[Any]
+) -> float:
+    return float(equivalence.likely(moved(design, **{name: values}).codes[1:]).mean())
 
 
 def test_a_dead_parameter_is_found_and_the_others_are_not_taken_for_dead() -> None:
     dead_depth = moved(HERE, depth=[0, 5], size=[1, 2], policy=["a", "c"], mode=["slow", "fast"])
-    twins, _ = told(lambda d: everything_counts({**d, "depth": 0}), dead_depth)
-    assert share_foreseen(twins, HERE, "depth", [1, 2, 4, 6, 7]) >= 0.8
+    equivalence, _ = told(lambda d: everything_counts({**d, "depth": 0}), dead_depth)
+    assert share_foreseen(equivalence, HERE, "depth", [1, 2, 4, 6, 7]) >= 0.8
     there = {**HERE, "size": 1}  # nothing is known of depth at this size
-    assert share_foreseen(twins, there, "depth", [0, 1, 2, 4, 5, 6, 7]) >= 0.7
-    assert share_foreseen(twins, HERE, "size", [0, 4, 5, 6, 7]) == 0.0
+    assert share_foreseen(equivalence, there, "depth", [0, 1, 2, 4, 5, 6, 7]) >= 0.7
+    assert share_foreseen(equivalence, HERE, "size", [0, 4, 5, 6, 7]) == 0.0
     new = SPACE.sample(200, np.random.default_rng(0))
-    assert not twins.likely(new.codes).any()
+    assert not equivalence.likely(new.codes).any()
 
 
 def test_a_parameter_may_be_dead_at_one_level_of_another() -> None:
@@ -104,23 +106,25 @@ def test_a_parameter_may_be_dead_at_one_level_of_another() -> None:
     for mode in ("off", "slow", "fast"):
         for size in range(5):
             lines += list(moved({**HERE, "mode": mode, "size": size}, policy=["a"]))
-    twins, _ = told(cost, SPACE.designs(lines))
+    equivalence, _ = told(cost, SPACE.designs(lines))
     new = {**HERE, "size": 6}
-    twins.expect(SPACE.designs([{**new, "mode": mode} for mode in ("off", "slow", "fast")]).codes)
-    assert share_foreseen(twins, {**new, "mode": "off"}, "policy", ["a", "c"]) >= 0.5
-    assert share_foreseen(twins, {**new, "mode": "slow"}, "policy", ["a", "c"]) == 0.0
-    assert share_foreseen(twins, {**new, "mode": "fast"}, "policy", ["a", "c"]) == 0.0
+    equivalence.expect(
+        SPACE.designs([{**new, "mode": mode} for mode in ("off", "slow", "fast")]).codes
+    )
+    assert share_foreseen(equivalence, {**new, "mode": "off"}, "policy", ["a", "c"]) >= 0.5
+    assert share_foreseen(equivalence, {**new, "mode": "slow"}, "policy", ["a", "c"]) == 0.0
+    assert share_foreseen(equivalence, {**new, "mode": "fast"}, "policy", ["a", "c"]) == 0.0
 
 
 def test_an_ordered_parameter_may_be_dead_above_a_level() -> None:
     def cost(design: dict[str, Any]) -> float:
         return everything_counts({**design, "size": min(design["size"], 4)})
 
-    twins, _ = told(cost, moved({**HERE, "size": 4}, size=[0, 1, 3, 5, 7]))
+    equivalence, _ = told(cost, moved({**HERE, "size": 4}, size=[0, 1, 3, 5, 7]))
     new = {**HERE, "size": 4, "policy": "c"}
-    twins.expect(SPACE.designs([new]).codes)
-    assert share_foreseen(twins, new, "size", [5, 6, 7]) >= 0.6
-    assert share_foreseen(twins, new, "size", [0, 1, 2, 3]) == 0.0
+    equivalence.expect(SPACE.designs([new]).codes)
+    assert share_foreseen(equivalence, new, "size", [5, 6, 7]) >= 0.6
+    assert share_foreseen(equivalence, new, "size", [0, 1, 2, 3]) == 0.0
 
 
 def test_a_rule_that_proves_wrong_is_dropped() -> None:
@@ -129,29 +133,29 @@ def test_a_rule_that_proves_wrong_is_dropped() -> None:
         return everything_counts({**design, **({"depth": 0} if small else {})})
 
     designs = moved({**HERE, "size": 1}, depth=[0, 5])
-    twins, _ = told(cost, designs)
+    equivalence, _ = told(cost, designs)
     large = {**HERE, "size": 6}
-    twins.expect(SPACE.designs([large]).codes)
-    assert share_foreseen(twins, large, "depth", [0, 1, 2, 4, 5, 6, 7]) >= 0.8
+    equivalence.expect(SPACE.designs([large]).codes)
+    assert share_foreseen(equivalence, large, "depth", [0, 1, 2, 4, 5, 6, 7]) >= 0.8
     outcomes = Region(cost).evaluate_batch(moved(large, depth=[0, 5]))
-    twins.learn(outcomes.designs, outcomes)
-    assert share_foreseen(twins, large, "depth", [1, 2, 4, 6, 7]) == 0.0
+    equivalence.learn(outcomes.designs, outcomes)
+    assert share_foreseen(equivalence, large, "depth", [1, 2, 4, 6, 7]) == 0.0
 
 
 def test_a_plateau_of_few_metrics_is_no_evidence() -> None:
     designs = moved(HERE, depth=[0, 5], size=[1, 2])
     outcomes = Region(lambda d: 1.0).evaluate_batch(designs)
-    twins = Twins(SPACE)
-    twins.learn(designs, dataclasses.replace(outcomes, metrics=outcomes.metrics[:, :2]))
-    assert not twins.aware
+    equivalence = Equivalence(SPACE)
+    equivalence.learn(designs, dataclasses.replace(outcomes, metrics=outcomes.metrics[:, :2]))
+    assert not equivalence.aware
 
 
 def test_without_equal_metrics_or_outcomes_nothing_is_foreseen() -> None:
     designs = SPACE.sample(300, np.random.default_rng(1))
-    twins, _ = told(everything_counts, designs)
-    assert not twins.aware
-    assert not twins.likely(moved(HERE, depth=[1, 2]).codes).any()
-    untold = Twins(SPACE)
+    equivalence, _ = told(everything_counts, designs)
+    assert not equivalence.aware
+    assert not equivalence.likely(moved(HERE, depth=[1, 2]).codes).any()
+    untold = Equivalence(SPACE)
     untold.expect(designs.codes)
     assert not untold.likely(designs.codes).any()
 
@@ -204,7 +208,7 @@ def test_searches_waste_little_on_dead_parameters(name: str) -> None:
 
 
 def test_only_the_latest_designs_are_compared_with() -> None:
-    twins, _ = told(lambda d: everything_counts({**d, "depth": 0}), moved(HERE, depth=[0, 5]))
-    assert share_foreseen(twins, HERE, "depth", [1, 2, 4, 6, 7]) >= 0.8
-    twins.expect(SPACE.sample(5000, np.random.default_rng(2)).codes)
-    assert share_foreseen(twins, HERE, "depth", [1, 2, 4, 6, 7]) == 0.0
+    equivalence, _ = told(lambda d: everything_counts({**d, "depth": 0}), moved(HERE, depth=[0, 5]))
+    assert share_foreseen(equivalence, HERE, "depth", [1, 2, 4, 6, 7]) >= 0.8
+    equivalence.expect(SPACE.sample(5000, np.random.default_rng(2)).codes)
+    assert share_foreseen(equivalence, HERE, "depth", [1, 2, 4, 6, 7]) == 0.0

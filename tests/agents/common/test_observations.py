@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from archgym.agents.common.observations import Told
+from archgym.agents.common.observations import Observations
 from archgym.envs.conformance import ConformanceEnvironment
 
 
-def told(n: int) -> tuple[ConformanceEnvironment, Told]:
+def told(n: int) -> tuple[ConformanceEnvironment, Observations]:
     env = ConformanceEnvironment()
-    data = Told(env.design_space, len(env.objective.goals))
+    data = Observations(env.design_space, len(env.objective.goals))
     designs = env.design_space.sample(n, np.random.default_rng(0))
     data.learn(designs, env.evaluate_batch(designs))
     return env, data

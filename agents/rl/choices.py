@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Callable
 
+import numpy as np
+
+from archgym.agents.common.arrays import Floats, Ints
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["Choices"]
@@ -34,7 +36,7 @@ class Choices:
         exists = np.arange(self.sizes.max())[None, :] < self.sizes[:, None]
         self.even = exists / self.sizes[:, None]
 
-    def of(self, designs: Designs) -> NDArray[np.int64]:
+    def of(self, designs: Designs) -> Ints:
         """Choices of designs, -1 where a parameter is inactive, shape (n, n_free)."""
         choices = designs.codes[:, self._free]
         for column, position, size in self._shared():
@@ -44,30 +46,16 @@ class Choices:
             choices[:, column] = np.where(inactive, -1, share)
         return choices
 
-    def designs(self, choices: NDArray[np.int64], rng: np.random.Generator) -> Designs:
+    def designs(self, choices: Ints, rng: np.random.Generator) -> Designs:
         """Canonical designs (they need not be legal) of choices, shape (n, n_free)."""
-        codes = np.empty((len(choices), len(self._first)), dtype=np.int64, order="F")
-        codes[:] = self._first
-        codes[:, self._free] = choices
-        for column, position, size in self._shared():
-            place = (choices[:, column] + rng.random(len(choices))) / size
-            codes[:, position] = self._space.parameters[position].from_unit_interval(place)
-        return self._space.canonicalise(codes)
+        return self._designs(choices, lambda: rng.random(len(choices)))
 
-    def canonical(self, choices: NDArray[np.int64]) -> NDArray[np.int64]:
+    def canonical(self, choices: Ints) -> Ints:
         """The same with -1 where a choice is without effect: its parameter is inactive."""
-        codes = np.empty((len(choices), len(self._first)), dtype=np.int64, order="F")
-        codes[:] = self._first
-        codes[:, self._free] = choices
-        for column, position, size in self._shared():
-            place = (choices[:, column] + 0.5) / size
-            codes[:, position] = self._space.parameters[position].from_unit_interval(place)
-        active = self._space.canonicalise(codes).codes[:, self._free] >= 0
+        active = self._designs(choices, lambda: 0.5).codes[:, self._free] >= 0
         return np.where(active, choices, -1)
 
-    def draw(
-        self, weights: NDArray[np.float64], n: int, rng: np.random.Generator
-    ) -> NDArray[np.int64]:
+    def draw(self, weights: Floats, n: int, rng: np.random.Generator) -> Ints:
         """Independent draws of all parameters, shape (n, n_free).
 
         Args:
@@ -79,6 +67,16 @@ class Choices:
         lots = rng.random((n, len(self.sizes))) * bounds[:, -1]
         drawn = (lots[:, :, None] >= bounds[None, :, :]).sum(axis=2)
         return np.asarray(np.minimum(drawn, self.sizes - 1))
+
+    def _designs(self, choices: Ints, within: Callable[[], Floats | float]) -> Designs:
+        """Designs whose values lie at some place within the chosen shares, from 0 to 1."""
+        codes = np.empty((len(choices), len(self._first)), dtype=np.int64, order="F")
+        codes[:] = self._first
+        codes[:, self._free] = choices
+        for column, position, size in self._shared():
+            place = (choices[:, column] + within()) / size
+            codes[:, position] = self._space.parameters[position].from_unit_interval(place)
+        return self._space.canonicalise(codes)
 
     def _shared(self) -> list[tuple[int, int, int]]:
         """Column, position and number of choices of parameters chosen as shares."""

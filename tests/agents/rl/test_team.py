@@ -11,8 +11,8 @@ import pytest
 
 import archgym
 from archgym.agent import Sampler
-from archgym.agents.common.choices import Choices
-from archgym.agents.rl.multi_agent import IndependentLearners
+from archgym.agents.rl.choices import Choices
+from archgym.agents.rl.team import Team
 from archgym.errors import AgentUnsuitableError, InvalidValueError
 from archgym.evaluation.outcome import Outcomes
 from archgym.registry import make_agent
@@ -55,9 +55,9 @@ def trajectory(name: str, seed: int, budget: int, **hyperparameters: Any) -> lis
     return [design for outcomes in seen for design in outcomes.designs]
 
 
-def learner(name: str, space: DesignSpace, **hyperparameters: Any) -> IndependentLearners:
+def learner(name: str, space: DesignSpace, **hyperparameters: Any) -> Team:
     agent = make_agent(name, space, **hyperparameters)
-    assert isinstance(agent, IndependentLearners)
+    assert isinstance(agent, Team)
     return agent
 
 
@@ -264,7 +264,7 @@ def test_warm_start_is_learned_from(name: str) -> None:
     assert isinstance(agent, Sampler)
     known = env.design_space.sample(64, np.random.default_rng(3))
     agent.tell(known, env.evaluate_batch(known))
-    assert isinstance(agent, IndependentLearners)
+    assert isinstance(agent, Team)
     assert agent.policy("kind").argmax() == 2
     assert not set(agent.ask(50).keys()) & set(known.keys())
 

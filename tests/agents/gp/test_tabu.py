@@ -1,11 +1,11 @@
-"""Niches: founded where a search is stuck, left alone from then on."""
+"""TabuRegions: founded where a search is stuck, left alone from then on."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.agents.gp.tabu import Niches
+from archgym.agents.gp.tabu import TabuRegions
 
 Codes = NDArray[np.int64]
 
@@ -20,7 +20,7 @@ COSTS = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
 
 
 def test_a_niche_is_founded_around_the_best_once_patience_is_over() -> None:
-    niches = Niches(alike, correlation=0.3, patience=3)
+    niches = TabuRegions(alike, correlation=0.3, patience=3)
     for _ in range(3):
         assert niches.settle(CODES, COSTS).all()
     assert niches.settle(CODES, COSTS).tolist() == [False, False, True, True, True]
@@ -34,19 +34,19 @@ def test_a_niche_is_founded_around_the_best_once_patience_is_over() -> None:
 
 
 def test_a_better_design_outside_starts_patience_anew() -> None:
-    niches = Niches(alike, correlation=0.3, patience=2)
+    niches = TabuRegions(alike, correlation=0.3, patience=2)
     for n in range(1, 6):
         assert niches.settle(CODES[:n], -COSTS[:n]).all()
     assert len(niches) == 0
 
 
 def test_without_patience_there_are_none() -> None:
-    niches = Niches(alike, correlation=0.3, patience=0)
+    niches = TabuRegions(alike, correlation=0.3, patience=0)
     assert all(niches.settle(CODES, COSTS).all() for _ in range(50))
 
 
 def test_all_designs_in_niches_is_no_error() -> None:
-    niches = Niches(alike, correlation=0.01, patience=1)
+    niches = TabuRegions(alike, correlation=0.01, patience=1)
     for _ in range(9):
         free = niches.settle(CODES, COSTS)
     assert not free.any()
@@ -55,7 +55,7 @@ def test_all_designs_in_niches_is_no_error() -> None:
 
 def test_the_oldest_of_very_many_niches_is_open_again() -> None:
     codes = np.arange(100, dtype=np.int64)[:, None]
-    niches = Niches(alike, correlation=0.6, patience=1)
+    niches = TabuRegions(alike, correlation=0.6, patience=1)
     for _ in range(200):
         free = niches.settle(codes, codes[:, 0].astype(float))
         if len(niches) == 64:
