@@ -15,8 +15,6 @@ from archgym.agents.common.scores import costs
 from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs
 
-__all__ = ["AntColony"]
-
 _MAX_TRAILS = 256
 """Parameters with more levels have no trail a level but a kernel around the best designs."""
 

@@ -17,8 +17,6 @@ from archgym.proxy.inputs import Inputs
 from archgym.proxy.models import Model, family
 from archgym.space import Designs
 
-__all__ = ["ActiveLearning"]
-
 _CLIMBING_ROUNDS = 5
 _MIN_DATA = 8
 _MIN_CHANCE = 1e-6

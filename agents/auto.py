@@ -18,8 +18,6 @@ from archgym.agents.nsga2 import Nsga2
 from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs
 
-__all__ = ["Auto"]
-
 _MODEL = GaussianProcessSearch
 _OTHERS: tuple[type[agent.Sampler], ...] = (LocalSearch, Genetic)
 _OTHERS_SEVERAL_GOALS: tuple[type[agent.Sampler], ...] = (Nsga2,)

@@ -14,8 +14,6 @@ from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST, FAILED_COST
 from archgym.space import Designs, FeatureEncoding
 
-__all__ = ["Bayesian"]
-
 _PORTFOLIO = ("EI", "LCB", "PI")
 _ELITE = 10
 """Best designs around which candidates are sought."""

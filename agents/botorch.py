@@ -22,8 +22,6 @@ from archgym.errors import MissingDependencyError
 from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs
 
-__all__ = ["BoTorchSearch"]
-
 _MIN_DATA = 2
 _LONGEST, _SHORTEST = 1.0, 0.05
 _SUCCESSES = 3

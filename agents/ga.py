@@ -15,8 +15,6 @@ from archgym.agents.common.scores import costs
 from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs
 
-__all__ = ["Breeding", "Genetic"]
-
 
 class Breeding(agent.Hyperparameters):
     """Hyperparameters of the way in which children are made."""

@@ -19,8 +19,6 @@ from archgym.problem.fidelity import Fidelity
 from archgym.problem.status import Status
 from archgym.space import Designs
 
-__all__ = ["Hyperband"]
-
 _TOLERANCE = 1.25
 """Factor by which the ratio of the costs of two rungs may be smaller than ``eta``."""
 

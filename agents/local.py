@@ -13,8 +13,6 @@ from archgym.agents.common.scores import FAILED_COST, costs
 from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs
 
-__all__ = ["LocalSearch"]
-
 
 class LocalSearch(SequentialSampler):
     """Iterated local search: tries all designs one move away, goes to the first that is better.

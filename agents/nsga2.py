@@ -13,8 +13,6 @@ from archgym.evaluation.outcome import Outcomes
 from archgym.problem.status import Status
 from archgym.space import Designs
 
-__all__ = ["Nsga2", "constrained_ranks", "crowding_distances"]
-
 
 class Nsga2(Genetic):
     """NSGA-II (Deb et al., 2002): searches the whole Pareto front, limits before goals.

@@ -21,8 +21,6 @@ from archgym.space import Designs, OptunaEncoding
 if TYPE_CHECKING:
     import optuna
 
-__all__ = ["OptunaSearch"]
-
 _EXCESS = "excess"
 _PACKAGES = {"tpe": (), "gp": ("torch", "scipy"), "nsga2": (), "cmaes": ("cmaes",)}
 

@@ -10,8 +10,6 @@ from archgym.agents.common.arrays import Bools
 from archgym.agents.common.samplers import BlockSampler
 from archgym.space import Designs
 
-__all__ = ["RandomSearch"]
-
 _MAX_THINNING = 256
 """Most draws that an evenly drawn design may cost on average."""
 

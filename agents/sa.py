@@ -16,8 +16,6 @@ from archgym.agents.common.scores import BROKEN_LIMIT_COST, costs
 from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs
 
-__all__ = ["SimulatedAnnealing"]
-
 _MOVES_AT_ONCE = 32
 _WALK = 8
 """Times that a chain may draw moves, over known designs, before it jumps."""

@@ -8,8 +8,6 @@ from archgym.agents.common.samplers import BlockSampler
 from archgym.errors import AgentUnsuitableError
 from archgym.space import Designs, UnitCubeEncoding
 
-__all__ = ["SobolSearch"]
-
 _ROUNDS = 64
 """Times that a block is drawn on for where points are no new legal designs."""
 

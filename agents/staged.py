@@ -19,8 +19,6 @@ from archgym.problem.status import Status
 from archgym.registry import agent_class
 from archgym.space import Designs, DesignSpace
 
-__all__ = ["Staged"]
-
 _MAX_IDLE = 64
 """Turns of the searcher without a new design after which a stage is over."""
 

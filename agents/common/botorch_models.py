@@ -27,8 +27,6 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from archgym.agents.common.arrays import Bools, Floats
 from archgym.agents.common.targets import limit_targets
 
-__all__ = ["Acquisition", "Data"]
-
 _FIRST_STEPS, _STEPS = 50, 20
 _RETUNE_GROWTH = 1.1
 _STEEPEST = 1.5

@@ -8,8 +8,6 @@ from archgym.agents.common.arrays import Ints
 from archgym.agents.common.moves import Moves
 from archgym.space import Designs
 
-__all__ = ["Candidates"]
-
 _MAX_LEVELS = 16
 """Parameters with more levels are moved to some others at random, not to all."""
 _RANDOM_STEPS = 8

@@ -20,8 +20,6 @@ from archgym.evaluation.outcome import Outcomes
 from archgym.problem.status import Status
 from archgym.space import Designs, DesignSpace, Parameter
 
-__all__ = ["Equivalence"]
-
 _MEMORY = 2048
 """Latest designs that are compared with, so that no call takes longer as the log grows."""
 _MIN_METRICS = 3

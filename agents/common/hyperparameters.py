@@ -8,17 +8,6 @@ from pydantic import Field
 
 from archgym import agent
 
-__all__ = [
-    "BatchSize",
-    "Count",
-    "Factor",
-    "InitialDesigns",
-    "PoolSize",
-    "Share",
-    "Size",
-    "Threshold",
-]
-
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Factor = Annotated[float, Field(ge=0, le=100)]
 PoolSize = Annotated[int, Field(ge=10, le=1_000_000)]

@@ -15,8 +15,6 @@ from archgym.agents.common.threads import one_quiet_thread
 from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs
 
-__all__ = ["ModelBasedSampler"]
-
 
 class ModelBasedSampler(NewDesignSampler):
     """Keeps the observations that models learn from, and holds numeric libraries to one thread.

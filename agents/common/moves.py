@@ -14,8 +14,6 @@ import numpy as np
 from archgym.agents.common.arrays import Bools, Ints
 from archgym.space import Designs, DesignSpace
 
-__all__ = ["Moves"]
-
 _REAL_SCALES = 10
 """A step of a real parameter is between the whole range and 2**-10 of it."""
 _MAX_NEIGHBOURS = 16

@@ -10,8 +10,6 @@ from archgym.evaluation.outcome import Outcomes
 from archgym.problem.status import Status
 from archgym.space import Designs, DesignSpace
 
-__all__ = ["Observations"]
-
 
 class Observations:
     """The data of the models: every design once, in the order in which outcomes came.

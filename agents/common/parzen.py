@@ -13,8 +13,6 @@ from archgym.agents.common.arrays import Floats, Ints
 from archgym.agents.common.moves import Moves
 from archgym.space import Designs
 
-__all__ = ["GoodAndOther"]
-
 _WIDER = 3.0
 """Factor on bandwidths of ordered parameters where designs are drawn: BOHB's bandwidth_factor."""
 _MAX_MOVES = 3

@@ -14,8 +14,6 @@ from archgym.agents.common.unseen import Unseen
 from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs
 
-__all__ = ["BlockSampler", "NewDesignSampler", "SequentialSampler"]
-
 _BLOCK = 64
 """Designs drawn at once, however many are asked for, so that ``batch_size`` changes nothing."""
 

@@ -8,8 +8,6 @@ from archgym.agents.common.arrays import Floats
 from archgym.evaluation.outcome import Outcomes
 from archgym.problem.status import Status
 
-__all__ = ["BROKEN_LIMIT_COST", "FAILED_COST", "costs"]
-
 BROKEN_LIMIT_COST = 60.0
 """Least cost of a design that breaks a limit; a feasible one costs at most 50."""
 FAILED_COST = 80.0

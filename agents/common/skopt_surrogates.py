@@ -20,8 +20,6 @@ from archgym.agents.common.arrays import Floats
 from archgym.agents.common.targets import cost_forms, standardised
 from archgym.space import Designs, DesignSpace, SkoptEncoding
 
-__all__ = ["Forest", "GaussianProcess", "gain", "sobol"]
-
 _AMPLITUDES, _LENGTHS, _NOISES = (1e-2, 1e2), (0.3, 1e2), (1e-6, 0.1)
 """Bounds of the signal's variance, the length scale and the noise's variance; the target has
 variance 1. The largest variance of the signal over the least of the noise bounds the condition of

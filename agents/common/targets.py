@@ -6,8 +6,6 @@ import numpy as np
 
 from archgym.agents.common.arrays import Floats
 
-__all__ = ["cost_forms", "limit_targets", "standardised"]
-
 
 def standardised(values: Floats) -> tuple[Floats, float]:
     """Values with mean 0 and deviation 1, and the deviation they had (1 if all are equal)."""

@@ -14,8 +14,6 @@ from contextlib import contextmanager
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["one_quiet_thread", "one_seeded_thread", "one_torch_thread"]
-
 
 @contextmanager
 def one_quiet_thread(libraries: ThreadpoolController) -> Iterator[None]:

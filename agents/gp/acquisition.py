@@ -9,8 +9,6 @@ from archgym.agents.gp.gaussian_process import GaussianProcess, coordinates
 from archgym.agents.gp.tabu import TabuRegions
 from archgym.space import Designs, DesignSpace
 
-__all__ = ["ConfidenceBound"]
-
 _TABU_SCORE, _CERTAIN_SCORE = -5e2, -1e3
 """Below all others: within a tabu region, and certain in advance."""
 _SURE = 2.0

@@ -8,8 +8,6 @@ from archgym.agents.common.arrays import Bools, Floats
 from archgym.agents.gp.gaussian_process import GaussianProcess
 from archgym.agents.gp.interactions import NUGGET, Interactions
 
-__all__ = ["AdditiveProcess"]
-
 
 class AdditiveProcess(GaussianProcess):
     """The Gaussian process with a choice of two kernels: the product, or a learned sum.

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from archgym.agents.common.arrays import Bools, Floats, Ints
 from archgym.space import DesignSpace
 
-__all__ = ["GaussianProcess", "coordinates"]
-
 _SENSITIVITY = (-0.8, 0.7)  # centre and scale of the prior of its logit
 _LENGTH = (-1.0, 0.8)  # of the logarithm, the whole range of the parameter being 1
 _NOISE = (-9.0, 2.0)  # of the logarithm of the variance, as a share of the signal's

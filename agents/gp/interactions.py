@@ -26,8 +26,6 @@ from numpy.typing import NDArray
 
 from archgym.agents.common.arrays import Bools, Floats
 
-__all__ = ["NUGGET", "Interactions"]
-
 Singles = NDArray[np.float32]
 
 NUGGET = 1e-3

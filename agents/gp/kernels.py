@@ -12,8 +12,6 @@ from numba import njit
 
 from archgym.agents.common.arrays import Bools, Floats, Ints
 
-__all__ = ["Likeness", "Terms", "sum_of_products"]
-
 
 class Terms:
     """Weighted sets of columns, each of which stands for a product over its columns.

@@ -21,8 +21,6 @@ from archgym.agents.gp.interactions import Interactions
 from archgym.agents.gp.tabu import TabuRegions
 from archgym.space import Designs
 
-__all__ = ["GaussianProcessSearch"]
-
 _OPTIMISM = (0.4, 1.0, 1.5)
 """Factors of ``kappa`` that take turns, so that some proposals exploit and some explore."""
 _EVERYWHERE_SHARE = 0.25

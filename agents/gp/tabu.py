@@ -9,8 +9,6 @@ import numpy as np
 
 from archgym.agents.common.arrays import Bools, Floats, Ints
 
-__all__ = ["TabuRegions"]
-
 _MAX_REGIONS = 64
 """Maximum number of regions; beyond it the oldest is dropped, so that proposals stay cheap."""
 

@@ -8,8 +8,6 @@ from pydantic import Field
 
 from archgym.agents.rl.on_policy import OnPolicy, OnPolicyHyperparameters
 
-__all__ = ["A2C"]
-
 
 class A2C(OnPolicy):
     """Advantage actor-critic, Stable-Baselines3's, on whole designs or a parameter a step.

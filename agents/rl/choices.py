@@ -9,8 +9,6 @@ import numpy as np
 from archgym.agents.common.arrays import Floats, Ints
 from archgym.space import Designs, DesignSpace
 
-__all__ = ["Choices"]
-
 
 class Choices:
     """A small number of choices for each free parameter of a space.

@@ -13,8 +13,6 @@ from archgym.agents.rl.off_policy import OffPolicy, OffPolicyHyperparameters
 from archgym.errors import AgentUnsuitableError
 from archgym.space import Encoding, FlatEncoding, MultiDiscreteEncoding
 
-__all__ = ["DQN"]
-
 _MAX_FLAT = 1024
 """Maximum combinations that are one action each: each has to be tried to be known."""
 

@@ -6,8 +6,6 @@ from typing import ClassVar
 
 from archgym.agents.rl.team import Team, TeamHyperparameters
 
-__all__ = ["IndependentLearners"]
-
 
 class IndependentLearners(Team):
     """Independent PPO learners with a shared reward (IPPO), one a parameter or a group.

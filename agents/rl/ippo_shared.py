@@ -9,8 +9,6 @@ from pydantic import Field
 from archgym.agents.common.hyperparameters import Size
 from archgym.agents.rl.team import Team, TeamHyperparameters
 
-__all__ = ["SharedPolicy"]
-
 
 class SharedPolicy(Team):
     """PPO learners that share one network, whose input is the agent that it acts for.

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from archgym.views.vector import VectorView
 
-__all__ = ["ENDLESS", "MAX_OUTPUTS", "Learner", "LearnerHyperparameters"]
-
 MAX_OUTPUTS = 1 << 16
 """Most outputs that a policy network gets: one for each level that it may choose."""
 ENDLESS = 1 << 31

@@ -11,8 +11,6 @@ from archgym.agents.common.arrays import Floats, Ints
 from archgym.agents.common.hyperparameters import Factor, Size
 from archgym.agents.rl.team import Team, TeamHyperparameters
 
-__all__ = ["CentralisedCritic"]
-
 _CRITIC_STEPS = 16
 _CRITIC_BATCH = 128
 _CRITIC_MEMORY = 8192

@@ -10,8 +10,6 @@ from pydantic import Field
 from archgym.agents.rl.ppo import PPO
 from archgym.errors import MissingDependencyError
 
-__all__ = ["MaskablePPO"]
-
 
 class MaskablePPO(PPO):
     """PPO that chooses a parameter a step among the legal values; needs ``archgym[sb3-contrib]``.

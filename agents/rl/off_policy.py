@@ -9,8 +9,6 @@ from pydantic import Field
 from archgym.agents.common.hyperparameters import Count
 from archgym.agents.rl.learner import Learner, LearnerHyperparameters
 
-__all__ = ["OffPolicy", "OffPolicyHyperparameters"]
-
 
 class OffPolicyHyperparameters(LearnerHyperparameters):
     """Hyperparameters that off-policy agents share."""

@@ -10,8 +10,6 @@ from archgym.agents.common.hyperparameters import Factor, Share
 from archgym.agents.rl.learner import Learner, LearnerHyperparameters
 from archgym.space import Encoding, MultiDiscreteEncoding
 
-__all__ = ["OnPolicy", "OnPolicyHyperparameters"]
-
 
 class OnPolicyHyperparameters(LearnerHyperparameters):
     """Hyperparameters that on-policy agents share."""

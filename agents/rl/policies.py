@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from archgym.errors import InvalidValueError
 from archgym.reading.files import read_arrays
 
-__all__ = ["apply_policy", "read_policy", "write_policy"]
-
 _LIMIT_BYTES: Final = 1 << 30
 """1 GiB of weights."""
 _ABOUT = "about"

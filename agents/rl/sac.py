@@ -10,8 +10,6 @@ from archgym.agents.common.hyperparameters import Size
 from archgym.agents.rl.off_policy import OffPolicy, OffPolicyHyperparameters
 from archgym.space import BoxEncoding, Encoding
 
-__all__ = ["SAC"]
-
 
 class SAC(OffPolicy):
     """Soft actor-critic, Stable-Baselines3's, on one number in [-1, 1] a parameter.

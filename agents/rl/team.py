@@ -19,8 +19,6 @@ from archgym.errors import AgentUnsuitableError
 from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs
 
-__all__ = ["Team", "TeamHyperparameters"]
-
 _FLATTENING = 0.1
 """Share of choices that are made evenly, for each time that only known designs came up."""
 _MAX_REDRAWN = 4096

@@ -19,8 +19,6 @@ from torch.nn import ModuleDict, ParameterList
 
 from archgym.agents.common.arrays import Bools, Floats, Ints
 
-__all__ = ["Critic", "OwnTables", "Policies", "Ppo", "SharedNetwork", "advantages", "parts"]
-
 _CRITIC_RATE = 3e-3
 _MIN_DEVIATION = 1e-9
 """Rewards that differ by less are taken as equal: rounding is no experience."""

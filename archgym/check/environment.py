@@ -14,8 +14,6 @@ from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError
 from archgym.registry import environment_class, make
 
-__all__ = ["check_environment", "environment_check_names"]
-
 _FIRST = "can_be_made"
 
 

@@ -11,8 +11,6 @@ import gymnasium
 from archgym.check.properties import Maker
 from archgym.check.result import CheckFailed
 
-__all__ = ["INTERFACES"]
-
 
 def check_gymnasium(make_env: Maker) -> str:
     """Gymnasium's own checker raises nothing and warns of nothing."""

@@ -29,8 +29,6 @@ from archgym.space import (
     UnitCubeEncoding,
 )
 
-__all__ = ["PROPERTIES", "Maker"]
-
 _SAMPLES = 12
 """Designs that a check simulates."""
 _RECORDED = ("reward", "status", "reason", "feasible", "cached", "fidelity")

@@ -7,17 +7,6 @@ from dataclasses import dataclass, replace
 
 from archgym.errors import UnknownNameError
 
-__all__ = [
-    "CheckFailed",
-    "CheckResult",
-    "NotApplicableError",
-    "UnpolishedError",
-    "chosen_names",
-    "expect",
-    "run",
-    "run_all",
-]
-
 
 @dataclass(frozen=True)
 class CheckResult:

@@ -29,8 +29,6 @@ from archgym.problem.scorer import Scorer
 from archgym.problem.status import STATUS_OF, Status
 from archgym.space import Designs, DesignSpace
 
-__all__ = ["EXAMPLES", "Check", "validate"]
-
 EXAMPLES = 10
 """Maximum number of problems that a check describes; the others are only counted."""
 _REWARD_TOLERANCE = 1e-9  # a machine's own exp and log

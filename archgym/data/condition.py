@@ -29,8 +29,6 @@ import pyarrow.compute as pc
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.space.expression import Expression, param
 
-__all__ = ["Column", "known_values", "parse_condition", "to_arrow"]
-
 _TOKEN = re.compile(
     r"\s*(?:(?P<mark><=|>=|==|!=|<|>|=|\(|\)|,)|\"(?P<double>[^\"]*)\"|'(?P<single>[^']*)'"
     r"|(?P<word>[^\s<>=!(),\"']+))"

@@ -37,8 +37,6 @@ from archgym.errors import DatasetError
 from archgym.evaluation.resume import ResumedLog
 from archgym.problem.status import STATUS_OF
 
-__all__ = ["TIMING_COLUMNS", "Dataset", "equal_trajectories", "write_parquet"]
-
 TIMING_COLUMNS = ("simulation_s", "agent_s", "timestamp", "cached")
 """Columns in which equal trajectories may differ."""
 _JOURNALS_KEY = b"archgym.journals"

@@ -13,19 +13,6 @@ from numpy.typing import NDArray
 from archgym.errors import DesignError, InvalidValueError
 from archgym.space import Designs, DesignSpace, Parameter
 
-__all__ = [
-    "NO_LEVEL",
-    "column_fingerprints",
-    "design_codes",
-    "design_columns",
-    "design_fingerprints",
-    "fingerprint",
-    "mixed",
-    "read_designs",
-    "uniform",
-    "shuffled",
-]
-
 NO_LEVEL = -2
 """Code in :func:`design_codes` of a value that the parameter does not have."""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio

@@ -15,8 +15,6 @@ from archgym.errors import InvalidValueError
 if TYPE_CHECKING:
     from archgym.data.torch_examples import ExampleDataset
 
-__all__ = ["Examples", "read_examples"]
-
 
 class Examples(ExampleArrays):
     """Examples for learning; the attributes are those of the class that it extends."""

@@ -13,8 +13,6 @@ from archgym.data.rows import Rows
 from archgym.errors import UnknownNameError
 from archgym.space import Designs, DesignSpace, FeatureEncoding
 
-__all__ = ["FEATURES", "ExampleArrays", "Featuriser", "target_names"]
-
 FEATURES = ("scaled", "values")
 
 

@@ -20,8 +20,6 @@ from archgym.data.schema import TRIAL_SCHEMA, Sidecar, evaluation_schema
 from archgym.errors import DatasetError
 from archgym.reading.files import read_json
 
-__all__ = ["find_dataset", "find_datasets", "new_folder", "provenance", "write_dataset"]
-
 PROVENANCE = "provenance.json"
 """What a dataset was made from; one that was recorded has no such file."""
 _MAX_NAMED = 12

@@ -30,15 +30,6 @@ from typing import Any
 
 from archgym.errors import DatasetError
 
-__all__ = [
-    "ROW_FIELDS",
-    "Journal",
-    "close_journals",
-    "journal_of",
-    "journals_kept_open",
-    "read_journal",
-]
-
 ROW_FIELDS = (
     "n",
     "step",

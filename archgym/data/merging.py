@@ -17,8 +17,6 @@ from archgym.data.designs import column_fingerprints
 from archgym.data.files import provenance, write_dataset
 from archgym.errors import DatasetError
 
-__all__ = ["Difference", "Merged", "differences", "merge"]
-
 _NOT_IDENTITY = ("trial_id", "state", "ended")
 """Columns in which two records of one trial may differ: one may be from before its end."""
 

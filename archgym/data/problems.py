@@ -17,8 +17,6 @@ from archgym.problem.metrics import Metric
 from archgym.problem.objective import Objective
 from archgym.problem.scorer import Scorer
 
-__all__ = ["PROBLEM_COLUMNS", "Problem", "baseline_of", "identifier", "problems_of", "scorer_of"]
-
 PROBLEM_COLUMNS = ("environment", "settings", "workload", "workload_sha256", "fixed", "objective")
 """Columns of the table of trials that are equal for trials of one problem."""
 

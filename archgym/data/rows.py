@@ -31,8 +31,6 @@ from archgym.space.expression import param
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["OF_THE_TRIAL", "Numbered", "Rows", "gathered"]
-
 OF_THE_TRIAL = ("environment", "workload", "agent", "hyperparameters", "seed")
 """Columns that each row takes over from its trial."""
 Numbered = tuple[NDArray[np.int64], NDArray[Any]]

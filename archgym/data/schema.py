@@ -21,16 +21,6 @@ from archgym.problem.status import LABELS
 from archgym.reading.files import read_json
 from archgym.space import Designs, DesignSpace
 
-__all__ = [
-    "FORMAT",
-    "SIDECAR",
-    "TRIAL_FIELDS",
-    "TRIAL_SCHEMA",
-    "Sidecar",
-    "evaluation_schema",
-    "rows_to_table",
-]
-
 FORMAT = 1
 """Version of the layout."""
 SIDECAR = "dataset.json"

@@ -14,8 +14,6 @@ from archgym.data.rows import Rows
 from archgym.data.splits import Split, split
 from archgym.errors import DatasetError
 
-__all__ = ["Selection", "load"]
-
 
 def load(
     path: str | Path,

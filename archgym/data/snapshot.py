@@ -18,8 +18,6 @@ from archgym.data.journal import read_journal
 from archgym.data.schema import Sidecar, evaluation_schema, rows_to_table
 from archgym.errors import DatasetError
 
-__all__ = ["Block", "Snapshot", "counts_of", "journal_tables"]
-
 ROWS_A_BLOCK = 1 << 16
 """Maximum number of rows of a block from Parquet."""
 _ROWS_OF_A_JOURNAL = 20_000

@@ -13,8 +13,6 @@ from archgym.data.designs import uniform
 from archgym.data.rows import Numbered, Rows, gathered
 from archgym.errors import InvalidValueError, UnknownNameError
 
-__all__ = ["SPLIT_BY", "Split", "split"]
-
 SPLIT_BY = ("design", "workload", "agent", "time")
 _GROUPS = ("workload", "agent")
 _DEFAULT_SHARES = {"train": 0.8, "test": 0.2}

@@ -13,8 +13,6 @@ from archgym.data.features import ExampleArrays, Featuriser, target_names
 from archgym.data.rows import Rows
 from archgym.errors import InvalidValueError
 
-__all__ = ["ExampleDataset", "ExampleStream"]
-
 Pair = tuple[torch.Tensor, torch.Tensor]
 
 

@@ -8,8 +8,6 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EvaluationCache", "KeyIndex"]
-
 _MIX = 0x9E3779B97F4A7C15  # 2**64 / golden ratio: spreads neighbouring keys over the table
 _WORD = (1 << 64) - 1
 

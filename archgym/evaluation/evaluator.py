@@ -39,8 +39,6 @@ from archgym.problem.status import Status
 from archgym.simulators.result import expect_pairs, read_result
 from archgym.space import Designs, DesignSpace
 
-__all__ = ["Evaluator"]
-
 _ILLEGAL = Status.ILLEGAL  # looked up once, which is faster
 
 

@@ -18,8 +18,6 @@ from archgym.data.selection import Selection
 from archgym.data.snapshot import counts_of
 from archgym.errors import InvalidValueError, UnknownNameError
 
-__all__ = ["LICENCES", "write_card"]
-
 LICENCES = (
     *("apache-2.0", "bsd-2-clause", "bsd-3-clause", "cc-by-4.0", "cc-by-nc-4.0", "cc-by-sa-4.0"),
     *("cc0-1.0", "gpl-3.0", "lgpl-3.0", "mit", "mpl-2.0", "odbl", "odc-by", "pddl", "unlicense"),

@@ -35,8 +35,6 @@ from archgym.space import BoxEncoding, Encoding, MultiDiscreteEncoding
 if TYPE_CHECKING:
     from minari.data_collector.episode_buffer import EpisodeBuffer
 
-__all__ = ["EPISODES", "export_minari"]
-
 EPISODES = ("recorded", "trial")
 _EPISODES_AT_ONCE = 500
 _NAME = "archgym"

@@ -23,8 +23,6 @@ from archgym.space import DesignSpace
 if TYPE_CHECKING:
     import optuna
 
-__all__ = ["export_optuna"]
-
 _TRIALS_AT_ONCE = 1000
 _ATTRIBUTES = ("trial_id", "step", "agent", "seed", "reward", "status", "reason", "feasible")
 

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError
 
-__all__ = ["Calibration"]
-
 Array = NDArray[np.float64]
 
 _FLOOR = 0.3

@@ -27,8 +27,6 @@ from archgym.proxy.targets import TargetScale
 from archgym.reading.files import read_arrays, read_bytes
 from archgym.space import DesignSpace
 
-__all__ = ["FORMAT", "load_proxy", "save_proxy"]
-
 FORMAT = 2
 """Version of the layout."""
 _HEADER = "header"

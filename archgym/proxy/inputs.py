@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from archgym.space import DesignSpace, Parameter
 from archgym.space.parameter import TABLE_LEVELS
 
-__all__ = ["Inputs", "workload_inputs"]
-
 _MAX_LEVELS = 16
 """Ordered parameters with more levels have no feature for each level."""
 _MAX_PAIRS = 50

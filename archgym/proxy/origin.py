@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Origin", "Workload", "workload_of_trial"]
-
 
 @dataclass(frozen=True)
 class Workload:

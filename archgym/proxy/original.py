@@ -8,8 +8,6 @@ from archgym.environment.environment import Environment
 from archgym.proxy.origin import Origin
 from archgym.validation.recorded import make_recorded
 
-__all__ = ["make_original"]
-
 
 def make_original(origin: Origin, workload: int = 0, **arguments: Any) -> Environment:
     """The environment on one of the workloads, with its real simulator.

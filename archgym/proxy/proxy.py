@@ -18,8 +18,6 @@ from archgym.proxy.ranges import Ranges
 from archgym.proxy.targets import TargetScale
 from archgym.space import Designs, DesignSpace
 
-__all__ = ["Part", "Predictions", "Proxy"]
-
 Array = NDArray[np.float64]
 
 _CHUNK = 16_384

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from archgym.space import DesignSpace
 
-__all__ = ["Ranges"]
-
 _SHOWN = 6
 
 

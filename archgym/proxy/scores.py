@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Scores", "score"]
-
 Array = NDArray[np.float64]
 
 _TOP = (1, 10)

@@ -17,8 +17,6 @@ from archgym.problem.status import Status
 from archgym.registry import make_agent
 from archgym.space import Designs
 
-__all__ = ["Verified", "search_and_verify"]
-
 
 @dataclass(frozen=True)
 class Verified:

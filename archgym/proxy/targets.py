@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError, UnknownNameError
 
-__all__ = ["FORMS", "TargetScale"]
-
 Array = NDArray[np.float64]
 
 FORMS = ("auto", "linear", "log", "relative")

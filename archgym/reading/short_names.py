@@ -14,8 +14,6 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Final
 
-__all__ = ["SHORT_NAMES", "install"]
-
 SHORT_NAMES: Final = {
     "archgym.agents.unseen": "archgym.agents.common.unseen",
     "archgym.agreement": "archgym.validation.agreement",

@@ -9,8 +9,6 @@ from archgym.environment.environment import Environment
 from archgym.errors import DatasetError
 from archgym.registry import environment_class, environment_names, make, recorded_arguments
 
-__all__ = ["make_recorded"]
-
 
 def make_recorded(
     environment: str,

@@ -23,8 +23,6 @@ from archgym.check.agents.subject import (
 from archgym.check.result import NotApplicableError, expect
 from archgym.errors import InvalidValueError, SimulationError, UnknownNameError
 
-__all__ = ["ONCE"]
-
 _BOUNDS = (("lower", -1), ("upper", 1))
 _BOUNDED = "Field(16, ge=1, le=1000, description=...)"
 

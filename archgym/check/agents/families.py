@@ -22,8 +22,6 @@ from archgym.space import (
     param,
 )
 
-__all__ = ["FAMILIES", "FEW_LEVELS", "SMALL", "Family", "with_faults"]
-
 _Fault = Callable[[Mapping[str, Any]], Exception | None]
 """What is wrong with a design, if anything."""
 

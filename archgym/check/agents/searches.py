@@ -32,8 +32,6 @@ from archgym.errors import AgentUnsuitableError, InvalidValueError, NotCoveredEr
 from archgym.evaluation.outcome import Outcomes
 from archgym.registry import agent_class
 
-__all__ = ["ON_EACH", "ONCE"]
-
 _PROCESS_LIMIT_S = 600.0
 _SIFT = "; archgym.agents.common.unseen.Unseen sifts them out"
 

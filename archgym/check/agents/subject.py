@@ -13,19 +13,6 @@ from archgym.environment.environment import Environment
 from archgym.errors import AgentUnsuitableError, InvalidValueError
 from archgym.registry import agent_class
 
-__all__ = [
-    "BUDGET",
-    "Subject",
-    "ended",
-    "evaluations_of",
-    "first_taken",
-    "refused",
-    "search",
-    "subject_of",
-    "trajectories",
-    "watch",
-]
-
 BUDGET = 24
 """Designs that a check simulates, as a rule."""
 

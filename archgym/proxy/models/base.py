@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError
 
-__all__ = ["Array", "Features", "Model", "checked", "one_thread", "training_steps", "under"]
-
 Array = NDArray[np.float64]
 Features = NDArray[np.float32]
 

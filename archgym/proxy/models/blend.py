@@ -12,8 +12,6 @@ from archgym.proxy.models.base import Array, Features, Model, under
 from archgym.proxy.models.networks import Networks
 from archgym.proxy.models.trees import Boosting
 
-__all__ = ["Blend"]
-
 
 class Blend(Model):
     """The mean of gradient boosting and networks; where they disagree it is unsure."""

@@ -15,8 +15,6 @@ from archgym.proxy.models.base import Array, Features, Model, checked, one_threa
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Networks"]
-
 _LAYERS = 4
 _BATCH = 128
 _STEPS = (2_000, 12_000)

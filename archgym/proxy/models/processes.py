@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from archgym.errors import InvalidValueError
 from archgym.proxy.models.base import Array, Features, Model, checked, one_thread
 
-__all__ = ["Process"]
-
 _TUNED_ON, _KEPT = 400, 2500
 _STEPS = 60
 _CHUNK = 1024

@@ -15,8 +15,6 @@ from archgym.proxy.models.base import Array, Features, Model, checked, one_threa
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["ResidualNetworks"]
-
 _BATCH = 256
 _STEPS = (2_000, 15_000)
 _WARM, _DROPPED = 0.05, 0.9

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from archgym.errors import InvalidValueError
 from archgym.proxy.models.base import Array, Features
 
-__all__ = ["Trees"]
-
 _DTYPES = {
     "feature": np.int32,
     "threshold": np.float32,

@@ -12,8 +12,6 @@ from archgym.errors import InvalidValueError
 from archgym.proxy.models.base import Array, Features, Model, under
 from archgym.proxy.models.traversal import Trees
 
-__all__ = ["Boosting", "Forest"]
-
 _MANY = 2000
 """Designs above which trees may be larger."""
 _A_THREAD = 50_000

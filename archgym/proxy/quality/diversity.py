@@ -13,8 +13,6 @@ from archgym.proxy.training.data import TrainingData
 from archgym.proxy.training.settings import Settings
 from archgym.proxy.training.train import Progress, train
 
-__all__ = ["MIXED", "Point", "study_diversity"]
-
 MIXED = "mixed"
 """Name of the source that takes as much from each agent."""
 

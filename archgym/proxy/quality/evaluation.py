@@ -19,8 +19,6 @@ from archgym.proxy.training.settings import Settings
 from archgym.proxy.training.train import Progress, train
 from archgym.space import Designs
 
-__all__ = ["Evaluation", "Speed", "evaluate", "learning_curve", "measure_speed"]
-
 
 @dataclass(frozen=True)
 class Evaluation:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["plot_curves", "plot_parity"]
-
 _COLUMNS = 4
 _MAX_POINTS = 4000
 

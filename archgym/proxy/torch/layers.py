@@ -18,8 +18,6 @@ from archgym.space import DesignSpace
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["FirstLayer", "Following", "following"]
-
 _TABLE_ROWS = 512
 """Rows of a table of the first layer, one a combination of levels of neighbouring parameters."""
 

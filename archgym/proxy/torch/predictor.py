@@ -15,8 +15,6 @@ from archgym.proxy.torch.layers import following
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["TorchPredictor"]
-
 _CHUNK = 1 << 16
 """Designs at once by default: their activations stay in the last cache of a large GPU."""
 

@@ -20,8 +20,6 @@ from archgym.proxy.targets import TargetScale
 from archgym.registry import make_agent
 from archgym.space import Designs
 
-__all__ = ["AGENT", "MODELS", "Progress", "collect"]
-
 AGENT = "proxy-collect"
 """Agent of the trials that hold the chosen designs; those drawn at random are of ``random``."""
 MODELS = ("boosting", "residual")

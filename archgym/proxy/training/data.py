@@ -19,8 +19,6 @@ from archgym.problem.metrics import Metric
 from archgym.proxy.origin import Origin, workload_of_trial
 from archgym.space import DesignSpace
 
-__all__ = ["TrainingData", "read_training_data"]
-
 Features = Callable[[Mapping[str, Any]], Mapping[str, float]]
 """Numbers that describe the workload of a trial (a row of the table of trials)."""
 _OF_ROWS = ("codes", "workload", "targets", "groups", "simulation_s", "drawn")

@@ -9,8 +9,6 @@ from typing import Any
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.proxy.models import COMPETING, FAMILIES
 
-__all__ = ["AUTO", "OPTIONS", "Settings"]
-
 AUTO = "auto"
 _FEW = 2_500
 """Rows up to which all families compete; with more, forests and Gaussian processes fall behind."""

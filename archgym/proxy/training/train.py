@@ -20,8 +20,6 @@ from archgym.proxy.targets import TargetScale
 from archgym.proxy.training.data import TrainingData
 from archgym.proxy.training.settings import AUTO, Settings
 
-__all__ = ["MIN_ROWS", "Progress", "train"]
-
 Array = NDArray[np.float64]
 Predicted = tuple[Array, Array]
 Progress = Callable[[str], None]
