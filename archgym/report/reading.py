@@ -21,7 +21,7 @@ from archgym.data.designs import design_columns, read_designs
 from archgym.data.snapshot import Snapshot
 from archgym.errors import DatasetError
 from archgym.experiment.results.tables import agent_titles
-from archgym.experiment.run.trial_states import TrialEnd
+from archgym.experiment.folder.trial_states import TrialEnd
 from archgym.experiment.spec.expand import Trial
 from archgym.problem.fidelity import FULL, Fidelity
 from archgym.problem.metrics import Metric, metric_named

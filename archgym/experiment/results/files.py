@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from archgym.analysis.trials import TrialSummary
 from archgym.errors import ExperimentError
-from archgym.experiment.run.trial_states import TrialEnd
+from archgym.experiment.folder.trial_states import TrialEnd
 from archgym.experiment.spec.expand import Trial
 from archgym.problem.goals import direction, goal_unit, natural
 from archgym.problem.objective import Goal

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from archgym.data import Dataset
-from archgym.experiment.run.folder import RunFolder
+from archgym.experiment.folder.run_folder import RunFolder
 from archgym.experiment.spec.expand import Trial
 from archgym.reading import plain_yaml as bounded_yaml
 from archgym.registry import environment_class, environment_names

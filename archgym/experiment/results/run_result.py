@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from archgym.analysis.trials import TrialSummary
 from archgym.experiment.results.files import Totals
-from archgym.experiment.run.folder import RunFolder
+from archgym.experiment.folder.run_folder import RunFolder
 from archgym.experiment.spec.expand import Trial
 
 __all__ = ["RunResult"]
