@@ -38,7 +38,7 @@ from archgym.data.schema import (
 )
 from archgym.data.snapshot import Snapshot, journal_tables
 from archgym.errors import DatasetError
-from archgym.evaluation.outcome import STATUSES
+from archgym.problem.status import STATUS_OF
 
 __all__ = ["TIMING_COLUMNS", "Dataset", "equal_trajectories"]
 
@@ -130,7 +130,7 @@ class Dataset:
                 "two processes wrote the same trial, or a file is missing"
             )
         metrics = [table[f"metric.{m.name}"].to_numpy() for m in self.sidecar.metrics]
-        status = [STATUSES.index(text) for text in table["status"].to_pylist()]
+        status = [STATUS_OF[text] for text in table["status"].to_pylist()]
         return LoggedTrial(
             design_codes(self.sidecar.space, table),
             np.column_stack(metrics).astype(np.float64).reshape(len(table), len(metrics)),

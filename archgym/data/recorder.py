@@ -60,7 +60,7 @@ class LoggedTrial:
     Attributes:
         codes: designs, shape (n, n_parameters).
         metrics: NaN where there are none, shape (n, n_metrics).
-        status: index into ``STATUSES``, shape (n,).
+        status: a :class:`~archgym.problem.status.Status`, shape (n,).
         reason: one text a row.
         fidelity: at which it was evaluated, shape (n,).
     """

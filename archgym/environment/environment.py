@@ -17,11 +17,12 @@ from archgym.environment.observation import Observer, observation_space
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.evaluation.baseline import baseline_codes, simulated_metrics
 from archgym.evaluation.evaluator import Evaluator
-from archgym.evaluation.outcome import STATUSES, Incidental, Outcome, Outcomes, Row
+from archgym.evaluation.outcome import Incidental, Outcome, Outcomes, Row
 from archgym.evaluation.trial_info import TrialInfo
 from archgym.problem.design_problem import DesignProblem
 from archgym.problem.objective import Objective, Scorer
 from archgym.problem.simulator import Simulator
+from archgym.problem.status import Status
 from archgym.simulators.resolve import checked_options, fidelities_of, simulator_of, table_of
 from archgym.space import Designs, DesignSpace
 from archgym.space.action import action_encoding
@@ -439,7 +440,7 @@ class Environment(DesignProblem, gymnasium.Env[NDArray[np.float32], Any]):
             "design": self.design_space.design(row.codes),
             "metrics": row.metrics_by_name(self._metric_names),
             "objectives": tuple(row.objectives),
-            "status": STATUSES[row.status],
+            "status": Status(row.status).label,
             "feasible": row.feasible,
             "reason": row.reason,
             "cached": Incidental(row.cached),

@@ -23,18 +23,19 @@ from archgym.errors import (
     SpaceTooLargeError,
 )
 from archgym.evaluation.cache import Known
-from archgym.evaluation.outcome import STATUSES, Outcomes, Row
+from archgym.evaluation.outcome import Outcomes, Row
 from archgym.evaluation.recorder import Recorder
 from archgym.evaluation.scoring import Verdicts
 from archgym.problem.fidelity import FULL, Fidelity, cost_units
 from archgym.problem.metrics import Metric
 from archgym.problem.objective import Scorer
-from archgym.problem.simulator import MultiFidelitySimulator, Simulator, expect_pairs, read_result
+from archgym.problem.simulator import MultiFidelitySimulator, Simulator
+from archgym.problem.status import Status
+from archgym.simulators.result import expect_pairs, read_result
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["Evaluator"]
 
-_OK, _ILLEGAL = STATUSES.index("ok"), STATUSES.index("illegal")
 _NO_END = (math.inf, math.inf)
 
 
@@ -156,7 +157,7 @@ class Evaluator:
             len(rows),
             level,
             outcomes.rows,
-            illegal=int(np.count_nonzero(outcomes.status == _ILLEGAL)),
+            illegal=int(np.count_nonzero(outcomes.status == Status.ILLEGAL)),
             duplicates=int(np.count_nonzero(outcomes.cached)),
         )
         return outcomes
@@ -191,7 +192,7 @@ class Evaluator:
             1,
             level,
             lambda start: (outcome,),
-            illegal=outcome.status == _ILLEGAL,
+            illegal=outcome.status == Status.ILLEGAL,
             duplicates=outcome.cached,
         )
         return outcome
@@ -286,7 +287,7 @@ class Evaluator:
             for i in logged:
                 step = self.proposals + i
                 status = int(replay.status[step])
-                reason = replay.reason[step] if status != _OK else ""
+                reason = replay.reason[step] if status != Status.OK else ""
                 known.add(keys[i], status, replay.metrics[step].tolist(), reason)
         else:
             logged = []
@@ -336,7 +337,7 @@ class Evaluator:
                     raise
         before = self.simulations
         for row in range(first, len(self._known)):
-            self.simulations += self._known.status(row) != _ILLEGAL
+            self.simulations += self._known.status(row) != Status.ILLEGAL
         self.proposals += n
         if level:
             spared = self._costs[0] - self._costs[level]

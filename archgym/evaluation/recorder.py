@@ -28,7 +28,7 @@ class Replay(Protocol):
 
     @property
     def status(self) -> NDArray[np.int8]:
-        """Index into ``STATUSES``, shape (n,)."""
+        """A :class:`~archgym.problem.status.Status`, shape (n,)."""
         ...
 
     @property

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from archgym.errors import InvalidValueError, NotCoveredError
-from archgym.problem.simulator import Simulation
+from archgym.problem.simulator import SimulationResult
 from archgym.proxy.files import load_proxy
 from archgym.proxy.proxy import Proxy
 from archgym.simulators.compatibility import differences
@@ -62,13 +62,13 @@ class ProxySimulator:
             designs = environment.design_space.designs([recorded.baseline_design])
             (self._baseline_key,) = proxy.space.keys(designs.codes)
 
-    def simulate(self, designs: Designs) -> list[tuple[Simulation, float]]:
+    def simulate(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
         """Predicts designs."""
         began = time.perf_counter()
         proxy, codes = self.proxy, designs.codes
         found = proxy.predict(designs, self.workload)
         columns = [found.names.index(name) for name in self.metric_names]
-        results: list[Simulation] = [
+        results: list[SimulationResult] = [
             dict(zip(self.metric_names, row, strict=True))
             for row in found.values[:, columns].tolist()
         ]

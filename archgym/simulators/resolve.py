@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.design_problem import DesignProblem
 from archgym.problem.fidelity import FULL, Fidelity, check_fidelities
-from archgym.problem.simulator import MultiFidelitySimulator, Simulation, Simulator
+from archgym.problem.simulator import MultiFidelitySimulator, SimulationResult, Simulator
 from archgym.space import Designs
 
 if TYPE_CHECKING:
@@ -103,6 +103,6 @@ class Embedded:
         self.fidelities = environment.fidelities
         self.simulate_at = environment.simulate_batch_at
 
-    def simulate(self, designs: Designs) -> list[tuple[Simulation, float]]:
+    def simulate(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
         """As :meth:`archgym.Environment.simulate_batch`."""
         return self.simulate_at(designs, 1.0)

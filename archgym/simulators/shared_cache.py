@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archgym.errors import DatasetError, NotCoveredError
-from archgym.problem.simulator import Simulation
+from archgym.problem.simulator import SimulationResult
 
 if TYPE_CHECKING:
     from archgym.environment.environment import Environment
@@ -83,13 +83,13 @@ class SimulationCache:
         self._pid = 0
         self._database()
 
-    def get(self, keys: Iterable[bytes]) -> dict[bytes, Simulation]:
+    def get(self, keys: Iterable[bytes]) -> dict[bytes, SimulationResult]:
         """Results of those keys that it holds.
 
         Raises:
             DatasetError: if the file is damaged.
         """
-        found: dict[bytes, Simulation] = {}
+        found: dict[bytes, SimulationResult] = {}
         with self._using() as database:
             for key in keys:
                 row = database.execute(
@@ -99,7 +99,7 @@ class SimulationCache:
                     found[key] = _result(row[0])
         return found
 
-    def put(self, results: Mapping[bytes, Simulation]) -> None:
+    def put(self, results: Mapping[bytes, SimulationResult]) -> None:
         """Keeps results; of a key that it holds the first one stays.
 
         Raises:
@@ -150,7 +150,7 @@ class SimulationCache:
         return self._open
 
 
-def _text(result: Simulation) -> str:
+def _text(result: SimulationResult) -> str:
     """JSON of a result; empty if it is not kept."""
     if isinstance(result, NotCoveredError):
         return json.dumps({"not_covered": str(result)})
@@ -163,7 +163,7 @@ def _text(result: Simulation) -> str:
         return ""
 
 
-def _result(text: str) -> Simulation:
+def _result(text: str) -> SimulationResult:
     data = json.loads(text)
     if "not_covered" in data:
         return NotCoveredError(data["not_covered"])

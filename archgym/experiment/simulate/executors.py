@@ -24,7 +24,7 @@ import numpy as np
 from archgym.environment.environment import Environment
 from archgym.errors import ArchgymError, NotCoveredError, SimulationError
 from archgym.experiment.spec.schema import Simulation as Settings
-from archgym.problem.simulator import Simulation, Simulator
+from archgym.problem.simulator import SimulationResult, Simulator
 from archgym.simulators.shared_cache import SimulationCache, simulation_key
 from archgym.space import Designs
 
@@ -43,7 +43,7 @@ class Lane(Protocol):
 
     def simulate(
         self, codes: Sequence[int], fidelity: float, limit_s: float | None
-    ) -> tuple[Simulation, float]:
+    ) -> tuple[SimulationResult, float]:
         """Result and seconds.
 
         Raises:
@@ -72,7 +72,7 @@ class ProcessLane:
 
     def simulate(
         self, codes: Sequence[int], fidelity: float, limit_s: float | None
-    ) -> tuple[Simulation, float]:
+    ) -> tuple[SimulationResult, float]:
         """See :class:`Lane`."""
         if self._process is None:
             self._start()
@@ -141,7 +141,7 @@ class ProcessLane:
         return line
 
 
-def read_answer(answer: Mapping[str, Any]) -> tuple[Simulation, float]:
+def read_answer(answer: Mapping[str, Any]) -> tuple[SimulationResult, float]:
     """Result and seconds in what a simulation process answered."""
     seconds = float(answer["seconds"])
     if "metrics" in answer:
@@ -220,10 +220,12 @@ class _Around:
         if hasattr(inner, "fidelities"):
             self.fidelities = inner.fidelities
 
-    def simulate(self, designs: Designs) -> Sequence[tuple[Simulation, float]]:
+    def simulate(self, designs: Designs) -> Sequence[tuple[SimulationResult, float]]:
         return self.simulate_at(designs, 1.0)
 
-    def simulate_at(self, designs: Designs, fidelity: float) -> Sequence[tuple[Simulation, float]]:
+    def simulate_at(
+        self, designs: Designs, fidelity: float
+    ) -> Sequence[tuple[SimulationResult, float]]:
         raise NotImplementedError
 
 
@@ -238,14 +240,16 @@ class _Spread(_Around):
         for lane in lanes:
             self._free.put(lane)
 
-    def simulate_at(self, designs: Designs, fidelity: float) -> Sequence[tuple[Simulation, float]]:
+    def simulate_at(
+        self, designs: Designs, fidelity: float
+    ) -> Sequence[tuple[SimulationResult, float]]:
         tasks = [(codes, fidelity) for codes in designs.codes.tolist()]
         if min(self._threads, len(tasks)) == 1:
             return [self._one(task) for task in tasks]
         with ThreadPoolExecutor(min(self._threads, len(tasks))) as pool:
             return list(pool.map(self._one, tasks))
 
-    def _one(self, task: tuple[list[int], float]) -> tuple[Simulation, float]:
+    def _one(self, task: tuple[list[int], float]) -> tuple[SimulationResult, float]:
         lane, limit = self._free.get(), self._settings.time_limit_s
         began = time.perf_counter()
         died = 0
@@ -274,13 +278,15 @@ class _Cached(_Around):
         super().__init__(inner)
         self._environment, self._cache = environment, cache
 
-    def simulate_at(self, designs: Designs, fidelity: float) -> Sequence[tuple[Simulation, float]]:
+    def simulate_at(
+        self, designs: Designs, fidelity: float
+    ) -> Sequence[tuple[SimulationResult, float]]:
         began = time.perf_counter()
         keys = [simulation_key(self._environment, design, fidelity) for design in designs]
         held = self._cache.get(keys)
         each = (time.perf_counter() - began) / max(1, len(keys))
         left = [i for i, key in enumerate(keys) if key not in held]
-        results: dict[int, tuple[Simulation, float]] = {}
+        results: dict[int, tuple[SimulationResult, float]] = {}
         if left:
             part = designs[np.array(left)]
             new = (

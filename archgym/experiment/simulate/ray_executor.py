@@ -13,7 +13,7 @@ import ray
 from archgym.errors import ArchgymError
 from archgym.experiment.simulate.executors import LaneDiedError, read_answer
 from archgym.experiment.simulate.worker import answer, made
-from archgym.problem.simulator import Simulation
+from archgym.problem.simulator import SimulationResult
 
 __all__ = ["RayLane"]
 
@@ -34,7 +34,7 @@ class RayLane:
 
     def simulate(
         self, codes: Sequence[int], fidelity: float, limit_s: float | None
-    ) -> tuple[Simulation, float]:
+    ) -> tuple[SimulationResult, float]:
         """See :class:`archgym.experiment.simulate.executors.Lane`."""
         try:
             if self._actor is None:

@@ -39,8 +39,8 @@ from archgym.errors import (
     SimulationError,
     SpaceTooLargeError,
 )
-from archgym.problem.simulator import read_result
 from archgym.registry import make
+from archgym.simulators.result import read_result
 from archgym.simulators.tabular.simulator import PREFIX, TABLE_FILE
 from archgym.simulators.tabular.table import Header, Table, write_and_rename
 from archgym.simulators.threads import one_numeric_thread_in_children

@@ -19,10 +19,10 @@ from archgym.errors import (
     SimulationError,
     UnknownNameError,
 )
-from archgym.evaluation.outcome import STATUSES
 from archgym.problem.metrics import Metric
 from archgym.problem.objective import Objective, Scorer
-from archgym.problem.simulator import Simulation
+from archgym.problem.simulator import SimulationResult
+from archgym.problem.status import Status
 from archgym.simulators.compatibility import differences
 from archgym.simulators.tabular.optimum import Optimum, find_optimum
 from archgym.simulators.tabular.table import Table
@@ -74,7 +74,7 @@ class TabularSimulator:
         self.version = f"{made_by['name']}-{made_by['version']}/{table.fingerprint}"
         self.metric_names = table.metric_names
 
-    def simulate(self, designs: Designs) -> list[tuple[Simulation, float]]:
+    def simulate(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
         """Looks designs up."""
         began = time.perf_counter()
         table, own = self.table, self.table.header.space
@@ -82,7 +82,7 @@ class TabularSimulator:
         held = np.maximum(positions, 0)
         values = table.values(held, self.metric_names)
         partial = bool(np.isnan(values).any())
-        results: list[Simulation] = [
+        results: list[SimulationResult] = [
             dict(zip(self.metric_names, row, strict=True)) for row in values.tolist()
         ]
         if partial:
@@ -190,10 +190,10 @@ def _differences(table: Table, environment: Environment) -> list[str]:
     return found
 
 
-def _error(status: int, reason: str) -> Simulation:
-    if STATUSES[status] == "illegal":
+def _error(status: int, reason: str) -> SimulationResult:
+    if status == Status.ILLEGAL:
         return NotCoveredError(reason)
-    return TimeoutError(reason) if STATUSES[status] == "timeout" else SimulationError(reason)
+    return TimeoutError(reason) if status == Status.TIMEOUT else SimulationError(reason)
 
 
 def _warn_once(label: str, made_by: str, here: str) -> None:
