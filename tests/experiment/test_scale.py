@@ -14,7 +14,7 @@ from archgym.analysis.statistics import holm, mann_whitney, share_interval
 from archgym.data import Dataset
 from archgym.errors import ExperimentError, InvalidValueError, UnknownNameError
 from archgym.experiment import RunOptions, expand, load_experiment, run_experiment
-from archgym.experiment.results.comparison import variance_share
+from archgym.analysis.comparison import variance_share
 from archgym.experiment.results.files import CURVE_SCHEMA, TRIAL_SCHEMA
 from archgym.experiment.run.batches import make_packs, shard_of
 from tests.experiment.experiments import HELPERS, archgym, assert_equal_runs, small, written

@@ -18,8 +18,8 @@ from archgym.analysis.trials import TrialSummary, stream_trials
 from archgym.data import Dataset
 from archgym.environment.environment import Environment
 from archgym.errors import DatasetError, InvalidValueError
-from archgym.experiment.results.comparison import write_comparisons
-from archgym.experiment.results.difficulty import draws_table, random_draws
+from archgym.analysis.comparison import write_comparisons
+from archgym.experiment.results.random_draws import draws_table, random_draws
 from archgym.experiment.results.files import TableWriter, Totals
 from archgym.experiment.results.run_result import RunResult
 from archgym.experiment.run.batches import shard_of
