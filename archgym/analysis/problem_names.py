@@ -1,4 +1,4 @@
-"""Short, distinct names for what was searched."""
+"""Short, distinct names of problems."""
 
 from __future__ import annotations
 
@@ -6,25 +6,45 @@ import json
 import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["problem_names"]
+from archgym.problem.objective import Objective
 
-_LONGEST = 90
+__all__ = ["DescribedProblem", "problem_names"]
+
+_MAX_LENGTH = 90
 
 
-def problem_names(problems: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A name for each problem: environment, workload and goals, and more where that is not enough.
+@dataclass(frozen=True)
+class DescribedProblem:
+    """What tells one problem from others.
 
-    Args:
-        problems: each with ``environment``, ``workload``, ``objective``, ``simulator``, and
-            ``details``: whatever else tells it from others. One that has a ``name`` is called that.
+    Attributes:
+        name: given in the experiment's file; empty for none.
+        environment: name of the environment.
+        workload: name of the workload.
+        objective: goals and limits.
+        simulator: name of the simulator.
+        details: settings of the environment and parameters held at a value.
     """
-    given = [str(problem.get("name", "")) for problem in problems]
-    others = [problem for problem, name in zip(problems, given, strict=True) if not name]
-    made = iter(_made_names(others))
+
+    name: str
+    environment: str
+    workload: str
+    objective: Objective
+    simulator: str
+    details: Mapping[str, Any]
+
+
+def problem_names(problems: Sequence[DescribedProblem]) -> list[str]:
+    """A name for each problem.
+
+    It is the given name, or environment, workload and goals, and more where these are not enough.
+    """
+    made = iter(_made_names([problem for problem in problems if not problem.name]))
     seen: Counter[str] = Counter()
-    return [_numbered(name or next(made), seen) for name in given]
+    return [_numbered(problem.name or next(made), seen) for problem in problems]
 
 
 def _numbered(name: str, seen: Counter[str]) -> str:
@@ -33,22 +53,17 @@ def _numbered(name: str, seen: Counter[str]) -> str:
     return name if seen[name] == 1 else f"{name} #{seen[name]}"
 
 
-def _made_names(problems: Sequence[Mapping[str, Any]]) -> list[str]:
-    one_environment = len({problem["environment"] for problem in problems}) == 1
-    names = [
-        ", ".join(
-            part
-            for part in (
-                str(problem["environment"]).rpartition(":")[2],
-                textwrap.shorten(str(problem["workload"] or ""), 40, placeholder="..."),
-                " + ".join(goal.name for goal in problem["objective"].goals),
-            )
-            if part
-        )
-        for problem in problems
-    ]
-    for more in (_limits, _simulator, _differing):
-        extra = more(problems)
+def _made_names(problems: Sequence[DescribedProblem]) -> list[str]:
+    names = []
+    for problem in problems:
+        workload = textwrap.shorten(problem.workload or "", 40, placeholder="...")
+        goals = " + ".join(problem.objective.names)
+        names.append(", ".join(filter(None, (_environment(problem), workload, goals))))
+    for extra in (
+        [" and ".join(map(str, problem.objective.limits)) for problem in problems],
+        [f"simulator {problem.simulator}" for problem in problems],
+        _differing([problem.details for problem in problems]),
+    ):
         alike: dict[str, set[str]] = {}
         for name, text in zip(names, extra, strict=True):
             alike.setdefault(name, set()).add(text)
@@ -57,26 +72,23 @@ def _made_names(problems: Sequence[Mapping[str, Any]]) -> list[str]:
             for name, text in zip(names, extra, strict=True)
         ]
     seen: Counter[str] = Counter()
-    found = [_numbered(textwrap.shorten(n, _LONGEST, placeholder="..."), seen) for n in names]
-    prefix = f"{str(problems[0]['environment']).rpartition(':')[2]}, " if problems else ""
+    found = [_numbered(textwrap.shorten(n, _MAX_LENGTH, placeholder="..."), seen) for n in names]
+    prefix = f"{_environment(problems[0])}, " if problems else ""
+    one_environment = len({problem.environment for problem in problems}) == 1
     if one_environment and all(len(name) > len(prefix) for name in found):
         found = [name.removeprefix(prefix) for name in found]
     return found
 
 
-def _limits(problems: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [" and ".join(map(str, problem["objective"].limits)) for problem in problems]
-
-
-def _simulator(problems: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [f"simulator {problem['simulator']}" for problem in problems]
+def _environment(problem: DescribedProblem) -> str:
+    return problem.environment.rpartition(":")[2]
 
 
 def _differing(problems: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What of the details is not the same everywhere."""
+    """Those details of each problem that are not the same everywhere."""
     texts = [
-        {name: json.dumps(value, sort_keys=True) for name, value in problem["details"].items()}
-        for problem in problems
+        {name: json.dumps(value, sort_keys=True) for name, value in details.items()}
+        for details in problems
     ]
     names = dict.fromkeys(name for details in texts for name in details)
     differing = [name for name in names if len({details.get(name) for details in texts}) > 1]

@@ -119,8 +119,7 @@ def plain_columns(table: pa.Table) -> dict[str, NDArray[Any]]:
 
 def read_rows(
     snapshot: Snapshot,
-    numbers: Mapping[str, int],
-    problem_of: NDArray[np.int64],
+    places: Mapping[str, tuple[int, int]],
     scorers: Mapping[int, Scorer],
     first_row: int = 0,
 ) -> dict[int, Rows]:
@@ -128,8 +127,7 @@ def read_rows(
 
     Args:
         snapshot: of the dataset.
-        numbers: index of each of its trials.
-        problem_of: index of each trial's problem, shape (n_trials,).
+        places: for each of its trials the index of its problem, and its index in that.
         scorers: of each problem in the dataset, over the metrics that its objective names.
         first_row: added to the indices of rows.
     """
@@ -138,8 +136,8 @@ def read_rows(
     parts: dict[int, list[Rows]] = {number: [] for number in scorers}
     for block in snapshot.blocks(columns):
         ids, names = _codes(block.table["trial_id"])
-        trial = np.array([numbers.get(name, -1) for name in names], dtype=np.int32)[ids]
-        problem = np.where(trial >= 0, problem_of[trial], -1)
+        found = np.array([places.get(name, (-1, -1)) for name in names], dtype=np.int32)
+        problem, trial = found[ids].T
         for number in np.unique(problem[problem >= 0]).tolist():
             mine = np.flatnonzero(problem == number)
             table = block.table.take(mine) if len(mine) < len(problem) else block.table

@@ -6,7 +6,7 @@ Everything that a report shows comes from it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -73,16 +73,23 @@ class Group:
     """The trials of one searcher on one problem.
 
     Attributes:
-        searcher: index of the searcher.
+        searchers: all searchers of the study.
+        searcher: index of this one.
         trials: indices of its trials in the problem, shape (n,).
         scores: their scores, shape (n,).
         units: their units, shape (n,).
     """
 
+    searchers: Sequence[Searcher]
     searcher: int
     trials: NDArray[np.int64]
     scores: NDArray[np.float64]
     units: NDArray[np.int64]
+
+    @property
+    def name(self) -> str:
+        """Name of the searcher."""
+        return self.searchers[self.searcher].name
 
 
 @dataclass(frozen=True)
@@ -118,6 +125,7 @@ class Problem:
         baseline_breaks: limits that it breaks, each with its value.
         optimum: cost of the exact optimum; ``None`` if it is not known.
         trials: of the problem, in the order of ``measures``.
+        searchers: all searchers of the study.
         searcher: index of each trial's searcher, shape (n_trials,).
         setting: index of each trial's hyperparameters, shape (n_trials,).
         measures: of the trials.
@@ -143,6 +151,7 @@ class Problem:
     baseline_breaks: list[str]
     optimum: float | None
     trials: list[StudiedTrial]
+    searchers: Sequence[Searcher]
     searcher: NDArray[np.int64]
     setting: NDArray[np.int64]
     measures: Measures
@@ -169,14 +178,26 @@ class Problem:
         """
         return natural(self.objective.goals[goal], self.metrics, values)
 
+    @property
+    def natural_baseline(self) -> list[float]:
+        """Value of each goal for the baseline design in its natural sign."""
+        goals = range(len(self.objective.goals))
+        return [float(self.natural(i, self.baseline[i : i + 1])[0]) for i in goals]
+
     @cached_property
     def groups(self) -> list[Group]:
         """The trials of each searcher, by the index of the searcher."""
         return [
-            Group(searcher, mine, self.score[mine], self.units[mine])
+            Group(self.searchers, searcher, mine, self.score[mine], self.units[mine])
             for searcher in np.unique(self.searcher).tolist()
             for mine in [np.flatnonzero(self.searcher == searcher)]
         ]
+
+    @cached_property
+    def best_trials(self) -> list[tuple[int, int]]:
+        """Best trial of each searcher, and the row of its best design, -1 for none."""
+        found = [int(g.trials[self.measures.best_cost[g.trials].argmin()]) for g in self.groups]
+        return [(trial, int(self.measures.best_row[trial])) for trial in found]
 
     @cached_property
     def units(self) -> NDArray[np.int64]:
@@ -210,9 +231,18 @@ class Problem:
         """Unit of the score."""
         return "" if self.several else goal_unit(self.objective.goals[0], self.metrics)
 
-    def natural_score(self, value: float) -> float:
+    @property
+    def score_label(self) -> str:
+        """Name of the score with its unit."""
+        return self.score_name + (f" [{self.score_unit}]" if self.score_unit else "")
+
+    def natural_scores(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Scores in their natural sign."""
+        return -scores if self.several else self.natural(0, scores)
+
+    def natural_score(self, score: float) -> float:
         """A score in its natural sign."""
-        return -value if self.several else natural(self.objective.goals[0], self.metrics, value)
+        return float(self.natural_scores(np.array([score]))[0])
 
     @cached_property
     def target(self) -> float:

@@ -6,38 +6,38 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from archgym.analysis.study import Problem, Study
+from archgym.analysis.study import Problem
+from archgym.analysis.trial_rows import metric_vector
 from archgym.experiment.results.tables import common_values, design_text
-from archgym.problem.goals import goal_label, natural
+from archgym.problem.goals import goal_label
 from archgym.report.designs import ShownDesign
 from archgym.report.table import Table, number_text
 
 __all__ = ["front_table"]
 
 
-def front_table(study: Study, problem: Problem, shown: Sequence[ShownDesign]) -> Table:
-    """What the designs of the Pareto set reach, and in what they differ.
+def front_table(problem: Problem, shown: Sequence[ShownDesign]) -> Table:
+    """Goals of the designs of the Pareto set, and the parameters in which they differ.
 
     Args:
-        study: the study.
         problem: one with several goals.
         shown: of its Pareto set; at least one.
     """
-    goals, names = problem.objective.goals, problem.scorer.metric_names
-    metrics = [[np.nan if (v := one.metrics[n]) is None else v for n in names] for one in shown]
-    values = problem.scorer.values(np.array(metrics))
+    names = problem.scorer.metric_names
+    values = problem.scorer.values(np.array([metric_vector(one.metrics, names) for one in shown]))
     alike = common_values([one.design for one in shown])
+    goals = range(len(problem.objective.goals))
+    shown_values = np.column_stack([problem.natural(i, values[:, i]) for i in goals])
     rows = []
-    for one, found in zip(shown, values.tolist(), strict=True):
-        told = (natural(goal, problem.metrics, v) for goal, v in zip(goals, found, strict=True))
+    for one, found in zip(shown, shown_values.tolist(), strict=True):
         own = {name: value for name, value in one.design.items() if name not in alike}
-        name = study.searchers[one.searcher].name
-        rows.append([*map(number_text, told), f"{name}, seed {one.seed}", design_text(own)])
+        rows.append([*map(number_text, found), f"{one.name}, seed {one.seed}", design_text(own)])
     size = len(problem.pareto_set[0])
     count = f"{len(shown):,} of its {size:,} designs" if size > len(shown) else f"{size:,} designs"
+    labels = [goal_label(goal, problem.metrics) for goal in problem.objective.goals]
     return Table(
         "Pareto set of all trials",
-        [*(f">{goal_label(goal, problem.metrics)}" for goal in goals), "found by", "design"],
+        [*(f">{label}" for label in labels), "found by", "design"],
         rows,
         f"Designs that keep all limits and that no other beats in every goal: {count}, by the "
         "first goal. Below, each with its metrics and the command that evaluates it again."

@@ -112,9 +112,8 @@ def _named(study: Study) -> Iterator[tuple[str, Table]]:
         yield free(f"results_{problem.name}"), results_table(study, problem)
         front = front_designs(problem)
         if front:
-            yield free(f"pareto_{problem.name}"), front_table(study, problem, front)
-        pairs = pairs_table(study, problem)
-        if pairs is not None:
-            yield free(f"pairs_{problem.name}"), pairs
+            yield free(f"pareto_{problem.name}"), front_table(problem, front)
+        for table in pairs_table(problem):
+            yield free(f"pairs_{problem.name}"), table
         for table in settings_table(study, problem):
             yield free(f"hyperparameters_{problem.name}"), table
