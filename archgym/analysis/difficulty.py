@@ -10,7 +10,7 @@ import numpy as np
 from archgym.analysis.measures import reaches, regret
 from archgym.analysis.trial_rows import metric_vector
 from archgym.environment.environment import Environment
-from archgym.problem.objective import Scorer
+from archgym.problem.scorer import Scorer
 
 __all__ = ["expected_draws"]
 

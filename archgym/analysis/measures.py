@@ -188,7 +188,7 @@ def measure(
 def regret(costs: NDArray[np.float64], optimum: float) -> NDArray[np.float64]:
     """By which share costs are worse than the optimum's: 0.1 is a tenth.
 
-    The measure of :meth:`archgym.problem.objective.Scorer.regret`; ``inf`` without an optimum.
+    The measure of :meth:`archgym.problem.scorer.Scorer.regret`; ``inf`` without an optimum.
     """
     if not math.isfinite(optimum):
         return np.full(np.shape(costs), np.inf)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from archgym.data.snapshot import Snapshot
-from archgym.problem.objective import Scorer
+from archgym.problem.scorer import Scorer
 from archgym.problem.status import STATUS_OF, Status
 
 __all__ = ["PLAIN_COLUMNS", "Rows", "join", "plain_columns", "read_rows"]

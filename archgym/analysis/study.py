@@ -19,7 +19,8 @@ from archgym.analysis.importance import Importance, importance
 from archgym.analysis.measures import Measures, non_dominated, regret
 from archgym.problem.goals import goal_unit, natural
 from archgym.problem.metrics import Metric
-from archgym.problem.objective import Objective, Scorer
+from archgym.problem.objective import Objective
+from archgym.problem.scorer import Scorer
 from archgym.space import DesignSpace
 
 __all__ = ["N_COLOURS", "Chosen", "Group", "Problem", "Searcher", "StudiedTrial", "Study"]

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from archgym.problem.fidelity import FULL, Fidelity
 from archgym.problem.metrics import Metric
-from archgym.problem.objective import Objective, Scorer
+from archgym.problem.objective import Objective
+from archgym.problem.scorer import Scorer
 
 __all__ = ["fidelities_of", "metric_vector", "objective_of", "parsed", "scorer_of"]
 

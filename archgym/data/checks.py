@@ -24,7 +24,8 @@ from archgym.data.files import provenance
 from archgym.data.schema import TRIAL_FIELDS
 from archgym.data.selection import Selection
 from archgym.errors import ArchgymError
-from archgym.problem.objective import Objective, Scorer
+from archgym.problem.objective import Objective
+from archgym.problem.scorer import Scorer
 from archgym.problem.status import STATUS_OF, Status
 from archgym.space import Designs, DesignSpace
 
@@ -251,7 +252,7 @@ class _Rows:
                 for row, times in _first(there & (column < 0)):
                     check.add(f"{where(row)}: {metric.name} is {column[row]:g}, below zero", times)
             for row, times in _first(there & ~ok):
-                name = Status(status[row]).label
+                name = Status(status[row]).label if status[row] >= 0 else "unknown"
                 check.add(f"{where(row)}: has {metric.name}, with status {name}", times)
         for row, times in _first(ok & nothing):
             check.add(f"{where(row)}: status ok, but no metric at all", times)

@@ -8,20 +8,18 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from archgym.data.journal import ROW_FIELDS
 from archgym.errors import ArchgymError, DatasetError
+from archgym.problem.description import ProblemDescription
 from archgym.problem.metrics import Metric
 from archgym.problem.status import STATUS_OF
 from archgym.reading.files import read_json
 from archgym.space import Designs, DesignSpace
-
-if TYPE_CHECKING:
-    from archgym.environment.environment import Environment
 
 __all__ = ["FORMAT", "SIDECAR", "Sidecar", "TRIAL_FIELDS", "evaluation_schema", "rows_to_table"]
 
@@ -77,15 +75,9 @@ class Sidecar:
     workloads: dict[str, str]
 
     @staticmethod
-    def of(environment: Environment) -> Sidecar:
+    def of(problem: ProblemDescription) -> Sidecar:
         """What the evaluations of an environment share."""
-        simulator = environment.simulator
-        return Sidecar(
-            environment.design_space,
-            tuple(environment.metrics),
-            {"name": simulator.name, "version": simulator.version},
-            {},
-        )
+        return Sidecar(problem.space, problem.metrics, dict(problem.simulator), {})
 
     @staticmethod
     def load(directory: Path) -> Sidecar:

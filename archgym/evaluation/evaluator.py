@@ -28,7 +28,7 @@ from archgym.evaluation.recorder import Recorder
 from archgym.evaluation.scoring import Verdicts
 from archgym.problem.fidelity import FULL, Fidelity, cost_units
 from archgym.problem.metrics import Metric
-from archgym.problem.objective import Scorer
+from archgym.problem.scorer import Scorer
 from archgym.problem.simulator import MultiFidelitySimulator, Simulator
 from archgym.problem.status import Status
 from archgym.simulators.result import expect_pairs, read_result
@@ -254,7 +254,7 @@ class Evaluator:
 
     def _replayed(self, designs: Designs, fidelity: float) -> int:
         """How many of the next designs are in the log of a resumed trial."""
-        replay = self._recorder.replay if self._recorder is not None else None
+        replay = self._recorder.resumed if self._recorder is not None else None
         if replay is None or self.proposals >= len(replay.codes):
             return 0
         part = slice(self.proposals, self.proposals + len(designs))
@@ -281,7 +281,7 @@ class Evaluator:
         known, replayed = self._known, self._replayed(designs, fidelity)
         if replayed:
             assert self._recorder is not None
-            replay = self._recorder.replay
+            replay = self._recorder.resumed
             assert replay is not None
             logged = [i for i in fresh if i < replayed]
             for i in logged:
@@ -327,7 +327,7 @@ class Evaluator:
         """Records what is not in the log yet, then counts; undoes the evaluation if it cannot."""
         recorder = self._recorder
         if recorder is not None:
-            logged = 0 if recorder.replay is None else len(recorder.replay.codes) - self.proposals
+            logged = 0 if recorder.resumed is None else len(recorder.resumed.codes) - self.proposals
             start = max(0, logged)
             if start < n:
                 try:

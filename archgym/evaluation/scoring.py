@@ -9,7 +9,7 @@ import numpy as np
 
 from archgym.evaluation.cache import Known
 from archgym.evaluation.outcome import Outcomes, Row
-from archgym.problem.objective import FAILED_REWARD, Scorer
+from archgym.problem.scorer import FAILED_REWARD, Scorer
 from archgym.problem.status import Status
 from archgym.space import Designs
 

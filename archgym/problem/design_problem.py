@@ -26,6 +26,7 @@ class DesignProblem:
 
     Attributes:
         workload: what the hardware runs.
+        workload_sha256: hash of the workload's content; equal hashes mean equal workloads.
     """
 
     design_space: DesignSpace
@@ -63,6 +64,7 @@ class DesignProblem:
     """What it models, a sentence each; on the page that ``archgym docs`` writes."""
 
     workload: Any
+    workload_sha256: str
 
     def simulate(self, design: dict[str, Any]) -> Mapping[str, float]:
         """Metrics of one legal, canonical design.

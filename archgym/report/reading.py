@@ -29,7 +29,7 @@ from archgym.experiment.folder.trial_states import TrialEnd
 from archgym.experiment.results.tables import agent_titles
 from archgym.experiment.spec.expand import Trial
 from archgym.problem.metrics import metric_named
-from archgym.problem.objective import Scorer
+from archgym.problem.scorer import Scorer
 from archgym.report.source import Source, read_source
 
 __all__ = ["Grouping", "read_study"]

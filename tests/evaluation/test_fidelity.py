@@ -21,6 +21,7 @@ from archgym.agent import Sampler
 from archgym.analysis.trials import read_trials
 from archgym.check import check_environment
 from archgym.data import Dataset, equal_trajectories
+from archgym.enumeration import enumerate_space
 from archgym.errors import (
     BudgetExhausted,
     InvalidValueError,
@@ -33,7 +34,6 @@ from archgym.evaluation.trial_info import TrialInfo
 from archgym.problem.fidelity import FULL
 from archgym.problem.simulator import SimulationResult
 from archgym.registry import make_agent
-from archgym.simulators.tabular.enumeration import enumerate_space
 from archgym.space import Designs, DesignSpace, Integer, Rule, param
 
 

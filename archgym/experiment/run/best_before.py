@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from archgym.data import Dataset
-from archgym.problem.objective import Scorer
+from archgym.problem.scorer import Scorer
 
 __all__ = ["best_before"]
 

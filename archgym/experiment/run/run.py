@@ -36,7 +36,7 @@ from archgym.experiment.spec.checks import (
 )
 from archgym.experiment.spec.expand import Trial, expand
 from archgym.experiment.spec.schema import Experiment
-from archgym.problem.objective import Scorer
+from archgym.problem.scorer import Scorer
 
 __all__ = ["RunOptions", "run_experiment"]
 

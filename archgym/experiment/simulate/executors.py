@@ -24,6 +24,7 @@ import numpy as np
 from archgym.environment.environment import Environment
 from archgym.errors import ArchgymError, NotCoveredError, SimulationError
 from archgym.experiment.spec.schema import Simulation as Settings
+from archgym.problem.description import ProblemDescription
 from archgym.problem.simulator import SimulationResult, Simulator
 from archgym.simulators.shared_cache import SimulationCache, simulation_key
 from archgym.space import Designs
@@ -190,7 +191,7 @@ class Simulators:
             self._lanes += lanes
             environment.simulator = simulator = _Spread(simulator, lanes, settings)
         if self._cache is not None:
-            environment.simulator = _Cached(simulator, environment, self._cache)
+            environment.simulator = _Cached(simulator, environment.description, self._cache)
 
     def simulate_baseline(self, environment: Environment) -> None:
         """Simulates the baseline as every design of an environment that it serves.
@@ -274,15 +275,17 @@ class _Spread(_Around):
 class _Cached(_Around):
     """Asks a cache first."""
 
-    def __init__(self, inner: Simulator, environment: Environment, cache: SimulationCache) -> None:
+    def __init__(
+        self, inner: Simulator, problem: ProblemDescription, cache: SimulationCache
+    ) -> None:
         super().__init__(inner)
-        self._environment, self._cache = environment, cache
+        self._problem, self._cache = problem, cache
 
     def simulate_at(
         self, designs: Designs, fidelity: float
     ) -> Sequence[tuple[SimulationResult, float]]:
         began = time.perf_counter()
-        keys = [simulation_key(self._environment, design, fidelity) for design in designs]
+        keys = [simulation_key(self._problem, design, fidelity) for design in designs]
         held = self._cache.get(keys)
         each = (time.perf_counter() - began) / max(1, len(keys))
         left = [i for i, key in enumerate(keys) if key not in held]

@@ -163,7 +163,7 @@ def check_workloads(folder: Path, trials: Sequence[Trial], made: Mapping[str, En
         table = dataset.trials().select(["trial_id", "workload_sha256"]).to_pylist()
         hashes = {row["trial_id"]: row["workload_sha256"] for row in table}
         differences = {
-            setting: Sidecar.of(made[setting]).difference(dataset.sidecar)
+            setting: Sidecar.of(made[setting].description).difference(dataset.sidecar)
             for setting in {trial.setting for trial in trials if trial.dataset == dataset_name}
         }
         for trial in trials:
