@@ -242,9 +242,15 @@ def _pairs(setting: str, agents: dict[str, _Trials]) -> list[dict[str, Any]]:
     for a, b in itertools.combinations(agents, 2):
         one, two = _scores(agents[a]), _scores(agents[b])
         units = _seeds(agents[a]), _seeds(agents[b])
-        p_value, a12 = compare(one, two, units)
-        sizes = [len(np.unique(some)) for some in units]
-        rows.append(_pair(setting, a, b, "Mann-Whitney U", (one, two), sizes, p_value, a12))
+        row: dict[str, Any] = {
+            "setting": setting,
+            "agent_a": a,
+            "agent_b": b,
+            "test": "Mann-Whitney U",
+        }
+        row["p_value"], row["a12"] = compare(one, two, units)
+        row |= {"units_a": len(np.unique(units[0])), "units_b": len(np.unique(units[1]))}
+        rows.append(row | _sizes(one, two))
     return _adjusted(rows)
 
 
@@ -261,38 +267,24 @@ def _over_settings(groups: _Groups) -> list[dict[str, Any]]:
         both = [(_scores(g[a]), _scores(g[b])) for g in groups.values() if a in g and b in g]
         if len(both) < 3:
             continue
-        medians = [[_median(scores) for scores in some] for some in zip(*both, strict=True)]
         chances = np.array([mann_whitney(one, two)[1] for one, two in both])
-        p_value = 1.0 if (chances == 0.5).all() else float(wilcoxon(chances - 0.5).pvalue)
-        sizes, mean = [len(both)] * 2, float(chances.mean())
-        rows.append(_pair("", a, b, "Wilcoxon signed-rank", medians, sizes, p_value, mean))
+        alike = (chances == 0.5).all()
+        row: dict[str, Any] = {
+            "setting": "",
+            "agent_a": a,
+            "agent_b": b,
+            "test": "Wilcoxon signed-rank",
+        }
+        row |= {"p_value": 1.0 if alike else float(wilcoxon(chances - 0.5).pvalue)}
+        row |= {"a12": float(chances.mean()), "units_a": len(both), "units_b": len(both)}
+        medians = [np.array([_median(one) for one in some]) for some in zip(*both, strict=True)]
+        rows.append(row | _sizes(*medians))
     return _adjusted(rows)
 
 
-def _pair(
-    setting: str,
-    a: str,
-    b: str,
-    test: str,
-    scores: Sequence[Sequence[float] | NDArray[np.float64]],
-    units: Sequence[int],
-    p_value: float,
-    a12: float,
-) -> dict[str, Any]:
-    return {
-        "setting": setting,
-        "agent_a": a,
-        "agent_b": b,
-        "test": test,
-        "n_a": len(scores[0]),
-        "n_b": len(scores[1]),
-        "units_a": units[0],
-        "units_b": units[1],
-        "median_a": _median(scores[0]),
-        "median_b": _median(scores[1]),
-        "a12": a12,
-        "p_value": p_value,
-    }
+def _sizes(one: NDArray[np.float64], two: NDArray[np.float64]) -> dict[str, Any]:
+    medians = {"median_a": _median(one), "median_b": _median(two)}
+    return {"n_a": len(one), "n_b": len(two), **medians}
 
 
 def _adjusted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

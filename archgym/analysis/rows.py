@@ -70,7 +70,7 @@ class Rows:
     def scored(
         scorer: Scorer,
         metrics: NDArray[np.float64],
-        plain: Mapping[str, NDArray[Any]],
+        plain: Mapping[str, Any],
         trial: NDArray[np.int32],
         row: NDArray[np.int64],
     ) -> Rows:
@@ -109,7 +109,7 @@ class Rows:
         return [(n, slice(a, b)) for n, a, b in zip(numbers, starts, stops, strict=True)]
 
 
-def plain_columns(table: pa.Table) -> dict[str, NDArray[Any]]:
+def plain_columns(table: pa.Table) -> dict[str, Any]:
     """The columns of a block that stand in :class:`Rows` as they are, by their names there."""
     codes, names = _codes(table["status"])
     status = np.array([STATUS_OF.get(name, -1) for name in names], dtype=np.int8)[codes]
@@ -133,7 +133,8 @@ def read_rows(
     """
     metrics = sorted({name for scorer in scorers.values() for name in scorer.metric_names})
     columns = ["trial_id", "reason", *PLAIN_COLUMNS, *(f"metric.{name}" for name in metrics)]
-    parts: dict[int, list[Rows]] = {number: [] for number in scorers}
+    nothing = snapshot.schema.empty_table(), np.empty(0, np.int32), np.empty(0, np.int64)
+    parts = {number: [_scored(scorer, *nothing)] for number, scorer in scorers.items()}
     for block in snapshot.blocks(columns):
         ids, names = _codes(block.table["trial_id"])
         found = np.array([places.get(name, (-1, -1)) for name in names], dtype=np.int32)
@@ -141,26 +142,23 @@ def read_rows(
         for number in np.unique(problem[problem >= 0]).tolist():
             mine = np.flatnonzero(problem == number)
             table = block.table.take(mine) if len(mine) < len(problem) else block.table
-            scorer = scorers[number]
-            values = [table[f"metric.{name}"].to_numpy() for name in scorer.metric_names]
-            rows = Rows.scored(
-                scorer,
-                np.column_stack(values).astype(np.float64),
-                plain_columns(table),
-                trial[mine],
-                block.rows[mine] + first_row,
-            )
-            rows.reasons = _reasons(table["reason"], rows.trial)
-            parts[number].append(rows)
-    return {
-        number: join(some, len(scorers[number].objective.goals)) for number, some in parts.items()
-    }
+            rows = block.rows[mine] + first_row
+            parts[number].append(_scored(scorers[number], table, trial[mine], rows))
+    return {number: join(some) for number, some in parts.items()}
 
 
-def join(parts: Sequence[Rows], n_goals: int) -> Rows:
+def _scored(
+    scorer: Scorer, table: pa.Table, trial: NDArray[np.int32], row: NDArray[np.int64]
+) -> Rows:
+    values = [table[f"metric.{name}"].to_numpy() for name in scorer.metric_names]
+    metrics = np.column_stack(values).astype(np.float64)
+    rows = Rows.scored(scorer, metrics, plain_columns(table), trial, row)
+    rows.reasons = _reasons(table["reason"], trial)
+    return rows
+
+
+def join(parts: Sequence[Rows]) -> Rows:
     """Rows of one problem from several places, ordered by trial and step."""
-    if not parts:
-        return _no_rows(n_goals)
     reasons: Counter[tuple[int, str]] = Counter()
     for part in parts:
         reasons.update(part.reasons)
@@ -170,19 +168,6 @@ def join(parts: Sequence[Rows], n_goals: int) -> Rows:
     if (order[1:] < order[:-1]).any():
         columns = {name: column[order] for name, column in columns.items()}
     return Rows(**columns, reasons=reasons)
-
-
-def _no_rows(n_goals: int) -> Rows:
-    plain = {name: np.empty(0, kind) for name, kind in _TYPES.items()}
-    return Rows(
-        trial=np.empty(0, np.int32),
-        row=np.empty(0, np.int64),
-        values=np.empty((0, n_goals)),
-        costs=np.empty((0, n_goals)),
-        status=np.empty(0, np.int8),
-        time_us=np.empty(0, np.int64),
-        **plain,
-    )
 
 
 def _reasons(column: pa.ChunkedArray, trial: NDArray[np.int32]) -> Counter[tuple[int, str]]:

@@ -275,19 +275,13 @@ def _summarise(dataset: Dataset, row: dict[str, Any], arrays: _Arrays) -> TrialS
     full = rows.counted & rows.full
     failed = rows.counted & (rows.status > Status.ILLEGAL)
     baseline = parsed(row["baseline"])
+    recorded = ("trial_id", "environment", "workload", "agent", "seed", "state")
     return TrialSummary(
-        trial_id=row["trial_id"],
+        **{name: row[name] for name in recorded},
+        **{name: parsed(row[name]) for name in ("settings", "fixed", "hyperparameters")},
         dataset=str(dataset.directory),
-        environment=row["environment"],
-        settings=parsed(row["settings"]),
-        workload=row["workload"],
-        fixed=parsed(row["fixed"]),
         objective=objective,
         metrics=metrics,
-        agent=row["agent"],
-        hyperparameters=parsed(row["hyperparameters"]),
-        seed=row["seed"],
-        state=row["state"],
         simulations=int(found.simulations[0]),
         full_simulations=int(full.sum()),
         spent=float(found.spent[0]),

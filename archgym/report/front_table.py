@@ -8,7 +8,7 @@ import numpy as np
 
 from archgym.analysis.study import Problem
 from archgym.analysis.trial_rows import metric_vector
-from archgym.experiment.results.tables import common_values, design_text
+from archgym.experiment.results.texts import common_values, design_text
 from archgym.problem.goals import goal_label
 from archgym.report.designs import ShownDesign
 from archgym.report.table import Table, number_text

@@ -196,7 +196,7 @@ def hypervolumes(problem: Problem) -> list[Chart]:
     measures = problem.measures
     if not problem.several or not len(measures.hypervolume_at):
         return []
-    followed = np.isfinite(measures.hypervolume).all(axis=1)
+    followed = np.asarray(np.isfinite(measures.hypervolume).all(axis=1))
     grid = np.concatenate([[0.0], measures.hypervolume_at])
     series = []
     for group in problem.groups:

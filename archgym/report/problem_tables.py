@@ -17,7 +17,7 @@ from archgym.analysis.statistics import (
     share_interval,
 )
 from archgym.analysis.study import Group, Problem, Study
-from archgym.experiment.results.tables import regret_text
+from archgym.experiment.results.texts import regret_text
 from archgym.report.table import Table, independence, number_text, p_text
 
 __all__ = ["pairs_table", "results_table", "settings_table"]

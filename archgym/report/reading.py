@@ -26,7 +26,7 @@ from archgym.data.designs import design_columns, read_designs
 from archgym.data.snapshot import Snapshot
 from archgym.errors import DatasetError
 from archgym.experiment.folder.trial_states import TrialEnd
-from archgym.experiment.results.tables import agent_titles
+from archgym.experiment.results.texts import agent_titles
 from archgym.experiment.spec.expand import Trial
 from archgym.problem.metrics import metric_named
 from archgym.problem.scorer import Scorer
@@ -225,7 +225,7 @@ def _read_problems(
             held[number].append(found.pop(number))
             group = groups[number]
             if max(entry.dataset for entry in group) == place:
-                rows = join(held[number], len(scorers[number].objective.goals))
+                rows = join(held[number])
                 held[number] = []
                 trials = [_studied(entry, prefixes[entry.source]) for entry in group]
                 problems[number] = _problem(

@@ -10,7 +10,7 @@ import numpy as np
 from archgym.analysis.ranking import StudyRanking
 from archgym.analysis.statistics import compare, holm, quantile
 from archgym.analysis.study import Group, Problem, Study
-from archgym.experiment.results.tables import regret_text
+from archgym.experiment.results.texts import regret_text
 from archgym.problem.goals import direction, goal_label
 from archgym.problem.metrics import change_text
 from archgym.report.table import SIGNIFICANT, Table, independence, number_text, p_text

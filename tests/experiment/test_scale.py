@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from archgym.analysis.comparison import variance_share
 from archgym.analysis.statistics import holm, mann_whitney, share_interval
 from archgym.data import Dataset
 from archgym.errors import ExperimentError, InvalidValueError, UnknownNameError
 from archgym.experiment import RunOptions, expand, load_experiment, run_experiment
-from archgym.analysis.comparison import variance_share
 from archgym.experiment.results.files import CURVE_SCHEMA, TRIAL_SCHEMA
 from archgym.experiment.run.batches import make_packs, shard_of
 from tests.experiment.experiments import HELPERS, archgym, assert_equal_runs, small, written
