@@ -110,7 +110,7 @@ class Rows:
 
 
 def plain_columns(table: pa.Table) -> dict[str, Any]:
-    """The columns of a block that stand in :class:`Rows` as they are, by their names there."""
+    """The columns of a block that :class:`Rows` takes unchanged, by their names there."""
     codes, names = _codes(table["status"])
     status = np.array([STATUS_OF.get(name, -1) for name in names], dtype=np.int8)[codes]
     plain = {name: np.asarray(table[name].to_numpy(), kind) for name, kind in _TYPES.items()}

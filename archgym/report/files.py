@@ -36,7 +36,7 @@ def write_data(study: Study, page: Path) -> list[dict[str, str]]:
     links = []
     steps = "every step at which a trial got better: the curves in full"
     for name, tables, what in (
-        ("trials", _trials(study), "what each trial came to"),
+        ("trials", _trials(study), "the result of each trial"),
         ("improvements", _steps(study), steps),
     ):
         table, path = pa.concat_tables(tables), folder / f"{name}.parquet"

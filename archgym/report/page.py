@@ -91,21 +91,23 @@ def _page(
     from markupsafe import Markup
     from plotly.offline import get_plotlyjs
 
-    charts: dict[str, Any] = {}
     general = overview(study)
     shown = {section.key for some in sections for section in some}
+    charts = {f"o-{chart.key}": chart.to_json() for chart in general.charts}
+    for number, some in enumerate(sections):
+        for section in some:
+            charts |= {f"p{number}-{chart.key}": chart.to_json() for chart in section.charts}
     context = {
         "study": study,
         "searchers": {s.name: i for i, s in enumerate(study.searchers)},
         "version": archgym.__version__,
         "command": command,
         "facts": _facts(study),
-        "overview": {"charts": _charts(general, "o", charts), "tables": general.tables},
+        "overview": general,
         "section_names": [{"key": k, "title": t} for k, t in _TITLES if k in shown],
-        "problems": [
-            _problem(problem, number, some, charts)
-            for number, (problem, some) in enumerate(zip(study.problems, sections, strict=True))
-        ],
+        "problems": list(zip(study.problems, sections, strict=True)),
+        "goals": _goals,
+        "describe": _design,
         "links": links,
         "closing": failed_trials_table(study),
         "texts": _texts(study),
@@ -140,19 +142,8 @@ def _script_json(data: Any) -> str:
     return text
 
 
-def _charts(section: Section, prefix: str, charts: dict[str, Any]) -> list[dict[str, str]]:
-    """Puts a section's charts to the others, and says where they go."""
-    places = []
-    for chart in section.charts:
-        key = f"{prefix}-{chart.key}"
-        charts[key] = chart.to_json()
-        places.append({"id": key, "kind": chart.kind, "title": chart.title, "note": chart.note})
-    return places
-
-
-def _problem(
-    problem: Problem, number: int, sections: Sequence[Section], charts: dict[str, Any]
-) -> dict[str, Any]:
+def _goals(problem: Problem) -> list[str]:
+    """What stands below the name of a problem: goals, limits, what is held, and the simulator."""
     goals = [
         f"{direction(goal, problem.metrics)} {goal_label(goal, problem.metrics)}"
         for goal in problem.objective.goals
@@ -167,23 +158,11 @@ def _problem(
     goals += [f"workload {problem.workload}"] if problem.workload else []
     simulator = problem.simulator
     goals.append(f"{problem.environment}, simulator {simulator['name']} {simulator['version']}")
-    return {
-        "name": problem.name,
-        "goals": goals,
-        "sections": [
-            {
-                "key": section.key,
-                "title": section.title,
-                "charts": _charts(section, f"p{number}", charts),
-                "tables": section.tables,
-                "designs": [_design(problem, best) for best in section.designs],
-            }
-            for section in sections
-        ],
-    }
+    return goals
 
 
 def _design(problem: Problem, best: ShownDesign) -> dict[str, Any]:
+    """The texts of a design that is shown."""
     parts = [f"seed {best.seed}"]
     if best.at is not None:
         parts.append(f"after {best.at:,.6g} simulations")

@@ -127,11 +127,11 @@ def comparison_table(study: Study) -> Table:
         p, superiority = p_of.get(i, (math.nan, math.nan))
         medians = [problem.natural_score(quantile(g.scores, 0.5)) for g in (one, two)]
         change = change_text(medians[1], medians[0], 2) if np.isfinite(medians).all() else ""
-        verdict = "no difference shown" if np.isfinite(p) else "too few trials"
+        conclusion = "no difference shown" if np.isfinite(p) else "too few trials"
         if np.array_equal(one.scores, two.scores):
-            verdict = "the same results"
+            conclusion = "the same results"
         if p < SIGNIFICANT:
-            verdict = f"*{second} is {'worse' if superiority > 0.5 else 'better'}"
+            conclusion = f"*{second} is {'worse' if superiority > 0.5 else 'better'}"
         rows.append(
             [
                 problem.name,
@@ -141,7 +141,7 @@ def comparison_table(study: Study) -> Table:
                 change or "-",
                 p_text(p) if np.isfinite(p) else "-",
                 f"{1 - superiority:.2f}" if np.isfinite(superiority) else "-",
-                verdict,
+                conclusion,
             ]
         )
     return Table(
@@ -155,7 +155,7 @@ def comparison_table(study: Study) -> Table:
             ">change",
             ">p",
             f">P({second} better)",
-            "verdict",
+            "conclusion",
         ],
         rows,
         ("" if rows else _NOTHING_IN_BOTH)

@@ -1,4 +1,4 @@
-"""A table of a report: texts in cells, and how numbers stand in them."""
+"""A table of a report: texts in cells, and the format of numbers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def independence(*problems: Problem) -> str:
     sizes = [sorted(len(np.unique(g.units)) for g in problem.groups) for problem in problems]
     pairs = [(some[-1], some[-2]) for some in sizes if len(some) > 1]
     pooled = any(sum(some) < len(p.trials) for some, p in zip(sizes, problems, strict=True))
-    text = "The unit of independence is the trial, each with a seed of its own."
+    text = "The unit of independence is the trial, each with its own seed."
     if pooled:
         text = (
             "The unit of independence is the seed: trials of one seed with several sets of "
