@@ -6,41 +6,20 @@ import json
 import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from archgym.problem.objective import Objective
+from archgym.analysis.study import Problem
 
-__all__ = ["DescribedProblem", "problem_names"]
+__all__ = ["problem_names"]
 
 _MAX_LENGTH = 90
 
 
-@dataclass(frozen=True)
-class DescribedProblem:
-    """What tells one problem from others.
-
-    Attributes:
-        name: given in the experiment's file; empty for none.
-        environment: name of the environment.
-        workload: name of the workload.
-        objective: goals and limits.
-        simulator: name of the simulator.
-        details: settings of the environment and parameters held at a value.
-    """
-
-    name: str
-    environment: str
-    workload: str
-    objective: Objective
-    simulator: str
-    details: Mapping[str, Any]
-
-
-def problem_names(problems: Sequence[DescribedProblem]) -> list[str]:
+def problem_names(problems: Sequence[Problem]) -> list[str]:
     """A name for each problem.
 
-    It is the given name, or environment, workload and goals, and more where these are not enough.
+    It is the one that it has, or environment, workload and goals, and more where these are not
+    enough.
     """
     made = iter(_made_names([problem for problem in problems if not problem.name]))
     seen: Counter[str] = Counter()
@@ -53,7 +32,7 @@ def _numbered(name: str, seen: Counter[str]) -> str:
     return name if seen[name] == 1 else f"{name} #{seen[name]}"
 
 
-def _made_names(problems: Sequence[DescribedProblem]) -> list[str]:
+def _made_names(problems: Sequence[Problem]) -> list[str]:
     names = []
     for problem in problems:
         workload = textwrap.shorten(problem.workload or "", 40, placeholder="...")
@@ -61,8 +40,8 @@ def _made_names(problems: Sequence[DescribedProblem]) -> list[str]:
         names.append(", ".join(filter(None, (_environment(problem), workload, goals))))
     for extra in (
         [" and ".join(map(str, problem.objective.limits)) for problem in problems],
-        [f"simulator {problem.simulator}" for problem in problems],
-        _differing([problem.details for problem in problems]),
+        [f"simulator {problem.simulator['name']}" for problem in problems],
+        _differing([_details(problem) for problem in problems]),
     ):
         alike: dict[str, set[str]] = {}
         for name, text in zip(names, extra, strict=True):
@@ -80,8 +59,15 @@ def _made_names(problems: Sequence[DescribedProblem]) -> list[str]:
     return found
 
 
-def _environment(problem: DescribedProblem) -> str:
+def _environment(problem: Problem) -> str:
     return problem.environment.rpartition(":")[2]
+
+
+def _details(problem: Problem) -> dict[str, Any]:
+    """Settings and parameters held at a value; the name of the design space if it has one."""
+    details = {k: v for k, v in problem.settings.items() if "sha256" not in k} | problem.fixed
+    space = problem.trials[0].arguments.get("space")
+    return details | ({"space": space} if isinstance(space, str) else {})
 
 
 def _differing(problems: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from archgym.analysis.importance import Importance, importance
 from archgym.analysis.measures import Measures, non_dominated, regret
+from archgym.analysis.statistics import Comparison, compare_all
 from archgym.problem.goals import goal_unit, natural
 from archgym.problem.metrics import Metric
 from archgym.problem.objective import Objective
@@ -304,6 +305,12 @@ class Problem:
         width = len(self.space.parameters)
         codes = np.array([self.chosen[row].codes for row in rows], dtype=np.int64)
         return codes.reshape(len(rows), width), self.measures.full_costs[self.picked]
+
+    @cached_property
+    def comparisons(self) -> dict[frozenset[int], Comparison]:
+        """Comparison of each pair of groups with at least two units each, by their indices."""
+        scores, units = zip(*((group.scores, group.units) for group in self.groups), strict=True)
+        return {frozenset((one.first, one.second)): one for one in compare_all(scores, units)}
 
     @cached_property
     def importance(self) -> Importance | None:

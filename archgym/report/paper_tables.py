@@ -12,8 +12,12 @@ from archgym.data.problems import identifier
 from archgym.errors import ReportError
 from archgym.report.content import overview
 from archgym.report.designs import front_designs
-from archgym.report.front_table import front_table
-from archgym.report.problem_tables import pairs_table, results_table, settings_table
+from archgym.report.problem_tables import (
+    front_table,
+    pairs_table,
+    results_table,
+    settings_table,
+)
 from archgym.report.table import Table
 
 __all__ = ["latex", "write_tables"]

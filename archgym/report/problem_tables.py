@@ -1,8 +1,9 @@
-"""The tables of one problem: results, pairs of agents, and sets of hyperparameters."""
+"""The tables of one problem: results, pairs of agents, Pareto set, sets of hyperparameters."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,17 +11,19 @@ from archgym.analysis.curves import budgets_to_reach
 from archgym.analysis.measures import WITHIN
 from archgym.analysis.statistics import (
     Interval,
-    compare_all,
     median_interval,
     quantile,
     quantiles,
     share_interval,
 )
 from archgym.analysis.study import Group, Problem, Study
-from archgym.experiment.results.texts import regret_text
+from archgym.analysis.trial_rows import metric_vector
+from archgym.experiment.results.texts import common_values, design_text, regret_text
+from archgym.problem.goals import goal_label
+from archgym.report.designs import ShownDesign
 from archgym.report.table import Table, independence, number_text, p_text
 
-__all__ = ["pairs_table", "results_table", "settings_table"]
+__all__ = ["front_table", "pairs_table", "results_table", "settings_table"]
 
 _MAX_PAIRED = 12
 
@@ -35,7 +38,6 @@ def results_table(study: Study, problem: Problem) -> Table:
     means = [float(some.mean()) for some in np.split(ranks, ends)]
     order = sorted(range(len(groups)), key=lambda i: (quantile(groups[i].scores, 0.5), means[i], i))
     reached = None if problem.several else budgets_to_reach(problem, WITHIN)
-    against = _against(groups, order[0])
     columns = ["agent", ">trials", ">median", ">95 % interval", ">best"]
     if reached is not None:
         target = "optimum" if problem.exact else "best known"
@@ -54,7 +56,13 @@ def results_table(study: Study, problem: Problem) -> Table:
             cells.append(f"+{regret_text(regret)}" if np.isfinite(regret) else "-")
             cells.append(f"{share.value:.0%} ({share.low:.0%} to {share.high:.0%})")
             cells.append(number_text(quantile(mine, 0.5)))
-        rows.append([*cells, against[i]])
+        pair = problem.comparisons.get(frozenset((order[0], i)))
+        if pair is not None:
+            better = pair.superiority if pair.first == i else 1 - pair.superiority
+            cells.append(f"{p_text(pair.p)}, A = {better:.2f}")
+        else:
+            cells.append("" if i == order[0] else "-")
+        rows.append(cells)
     return Table(
         f"Results: {problem.score_label}",
         [*columns, ">against the first"],
@@ -77,16 +85,12 @@ def results_table(study: Study, problem: Problem) -> Table:
 def pairs_table(problem: Problem) -> list[Table]:
     """Corrected p-values of all pairs."""
     groups = problem.groups
-    found = {
-        frozenset((one.first, one.second)): one.p
-        for one in compare_all([g.scores for g in groups], [g.units for g in groups])
-    }
-    if not 2 < len(groups) <= _MAX_PAIRED or not found:
+    if not 2 < len(groups) <= _MAX_PAIRED or not problem.comparisons:
         return []
     rows = [[group.name, *([""] * len(groups))] for group in groups]
     for i, j in itertools.permutations(range(len(groups)), 2):
-        p = found.get(frozenset((i, j)))
-        rows[i][j + 1] = "-" if p is None else p_text(p)
+        pair = problem.comparisons.get(frozenset((i, j)))
+        rows[i][j + 1] = "-" if pair is None else p_text(pair.p)
     return [
         Table(
             "All pairs",
@@ -95,6 +99,35 @@ def pairs_table(problem: Problem) -> list[Table]:
             f"Bold: different at 5 %, corrected for the number of pairs. {independence(problem)}",
         )
     ]
+
+
+def front_table(problem: Problem, shown: Sequence[ShownDesign]) -> Table:
+    """Goals of the designs of the Pareto set, and the parameters in which they differ.
+
+    Args:
+        problem: one with several goals.
+        shown: of its Pareto set; at least one.
+    """
+    names = problem.scorer.metric_names
+    values = problem.scorer.values(np.array([metric_vector(one.metrics, names) for one in shown]))
+    alike = common_values([one.design for one in shown])
+    goals = range(len(problem.objective.goals))
+    shown_values = np.column_stack([problem.natural(i, values[:, i]) for i in goals])
+    rows = []
+    for one, found in zip(shown, shown_values.tolist(), strict=True):
+        own = {name: value for name, value in one.design.items() if name not in alike}
+        rows.append([*map(number_text, found), f"{one.name}, seed {one.seed}", design_text(own)])
+    size = len(problem.pareto_set[0])
+    count = f"{len(shown):,} of its {size:,} designs" if size > len(shown) else f"{size:,} designs"
+    labels = [goal_label(goal, problem.metrics) for goal in problem.objective.goals]
+    return Table(
+        "Pareto set of all trials",
+        [*(f">{label}" for label in labels), "found by", "design"],
+        rows,
+        f"Designs that keep all limits and that no other beats in every goal: {count}, by the "
+        "first goal. Below, each with its metrics and the command that evaluates it again."
+        + (f" All of them: {design_text(alike)}." if alike else ""),
+    )
 
 
 def settings_table(study: Study, problem: Problem) -> list[Table]:
@@ -149,14 +182,3 @@ def _median_cells(problem: Problem, interval: Interval) -> list[str]:
     text = f"{number_text(low)} to {number_text(high)}"
     median = number_text(problem.natural_score(interval.value))
     return [median, text if interval.exact else f"[{text}]"]
-
-
-def _against(groups: list[Group], best: int) -> list[str]:
-    """The comparison of each group with the best one, in words."""
-    cells = ["" if i == best else "-" for i in range(len(groups))]
-    for one in compare_all([g.scores for g in groups], [g.units for g in groups]):
-        if best in (one.first, one.second):
-            other = one.second if one.first == best else one.first
-            better = one.superiority if one.first == other else 1 - one.superiority
-            cells[other] = f"{p_text(one.p)}, A = {better:.2f}"
-    return cells

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from archgym.analysis.measures import measure
-from archgym.analysis.problem_names import DescribedProblem, problem_names
+from archgym.analysis.problem_names import problem_names
 from archgym.analysis.rows import Rows, join, read_rows
 from archgym.analysis.study import Chosen, Problem, Searcher, StudiedTrial, Study
 from archgym.analysis.trial_rows import (
@@ -208,7 +208,6 @@ def _read_problems(
 ) -> list[Problem]:
     """The problem of each group of trials; its rows are dropped once all of them are read."""
     scorers = [_scorer(group[0], datasets[group[0].dataset]) for group in groups]
-    names = problem_names([_described(some[0], datasets, sources) for some in groups])
     places: list[dict[str, tuple[int, int]]] = [{} for _ in datasets]
     for number, group in enumerate(groups):
         for i, entry in enumerate(group):
@@ -227,11 +226,14 @@ def _read_problems(
             if max(entry.dataset for entry in group) == place:
                 rows = join(held[number])
                 held[number] = []
-                trials = [_studied(entry, prefixes[entry.source]) for entry in group]
                 problems[number] = _problem(
-                    names[number], group, dataset, rows, scorers[number], trials, searchers
+                    group, dataset, rows, scorers[number], searchers, prefixes
                 )
+                setting, source = group[0].trial.setting, sources[group[0].source]
+                problems[number].name = setting if setting in source.named else ""
     ordered = [problems[number] for number in range(len(groups))]
+    for problem, name in zip(ordered, problem_names(ordered), strict=True):
+        problem.name = name
     _read_designs(ordered, snapshots)
     return ordered
 
@@ -242,45 +244,13 @@ def _scorer(entry: _Entry, dataset: Dataset) -> Scorer:
     return scorer_of(entry.row, [metric_named(name, metrics, "objective") for name in names])
 
 
-def _described(
-    entry: _Entry, datasets: Sequence[Dataset], sources: Sequence[Source]
-) -> DescribedProblem:
-    row, trial = entry.row, entry.trial
-    details = {k: v for k, v in parsed(row["settings"]).items() if "sha256" not in k}
-    details |= parsed(row["fixed"])
-    if isinstance(space := trial.arguments.get("space"), str):
-        details["space"] = space
-    return DescribedProblem(
-        name=trial.setting if trial.setting in sources[entry.source].named else "",
-        environment=row["environment"],
-        workload=row["workload"],
-        objective=objective_of(row),
-        simulator=datasets[entry.dataset].sidecar.simulator["name"],
-        details=details,
-    )
-
-
-def _studied(entry: _Entry, prefix: str) -> StudiedTrial:
-    trial = entry.trial
-    return StudiedTrial(
-        id=prefix + trial.trial_id,
-        environment=trial.environment,
-        arguments=trial.arguments,
-        agent=trial.agent,
-        hyperparameters=trial.hyperparameters,
-        seed=trial.seed,
-        state=entry.state,
-    )
-
-
 def _problem(
-    name: str,
     entries: Sequence[_Entry],
     dataset: Dataset,
     rows: Rows,
     scorer: Scorer,
-    trials: list[StudiedTrial],
     searchers: Sequence[Searcher],
+    prefixes: Sequence[str],
 ) -> Problem:
     row, objective, sidecar = entries[0].row, scorer.objective, dataset.sidecar
     baseline, optimum = parsed(row["baseline"]), parsed(row["optimum"])
@@ -296,7 +266,7 @@ def _problem(
     wall_s = np.array([(e.end.wall_s if e.end is not None else 0.0) or np.nan for e in entries])
     weights = [goal.weight for goal in objective.goals]
     return Problem(
-        name=name,
+        name="",
         environment=row["environment"],
         workload=row["workload"],
         objective=objective,
@@ -313,7 +283,18 @@ def _problem(
         searcher=np.array([entry.searcher for entry in entries]),
         setting=np.array([entry.setting for entry in entries]),
         measures=measure(rows, len(entries), fidelities_of(row), weights, wall_s),
-        trials=trials,
+        trials=[
+            StudiedTrial(
+                prefixes[entry.source] + entry.trial.trial_id,
+                entry.trial.environment,
+                entry.trial.arguments,
+                entry.trial.agent,
+                entry.trial.hyperparameters,
+                entry.trial.seed,
+                entry.state,
+            )
+            for entry in entries
+        ],
         searchers=searchers,
     )
 

@@ -17,8 +17,8 @@ import pytest
 from archgym.data import Dataset
 from archgym.report import read_study, write_report
 from archgym.report.designs import front_designs
-from archgym.report.front_table import front_table
 from archgym.report.paper_tables import latex
+from archgym.report.problem_tables import front_table
 from archgym.report.table import Table
 from tests.cli.conftest import Called, call
 from tests.report.studies import run

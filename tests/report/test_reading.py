@@ -195,7 +195,7 @@ def test_amounts_do_not_tell_reasons_apart(tmp_path: Path) -> None:
     (problem,) = read_study([run(tmp_path / "run", environments=[entry], budget=30)]).problems
     reasons = {r for _, r in problem.measures.reasons if r.startswith("limit ")}
     expected = [f"limit {limit} exceeded" for limit in limits]
-    assert reasons <= {*expected, ", ".join(told)}
+    assert reasons <= {*expected, ", ".join(expected)}
     assert ", ".join(expected) in reasons
 
 
