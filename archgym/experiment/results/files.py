@@ -18,7 +18,6 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -137,24 +136,19 @@ class TableWriter:
     def __enter__(self) -> TableWriter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
-            if error is None:
+            if kind is None:
                 for name in self._tables:
                     self._flush(name)
             self._stack.close()
             for name in self._tables:
-                if error is None:
+                if kind is None:
                     os.replace(self._unfinished(name), self._folder / f"{name}.parquet")
                 else:
                     self._unfinished(name).unlink(missing_ok=True)
-        except OSError as problem:
-            raise ExperimentError(f"cannot write {self._folder}: {problem.strerror}") from problem
+        except OSError as error:
+            raise ExperimentError(f"cannot write {self._folder}: {error.strerror}") from error
 
     def add(self, trial: Trial, summary: TrialSummary | None, end: TrialEnd | None) -> str:
         """Adds a trial; returns its state.
@@ -208,18 +202,12 @@ def _state(summary: TrialSummary | None, end: TrialEnd | None) -> str:
 def _row(
     trial: Trial, summary: TrialSummary | None, end: TrialEnd | None, state: str
 ) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "trial_id": trial.trial_id,
-        "setting": trial.setting,
-        "dataset": trial.dataset,
-        "environment": trial.environment,
+    copied = "trial_id setting dataset environment agent agent_label seed budget"
+    row: dict[str, Any] = {name: getattr(trial, name) for name in copied.split()}
+    row |= {
         "simulator": str(trial.arguments.get("simulator", "embedded")),
         "workload": _text(trial.arguments.get("workload", "")),
-        "agent": trial.agent,
-        "agent_label": trial.agent_label,
         "hyperparameters": json.dumps(trial.hyperparameters),
-        "seed": trial.seed,
-        "budget": trial.budget,
         "state": state,
         "error": end.error if end is not None and state == "failed" else "",
     }
@@ -227,11 +215,11 @@ def _row(
         return row
     wall_s = _wall_s(summary, end)
     best = summary.best
-    same = (
+    copied = (
         "workload simulations proposals duplicates illegal failed spent best_at regret hit_at "
         "hypervolume agent_s simulation_s"
     )
-    row |= {name: getattr(summary, name) for name in same.split()}
+    row |= {name: getattr(summary, name) for name in copied.split()}
     row |= {
         "goals": [goal.name for goal in summary.objective.goals],
         "best": [
@@ -277,12 +265,9 @@ def _curves(summary: TrialSummary) -> Iterable[dict[str, Any]]:
 
 def _setting(summary: TrialSummary) -> dict[str, Any]:
     """The problem of a setting."""
-    goals = summary.objective.goals
+    copied = ("environment", "workload", "settings", "fixed")
     return {
-        "environment": summary.environment,
-        "workload": summary.workload,
-        "settings": summary.settings,
-        "fixed": summary.fixed,
+        **{name: getattr(summary, name) for name in copied},
         "objective": summary.objective.to_json(),
         "goals": [
             {
@@ -291,7 +276,7 @@ def _setting(summary: TrialSummary) -> dict[str, Any]:
                 "unit": goal_unit(goal, summary.metrics),
                 "direction": direction(goal, summary.metrics),
             }
-            for goal in goals
+            for goal in summary.objective.goals
         ],
         "baseline": _naturals(summary, summary.baseline),
         "optimum": None if summary.optimum is None else _naturals(summary, summary.optimum),
