@@ -93,3 +93,16 @@ def test_measures_agree_with_plain_loops(case: str, tmp_path: Path) -> None:
             assert summary.hypervolume is not None
             assert summary.hypervolume == pytest.approx(area(points))
             assert problem.score[number] == -summary.hypervolume
+
+
+def test_trials_without_rows_have_summaries(tmp_path: Path) -> None:
+    folder = run(tmp_path / "run", budget=4)
+    (dataset,) = find_datasets(folder)
+    whole = read_trials(dataset)
+    for path in (dataset.directory / "evaluations").iterdir():
+        path.unlink()
+    empty = read_trials(find_datasets(folder)[0])
+    assert [one.trial_id for one in empty] == [one.trial_id for one in whole]
+    for one in empty:
+        assert (one.proposals, one.spent, one.best, one.front) == (0, 0.0, None, [])
+        assert one.curve.shape == (0, 1)
