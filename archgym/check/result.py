@@ -1,4 +1,4 @@
-"""What a check finds, and how one is run."""
+"""Results of checks, and how a check is run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CheckResult:
 
 
 class CheckFailed(Exception):
-    """A property that does not hold; the message says where."""
+    """A property that does not hold; the message tells where."""
 
 
 class UnpolishedError(CheckFailed):

@@ -110,7 +110,7 @@ def validate(
         references = [_live(make, simulator, workloads, memory, designs, seed)]
     # What has no row at all is an error only if nothing else is left.
     chosen = [one for one in references if one.rows] or references
-    found = [compare(one, make, least_spread=spread) for one in chosen]
+    found = [compare(one, make, min_spread=spread) for one in chosen]
     if json:
         head = {"archgym": archgym.__version__, "environment": environment, "seed": seed}
         print_json({**head, "set": settings or [], "references": [v.to_json() for v in found]})
@@ -221,7 +221,7 @@ def _statistics(validation: Validation, names: tuple[str, ...]) -> Table:
         made.add_row(summary.metric, style="bold")
         for one in validation.agreements:
             if one.metric == summary.metric:
-                counted = one.spread > validation.least_spread
+                counted = one.spread > validation.min_spread
                 _add_case(made, one, names, "" if counted else "dim")
         _add_summary(made, summary, names)
     return made

@@ -87,7 +87,7 @@ FEW_LEVELS = Family(
 
 
 class _Faulty:
-    """A simulator that fails on some designs, once it is told to."""
+    """A simulator that fails on some designs, once it is switched on."""
 
     def __init__(self, simulator: Simulator, fault: _Fault) -> None:
         self.name, self.version = simulator.name, simulator.version

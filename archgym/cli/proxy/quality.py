@@ -29,7 +29,7 @@ from archgym.cli.proxy.options import (
 )
 
 if TYPE_CHECKING:
-    from archgym.proxy.evaluation import Evaluation
+    from archgym.proxy.quality.evaluation import Evaluation
 
 __all__ = ["add_to"]
 
@@ -58,10 +58,10 @@ def evaluate(
 ) -> None:
     """Compare a proxy with a dataset, on designs that it was not trained on."""
     from archgym.proxy import load_proxy
-    from archgym.proxy.evaluation import evaluate as compare
-    from archgym.proxy.evaluation import measure_speed
     from archgym.proxy.original import make_original
-    from archgym.proxy.plots import plot_parity
+    from archgym.proxy.quality.evaluation import evaluate as compare
+    from archgym.proxy.quality.evaluation import measure_speed
+    from archgym.proxy.quality.plots import plot_parity
 
     proxy = load_proxy(file)
     there = [metric.name for metric in proxy.metrics]
@@ -110,9 +110,9 @@ def compare(
 ) -> None:
     """Compare families of models, and one model with a model a workload, on unseen designs."""
     from archgym.proxy import Settings
-    from archgym.proxy.evaluation import learning_curve
     from archgym.proxy.models import COMPETING
-    from archgym.proxy.plots import plot_curves
+    from archgym.proxy.quality.evaluation import learning_curve
+    from archgym.proxy.quality.plots import plot_curves
 
     data = training_data(folder, target, where, workload, agent)
     if test is None:
@@ -177,8 +177,8 @@ def study(
     """
     from archgym.data import load
     from archgym.proxy import Settings, read_training_data
-    from archgym.proxy.plots import plot_curves
-    from archgym.proxy.study import study_diversity
+    from archgym.proxy.quality.diversity import study_diversity
+    from archgym.proxy.quality.plots import plot_curves
 
     selection = load(folder, agents=agent or (), workloads=workload or ())
     names = agent or sorted({str(trial["agent"]) for trial in selection.trials})
