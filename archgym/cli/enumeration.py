@@ -273,7 +273,7 @@ def _draw(data: dict[str, Any]) -> None:
 
 
 def _draw_front(result: dict[str, Any]) -> None:
-    from archgym.experiment.results.tables import design_text
+    from archgym.experiment.results.texts import design_text
 
     out, points = console(), result["front"]
     made = table(*(f">{goal}" for goal in result["goals"]), ">designs", "first design")
@@ -288,7 +288,7 @@ def _draw_front(result: dict[str, Any]) -> None:
 def _draw_optimum(goal: str, best: dict[str, Any]) -> None:
     from rich.text import Text
 
-    from archgym.experiment.results.tables import design_text
+    from archgym.experiment.results.texts import design_text
 
     out = console()
     out.print(Text(f"  {goal} = {best['objectives'][0]:.8g}"))

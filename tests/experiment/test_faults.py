@@ -17,9 +17,9 @@ from rich.console import Console
 
 from archgym.data import Dataset
 from archgym.experiment import RunOptions, expand, run_experiment
+from archgym.experiment.folder.run_folder import RunFolder
+from archgym.experiment.folder.trial_states import TrialLog, read_ends
 from archgym.experiment.results.tables import run_tables
-from archgym.experiment.run.folder import RunFolder
-from archgym.experiment.run.trial_states import TrialLog, read_ends
 from tests.experiment.chaos import LOCAL, RAY, Chaos, moody
 from tests.experiment.experiments import HELPERS, archgym, assert_equal_runs, slow, small, written
 

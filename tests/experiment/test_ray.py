@@ -13,8 +13,8 @@ import pytest
 from archgym.data import Dataset
 from archgym.errors import ExperimentError
 from archgym.experiment import RunOptions, expand, run_experiment
+from archgym.experiment.folder.run_folder import RunFolder
 from archgym.experiment.run import ray as ray_runner
-from archgym.experiment.run.folder import RunFolder
 from tests.experiment.experiments import (
     HELPERS,
     archgym,

@@ -19,7 +19,7 @@ from archgym.data import Dataset
 from archgym.errors import ArchgymError, ExperimentError
 from archgym.evaluation.trial_info import TrialInfo
 from archgym.experiment import RunOptions, RunResult, run_experiment
-from archgym.experiment.run.folder import RunFolder
+from archgym.experiment.folder.run_folder import RunFolder
 from archgym.experiment.run.progress import Counters, Progress
 from archgym.experiment.spec.expand import expand
 from archgym.registry import agent_class, agent_names

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Protocol
 
 from archgym.data.journal import journals_kept_open
-from archgym.experiment.run.folder import RunFolder
+from archgym.experiment.folder.run_folder import RunFolder
 from archgym.experiment.run.progress import Counters
 from archgym.experiment.run.trial import Environments, run_trial
-from archgym.experiment.run.trial_states import TrialEnd, TrialLog
+from archgym.experiment.folder.trial_states import TrialEnd, TrialLog
 from archgym.experiment.spec.expand import Trial
 from archgym.simulators.threads import one_numeric_thread
 

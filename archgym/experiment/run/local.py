@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Mapping, Sequence
 
 from archgym.experiment.run.batch import run_pack
-from archgym.experiment.run.folder import RunFolder
+from archgym.experiment.folder.run_folder import RunFolder
 from archgym.experiment.run.progress import Progress
 from archgym.experiment.run.trial import Environments
-from archgym.experiment.run.trial_states import TrialEnd
+from archgym.experiment.folder.trial_states import TrialEnd
 from archgym.experiment.simulate.executors import Simulators
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.schema import Simulation

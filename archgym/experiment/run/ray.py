@@ -37,10 +37,10 @@ import archgym
 from archgym.errors import ExperimentError
 from archgym.experiment.run.batch import dead_worker, run_pack
 from archgym.experiment.run.batches import Pack, make_packs
-from archgym.experiment.run.folder import NoRoomError, RunFolder, stop_if_full
+from archgym.experiment.folder.run_folder import NoRoomError, RunFolder, stop_if_full
 from archgym.experiment.run.progress import Counters, Progress
 from archgym.experiment.run.trial import Environments
-from archgym.experiment.run.trial_states import TrialEnd, read_ends
+from archgym.experiment.folder.trial_states import TrialEnd, read_ends
 from archgym.experiment.simulate.executors import ProcessLane, Simulators
 from archgym.experiment.simulate.ray_executor import RayLane
 from archgym.experiment.spec.expand import Trial

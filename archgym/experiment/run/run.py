@@ -18,16 +18,16 @@ from archgym.analysis.trials import TrialSummary, stream_trials
 from archgym.data import Dataset
 from archgym.environment.environment import Environment
 from archgym.errors import DatasetError, InvalidValueError
-from archgym.experiment.results.comparison import write_comparisons
-from archgym.experiment.results.difficulty import draws_table, random_draws
+from archgym.analysis.comparison import write_comparisons
+from archgym.experiment.results.random_draws import draws_table, random_draws
 from archgym.experiment.results.files import TableWriter, Totals
 from archgym.experiment.results.run_result import RunResult
 from archgym.experiment.run.batches import shard_of
 from archgym.experiment.run.best_before import best_before
-from archgym.experiment.run.folder import RANDOM_DRAWS, NoRoomError, RunFolder, stop_if_full
+from archgym.experiment.folder.run_folder import RANDOM_DRAWS, NoRoomError, RunFolder, stop_if_full
 from archgym.experiment.run.local import run_locally
 from archgym.experiment.run.progress import Progress, show_progress
-from archgym.experiment.run.trial_states import read_ends
+from archgym.experiment.folder.trial_states import read_ends
 from archgym.experiment.spec.checks import (
     check_experiment,
     check_raised_budgets,

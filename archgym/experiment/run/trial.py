@@ -13,9 +13,9 @@ import numpy as np
 from archgym.environment.environment import Environment
 from archgym.errors import ExperimentError
 from archgym.evaluation.outcome import Outcomes
-from archgym.experiment.run.folder import RunFolder, stop_if_full
+from archgym.experiment.folder.run_folder import RunFolder, stop_if_full
 from archgym.experiment.run.progress import Counters
-from archgym.experiment.run.trial_states import TrialEnd
+from archgym.experiment.folder.trial_states import TrialEnd
 from archgym.experiment.simulate.executors import Simulators
 from archgym.experiment.spec.checks import goal_directions
 from archgym.experiment.spec.expand import Trial

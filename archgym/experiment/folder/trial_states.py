@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from archgym.errors import ExperimentError
-from archgym.experiment.run.folder import stop_if_full
+from archgym.experiment.folder.run_folder import stop_if_full
 
 __all__ = ["TrialEnd", "TrialLog", "read_ends"]
 
