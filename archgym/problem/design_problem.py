@@ -16,8 +16,6 @@ from archgym.space.expression import Expression
 if TYPE_CHECKING:
     from archgym.problem.reference import Reference
 
-__all__ = ["DesignProblem"]
-
 
 class DesignProblem:
     """Design spaces, metrics, workloads and a simulation: all of an environment but the search.

@@ -17,8 +17,6 @@ from archgym.space import Designs, Encoding
 from archgym.views.stepwise import Steps
 from archgym.views.unwrapped import unwrapped
 
-__all__ = ["StepwiseVectorView", "VectorView"]
-
 _Indices = None | int | Iterable[int]
 _Steps = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]
 
