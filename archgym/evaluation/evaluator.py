@@ -36,7 +36,7 @@ from archgym.problem.metrics import Metric
 from archgym.problem.scorer import Scorer
 from archgym.problem.simulator import MultiFidelitySimulator, Simulator
 from archgym.problem.status import Status
-from archgym.simulators.result import expect_pairs, read_result
+from archgym.simulators.result import check_results, read_result
 from archgym.space import Designs, DesignSpace
 
 _ILLEGAL = Status.ILLEGAL  # looked up once, which is faster
@@ -71,7 +71,7 @@ class Evaluator:
         self._space, self._simulator, self._recorder = space, simulator, recorder
         self._metrics = tuple(metrics)
         self._names = tuple(metric.name for metric in metrics)
-        self._given = tuple(m for m in metrics if m.name in simulator.metric_names)
+        self._given = simulator.metric_names
         self._budget = Budget(budget, proposals_per_budget, fidelities)
         # The level of a fidelity is its index from the full one, 0, downwards.
         values = [one.value for one in reversed(fidelities)]
@@ -216,12 +216,7 @@ class Evaluator:
         else:
             assert isinstance(self._simulator, MultiFidelitySimulator)
             results = self._simulator.simulate_at(batch, fidelity)
-        if len(results) != len(new):
-            raise InvalidValueError(
-                f"simulator {self._simulator.name!r} gave {len(results)} results "
-                f"for {len(new)} designs"
-            )
-        expect_pairs(results)
+        check_results(results, self._simulator.name, len(new))
         for i, (result, _) in zip(new, results, strict=True):
             self._cache.add(keys[i], *read_result(result, self._metrics, self._given))
         seconds[len(seconds) - len(new) :] = [float(spent) for _, spent in results]

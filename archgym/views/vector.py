@@ -117,7 +117,7 @@ class VectorView(VecEnv):
 
     def get_attr(self, attr_name: str, indices: _Indices = None) -> list[Any]:
         """An attribute of the environment, once for each index."""
-        return [getattr(self.env, attr_name)] * len(self._each(indices))
+        return [getattr(self.env, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: _Indices = None) -> None:
         """Sets an attribute of the environment, which all indices share."""
@@ -134,12 +134,7 @@ class VectorView(VecEnv):
         self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: _Indices = None
     ) -> list[bool]:
         """Never: wrappers are left out."""
-        return [False] * len(self._each(indices))
-
-    def _each(self, indices: _Indices) -> list[int]:
-        if indices is None:
-            return list(range(self.num_envs))
-        return [indices] if isinstance(indices, int) else list(indices)
+        return [False for _ in self._get_indices(indices)]
 
     def _evaluate(
         self, designs: Designs
@@ -235,7 +230,7 @@ class StepwiseVectorView(VectorView):
     def get_attr(self, attr_name: str, indices: _Indices = None) -> list[Any]:
         """An attribute of the environment, or ``action_masks``, for each index."""
         if attr_name == "action_masks":
-            return [partial(self._mask, i) for i in self._each(indices)]
+            return [partial(self._mask, i) for i in self._get_indices(indices)]
         return super().get_attr(attr_name, indices)
 
     def _mask(self, i: int) -> NDArray[np.bool_]:

@@ -102,12 +102,13 @@ def _positions(table: Table, space: DesignSpace) -> NDArray[np.int64]:
 def _as_optima(table: Table, positions: NDArray[np.int64], counts: Sequence[int]) -> list[Optimum]:
     values = table.values(positions, table.metric_names).tolist()
     return [
-        Optimum(design, _given(table.metric_names, row), count)
+        Optimum(design, given_metrics(table.metric_names, row), count)
         for design, row, count in zip(
             table.header.space.unrank(positions), values, counts, strict=True
         )
     ]
 
 
-def _given(names: Sequence[str], row: Sequence[float]) -> dict[str, float]:
+def given_metrics(names: Sequence[str], row: Sequence[float]) -> dict[str, float]:
+    """The metrics of a row of a table by name, without those that are NaN: not given."""
     return {name: value for name, value in zip(names, row, strict=True) if value == value}

@@ -26,7 +26,7 @@ from archgym.problem.scorer import Scorer
 from archgym.problem.simulator import SimulationResult
 from archgym.problem.status import Status
 from archgym.simulators.compatibility import differences
-from archgym.simulators.tabular.optimum import Optimum, find_optimum
+from archgym.simulators.tabular.optimum import Optimum, find_optimum, given_metrics
 from archgym.simulators.tabular.table import Table
 from archgym.space import Designs, DesignSpace
 
@@ -98,12 +98,9 @@ class TabularSimulator:
         positions = own.rank(designs)
         held = np.maximum(positions, 0)
         values = table.values(held, self.metric_names)
-        partial = bool(np.isnan(values).any())
         results: list[SimulationResult] = [
-            dict(zip(self.metric_names, row, strict=True)) for row in values.tolist()
+            given_metrics(self.metric_names, row) for row in values.tolist()
         ]
-        if partial:
-            results = [{k: v for k, v in row.items() if v == v} for row in results]  # type: ignore[union-attr]
         failure = np.where(positions < 0, -1, table.failure[held])
         for i in np.flatnonzero(failure).tolist():
             if positions[i] < 0:
