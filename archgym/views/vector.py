@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
-from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError, check_integer
 from archgym.space import Designs, Encoding
 from archgym.views.stepwise import Steps
@@ -55,21 +54,12 @@ class VectorView(VecEnv):
         encoding = encoding or base.encoding
         if encoding.design_space != base.design_space:
             raise InvalidValueError("the encoding is of another design space")
-        self.encoding = encoding
-        self._open(base, n_envs, base.observation_space, encoding.space)  # type: ignore[attr-defined]
-
-    def _open(
-        self,
-        env: Environment,
-        n_envs: int,
-        observations: gymnasium.Space[Any],
-        actions: gymnasium.Space[Any],
-    ) -> None:
         check_integer("n_envs", n_envs, 1)
-        self.env = env
+        self.encoding, self.env = encoding, base
         self._designs = np.zeros(n_envs, dtype=np.int64)  # of each episode so far
         self._actions: NDArray[Any] = np.empty(0)
-        VecEnv.__init__(self, n_envs, observations, actions)
+        actions = encoding.space  # type: ignore[attr-defined]
+        VecEnv.__init__(self, n_envs, base.observation_space, actions)
 
     def reset(self) -> NDArray[np.float32]:
         """Starts all episodes; simulates nothing. Observations, shape (n_envs, width)."""
@@ -179,12 +169,9 @@ class StepwiseVectorView(VectorView):
         base = unwrapped(env)
         self.steps = Steps(base.design_space, levels)
         self._n_metrics = len(base.metrics)
-        self._open(
-            base,
-            n_envs,
-            self.steps.observation_space(self._n_metrics),
-            gymnasium.spaces.Discrete(self.steps.n_actions),
-        )
+        super().__init__(base, n_envs)
+        self.observation_space = self.steps.observation_space(self._n_metrics)
+        self.action_space = gymnasium.spaces.Discrete(self.steps.n_actions)
         self._partials = [self.steps.start() for _ in range(n_envs)]
 
     def reset(self) -> NDArray[np.float32]:

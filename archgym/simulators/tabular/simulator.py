@@ -99,8 +99,10 @@ class TabularSimulator:
         held = np.maximum(positions, 0)
         values = table.values(held, self.metric_names)
         results: list[SimulationResult] = [
-            given_metrics(self.metric_names, row) for row in values.tolist()
+            dict(zip(self.metric_names, row, strict=True)) for row in values.tolist()
         ]
+        if np.isnan(values).any():
+            results = [given_metrics(self.metric_names, row) for row in values.tolist()]
         failure = np.where(positions < 0, -1, table.failure[held])
         for i in np.flatnonzero(failure).tolist():
             if positions[i] < 0:
