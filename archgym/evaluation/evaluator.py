@@ -234,7 +234,8 @@ class Evaluator:
         recorder = self._recorder
         if recorder is None:
             return
-        start = 0 if recorder.resumed is None else recorder.resumed.rows_from(self.proposals)
+        logged = 0 if recorder.resumed is None else len(recorder.resumed.codes)
+        start = max(0, logged - self.proposals)
         if start < n:
             try:
                 recorder.write(self.proposals + start, rows(start), self._in_agent / n)
