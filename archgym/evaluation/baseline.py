@@ -15,9 +15,8 @@ from archgym.errors import (
     UnknownNameError,
     place_of,
 )
-from archgym.problem.metrics import Metric
+from archgym.problem import Metric, Status
 from archgym.problem.simulator import Simulator
-from archgym.problem.status import Status
 from archgym.simulators.result import check_results, read_result
 from archgym.space import Designs, DesignSpace
 from archgym.space.nearest import nearest_legal

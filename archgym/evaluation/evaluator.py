@@ -31,11 +31,10 @@ from archgym.evaluation.cache import EvaluationCache
 from archgym.evaluation.outcome import Outcomes, Row
 from archgym.evaluation.recorder import Recorder
 from archgym.evaluation.scoring import Scoring
+from archgym.problem import Metric, Status
 from archgym.problem.fidelity import FULL, Fidelity
-from archgym.problem.metrics import Metric
 from archgym.problem.scorer import Scorer
 from archgym.problem.simulator import MultiFidelitySimulator, Simulator
-from archgym.problem.status import Status
 from archgym.simulators.result import check_results, read_result
 from archgym.space import Designs, DesignSpace
 

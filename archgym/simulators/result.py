@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from archgym.errors import InvalidValueError, NotCoveredError, SimulationError
-from archgym.problem.metrics import Metric
-from archgym.problem.status import Status
+from archgym.problem import Metric, Status
 
 _OK = Status.OK  # looked up once, which is faster
 

@@ -19,12 +19,9 @@ from archgym.errors import (
     SimulationError,
     UnknownNameError,
 )
-from archgym.problem.design_problem import DesignProblem
-from archgym.problem.metrics import Metric
-from archgym.problem.objective import Objective
+from archgym.problem import DesignProblem, Metric, Objective, Status
 from archgym.problem.scorer import Scorer
 from archgym.problem.simulator import SimulationResult
-from archgym.problem.status import Status
 from archgym.simulators.compatibility import differences
 from archgym.simulators.tabular.optimum import Optimum, find_optimum, given_metrics
 from archgym.simulators.tabular.table import Table

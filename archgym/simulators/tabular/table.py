@@ -34,9 +34,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from archgym.errors import ArchgymError, DatasetError
+from archgym.problem import Metric, Status
 from archgym.problem.description import ProblemDescription
-from archgym.problem.metrics import Metric
-from archgym.problem.status import Status
 from archgym.simulators.tabular.blocks import Block, make_blocks
 from archgym.space import DesignSpace
 
