@@ -119,13 +119,9 @@ def _shard(text: str) -> tuple[int, int] | None:
 
 def _announce(experiment: Experiment, folder: Path, options: RunOptions) -> None:
     from archgym.experiment import expand
-    from archgym.experiment.run.batches import shard_of
 
-    trials = expand(experiment)
-    part = ""
-    if options.shard is not None:
-        part = f"part {options.shard[0]} of {options.shard[1]}, "
-        trials = shard_of(trials, *options.shard)
+    trials = options.chosen(expand(experiment))
+    part = "part {} of {}, ".format(*options.shard) if options.shard else ""
     seeds = experiment.seed_list
     shown = ", ".join(map(str, seeds[:8])) + (", ..." if len(seeds) > 8 else "")
     console().print(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from archgym.analysis.trials import TrialSummary
-from archgym.experiment.results.files import Totals
 from archgym.experiment.folder.run_folder import RunFolder
+from archgym.experiment.results.files import Totals
 from archgym.experiment.spec.expand import Trial
 
 __all__ = ["RunResult"]
