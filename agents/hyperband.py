@@ -14,13 +14,13 @@ from archgym.agents.common.moves import Moves
 from archgym.agents.common.parzen import GoodAndOther
 from archgym.agents.common.unseen import Unseen
 from archgym.agents.nsga2 import constrained_ranks, crowding_distances
-from archgym.evaluation.outcome import STATUSES, Outcomes
+from archgym.evaluation.outcome import Outcomes
 from archgym.problem.fidelity import Fidelity
+from archgym.problem.status import Status
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["Hyperband"]
 
-_OK = STATUSES.index("ok")
 _TOLERANCE = 1.25
 """By so much the costs of two rungs may be closer together than ``eta``."""
 
@@ -230,7 +230,7 @@ class _Known:
         """Takes in those of the outcomes that are marked and new."""
         keys = designs.keys()
         new = [row for row in np.flatnonzero(mine).tolist() if self._is_first(keys[row])]
-        ok = outcomes.status[new] == _OK
+        ok = outcomes.status[new] == Status.OK
         excess = np.where(ok, np.maximum(outcomes.violations[new], 0.0).sum(axis=1), np.inf)
         goals = outcomes.costs[new]
         self._codes = np.concatenate([self._codes, designs.codes[new]])

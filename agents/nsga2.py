@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from archgym.agents.ga import Breeding, Genetic
-from archgym.evaluation.outcome import STATUSES, Outcomes
+from archgym.evaluation.outcome import Outcomes
+from archgym.problem.status import Status
 from archgym.space import Designs
 
 __all__ = ["Nsga2", "constrained_ranks", "crowding_distances"]
-
-_OK = STATUSES.index("ok")
 
 
 class Nsga2(Genetic):
@@ -64,7 +63,7 @@ class Nsga2(Genetic):
         """Takes designs into the population and keeps the best of it."""
         self._unseen.learn(designs, outcomes)
         new = self._admit(designs)
-        ok = outcomes.status[new] == _OK
+        ok = outcomes.status[new] == Status.OK
         excess = np.where(ok, np.maximum(outcomes.violations[new], 0.0).sum(axis=1), np.inf)
         codes = np.concatenate([designs.codes[new], self._codes])
         goals = outcomes.costs[new]

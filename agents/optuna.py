@@ -17,7 +17,8 @@ from archgym.agents.common.scores import costs
 from archgym.agents.common.unseen import Unseen
 from archgym.agents.rl.policies import one_seeded_thread
 from archgym.errors import AgentUnsuitableError, MissingDependencyError
-from archgym.evaluation.outcome import STATUSES, Outcomes
+from archgym.evaluation.outcome import Outcomes
+from archgym.problem.status import Status
 from archgym.space import Designs, OptunaEncoding
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OptunaSearch"]
 
-_OK = STATUSES.index("ok")
 _EXCESS = "excess"
 _PACKAGES = {"tpe": (), "gp": ("torch", "scipy"), "nsga2": (), "cmaes": ("cmaes",)}
 
@@ -151,7 +151,7 @@ class OptunaSearch(agent.Sampler):
                     continue
                 self._known.add(key)
                 trial = trial or self._trial_of(self._study, designs[row : row + 1])
-                if outcomes.status[row] != _OK:
+                if outcomes.status[row] != Status.OK:
                     self._give_up(self._study, trial)
                     continue
                 trial.set_user_attr(_EXCESS, outcomes.violations[row].tolist())

@@ -14,13 +14,13 @@ from archgym import agent
 from archgym.environment.environment import Environment
 from archgym.errors import AgentUnsuitableError, InvalidValueError, UnknownNameError
 from archgym.evaluation.best import Best
-from archgym.evaluation.outcome import STATUSES, Outcomes
+from archgym.evaluation.outcome import Outcomes
+from archgym.problem.status import Status
 from archgym.registry import agent_class
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["Staged"]
 
-_OK = STATUSES.index("ok")
 _MOST_IDLE = 64
 """Turns of the searcher without a new design after which a stage is over."""
 
@@ -226,7 +226,7 @@ class Staged(agent.Agent):
 
 def _without_limits(outcomes: Outcomes) -> Outcomes:
     """The outcomes as if the objective had no limits."""
-    ok = outcomes.status == _OK
+    ok = outcomes.status == Status.OK
     mean = np.clip(outcomes.costs.mean(axis=1), -50.0, 50.0)
     return dataclasses.replace(
         outcomes,

@@ -22,6 +22,7 @@ import gymnasium
 from archgym.environment.arguments import constructor_arguments
 from archgym.environment.environment import Environment
 from archgym.errors import ArchgymError, InvalidValueError, UnknownNameError, place_of
+from archgym.simulators.resolve import simulator_file
 
 if TYPE_CHECKING:
     from archgym.agent import Agent
@@ -90,11 +91,12 @@ def make(name: str, **kwargs: Any) -> Environment:
     for argument in kwargs:
         if argument not in allowed:
             raise UnknownNameError(f"argument of {name}", argument, allowed)
-    simulator = kwargs.get("simulator")
-    if isinstance(simulator, str) and simulator.startswith("tabular:"):
-        kwargs = {**_table_arguments(simulator, cls), **kwargs}
-    elif isinstance(simulator, str) and simulator.startswith("proxy:"):
-        kwargs = {**_proxy_arguments(simulator, cls), **kwargs}
+    file = simulator_file(kwargs.get("simulator"))
+    if file is not None:
+        _check_fit(kwargs["simulator"], file.kind, file.environment, cls)
+        _refuse_places(file.arguments)
+        recorded = {name: value for name, value in file.arguments.items() if name in allowed}
+        kwargs = {**recorded, **kwargs}
     environment = cls(**kwargs)
     if not hasattr(environment, "encoding"):
         raise InvalidValueError(
@@ -214,30 +216,6 @@ def register_with_gymnasium() -> None:
     """Makes every environment known to ``gymnasium.make`` as ``archgym/NAME``."""
     for name in environment_names():
         _register_one(name)
-
-
-def _table_arguments(simulator: str, cls: type[Environment]) -> dict[str, Any]:
-    """The environment's own arguments under which a table was made."""
-    from archgym.simulators.tabular import table_named  # only where it is needed
-
-    header = table_named(simulator).header
-    _check_fit(simulator, "table", header.environment, cls)
-    _refuse_places(header.arguments)
-    return dict(header.arguments)
-
-
-def _proxy_arguments(simulator: str, cls: type[Environment]) -> dict[str, Any]:
-    """The environment's own arguments under which a proxy's data were recorded."""
-    from archgym.proxy.simulator import proxy_named  # only where it is needed
-
-    proxy = proxy_named(simulator)
-    origin = proxy.origin
-    _check_fit(simulator, "proxy", origin.environment, cls)
-    only = origin.workloads[0]
-    known = recorded_arguments(cls, origin.settings, only.spec, only.name)
-    if len(origin.workloads) > 1:
-        del known["workload"]
-    return {**known, "space": proxy.space}
 
 
 def _refuse_places(recorded: Mapping[str, Any]) -> None:

@@ -20,6 +20,14 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A nightly test is a long one too, so that ``-m full`` selects it."""
+    for item in items:
+        if item.get_closest_marker("nightly"):
+            item.add_marker(pytest.mark.full)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _stable_baselines3_logs_with_the_tests(
     tmp_path_factory: pytest.TempPathFactory,

@@ -25,6 +25,7 @@ import archgym
 from archgym.agents.rl.policies import read_policy
 from archgym.data import Dataset
 from archgym.data.dataset import write_parquet
+from archgym.enumeration import enumerate_space
 from archgym.envs.dram.traces.files import read_trace
 from archgym.envs.nas.data import nuclei
 from archgym.envs.nas.latency_table import LatencyTable
@@ -40,7 +41,6 @@ from archgym.problem.reference import read_table
 from archgym.proxy.files import load_proxy
 from archgym.reading.files import read_arrays, read_bytes, read_json, read_text
 from archgym.registry import make_agent, recorded_arguments
-from archgym.simulators.tabular.enumeration import enumerate_space
 from tests.helpers import Adder
 
 ROOT = Path(__file__).parent.parent

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.evaluation.outcome import STATUSES, Outcomes
+from archgym.evaluation.outcome import Outcomes
+from archgym.problem.status import Status
 from archgym.space import Designs, DesignSpace, Parameter
 
 __all__ = ["Twins"]
 
-_OK = STATUSES.index("ok")
 _MEMORY = 2048
 """Latest designs that are compared with, so that no call takes longer as the log grows."""
 _LEAST_METRICS = 3
@@ -95,7 +95,7 @@ class Twins:
             codes, metrics = designs.codes[row], outcomes.metrics[row]
             differs = self._known() != codes
             itself = np.flatnonzero(~differs.any(axis=1))
-            if outcomes.status[row] == _OK and np.isfinite(metrics).sum() >= _LEAST_METRICS:
+            if outcomes.status[row] == Status.OK and np.isfinite(metrics).sum() >= _LEAST_METRICS:
                 if itself.size and not np.isnan(self._metrics[itself[0]]).all():
                     continue  # told before
                 self._compare(codes, metrics, differs)

@@ -6,12 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.agents.common.scores import costs
-from archgym.evaluation.outcome import STATUSES, Outcomes
+from archgym.evaluation.outcome import Outcomes
+from archgym.problem.status import Status
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["Told"]
-
-_OK = STATUSES.index("ok")
 
 
 class Told:
@@ -78,7 +77,7 @@ class Told:
         self.codes = np.concatenate([self.codes, designs.codes[new]])
         self.costs = np.concatenate([self.costs, costs(outcomes)[new]])
         self.goals = np.concatenate([self.goals, outcomes.costs[new]])
-        self.failed = np.concatenate([self.failed, outcomes.status[new] != _OK])
+        self.failed = np.concatenate([self.failed, outcomes.status[new] != Status.OK])
         return len(new), expected
 
     def ranked(self) -> NDArray[np.int64]:

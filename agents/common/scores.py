@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.evaluation.outcome import STATUSES, Outcomes
+from archgym.evaluation.outcome import Outcomes
+from archgym.problem.status import Status
 
 __all__ = ["BROKEN_LIMIT_COST", "FAILED_COST", "costs"]
 
@@ -13,8 +14,6 @@ BROKEN_LIMIT_COST = 60.0
 """Least cost of a design that breaks a limit; a feasible one costs at most 50."""
 FAILED_COST = 80.0
 """Cost of a design that is illegal, failed or timed out."""
-
-_OK = STATUSES.index("ok")
 
 
 def costs(outcomes: Outcomes) -> NDArray[np.float64]:
@@ -32,4 +31,4 @@ def costs(outcomes: Outcomes) -> NDArray[np.float64]:
         scalar = np.log((1.0 - share) / share)
     broken = BROKEN_LIMIT_COST - 10.0 * outcomes.reward
     scalar = np.where(outcomes.feasible, scalar, broken)
-    return np.where(outcomes.status == _OK, scalar, FAILED_COST)
+    return np.where(outcomes.status == Status.OK, scalar, FAILED_COST)

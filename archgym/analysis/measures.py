@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.analysis.rows import Rows
-from archgym.evaluation.outcome import STATUSES
 from archgym.problem.fidelity import Fidelity, cost_units
+from archgym.problem.status import Status
 
 __all__ = ["COUNTS", "HYPERVOLUME_POINTS", "Measures", "measure"]
 
@@ -191,8 +191,8 @@ def _spent(rows: Rows, fidelities: Sequence[Fidelity]) -> NDArray[np.float64]:
 
 
 def _counts(rows: Rows, n_trials: int) -> NDArray[np.int64]:
-    failed, timeout = STATUSES.index("failed"), STATUSES.index("timeout")
-    illegal = STATUSES.index("illegal")
+    failed, timeout = Status.FAILED, Status.TIMEOUT
+    illegal = Status.ILLEGAL
     kind = np.where(rows.feasible, 0, 1)
     for status, number in ((failed, 2), (timeout, 3)):
         kind[rows.status == status] = number

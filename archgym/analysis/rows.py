@@ -12,8 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from archgym.data.snapshot import Snapshot
-from archgym.evaluation.outcome import STATUSES
-from archgym.problem.objective import Scorer
+from archgym.problem.scorer import Scorer
+from archgym.problem.status import STATUS_OF, Status
 
 __all__ = ["Rows", "join", "read_rows"]
 
@@ -31,7 +31,7 @@ class Rows:
         row: number in the dataset's snapshot, shape (n,).
         values: value of each goal, minimised, ``inf`` unless ``ok``, shape (n, n_goals).
         costs: log ratio of each goal to the baseline, shape (n, n_goals).
-        status: index into ``STATUSES``, shape (n,).
+        status: a :class:`~archgym.problem.status.Status`, shape (n,).
         feasible: shape (n,).
         cached: known before, shape (n,).
         fidelity: shape (n,).
@@ -63,7 +63,7 @@ class Rows:
     @property
     def counted(self) -> NDArray[np.bool_]:
         """Whether it was simulated, and so counts."""
-        return np.asarray(~self.cached & (self.status != STATUSES.index("illegal")))
+        return np.asarray(~self.cached & (self.status != Status.ILLEGAL))
 
     def parts(self) -> list[tuple[int, slice]]:
         """The rows of each trial: its number, and where they are."""
@@ -142,8 +142,7 @@ def _read(
     table: pa.Table, trial: NDArray[np.int32], row: NDArray[np.int64], scorer: Scorer
 ) -> Rows:
     codes, names = _codes(table["status"])
-    known = {name: number for number, name in enumerate(STATUSES)}
-    status = np.array([known.get(name, -1) for name in names], dtype=np.int8)[codes]
+    status = np.array([STATUS_OF.get(name, -1) for name in names], dtype=np.int8)[codes]
     metrics = np.column_stack(
         [table[f"metric.{name}"].to_numpy().astype(np.float64) for name in scorer.metric_names]
     )

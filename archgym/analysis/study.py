@@ -16,7 +16,8 @@ from archgym.analysis.measures import Measures
 from archgym.experiment.spec.expand import Trial
 from archgym.problem.goals import goal_unit, natural
 from archgym.problem.metrics import Metric
-from archgym.problem.objective import Objective, Scorer
+from archgym.problem.objective import Objective
+from archgym.problem.scorer import Scorer
 from archgym.space import DesignSpace
 
 if TYPE_CHECKING:

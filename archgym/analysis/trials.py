@@ -21,18 +21,19 @@ from numpy.typing import NDArray
 from archgym.data import Dataset
 from archgym.data.designs import design_codes
 from archgym.evaluation.best import Best
-from archgym.evaluation.outcome import STATUSES, Outcome, Outcomes
+from archgym.evaluation.outcome import Outcome, Outcomes
 from archgym.problem.fidelity import FULL, Fidelity, spendings
 from archgym.problem.goals import natural
 from archgym.problem.metrics import Metric
-from archgym.problem.objective import Objective, Scorer
+from archgym.problem.objective import Objective
+from archgym.problem.scorer import Scorer
+from archgym.problem.status import STATUS_OF, Status
 from archgym.space import Designs
 
 __all__ = ["TrialSummary", "read_trials", "stream_trials"]
 
 _REFERENCE_COST = math.log(2.0)
 """Corner of the hypervolume: twice the baseline in every goal."""
-_ILLEGAL = STATUSES.index("illegal")
 
 
 @dataclass(frozen=True)
@@ -223,8 +224,8 @@ def _parts(dataset: Dataset, table: pa.Table, whole: bool = False) -> Iterator[t
     metrics = [table[f"metric.{m.name}"].to_numpy() for m in dataset.sidecar.metrics]
     statuses = np.array(table["status"].cast(pa.string()).to_pylist(), dtype=object)
     status = np.zeros(len(names), dtype=np.int8)
-    for index, text in enumerate(STATUSES):
-        status[statuses == text] = index
+    for text, code in STATUS_OF.items():
+        status[statuses == text] = code
     arrays = _Part(
         table["step"].to_numpy(),
         design_codes(dataset.sidecar.space, table),
@@ -274,7 +275,7 @@ def _summarise(dataset: Dataset, row: dict[str, Any], part: _Part) -> TrialSumma
     best = Best()
     best.update(outcomes)
     optimum = json.loads(row["optimum"] or "null")
-    counted = ~outcomes.cached & (outcomes.status != _ILLEGAL)
+    counted = ~outcomes.cached & (outcomes.status != Status.ILLEGAL)
     full = outcomes.fidelity == 1
     feasible = np.where((outcomes.feasible & full)[:, None], outcomes.objectives, np.inf)
     spent = spendings(_fidelities(row), outcomes.fidelity[counted])
@@ -296,9 +297,9 @@ def _summarise(dataset: Dataset, row: dict[str, Any], part: _Part) -> TrialSumma
         spent=float(spent[-1]) if len(spent) else 0.0,
         proposals=len(outcomes),
         duplicates=int(outcomes.cached.sum()),
-        illegal=int((outcomes.status == _ILLEGAL).sum()),
-        failed=int((counted & (outcomes.status > _ILLEGAL)).sum()),
-        reasons=Counter(part.reasons[counted & (outcomes.status > _ILLEGAL)].tolist()),
+        illegal=int((outcomes.status == Status.ILLEGAL).sum()),
+        failed=int((counted & (outcomes.status > Status.ILLEGAL)).sum()),
+        reasons=Counter(part.reasons[counted & (outcomes.status > Status.ILLEGAL)].tolist()),
         better=int((counted & full & outcomes.feasible & (outcomes.reward > 0.5)).sum()),
         best=best.outcome,
         best_at=best.at,

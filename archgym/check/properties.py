@@ -13,8 +13,10 @@ import numpy as np
 from archgym.check.result import CheckFailed, expect
 from archgym.environment.environment import Environment
 from archgym.errors import place_of
-from archgym.evaluation.outcome import STATUSES, Outcome
-from archgym.problem.simulator import MultiFidelitySimulator, read_result
+from archgym.evaluation.outcome import Outcome
+from archgym.problem.simulator import MultiFidelitySimulator
+from archgym.problem.status import STATUS_OF, Status
+from archgym.simulators.result import read_result
 from archgym.space import (
     BoxEncoding,
     Designs,
@@ -145,7 +147,7 @@ def check_steps(make_env: Maker) -> str:
         _observed(env, observation, f"step {number}")
         missing = [key for key in _INFO_KEYS if key not in info]
         expect(not missing, f"info lacks {', '.join(missing)}")
-        expect(info["status"] in STATUSES, f"status is {info['status']!r}")
+        expect(info["status"] in STATUS_OF, f"status is {info['status']!r}")
         expect(info["status"] == "ok" or bool(info["reason"]), "a failure without a reason")
         expect(type(reward) is float, f"the reward is a {type(reward).__name__}, not a float")
         expect(-1.0 <= reward <= 1.0, f"a reward of {reward} is out of bounds")
@@ -159,7 +161,7 @@ def check_rewards(make_env: Maker) -> str:
     env = make_env()
     outcomes = env.evaluate_batch(_sample(env.design_space, _SAMPLES))
     expect(bool(np.isfinite(outcomes.reward).all()), "a reward is not finite")
-    ok = outcomes.status == STATUSES.index("ok")
+    ok = outcomes.status == Status.OK
     feasible, broken = outcomes.feasible, ok & ~outcomes.feasible
     expect(bool((outcomes.reward[~ok] == -1.0).all()), "a failure has another reward than -1")
     expect(bool((outcomes.reward[broken] > -1.0).all()), "a broken limit is as bad as a failure")

@@ -69,9 +69,9 @@ def enumerate_(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
     """Evaluate a whole design space into a table, for simulator=tabular:DIR and exact optima."""
+    from archgym.enumeration import enumerate_space
     from archgym.experiment.spec.checks import make_environment
     from archgym.experiment.spec.load import parse_value
-    from archgym.simulators.tabular.enumeration import enumerate_space
 
     given = {
         "workload": None if workload is None else parse_value(workload, "--workload"),
@@ -211,7 +211,7 @@ def _json(made: Table, served: Sequence[Environment], out: Path) -> dict[str, An
 def _result(made: Table, env: Environment) -> dict[str, Any]:
     """The optimum of an environment's objective, or its Pareto front."""
     from archgym.problem.goals import goal_label
-    from archgym.problem.objective import Scorer
+    from archgym.problem.scorer import Scorer
     from archgym.simulators.tabular import pareto_front
 
     objective = env.objective

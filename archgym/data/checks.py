@@ -24,15 +24,15 @@ from archgym.data.files import provenance
 from archgym.data.schema import TRIAL_FIELDS
 from archgym.data.selection import Selection
 from archgym.errors import ArchgymError
-from archgym.evaluation.outcome import STATUSES
-from archgym.problem.objective import Objective, Scorer
+from archgym.problem.objective import Objective
+from archgym.problem.scorer import Scorer
+from archgym.problem.status import STATUS_OF, Status
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["EXAMPLES", "Check", "validate"]
 
 EXAMPLES = 10
 """Most problems of a check that are told one by one."""
-_OK, _ILLEGAL, _FAILED = (STATUSES.index(name) for name in ("ok", "illegal", "failed"))
 _REWARD_TOLERANCE = 1e-9  # a machine's own exp and log
 
 
@@ -182,9 +182,7 @@ class _Rows:
             ids.indices.to_numpy()
         ]
         statuses = table["status"].combine_chunks()
-        known = [
-            STATUSES.index(s) if s in STATUSES else -1 for s in statuses.dictionary.to_pylist()
-        ]
+        known = [STATUS_OF.get(s, -1) for s in statuses.dictionary.to_pylist()]
         status = np.array(known, dtype=np.int8)[statuses.indices.to_numpy()]
         steps = table["step"].to_numpy()
         where = _Where(table)
@@ -227,12 +225,12 @@ class _Rows:
         whole = sound & ((codes >= 0) == (canonical >= 0)).all(axis=1)
         check = self._by_name["rules"]
         broken = space.first_broken_rule(Designs(space, canonical))
-        for row, times in _first(whole & (broken >= 0) & (status != _ILLEGAL)):
+        for row, times in _first(whole & (broken >= 0) & (status != Status.ILLEGAL)):
             rule = space.rules[int(broken[row])]
             check.add(f"{where(row)}: breaks rule {rule.name!r}, but is not illegal", times)
         for trial_id, fixed in self._trials.fixed.items():
             if fixed and trial_id in self._numbers:
-                mine = whole & (trial == self._numbers[trial_id]) & (status != _ILLEGAL)
+                mine = whole & (trial == self._numbers[trial_id]) & (status != Status.ILLEGAL)
                 for name, code in fixed.items():
                     column = codes[:, space.index(name)]
                     for row, times in _first(mine & (column >= 0) & (column != code)):
@@ -242,7 +240,7 @@ class _Rows:
     def _look_at_metrics(
         self, table: pa.Table, values: NDArray[np.float64], status: NDArray[Any], where: _Where
     ) -> None:
-        check, ok = self._by_name["metrics"], status == _OK
+        check, ok = self._by_name["metrics"], status == Status.OK
         nothing = np.ones(len(ok), dtype=bool)
         for number, metric in enumerate(self._metrics):
             column = values[:, number]
@@ -254,7 +252,7 @@ class _Rows:
                 for row, times in _first(there & (column < 0)):
                     check.add(f"{where(row)}: {metric.name} is {column[row]:g}, below zero", times)
             for row, times in _first(there & ~ok):
-                name = STATUSES[status[row]]
+                name = Status(status[row]).label if status[row] >= 0 else "unknown"
                 check.add(f"{where(row)}: has {metric.name}, with status {name}", times)
         for row, times in _first(ok & nothing):
             check.add(f"{where(row)}: status ok, but no metric at all", times)
@@ -269,8 +267,8 @@ class _Rows:
         for wrong, text in (
             (status < 0, "an unknown status"),
             (~((reward >= -1) & (reward <= 1)), "a reward outside [-1, 1]"),
-            (feasible & (status != _OK), "feasible, though its status is not ok"),
-            ((status != _OK) & (reward != -1), "a reward other than -1, though not ok"),
+            (feasible & (status != Status.OK), "feasible, though its status is not ok"),
+            ((status != Status.OK) & (reward != -1), "a reward other than -1, though not ok"),
             (feasible & (reward < 0), "feasible, with a reward below 0"),
             (~feasible & silent, "not feasible, without a reason"),
             (feasible & ~silent, "feasible, with a reason against it"),
@@ -289,7 +287,7 @@ class _Rows:
         check, rewards = self._by_name["rewards"], table["reward"].to_numpy()
         for trial_id in sorted({where.trial(int(i)) for i in _one_of_each(trial)}):
             scorer = self._trials.scorers.get(trial_id)
-            mine = np.flatnonzero((trial == self._numbers[trial_id]) & (status == _OK))
+            mine = np.flatnonzero((trial == self._numbers[trial_id]) & (status == Status.OK))
             if scorer is None or not len(mine):
                 continue
             part = values[mine]
@@ -350,7 +348,7 @@ class _Rows:
     ) -> None:
         check = self._by_name["duplicates"]
         t, d, s, c = rows["trial"], rows["design"], rows["step"], rows["cached"]
-        known = rows["status"] != _ILLEGAL  # a design that breaks a rule is refused each time
+        known = rows["status"] != Status.ILLEGAL  # a design that breaks a rule is refused each time
         again = np.concatenate([[False], (t[1:] == t[:-1]) & (d[1:] == d[:-1])])
         for row, times in _first(again & known & ~c):
             text = f"step {s[row]} repeats the design of step {s[row - 1]}, but is not cached"
@@ -370,7 +368,7 @@ class _Rows:
         with np.errstate(over="ignore"):
             keys = mixed(rows["design"] ^ mixed(of_trial[rows["trial"]]))
         # A failure may be the machine's, and what is illegal depends on what is fixed.
-        keys = np.where(rows["status"] == _OK, keys, np.uint64(0))
+        keys = np.where(rows["status"] == Status.OK, keys, np.uint64(0))
         order = np.lexsort((rows["result"], keys))
         k, r = keys[order], rows["result"][order]
         differs = (k[1:] == k[:-1]) & (r[1:] != r[:-1]) & (k[1:] != 0)

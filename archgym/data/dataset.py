@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 
 from archgym.data.designs import design_codes, design_columns, design_fingerprints
 from archgym.data.journal import close_journals, is_locked, read_journal
-from archgym.data.recorder import LoggedTrial
 from archgym.data.schema import (
     TRIAL_FIELDS,
     Sidecar,
@@ -38,7 +37,8 @@ from archgym.data.schema import (
 )
 from archgym.data.snapshot import Snapshot, journal_tables
 from archgym.errors import DatasetError
-from archgym.evaluation.outcome import STATUSES
+from archgym.evaluation.resume import ResumedLog
+from archgym.problem.status import STATUS_OF
 
 __all__ = ["TIMING_COLUMNS", "Dataset", "equal_trajectories"]
 
@@ -120,7 +120,7 @@ class Dataset:
                 if sorted((self.directory / "evaluations").glob("*.parquet")) == parts:
                     return found
 
-    def logged_trial(self, trial_id: str) -> LoggedTrial:
+    def logged_trial(self, trial_id: str) -> ResumedLog:
         """The evaluations of one trial, for resuming it."""
         table = self.evaluations(trial_id=trial_id)
         steps = table["step"].to_numpy()
@@ -130,8 +130,8 @@ class Dataset:
                 "two processes wrote the same trial, or a file is missing"
             )
         metrics = [table[f"metric.{m.name}"].to_numpy() for m in self.sidecar.metrics]
-        status = [STATUSES.index(text) for text in table["status"].to_pylist()]
-        return LoggedTrial(
+        status = [STATUS_OF[text] for text in table["status"].to_pylist()]
+        return ResumedLog(
             design_codes(self.sidecar.space, table),
             np.column_stack(metrics).astype(np.float64).reshape(len(table), len(metrics)),
             np.array(status, dtype=np.int8),

@@ -8,12 +8,12 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-import archgym
 from archgym.data.dataset import Dataset, write_parquet
 from archgym.data.schema import TRIAL_FIELDS, Sidecar, evaluation_schema
 from archgym.errors import DatasetError
@@ -159,7 +159,7 @@ def write_dataset(
         )
         write_parquet(made / "trials" / "part-0.parquet", table.schema, [table])
         data = {
-            "archgym": archgym.__version__,
+            "archgym": metadata.version("archgym"),
             "whole_trials": whole_trials,
             "operations": list(operations),
         }

@@ -9,67 +9,43 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from archgym.data.dataset import Dataset
 from archgym.data.journal import Journal, journal_of
 from archgym.data.schema import Sidecar
 from archgym.errors import DatasetError
 from archgym.evaluation.outcome import Row
-from archgym.evaluation.recorder import Replay
+from archgym.evaluation.resume import ResumedLog
 from archgym.evaluation.trial_info import TrialInfo
+from archgym.problem.description import ProblemDescription
 
-if TYPE_CHECKING:
-    from archgym.environment.environment import Environment
-
-__all__ = ["LoggedTrial", "TrialRecorder", "open_dataset"]
+__all__ = ["TrialRecorder", "open_dataset"]
 
 ROWS_AT_ONCE = 2048
 _counter = itertools.count()
 _quote = json.encoder.encode_basestring_ascii
 
 
-def open_dataset(directory: Path, environment: Environment) -> None:
+def open_dataset(directory: Path, problem: ProblemDescription) -> None:
     """Makes a dataset ready for the evaluations of an environment: writes its sidecar.
 
     Args:
         directory: folder of the dataset; made if it is not there.
-        environment: whose evaluations it is to take.
+        problem: the environment whose evaluations it is to take.
 
     Raises:
         DatasetError: if the folder cannot be written, or holds a dataset of another design
             space, other metrics or another simulator.
     """
-    own = Sidecar.of(environment)
+    own = Sidecar.of(problem)
     own.save(directory)
     difference = own.difference(Sidecar.load(directory))
     if difference:
         raise DatasetError(f"{directory} cannot take these evaluations: {difference}")
-
-
-@dataclass(frozen=True)
-class LoggedTrial:
-    """What a trial evaluated before it was interrupted, in order (a ``recording.Replay``).
-
-    Attributes:
-        codes: designs, shape (n, n_parameters).
-        metrics: NaN where there are none, shape (n, n_metrics).
-        status: index into ``STATUSES``, shape (n,).
-        reason: one text a row.
-        fidelity: at which it was evaluated, shape (n,).
-    """
-
-    codes: NDArray[np.int64]
-    metrics: NDArray[np.float64]
-    status: NDArray[np.int8]
-    reason: list[str]
-    fidelity: NDArray[np.float64]
 
 
 class TrialRecorder:
@@ -79,32 +55,40 @@ class TrialRecorder:
 
     Args:
         directory: folder of the dataset; made if it is not there.
-        environment: whose evaluations are recorded.
+        problem: the environment whose evaluations are recorded.
         trial: what is known of the trial.
+        baseline: metrics of the baseline design, shape (n_metrics,).
+        optimum: metrics of the exact best design; ``None`` if they are not known.
 
     Attributes:
         trial_id: name of the trial in the dataset.
-        replay: what the dataset already holds of a resumed trial.
+        resumed: what the dataset already holds of a resumed trial.
 
     Raises:
         DatasetError: if the folder cannot be written, or holds a dataset of another design
             space, other metrics or another simulator.
     """
 
-    def __init__(self, directory: Path, environment: Environment, trial: TrialInfo) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        problem: ProblemDescription,
+        trial: TrialInfo,
+        baseline: Sequence[float],
+        optimum: Mapping[str, float] | None = None,
+    ) -> None:
         self.directory = directory
         stamp = time.strftime("%Y%m%dT%H%M%S")
         self.trial_id = trial.trial_id or f"{trial.agent}-{stamp}-{os.getpid()}-{next(_counter)}"
-        self.replay: Replay | None = None
-        self._environment, self._trial = environment, trial
+        self._problem, self._trial = problem, trial
+        self._baseline, self._optimum = baseline, optimum
         self._journal: Journal | None = None
         self._n, self._began = -1, time.time()
         self._pid, self._first_step = os.getpid(), 0
-        open_dataset(directory, environment)
+        open_dataset(directory, problem)
+        self.resumed: ResumedLog | None = None
         if trial.resume:
-            from archgym.data.dataset import Dataset
-
-            self.replay = Dataset(directory).logged_trial(self.trial_id)
+            self.resumed = Dataset(directory).logged_trial(self.trial_id)
 
     def write(self, first_step: int, rows: Iterable[Row], agent_s: float) -> None:
         """Hands rows to the operating system.
@@ -168,28 +152,29 @@ class TrialRecorder:
         self._journal = None
 
     def _description(self) -> dict[str, Any]:
-        env, trial = self._environment, self._trial
-        baseline = dict(
-            zip((m.name for m in env.metrics), env.baseline_metrics.tolist(), strict=True)
-        )
+        problem, trial = self._problem, self._trial
+        baseline = {
+            metric.name: value if value == value else None  # NaN: not given by the simulator
+            for metric, value in zip(problem.metrics, self._baseline, strict=True)
+        }
         return {
             "trial_id": self.trial_id,
-            "environment": env.name,
-            "settings": json.dumps(env.trial_settings),
+            "environment": problem.environment,
+            "settings": json.dumps(problem.settings),
             "agent": trial.agent,
             "hyperparameters": json.dumps(dict(trial.hyperparameters)),
             "seed": trial.seed,
             "budget": trial.budget,
-            "objective": json.dumps(env.objective.to_json()),
-            "fixed": json.dumps(env.design_space.fixed),
-            "workload": env.workload_name,
-            "workload_sha256": env.workload_sha256,
-            "workload_spec": _json_or_none(env.workload),
-            "episode_length": env.episode_length,
-            "baseline": json.dumps({k: v if v == v else None for k, v in baseline.items()}),
-            "fidelities": json.dumps([one.to_json() for one in env.fidelities]),
-            "baseline_design": json.dumps(env.baseline_design),
-            "optimum": None if env.optimum is None else json.dumps(env.optimum.metrics),
+            "objective": json.dumps(problem.objective.to_json()),
+            "fixed": json.dumps(problem.space.fixed),
+            "workload": problem.workload_name,
+            "workload_sha256": problem.workload_sha256,
+            "workload_spec": _json_or_none(problem.workload),
+            "episode_length": problem.episode_length,
+            "baseline": json.dumps(baseline),
+            "fidelities": json.dumps([one.to_json() for one in problem.fidelities]),
+            "baseline_design": json.dumps(problem.baseline_design),
+            "optimum": None if self._optimum is None else json.dumps(self._optimum),
             "versions": json.dumps(_versions()),
             "commit": _commit(),
             "started": self._began,

@@ -16,7 +16,7 @@ from archgym.data.recorded import make_recorded
 from archgym.data.selection import Selection
 from archgym.environment.environment import Environment
 from archgym.errors import ArchgymError, DatasetError, InvalidValueError
-from archgym.evaluation.outcome import STATUSES
+from archgym.problem.status import Status
 
 __all__ = ["Mismatch", "Replayed", "replay"]
 
@@ -165,7 +165,7 @@ class _Player:
         recorded = {m.name: table[f"metric.{m.name}"].to_pylist() for m in self._sidecar.metrics}
         for row in range(len(outcomes)):
             place = (str(ids[row]), int(steps[row]))
-            now = STATUSES[outcomes.status[row]]
+            now = Status(outcomes.status[row]).label
             if now != statuses[row]:
                 self.found.mismatches.append(Mismatch(*place, "status", statuses[row], now))
                 continue

@@ -8,20 +8,18 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from archgym.data.journal import ROW_FIELDS
 from archgym.errors import ArchgymError, DatasetError
-from archgym.evaluation.outcome import STATUSES
+from archgym.problem.description import ProblemDescription
 from archgym.problem.metrics import Metric
+from archgym.problem.status import STATUS_OF
 from archgym.reading.files import read_json
 from archgym.space import Designs, DesignSpace
-
-if TYPE_CHECKING:
-    from archgym.environment.environment import Environment
 
 __all__ = ["FORMAT", "SIDECAR", "Sidecar", "TRIAL_FIELDS", "evaluation_schema", "rows_to_table"]
 
@@ -77,15 +75,9 @@ class Sidecar:
     workloads: dict[str, str]
 
     @staticmethod
-    def of(environment: Environment) -> Sidecar:
+    def of(problem: ProblemDescription) -> Sidecar:
         """What the evaluations of an environment share."""
-        simulator = environment.simulator
-        return Sidecar(
-            environment.design_space,
-            tuple(environment.metrics),
-            {"name": simulator.name, "version": simulator.version},
-            {},
-        )
+        return Sidecar(problem.space, problem.metrics, dict(problem.simulator), {})
 
     @staticmethod
     def load(directory: Path) -> Sidecar:
@@ -197,10 +189,10 @@ def rows_to_table(
     if not columns:
         return schema.empty_table()
     codes = np.array(columns["codes"], dtype=np.int64).reshape(len(rows), len(space.names))
-    designs = Designs(space, codes)
+    designs, labels = Designs(space, codes), list(STATUS_OF)
     arrays: dict[str, Any] = {
         "trial_id": [trial_ids[n] for n in columns["n"]],
-        "status": [STATUSES[status] for status in columns["status"]],
+        "status": [labels[status] for status in columns["status"]],
         "timestamp": columns["timestamp_us"],
         "simulation_s": [ns * 1e-9 for ns in columns["simulation_ns"]],
         "agent_s": [ns * 1e-9 for ns in columns["agent_ns"]],

@@ -17,12 +17,20 @@ from archgym.environment.observation import Observer, observation_space
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.evaluation.baseline import baseline_codes, simulated_metrics
 from archgym.evaluation.evaluator import Evaluator
-from archgym.evaluation.outcome import STATUSES, Incidental, Outcome, Outcomes, Row
+from archgym.evaluation.outcome import Incidental, Outcome, Outcomes, Row
 from archgym.evaluation.trial_info import TrialInfo
+from archgym.problem.description import ProblemDescription
 from archgym.problem.design_problem import DesignProblem
-from archgym.problem.objective import Objective, Scorer
+from archgym.problem.objective import Objective
+from archgym.problem.scorer import Scorer
 from archgym.problem.simulator import Simulator
-from archgym.simulators.resolve import checked_options, fidelities_of, simulator_of, table_of
+from archgym.problem.status import Status
+from archgym.simulators.resolve import (
+    checked_options,
+    fidelities_of,
+    simulator_file,
+    simulator_of,
+)
 from archgym.space import Designs, DesignSpace
 from archgym.space.action import action_encoding
 
@@ -82,7 +90,6 @@ class Environment(DesignProblem, gymnasium.Env[NDArray[np.float32], Any]):
             is the embedded one.
         baseline_design: the baseline, canonical, in the design space as it is searched.
         simulator_options: as given.
-        workload_sha256: hash of the workload's content; equal hashes mean equal workloads.
         on_evaluated: called with the outcomes of each evaluation; ``None`` for nobody.
 
     Raises:
@@ -131,9 +138,9 @@ class Environment(DesignProblem, gymnasium.Env[NDArray[np.float32], Any]):
             raise TypeError(str(UnknownNameError("render mode", render_mode, modes)))
         self.render_mode = render_mode
         self.episode_length = episode_length
-        table = table_of(simulator)
+        file = simulator_file(simulator)
         if space is None:
-            space = "default" if table is None else table.header.space
+            space = "default" if file is None else file.space
         self.design_space = self._choose_space(space)
         if fixed:
             self.design_space = self.design_space.fix(fixed)
@@ -147,16 +154,15 @@ class Environment(DesignProblem, gymnasium.Env[NDArray[np.float32], Any]):
             raise InvalidValueError(f"metrics named twice: {', '.join(twice)}")
         self.objective = Objective.parse(self.default_objective if objective is None else objective)
         self.objective.check(self.metrics)
-        if table is None or workload is not None:
+        if workload is not None or file is None or file.workload is None:
             self.workload = self.default_workload if workload is None else workload
             self.load_workload(self.workload)
             self.workload_sha256 = self.hash_workload()
         else:  # there is no need to load what will not be run
-            self.workload = table.header.workload
-            self.workload_sha256 = table.header.workload_sha256
+            self.workload, self.workload_sha256 = file.workload
         self.simulator_options = checked_options(self, simulator, simulator_options)
-        self.simulator = simulator_of(self, simulator, table)
-        self.fidelities = fidelities_of(self)
+        self.simulator = simulator_of(self, simulator, file)
+        self.fidelities = fidelities_of(self, self.simulator)
         for name in self.objective.metric_names():
             if name not in self.simulator.metric_names:
                 raise InvalidValueError(
@@ -181,7 +187,7 @@ class Environment(DesignProblem, gymnasium.Env[NDArray[np.float32], Any]):
         if self.record is not None:
             from archgym.data.recorder import open_dataset  # heavy, and only needed here
 
-            open_dataset(self.record, self)
+            open_dataset(self.record, self.description)
 
     @property
     def name(self) -> str:
@@ -196,6 +202,27 @@ class Environment(DesignProblem, gymnasium.Env[NDArray[np.float32], Any]):
         left_out = self.incidental_options
         options = {k: v for k, v in self.simulator_options.items() if k not in left_out}
         return {**self.settings, **({"simulator_options": options} if options else {})}
+
+    @property
+    def description(self) -> ProblemDescription:
+        """What records of its results say of it."""
+        simulator = self.simulator
+        return ProblemDescription(
+            environment=self.name,
+            version=self.version,
+            settings=self.trial_settings,
+            space=self.design_space,
+            metrics=tuple(self.metrics),
+            objective=self.objective,
+            workload=self.workload,
+            workload_name=self.workload_name,
+            workload_sha256=self.workload_sha256,
+            simulator={"name": simulator.name, "version": simulator.version},
+            metrics_given=tuple(simulator.metric_names),
+            fidelities=self.fidelities,
+            baseline_design=self.baseline_design,
+            episode_length=self.episode_length,
+        )
 
     @property
     def baseline_metrics(self) -> NDArray[np.float64]:
@@ -339,7 +366,10 @@ class Environment(DesignProblem, gymnasium.Env[NDArray[np.float32], Any]):
         if self.record is not None:
             from archgym.data.recorder import TrialRecorder  # heavy, and only needed here
 
-            self._recording = TrialRecorder(self.record, self, trial)
+            optimum = None if self.optimum is None else self.optimum.metrics
+            self._recording = TrialRecorder(
+                self.record, self.description, trial, self.baseline_metrics.tolist(), optimum
+            )
         self._evaluator = Evaluator(
             self.design_space,
             self.metrics,
@@ -439,7 +469,7 @@ class Environment(DesignProblem, gymnasium.Env[NDArray[np.float32], Any]):
             "design": self.design_space.design(row.codes),
             "metrics": row.metrics_by_name(self._metric_names),
             "objectives": tuple(row.objectives),
-            "status": STATUSES[row.status],
+            "status": Status(row.status).label,
             "feasible": row.feasible,
             "reason": row.reason,
             "cached": Incidental(row.cached),

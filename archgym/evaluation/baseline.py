@@ -15,9 +15,10 @@ from archgym.errors import (
     UnknownNameError,
     place_of,
 )
-from archgym.evaluation.outcome import STATUSES
 from archgym.problem.metrics import Metric
-from archgym.problem.simulator import Simulator, expect_pairs, read_result
+from archgym.problem.simulator import Simulator
+from archgym.problem.status import Status
+from archgym.simulators.result import expect_pairs, read_result
 from archgym.space import Designs, DesignSpace
 from archgym.space.nearest import nearest_legal
 
@@ -82,9 +83,9 @@ def simulated_metrics(
         expect_pairs(results)
         result, _ = results[0]
         status, values, reason = read_result(result, metrics, given)
-        if STATUSES[status] == "ok":
+        if status == Status.OK:
             return np.array(values)
-        if STATUSES[status] == "illegal":  # it will not be covered the next time either
+        if status == Status.ILLEGAL:  # it will not be covered the next time either
             break
     cause = result.__cause__ if isinstance(result, Exception) else None
     place = "" if cause is None else place_of(cause)

@@ -6,6 +6,7 @@ import moocore
 import numpy as np
 
 from archgym.evaluation.outcome import Outcome, Outcomes
+from archgym.problem.status import Status
 
 __all__ = ["Best"]
 
@@ -34,7 +35,7 @@ class Best:
     def update(self, outcomes: Outcomes) -> bool:
         """Takes new outcomes in; true if the best one changed."""
         full = outcomes.fidelity == 1
-        ok = np.flatnonzero((outcomes.status == 0) & ~outcomes.cached & full)
+        ok = np.flatnonzero((outcomes.status == Status.OK) & ~outcomes.cached & full)
         changed = False
         if ok.size:
             if outcomes.objectives.shape[1] > 1:
@@ -48,11 +49,11 @@ class Best:
             if rank < self._rank:
                 self._rank, self.outcome = rank, outcomes[int(ok[first])]
                 counted = ~outcomes.cached[: ok[first] + 1] & (
-                    outcomes.status[: ok[first] + 1] != 1
+                    outcomes.status[: ok[first] + 1] != Status.ILLEGAL
                 )
                 self.at = self._simulated + int(counted.sum())
                 changed = True
-        self._simulated += int((~outcomes.cached & (outcomes.status != 1)).sum())
+        self._simulated += int((~outcomes.cached & (outcomes.status != Status.ILLEGAL)).sum())
         return changed
 
     @property

@@ -23,18 +23,19 @@ from archgym.errors import (
     SpaceTooLargeError,
 )
 from archgym.evaluation.cache import Known
-from archgym.evaluation.outcome import STATUSES, Outcomes, Row
+from archgym.evaluation.outcome import Outcomes, Row
 from archgym.evaluation.recorder import Recorder
 from archgym.evaluation.scoring import Verdicts
 from archgym.problem.fidelity import FULL, Fidelity, cost_units
 from archgym.problem.metrics import Metric
-from archgym.problem.objective import Scorer
-from archgym.problem.simulator import MultiFidelitySimulator, Simulator, expect_pairs, read_result
+from archgym.problem.scorer import Scorer
+from archgym.problem.simulator import MultiFidelitySimulator, Simulator
+from archgym.problem.status import Status
+from archgym.simulators.result import expect_pairs, read_result
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["Evaluator"]
 
-_OK, _ILLEGAL = STATUSES.index("ok"), STATUSES.index("illegal")
 _NO_END = (math.inf, math.inf)
 
 
@@ -156,7 +157,7 @@ class Evaluator:
             len(rows),
             level,
             outcomes.rows,
-            illegal=int(np.count_nonzero(outcomes.status == _ILLEGAL)),
+            illegal=int(np.count_nonzero(outcomes.status == Status.ILLEGAL)),
             duplicates=int(np.count_nonzero(outcomes.cached)),
         )
         return outcomes
@@ -191,7 +192,7 @@ class Evaluator:
             1,
             level,
             lambda start: (outcome,),
-            illegal=outcome.status == _ILLEGAL,
+            illegal=outcome.status == Status.ILLEGAL,
             duplicates=outcome.cached,
         )
         return outcome
@@ -253,7 +254,7 @@ class Evaluator:
 
     def _replayed(self, designs: Designs, fidelity: float) -> int:
         """How many of the next designs are in the log of a resumed trial."""
-        replay = self._recorder.replay if self._recorder is not None else None
+        replay = self._recorder.resumed if self._recorder is not None else None
         if replay is None or self.proposals >= len(replay.codes):
             return 0
         part = slice(self.proposals, self.proposals + len(designs))
@@ -280,13 +281,13 @@ class Evaluator:
         known, replayed = self._known, self._replayed(designs, fidelity)
         if replayed:
             assert self._recorder is not None
-            replay = self._recorder.replay
+            replay = self._recorder.resumed
             assert replay is not None
             logged = [i for i in fresh if i < replayed]
             for i in logged:
                 step = self.proposals + i
                 status = int(replay.status[step])
-                reason = replay.reason[step] if status != _OK else ""
+                reason = replay.reason[step] if status != Status.OK else ""
                 known.add(keys[i], status, replay.metrics[step].tolist(), reason)
         else:
             logged = []
@@ -326,7 +327,7 @@ class Evaluator:
         """Records what is not in the log yet, then counts; undoes the evaluation if it cannot."""
         recorder = self._recorder
         if recorder is not None:
-            logged = 0 if recorder.replay is None else len(recorder.replay.codes) - self.proposals
+            logged = 0 if recorder.resumed is None else len(recorder.resumed.codes) - self.proposals
             start = max(0, logged)
             if start < n:
                 try:
@@ -336,7 +337,7 @@ class Evaluator:
                     raise
         before = self.simulations
         for row in range(first, len(self._known)):
-            self.simulations += self._known.status(row) != _ILLEGAL
+            self.simulations += self._known.status(row) != Status.ILLEGAL
         self.proposals += n
         if level:
             spared = self._costs[0] - self._costs[level]

@@ -9,12 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.problem.status import Status
 from archgym.space import Designs
 
-__all__ = ["STATUSES", "Incidental", "Outcome", "Outcomes", "Row"]
-
-STATUSES = ("ok", "illegal", "failed", "timeout")
-"""``illegal``: a rule is broken or the simulator does not cover the design, nothing was run."""
+__all__ = ["Incidental", "Outcome", "Outcomes", "Row"]
 
 
 class Row(NamedTuple):
@@ -27,7 +25,7 @@ class Row(NamedTuple):
         costs: log ratio of each goal to the baseline; ``inf`` unless the status is ``ok``.
         violations: relative excess over each limit; NaN unless the status is ``ok``.
         reward: bounded score, larger is better.
-        status: index into :data:`STATUSES`.
+        status: a :class:`~archgym.problem.status.Status`.
         reason: why the design is illegal or failed, or which limits it breaks.
         feasible: legal, simulated, and within all limits.
         cached: known before, so not simulated and not counted.
@@ -69,7 +67,8 @@ class Outcome:
         objectives: value of each goal, minimised; ``inf`` unless the status is ``ok``.
         violations: relative excess over each limit.
         reward: bounded score, larger is better.
-        status: one of :data:`STATUSES`.
+        status: label of a :class:`~archgym.problem.status.Status`: ``ok``, ``illegal``,
+            ``failed`` or ``timeout``.
         reason: why the design is illegal or failed, or which limits it breaks.
         feasible: legal, simulated, and within all limits.
         cached: known before, so not simulated and not counted.
@@ -98,7 +97,7 @@ class Outcome:
             objectives=tuple(row.objectives),
             violations=tuple(row.violations),
             reward=row.reward,
-            status=STATUSES[row.status],
+            status=Status(row.status).label,
             reason=row.reason,
             feasible=row.feasible,
             cached=row.cached,
@@ -119,7 +118,7 @@ class Outcomes:
         costs: log ratio of each goal to the baseline, ``inf`` unless ``ok``, shape (n, n_goals).
         violations: shape (n, n_limits).
         reward: shape (n,).
-        status: index into :data:`STATUSES`, shape (n,).
+        status: codes of :class:`~archgym.problem.status.Status`, int8, shape (n,).
         reason: one text a design.
         feasible: shape (n,).
         cached: shape (n,).

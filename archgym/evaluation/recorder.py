@@ -2,56 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from archgym.evaluation.outcome import Row
+from archgym.evaluation.resume import ResumedLog
 
-__all__ = ["Recorder", "Replay"]
-
-
-class Replay(Protocol):
-    """What a trial evaluated before it was interrupted, in order."""
-
-    @property
-    def codes(self) -> NDArray[np.int64]:
-        """Designs, shape (n, n_parameters)."""
-        ...
-
-    @property
-    def metrics(self) -> NDArray[np.float64]:
-        """NaN where there are none, shape (n, n_metrics)."""
-        ...
-
-    @property
-    def status(self) -> NDArray[np.int8]:
-        """Index into ``STATUSES``, shape (n,)."""
-        ...
-
-    @property
-    def reason(self) -> Sequence[str]:
-        """One text a row."""
-        ...
-
-    @property
-    def fidelity(self) -> NDArray[np.float64]:
-        """At which fidelity, shape (n,)."""
-        ...
+__all__ = ["Recorder"]
 
 
 class Recorder(Protocol):
-    """Takes the evaluations of one trial; see :mod:`archgym.data`."""
+    """Takes the evaluations of one trial; see :mod:`archgym.data`.
 
-    replay: Replay | None
+    Attributes:
+        resumed: what a resumed trial has evaluated already; ``None`` for a new trial.
+    """
+
+    resumed: ResumedLog | None
 
     def write(self, first_step: int, rows: Iterable[Row], agent_s: float) -> None:
-        """Hands rows to the operating system before the agent is told.
+        """Hands rows to the operating system before the agent gets the outcomes.
 
         Args:
-            first_step: number of the first one in the trial.
+            first_step: index of the first one in the trial.
             rows: evaluations, in order.
             agent_s: seconds that the agent spent on each.
         """

@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from archgym.evaluation.cache import Known
-from archgym.evaluation.outcome import STATUSES, Outcomes, Row
-from archgym.problem.objective import FAILED_REWARD, Scorer
+from archgym.evaluation.outcome import Outcomes, Row
+from archgym.problem.scorer import FAILED_REWARD, Scorer
+from archgym.problem.status import Status
 from archgym.space import Designs
 
 __all__ = ["Verdicts"]
-
-_OK, _ILLEGAL = STATUSES.index("ok"), STATUSES.index("illegal")
 
 
 class Verdicts:
@@ -51,8 +50,8 @@ class Verdicts:
             seconds: that its simulation took.
             fidelity: at which it was simulated.
         """
-        status = self._known.status(row) if row >= 0 else _ILLEGAL
-        if status != _OK:
+        status = self._known.status(row) if row >= 0 else Status.ILLEGAL
+        if status != Status.OK:
             return Row(
                 codes,
                 self._no_metrics,
@@ -107,14 +106,14 @@ class Verdicts:
         found = np.array(rows, dtype=np.int64)
         legal = found >= 0
         values = np.full((len(found), len(self._names)), np.nan)
-        status = np.full(len(found), _ILLEGAL, dtype=np.int8)
+        status = np.full(len(found), Status.ILLEGAL, dtype=np.int8)
         values[legal] = self._known.metrics(found[legal])
         status[legal] = self._known.statuses(found[legal])
         cached = legal.copy()
         cached[fresh] = False
         simulation_s = np.zeros(len(found))
         simulation_s[fresh] = seconds
-        scorer, ok = self._scorer, status == _OK
+        scorer, ok = self._scorer, status == Status.OK
         objectives, costs = scorer.values(values), scorer.costs(values)
         violations = scorer.violations(values)
         reward = np.where(ok, scorer.rewards(costs, violations), FAILED_REWARD)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.fidelity import FULL, Fidelity
 from archgym.problem.metrics import Metric
-from archgym.problem.simulator import Simulation, Simulator, simulate_each
+from archgym.problem.simulator import SimulationResult, Simulator, simulate_each
 from archgym.space import Designs, DesignSpace
 from archgym.space.expression import Expression
 
@@ -26,6 +26,7 @@ class DesignProblem:
 
     Attributes:
         workload: what the hardware runs.
+        workload_sha256: hash of the workload's content; equal hashes mean equal workloads.
     """
 
     design_space: DesignSpace
@@ -63,6 +64,7 @@ class DesignProblem:
     """What it models, a sentence each; on the page that ``archgym docs`` writes."""
 
     workload: Any
+    workload_sha256: str
 
     def simulate(self, design: dict[str, Any]) -> Mapping[str, float]:
         """Metrics of one legal, canonical design.
@@ -76,7 +78,7 @@ class DesignProblem:
             f"{type(self).__name__} must override simulate, simulate_batch or simulate_batch_at"
         )
 
-    def simulate_batch(self, designs: Designs) -> list[tuple[Simulation, float]]:
+    def simulate_batch(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
         """Metrics, or the error, of each of many designs, with the seconds that each took.
 
         Override it where many designs at once are faster than one by one.
@@ -85,7 +87,7 @@ class DesignProblem:
 
     def simulate_batch_at(
         self, designs: Designs, fidelity: float
-    ) -> list[tuple[Simulation, float]]:
+    ) -> list[tuple[SimulationResult, float]]:
         """As :meth:`simulate_batch`, at one of :attr:`fidelities`: all simulations begin here.
 
         An environment that declares several overrides it. Below 1 it gives estimates of what

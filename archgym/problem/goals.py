@@ -1,7 +1,7 @@
-"""How goals are told: value, unit, direction and label as people read them.
+"""Goals as people read them: value, unit, direction and label.
 
-Inside, everything is minimised. What is only maximised, a metric or a product of metrics, is told
-as it is, the larger the better.
+Inside, every goal is minimised. A goal that is only maximised (a metric, or a product of such
+metrics) is shown as it is: larger is better.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ __all__ = ["direction", "goal_label", "goal_unit", "natural"]
 
 
 def direction(goal: Goal, metrics: Sequence[Metric]) -> Literal["minimize", "maximize"]:
-    """Which way the told value gets better.
+    """Whether a larger or a smaller shown value is better.
 
-    A product is maximised if every metric in it is; one of both kinds is told as it is minimised,
-    the maximised metrics below the line.
+    A product is maximised if every metric in it is. A product of both kinds is minimised, with the
+    maximised metrics in the denominator.
 
     Args:
         goal: what is sought.
@@ -44,7 +44,9 @@ def natural(
 def natural(
     goal: Goal, metrics: Sequence[Metric], values: float | NDArray[np.float64]
 ) -> float | NDArray[np.float64]:
-    """Minimised values of a goal as they are told; ``inf``, for nothing found, as the worst.
+    """The values of a goal as people read them, from its minimised values.
+
+    ``inf``, which stands for nothing found, becomes the worst value.
 
     Args:
         goal: what is sought.
@@ -73,7 +75,7 @@ def goal_unit(goal: Goal, metrics: Sequence[Metric]) -> str:
 
 
 def goal_label(goal: Goal, metrics: Sequence[Metric]) -> str:
-    """A goal with its unit, as in ``energy_pj [pJ]``; a product with the powers it is told in."""
+    """A goal with its unit, as in ``energy_pj [pJ]``; a product with the powers that are shown."""
     name = goal.name
     if goal.kind == "target":
         name = f"log distance to {goal.name}"
@@ -85,7 +87,7 @@ def goal_label(goal: Goal, metrics: Sequence[Metric]) -> str:
 
 
 def _powers(goal: Goal, metrics: Sequence[Metric]) -> list[tuple[str, float]]:
-    """Metrics of a product and the powers in which they stand in the told value."""
+    """Metrics of a product, each with its power in the shown value."""
     signs = {metric.name: metric.sign for metric in metrics}
     turned = -1 if direction(goal, metrics) == "maximize" else 1
     return [(name, turned * signs[name] * weight) for name, weight in goal.terms]

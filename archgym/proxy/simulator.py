@@ -5,23 +5,71 @@ from __future__ import annotations
 import functools
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from archgym.errors import InvalidValueError, NotCoveredError
-from archgym.problem.simulator import Simulation
+from archgym.problem.design_problem import DesignProblem
+from archgym.problem.simulator import SimulationResult
 from archgym.proxy.files import load_proxy
 from archgym.proxy.proxy import Proxy
 from archgym.simulators.compatibility import differences
-from archgym.space import Designs
+from archgym.space import Designs, DesignSpace
 
-if TYPE_CHECKING:
-    from archgym.environment.environment import Environment
+__all__ = ["ProxyFile", "ProxySimulator"]
 
-__all__ = ["PREFIX", "ProxySimulator", "proxy_named"]
 
-PREFIX = "proxy:"
+class ProxyFile:
+    """A proxy in the simulator's place; see :class:`archgym.simulators.resolve.SimulatorFile`.
+
+    Args:
+        path: of the file that ``archgym proxy train`` made.
+
+    Raises:
+        InvalidValueError: if no path is given.
+        DatasetError: if there is no such proxy, or it cannot be read.
+    """
+
+    kind = "proxy"
+    space: str | DesignSpace = "default"
+    workload: tuple[Any, str] | None = None
+
+    def __init__(self, path: str) -> None:
+        if not path:
+            raise InvalidValueError("simulator 'proxy:' names no proxy: write proxy:PATH")
+        self._proxy = _read_once(Path(path))
+        origin = self._proxy.origin
+        self.environment = origin.environment
+        self.arguments = {**origin.settings, "space": self._proxy.space}
+        if len(origin.workloads) == 1:
+            (only,) = origin.workloads
+            self.arguments["workload"] = only.spec if only.spec is not None else only.name or None
+
+    def differences(self, problem: DesignProblem) -> list[str]:
+        """What keeps the proxy from serving an environment, each in a few words."""
+        proxy, own = self._proxy, problem.workload_sha256
+        found = differences(
+            self.kind,
+            problem,
+            space=proxy.space,
+            settings=proxy.origin.settings,
+            metrics=proxy.metrics,
+        )
+        workloads = proxy.origin.workloads
+        if not any(
+            own == one.sha256 if own and one.sha256 else problem.workload_name == one.name
+            for one in workloads
+        ):
+            found.append(
+                f"the proxy was trained on workload {', '.join(repr(w.name) for w in workloads)}, "
+                f"not on {problem.workload_name!r} (sha256 {own[:12]})"
+            )
+        return found
+
+    def simulator(self, problem: DesignProblem) -> ProxySimulator:
+        """Serves the proxy's predictions for the environment's workload."""
+        return ProxySimulator(self._proxy, problem)
 
 
 class ProxySimulator:
@@ -34,24 +82,14 @@ class ProxySimulator:
 
     Args:
         proxy: the proxy.
-        environment: whose designs it is asked for, with design space, workload and settings in
-            place.
-        label: what the user called the proxy.
-
-    Raises:
-        InvalidValueError: if the proxy is of another design space, workload, other metrics or
-            other settings; the message says what differs.
+        problem: the environment that it serves, with its design space and workload in place.
     """
 
     name = "proxy"
 
-    def __init__(self, proxy: Proxy, environment: Environment, label: str) -> None:
-        differences = _differences(proxy, environment)
-        if differences:
-            what = f"simulator {label!r}, a proxy of {proxy.origin.environment}, does not fit"
-            raise InvalidValueError(f"{what}: {'; '.join(differences)}")
+    def __init__(self, proxy: Proxy, problem: DesignProblem) -> None:
         self.proxy = proxy
-        self.workload = proxy.workload(environment.workload_name, environment.workload_sha256)
+        self.workload = proxy.workload(problem.workload_name, problem.workload_sha256)
         made_by = proxy.origin.simulator
         self.version = f"{made_by['name']}-{made_by['version']}/{proxy.fingerprint[:16]}"
         self.metric_names = proxy.given(self.workload)
@@ -59,16 +97,16 @@ class ProxySimulator:
         self._baseline_key = -1
         self._baseline = {n: v for n, v in recorded.baseline.items() if n in self.metric_names}
         if recorded.baseline_design and len(self._baseline) == len(self.metric_names):
-            designs = environment.design_space.designs([recorded.baseline_design])
+            designs = problem.design_space.designs([recorded.baseline_design])
             (self._baseline_key,) = proxy.space.keys(designs.codes)
 
-    def simulate(self, designs: Designs) -> list[tuple[Simulation, float]]:
+    def simulate(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
         """Predicts designs."""
         began = time.perf_counter()
         proxy, codes = self.proxy, designs.codes
         found = proxy.predict(designs, self.workload)
         columns = [found.names.index(name) for name in self.metric_names]
-        results: list[Simulation] = [
+        results: list[SimulationResult] = [
             dict(zip(self.metric_names, row, strict=True))
             for row in found.values[:, columns].tolist()
         ]
@@ -85,17 +123,8 @@ class ProxySimulator:
         return [(result, each) for result in results]
 
 
-def proxy_named(simulator: str) -> Proxy:
-    """The proxy that ``proxy:PATH`` names; read once as long as the file stays as it is.
-
-    Raises:
-        InvalidValueError: if no path is named.
-        DatasetError: if there is no such proxy, or it cannot be read.
-    """
-    text = simulator.removeprefix(PREFIX)
-    if not text:
-        raise InvalidValueError(f"simulator {simulator!r} names no proxy: write proxy:PATH")
-    path = Path(text)
+def _read_once(path: Path) -> Proxy:
+    """The proxy in a file, read once as long as the file stays as it is."""
     if not path.is_file():
         return load_proxy(path)  # which says what is wrong
     stat = path.stat()
@@ -105,22 +134,3 @@ def proxy_named(simulator: str) -> Proxy:
 @functools.lru_cache(maxsize=8)
 def _load(path: Path, changed_ns: int, size: int) -> Proxy:
     return load_proxy(path)
-
-
-def _differences(proxy: Proxy, environment: Environment) -> list[str]:
-    """What keeps a proxy from serving an environment, each in a few words."""
-    origin = proxy.origin
-    found = differences(
-        "proxy", environment, space=proxy.space, settings=origin.settings, metrics=proxy.metrics
-    )
-    hashes = [(one.sha256, one.name) for one in origin.workloads]
-    own = environment.workload_sha256
-    if not any(
-        (own == sha) if own and sha else (environment.workload_name == n) for sha, n in hashes
-    ):
-        known = ", ".join(repr(name) for _, name in hashes)
-        found.append(
-            f"the proxy was trained on workload {known}, not on {environment.workload_name!r} "
-            f"(sha256 {own[:12]})"
-        )
-    return found

@@ -25,7 +25,8 @@ from archgym.experiment.folder.trial_states import TrialEnd
 from archgym.experiment.spec.expand import Trial
 from archgym.problem.fidelity import FULL, Fidelity
 from archgym.problem.metrics import Metric, metric_named
-from archgym.problem.objective import Objective, Scorer
+from archgym.problem.objective import Objective
+from archgym.problem.scorer import Scorer
 from archgym.report.names import problem_names
 from archgym.report.source import Source, read_source
 

@@ -1,45 +1,43 @@
-"""Whether a table or a proxy can stand in for an environment's simulator."""
+"""Compatibility of a table or a proxy with an environment: what differs between the two."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from archgym.problem.design_problem import DesignProblem
 from archgym.problem.metrics import Metric
 from archgym.space import DesignSpace
-
-if TYPE_CHECKING:
-    from archgym.environment.environment import Environment
 
 __all__ = ["differences"]
 
 
 def differences(
     what: str,
-    environment: Environment,
+    problem: DesignProblem,
     *,
     space: DesignSpace,
     settings: Mapping[str, Any],
     metrics: Sequence[Metric],
 ) -> list[str]:
-    """What keeps results of one environment from serving another, each in a few words.
+    """What keeps recorded results from serving an environment, each in a few words.
 
     Workloads are not compared, nor options of the simulator that is replaced.
 
     Args:
-        what: which they are, ``table`` or ``proxy``.
-        environment: that is to be served, with space and workload in place.
+        what: what holds them, ``table`` or ``proxy``.
+        problem: the environment that is to be served, with its design space in place.
         space: design space of the results.
         settings: under which they were recorded, from JSON.
         metrics: of the results.
     """
-    found = _of_spaces(what, space, environment.design_space)
-    ours = json.loads(json.dumps(environment.settings))
+    found = _of_spaces(what, space, problem.design_space)
+    ours = json.loads(json.dumps(problem.settings))
     for name in dict.fromkeys([*settings, *ours]):
         if name != "simulator_options" and settings.get(name) != ours.get(name):
             found.append(f"the {what} is for {name}={settings.get(name)!r}, not {ours.get(name)!r}")
-    own = {metric.name: metric for metric in environment.metrics}
+    own = {metric.name: metric for metric in problem.metrics}
     for metric in metrics:
         mine = own.get(metric.name)
         if mine is None:

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from archgym.errors import InvalidValueError, MissingDependencyError, SimulationError
-from archgym.problem.simulator import Simulation, simulate_each
+from archgym.problem.simulator import SimulationResult, simulate_each
 from archgym.space import Designs
 
 __all__ = [
@@ -173,7 +173,7 @@ class _Adapter:
 
 def simulate_in_parallel(
     simulator: _OneByOne, designs: Designs, threads: int | None = None
-) -> list[tuple[Simulation, float]]:
+) -> list[tuple[SimulationResult, float]]:
     """Calls ``simulator.simulate_one(design)`` for each design, several at a time.
 
     Args:
@@ -194,7 +194,7 @@ def simulate_in_parallel(
         return simulate_each(adapter, designs)
     stop = threading.Event()
 
-    def work(index: int) -> tuple[Simulation, float]:
+    def work(index: int) -> tuple[SimulationResult, float]:
         _thread.stop = stop
         try:
             return simulate_each(adapter, designs[index : index + 1])[0]

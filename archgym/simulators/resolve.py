@@ -1,93 +1,146 @@
-"""Which simulator an environment runs: its own, a table, a proxy, or another one."""
+"""Which simulator an environment runs: its own, another one by name, or a file in its place.
+
+A file that takes the simulator's place is written ``SCHEME:PATH``: a table of simulated designs
+(``tabular:PATH``) or a trained proxy (``proxy:PATH``). :data:`SCHEMES` names the class that opens
+the files of each scheme; it is imported when such a file is named.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from importlib.metadata import EntryPoint
+from typing import Any, Final, Protocol
 
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.design_problem import DesignProblem
 from archgym.problem.fidelity import FULL, Fidelity, check_fidelities
-from archgym.problem.simulator import MultiFidelitySimulator, Simulation, Simulator
-from archgym.space import Designs
+from archgym.problem.simulator import MultiFidelitySimulator, SimulationResult, Simulator
+from archgym.space import Designs, DesignSpace
 
-if TYPE_CHECKING:
-    from archgym.environment.environment import Environment
-    from archgym.simulators.tabular import Table
+__all__ = [
+    "SCHEMES",
+    "Embedded",
+    "SimulatorFile",
+    "checked_options",
+    "fidelities_of",
+    "simulator_file",
+    "simulator_of",
+]
 
-__all__ = ["Embedded", "checked_options", "fidelities_of", "simulator_of", "table_of"]
+SCHEMES: Final = {
+    "proxy": "archgym.proxy.simulator:ProxyFile",
+    "tabular": "archgym.simulators.tabular.simulator:TableFile",
+}
+"""The class that opens the files of each scheme, from their path, as ``module:Class``."""
 
 
-def table_of(simulator: object) -> Table | None:
-    """The table behind ``tabular:PATH``; ``None`` for another simulator."""
-    if not (isinstance(simulator, str) and simulator.startswith("tabular:")):
+class SimulatorFile(Protocol):
+    """A file that takes the simulator's place.
+
+    Attributes:
+        kind: what messages call it, such as ``table``.
+        environment: name of the environment whose simulator it replaces.
+        arguments: constructor arguments of that environment under which its data were recorded.
+        space: design space that is searched where the user names none.
+        workload: workload that is taken where the user names none, and the hash of its content;
+            ``None`` for the environment's default.
+    """
+
+    kind: str
+    environment: str
+    arguments: Mapping[str, Any]
+    space: str | DesignSpace
+    workload: tuple[Any, str] | None
+
+    def differences(self, problem: DesignProblem) -> list[str]:
+        """What keeps the file from serving an environment, each in a few words.
+
+        Args:
+            problem: the environment, with its design space, workload and settings in place.
+        """
+        ...
+
+    def simulator(self, problem: DesignProblem) -> Simulator:
+        """The simulator that serves the file, for an environment without :meth:`differences`."""
+        ...
+
+
+def simulator_file(simulator: object) -> SimulatorFile | None:
+    """The file that ``SCHEME:PATH`` names; ``None`` for another simulator.
+
+    Raises:
+        UnknownNameError, InvalidValueError, DatasetError: if it is not there or cannot be read.
+    """
+    if not isinstance(simulator, str):
         return None
-    from archgym.simulators.tabular import table_named  # only where it is needed
-
-    return table_named(simulator)
+    scheme, colon, path = simulator.partition(":")
+    if not colon or scheme not in SCHEMES:
+        return None
+    opened: SimulatorFile = EntryPoint(scheme, SCHEMES[scheme], "archgym.simulators").load()(path)
+    return opened
 
 
 def checked_options(
-    environment: DesignProblem, simulator: object, options: Mapping[str, Any] | None
+    problem: DesignProblem, simulator: object, options: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """The options of a simulator; which of them there are, it checks itself.
+    """The options of a simulator; which of them there are, the simulator checks.
 
     Raises:
         InvalidValueError: if they are no mapping, or for a simulator that takes none.
     """
     if options is not None and not isinstance(options, Mapping):
         raise InvalidValueError(f"simulator_options must be a mapping, not {options!r:.80}")
-    if options and simulator not in environment.simulators:
-        takes = " or ".join(map(repr, environment.simulators)) or "another one, which there is not"
+    if options and simulator not in problem.simulators:
+        takes = " or ".join(map(repr, problem.simulators)) or "another one, which there is not"
         raise InvalidValueError(f"simulator_options are for simulator {takes}, not {simulator!r}")
     return dict(options or {})
 
 
 def simulator_of(
-    environment: Environment, simulator: str | Simulator, table: Table | None
+    problem: DesignProblem, simulator: str | Simulator, file: SimulatorFile | None
 ) -> Simulator:
-    """The simulator that an argument of that name stands for.
+    """The simulator that the environment's argument of that name stands for.
 
     Args:
-        environment: which is to run it.
+        problem: the environment that is to run it.
         simulator: see :class:`archgym.Environment`.
-        table: what :func:`table_of` it gives.
+        file: the :func:`simulator_file` that it names.
 
     Raises:
-        UnknownNameError, InvalidValueError: if there is none, or it does not fit.
+        UnknownNameError: if there is no such simulator.
+        InvalidValueError: if the file does not fit the environment; the message says what differs.
     """
     if not isinstance(simulator, str):
         return simulator
-    if table is not None:
-        from archgym.simulators.tabular import TabularSimulator
-
-        return TabularSimulator(table, environment, simulator)
-    if simulator.startswith("proxy:"):
-        from archgym.proxy.simulator import ProxySimulator, proxy_named
-
-        return ProxySimulator(proxy_named(simulator), environment, simulator)
+    if file is not None:
+        if differences := file.differences(problem):
+            raise InvalidValueError(
+                f"simulator {simulator!r}, a {file.kind} of {file.environment}, does not fit: "
+                f"{'; '.join(differences)}"
+            )
+        return file.simulator(problem)
     if simulator == "embedded":
-        return Embedded(environment)
-    if simulator not in environment.simulators:
-        allowed = ["embedded", *environment.simulators, "tabular:PATH", "proxy:PATH"]
-        raise UnknownNameError("simulator", simulator, allowed)
-    return environment.simulators[simulator](environment)
+        return Embedded(problem)
+    if simulator not in problem.simulators:
+        files = [f"{scheme}:PATH" for scheme in SCHEMES]
+        raise UnknownNameError("simulator", simulator, ["embedded", *problem.simulators, *files])
+    return problem.simulators[simulator](problem)
 
 
-def fidelities_of(environment: Environment) -> tuple[Fidelity, ...]:
-    """Those of its simulator: of another one than its own, an environment's do not hold.
+def fidelities_of(problem: DesignProblem, simulator: Simulator) -> tuple[Fidelity, ...]:
+    """Those of the simulator; those that an environment declares hold for its own simulator only.
 
     Raises:
-        InvalidValueError: if what it declares is not possible.
+        InvalidValueError: if what the environment declares is not possible.
     """
-    owner = type(environment)
-    declared = check_fidelities(environment.fidelities, owner.__name__)
+    owner = type(problem)
+    declared = check_fidelities(problem.fidelities, owner.__name__)
     if len(declared) > 1 and owner.simulate_batch_at is DesignProblem.simulate_batch_at:
         raise InvalidValueError(
             f"{owner.__name__} declares fidelities and must override simulate_batch_at"
         )
-    if isinstance(environment.simulator, MultiFidelitySimulator):
-        return check_fidelities(environment.simulator.fidelities, environment.simulator.name)
+    if isinstance(simulator, MultiFidelitySimulator):
+        return check_fidelities(simulator.fidelities, simulator.name)
     return (FULL,)
 
 
@@ -96,13 +149,13 @@ class Embedded:
 
     name = "embedded"
 
-    def __init__(self, environment: Environment) -> None:
-        self.version = environment.version
-        self.metric_names = environment.metrics_given
-        self.compiles = environment.compiles
-        self.fidelities = environment.fidelities
-        self.simulate_at = environment.simulate_batch_at
+    def __init__(self, problem: DesignProblem) -> None:
+        self.version = problem.version
+        self.metric_names = problem.metrics_given
+        self.compiles = problem.compiles
+        self.fidelities = problem.fidelities
+        self.simulate_at = problem.simulate_batch_at
 
-    def simulate(self, designs: Designs) -> list[tuple[Simulation, float]]:
+    def simulate(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
         """As :meth:`archgym.Environment.simulate_batch`."""
         return self.simulate_at(designs, 1.0)

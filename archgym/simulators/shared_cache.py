@@ -15,13 +15,11 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from archgym.errors import DatasetError, NotCoveredError
-from archgym.problem.simulator import Simulation
-
-if TYPE_CHECKING:
-    from archgym.environment.environment import Environment
+from archgym.problem.description import ProblemDescription
+from archgym.problem.simulator import SimulationResult
 
 __all__ = ["SimulationCache", "simulation_key"]
 
@@ -29,7 +27,9 @@ _WAIT_S = 60.0
 _SCHEMA = "CREATE TABLE IF NOT EXISTS simulations (key BLOB PRIMARY KEY, result TEXT) WITHOUT ROWID"
 
 
-def simulation_key(environment: Environment, design: Mapping[str, Any], fidelity: float) -> bytes:
+def simulation_key(
+    problem: ProblemDescription, design: Mapping[str, Any], fidelity: float
+) -> bytes:
     """What a simulation's result depends on, as a hash of 32 bytes.
 
     Environment, its version and settings, the workload's content, the simulator and its version,
@@ -37,18 +37,17 @@ def simulation_key(environment: Environment, design: Mapping[str, Any], fidelity
     the design was found in.
 
     Args:
-        environment: with its simulator and workload.
+        problem: the environment's description.
         design: canonical.
         fidelity: at which it is simulated.
     """
-    simulator = environment.simulator
     what = {
-        "environment": environment.name,
-        "version": environment.version,
-        "settings": environment.trial_settings,
-        "workload": [environment.workload_name, environment.workload_sha256],
-        "simulator": [simulator.name, simulator.version],
-        "metrics": list(simulator.metric_names),
+        "environment": problem.environment,
+        "version": problem.version,
+        "settings": problem.settings,
+        "workload": [problem.workload_name, problem.workload_sha256],
+        "simulator": [problem.simulator["name"], problem.simulator["version"]],
+        "metrics": list(problem.metrics_given),
         "fidelity": fidelity,
         "design": dict(design),
     }
@@ -83,13 +82,13 @@ class SimulationCache:
         self._pid = 0
         self._database()
 
-    def get(self, keys: Iterable[bytes]) -> dict[bytes, Simulation]:
+    def get(self, keys: Iterable[bytes]) -> dict[bytes, SimulationResult]:
         """Results of those keys that it holds.
 
         Raises:
             DatasetError: if the file is damaged.
         """
-        found: dict[bytes, Simulation] = {}
+        found: dict[bytes, SimulationResult] = {}
         with self._using() as database:
             for key in keys:
                 row = database.execute(
@@ -99,7 +98,7 @@ class SimulationCache:
                     found[key] = _result(row[0])
         return found
 
-    def put(self, results: Mapping[bytes, Simulation]) -> None:
+    def put(self, results: Mapping[bytes, SimulationResult]) -> None:
         """Keeps results; of a key that it holds the first one stays.
 
         Raises:
@@ -150,7 +149,7 @@ class SimulationCache:
         return self._open
 
 
-def _text(result: Simulation) -> str:
+def _text(result: SimulationResult) -> str:
     """JSON of a result; empty if it is not kept."""
     if isinstance(result, NotCoveredError):
         return json.dumps({"not_covered": str(result)})
@@ -163,7 +162,7 @@ def _text(result: Simulation) -> str:
         return ""
 
 
-def _result(text: str) -> Simulation:
+def _result(text: str) -> SimulationResult:
     data = json.loads(text)
     if "not_covered" in data:
         return NotCoveredError(data["not_covered"])

@@ -1,6 +1,6 @@
 """Design spaces: typed parameters, conditions, rules, and every view that a search needs."""
 
-from archgym.space.constraints import Rule
+from archgym.space.definition import Rule
 from archgym.space.design_space import DesignSpace
 from archgym.space.designs import Designs
 from archgym.space.encoding import Encoding

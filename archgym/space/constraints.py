@@ -2,57 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.errors import DesignError, InvalidValueError
+from archgym.errors import DesignError
+from archgym.space.definition import Rule, SpaceDefinition
 from archgym.space.expression import Expression
 
-if TYPE_CHECKING:
-    from archgym.space.design_space import DesignSpace
-
-__all__ = ["Constraints", "Rule", "check_expressions"]
+__all__ = ["Constraints"]
 
 _FEW = 32
-"""Designs up to which rules are faster one by one than on columns."""
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A named law that legal designs keep; it holds wherever a parameter in it is inactive.
-
-    Attributes:
-        name: short name, shown as the reason when a design breaks it.
-        expression: what must hold.
-        doc: why, in one line.
-
-    Raises:
-        InvalidValueError: if the expression is none of parameters.
-    """
-
-    name: str
-    expression: Expression
-    doc: str = ""
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.expression, Expression):
-            raise InvalidValueError(
-                f"the rule {self.name!r} cannot be {self.expression!r}: allowed is an expression "
-                'of parameters, such as param("ways") >= 2'
-            )
+"""Up to this many designs, rules are checked faster one by one than on columns."""
 
 
 class Constraints:
-    """What makes a design of a space canonical and legal.
+    """Decides which parameters of a design are active, and whether the design is legal.
 
     One row of codes goes through compiled expressions on plain numbers, many go through columns.
+
+    Attributes:
+        definition: the parameters, rules and fixed values.
     """
 
-    def __init__(self, space: DesignSpace) -> None:
+    def __init__(self, space: SpaceDefinition) -> None:
+        self.definition = space
         self._names, self._parameters = space.names, space.parameters
         self._rules, self._fixed = space.rules, space.fixed
         self._positions = positions = {name: i for i, name in enumerate(space.names)}
@@ -97,7 +73,8 @@ class Constraints:
         if number == -1:
             return ""
         if number >= 0:
-            return self._reason(self._rules[number])
+            rule = self._rules[number]
+            return f"rule {rule.name!r}: {rule.doc or rule.expression}"
         name = next(
             self._names[position]
             for position, only in self._held
@@ -105,7 +82,32 @@ class Constraints:
         )
         return f"{name} is fixed to {self._fixed[name]!r}"
 
-    def active(self, codes: Sequence[int]) -> list[bool]:
+    def codes(self, design: Mapping[str, Any]) -> tuple[int, ...]:
+        """Canonical codes of a design; values of inactive and fixed parameters may be left out.
+
+        Raises:
+            UnknownNameError: if a name is not a parameter.
+            DesignError: if a value is not allowed, or an active parameter is missing.
+        """
+        for name in design:
+            self.definition.index(name)
+        raw: list[int] = []
+        for position, parameter in enumerate(self._parameters):
+            if parameter.name in design:
+                raw.append(parameter.code(design[parameter.name]))
+            else:
+                allowed = self.definition.allowed_codes(position)
+                raw.append(int(allowed[0]) if len(allowed) == 1 else -1)
+        codes = self.canonical_codes(raw)
+        for position, active in enumerate(self._active(raw)):
+            if active and codes[position] < 0:
+                missing = self._parameters[position]
+                raise DesignError(
+                    f"the design lacks parameter {missing.name!r}: allowed is {missing.range}"
+                )
+        return codes
+
+    def _active(self, codes: Sequence[int]) -> list[bool]:
         """Activity of each parameter, also of those whose code is not known (-1)."""
         active = [True] * len(codes)
         values = [table[code] for table, code in zip(self._tables, codes, strict=True)]
@@ -154,6 +156,10 @@ class Constraints:
             broken[(column != only) & (column >= 0)] = -2
         return broken
 
+    def legal(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which rows of canonical codes are legal, shape (n,)."""
+        return np.asarray(self.first_broken_rule(codes) == -1)
+
     def _evaluate(
         self, expression: Expression, codes: NDArray[np.int64], *, missing: bool
     ) -> NDArray[np.bool_]:
@@ -190,38 +196,3 @@ class Constraints:
                     if not holds(values):
                         return number
         return -1
-
-    def _reason(self, rule: Rule) -> str:
-        return f"rule {rule.name!r}: {rule.doc or rule.expression}"
-
-
-def check_expressions(space: DesignSpace) -> None:
-    """Refuses conditions and rules that look at what is not there, or that can never match.
-
-    Raises:
-        UnknownNameError, InvalidValueError: with the condition or the rule, and what is wrong.
-    """
-    for position, parameter in enumerate(space.parameters):
-        if parameter.when is None:
-            continue
-        for name in parameter.when.names:
-            if space.index(name) >= position:
-                raise InvalidValueError(
-                    f"the condition of {parameter.name!r} looks at {name!r}, "
-                    "which must be listed before it"
-                )
-    named = [(f"condition of {p.name!r}", p.when) for p in space.parameters if p.when is not None]
-    named += [(f"rule {rule.name!r}", rule.expression) for rule in space.rules]
-    for where, expression in named:
-        if not expression.names:
-            raise InvalidValueError(f"the {where} looks at no parameter")
-        for name in expression.names:
-            space.index(name)
-        for name, literal in expression.literals():
-            try:
-                space[name].code(literal)
-            except DesignError as error:
-                raise InvalidValueError(f"the {where} can never match: {error}") from None
-        for name in expression.numeric_names():
-            if not np.issubdtype(space[name].values(np.zeros(1, np.int64)).dtype, np.number):
-                raise InvalidValueError(f"the {where} computes with {name!r}, not a number")

@@ -3,65 +3,62 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError, SpaceTooLargeError
-
-if TYPE_CHECKING:
-    from archgym.space.design_space import DesignSpace
+from archgym.space.constraints import Constraints
 
 __all__ = ["Ranking", "count_canonical", "enumerate_codes"]
 
 MAX_STATES = 20_000_000
-"""Most partial designs that an exact count may hold at once."""
-_MOST_KEPT = 64
+"""Maximum number of partial designs that an exact count holds at once."""
+_MAX_COUNTS = 64
 _COUNTED: dict[str, int] = {}
 """Latest counts by the JSON form of their space: every trial makes its space anew, and a count may
 take seconds."""
 
 
-def count_canonical(space: DesignSpace) -> int:
+def count_canonical(constraints: Constraints) -> int:
     """Number of distinct legal designs, known at once if an equal space was counted before.
 
     Raises:
         SpaceTooLargeError: if too many parameters depend on each other for an exact count.
     """
-    key = json.dumps(space.to_json())
+    key = json.dumps(constraints.definition.to_json())
     if key not in _COUNTED:
-        while len(_COUNTED) >= _MOST_KEPT:
+        while len(_COUNTED) >= _MAX_COUNTS:
             del _COUNTED[next(iter(_COUNTED))]
-        _COUNTED[key] = _count(space)
+        _COUNTED[key] = _count(constraints)
     return _COUNTED[key]
 
 
-def _count(space: DesignSpace) -> int:
+def _count(constraints: Constraints) -> int:
     """The count.
 
     Goes through the parameters in order and keeps, of the partial designs so far, only what
     later conditions and rules still look at, with the number of partial designs behind each.
     """
+    space = constraints.definition
     states = np.zeros((1, 0), dtype=np.int64)
     kept: list[int] = []
     counts = np.ones(1, dtype=object)
     for position in range(len(space.parameters)):
         allowed = space.allowed_codes(position)
-        active = _activity(space, position, kept, states)
+        active = _activity(constraints, position, kept, states)
         rules = space.rules_completed_by(position)
         if not rules and not space.is_referenced_after(position, position):
             counts = counts * np.where(active, len(allowed), 1).astype(object)
         else:
             states, rows = _expand(states, active, allowed)
             counts, kept = counts[rows], [*kept, position]
-            full = _spread(space, states, kept)
+            full = _spread(constraints, states, kept)
             legal = np.ones(len(states), dtype=bool)
             for rule in rules:
-                legal &= space.rule_holds(rule, full)
+                legal &= constraints.rule_holds(rule, full)
             states, counts = states[legal], counts[legal]
         keep = [i for i, p in enumerate(kept) if space.is_referenced_after(p, position)]
         if len(keep) < len(kept):
@@ -74,12 +71,12 @@ def _count(space: DesignSpace) -> int:
     return int(counts.sum()) if len(counts) else 0
 
 
-def enumerate_codes(space: DesignSpace, chunk: int) -> Iterator[NDArray[np.int64]]:
+def enumerate_codes(constraints: Constraints, chunk: int) -> Iterator[NDArray[np.int64]]:
     """Codes of all canonical legal designs, in lexicographic order of codes (inactive first)."""
     buffer: list[NDArray[np.int64]] = []
     held = 0
     start = np.zeros((1, 0), dtype=np.int64)
-    for block in _descend(space, start, 0, chunk):
+    for block in _descend(constraints, start, 0, chunk):
         buffer.append(block)
         held += len(block)
         while held >= chunk:
@@ -115,10 +112,11 @@ class Ranking:
         SpaceTooLargeError: if too many parameters depend on each other for such tables.
     """
 
-    def __init__(self, space: DesignSpace) -> None:
-        if count_canonical(space) >= 1 << 62:
+    def __init__(self, constraints: Constraints) -> None:
+        space = constraints.definition
+        if count_canonical(constraints) >= 1 << 62:
             raise SpaceTooLargeError(f"{space!r} has too many designs to number them")
-        targets = _targets(space)
+        targets = _targets(constraints)
         after = np.array([1, 0])  # the state in which all designs end, and the dead one
         layers: list[_Layer] = []
         for position in reversed(range(len(targets))):
@@ -176,8 +174,9 @@ class Ranking:
         return codes
 
 
-def _targets(space: DesignSpace) -> list[NDArray[np.int64]]:
+def _targets(constraints: Constraints) -> list[NDArray[np.int64]]:
     """For each parameter, the state that follows each state and slot; the last one is dead."""
+    space = constraints.definition
     states = np.zeros((1, 0), dtype=np.int64)
     kept: list[int] = []
     targets: list[NDArray[np.int64]] = []
@@ -185,13 +184,13 @@ def _targets(space: DesignSpace) -> list[NDArray[np.int64]]:
         allowed = space.allowed_codes(position)
         if (len(states) + 1) * (len(allowed) + 1) > MAX_STATES:
             raise SpaceTooLargeError(f"more than {MAX_STATES} partial designs at once")
-        active = _activity(space, position, kept, states)
+        active = _activity(constraints, position, kept, states)
         grown, rows = _expand(states, active, allowed)
         slots = np.where(grown[:, -1] >= 0, grown[:, -1] - allowed[0] + 1, 0)
         kept = [*kept, position]
         legal = np.ones(len(grown), dtype=bool)
         for rule in space.rules_completed_by(position):
-            legal &= space.rule_holds(rule, _spread(space, grown, kept))
+            legal &= constraints.rule_holds(rule, _spread(constraints, grown, kept))
         keep = [i for i, p in enumerate(kept) if space.is_referenced_after(p, position)]
         kept = [kept[i] for i in keep]
         count, rows, slots = len(states), rows[legal], slots[legal]
@@ -211,8 +210,9 @@ def _unique_rows(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np
 
 
 def _descend(
-    space: DesignSpace, prefix: NDArray[np.int64], position: int, chunk: int
+    constraints: Constraints, prefix: NDArray[np.int64], position: int, chunk: int
 ) -> Iterator[NDArray[np.int64]]:
+    space = constraints.definition
     if position == len(space.parameters):
         yield prefix
         return
@@ -220,28 +220,32 @@ def _descend(
     rows = max(1, chunk // max(1, len(allowed)))
     for first in range(0, len(prefix), rows):
         part = prefix[first : first + rows]
-        active = _activity(space, position, list(range(position)), part)
+        active = _activity(constraints, position, list(range(position)), part)
         part, _ = _expand(part, active, allowed)
-        full = _spread(space, part, list(range(position + 1)))
+        full = _spread(constraints, part, list(range(position + 1)))
         legal = np.ones(len(part), dtype=bool)
         for rule in space.rules_completed_by(position):
-            legal &= space.rule_holds(rule, full)
+            legal &= constraints.rule_holds(rule, full)
         part = part[legal]
         if len(part):
-            yield from _descend(space, part, position + 1, chunk)
+            yield from _descend(constraints, part, position + 1, chunk)
 
 
 def _activity(
-    space: DesignSpace, position: int, kept: list[int], states: NDArray[np.int64]
+    constraints: Constraints, position: int, kept: list[int], states: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    if space.parameters[position].when is None:
+    if constraints.definition.parameters[position].when is None:
         return np.ones(len(states), dtype=bool)
-    return space.activity(position, _spread(space, states, kept))
+    return constraints.activity(position, _spread(constraints, states, kept))
 
 
-def _spread(space: DesignSpace, states: NDArray[np.int64], kept: list[int]) -> NDArray[np.int64]:
+def _spread(
+    constraints: Constraints, states: NDArray[np.int64], kept: list[int]
+) -> NDArray[np.int64]:
     """Rows of codes with the kept columns in place; the others hold -1 and are not looked at."""
-    full = np.full((len(states), len(space.parameters)), -1, dtype=np.int64, order="F")
+    full = np.full(
+        (len(states), len(constraints.definition.parameters)), -1, dtype=np.int64, order="F"
+    )
     full[:, kept] = states
     return full
 
@@ -269,10 +273,3 @@ def _merge(
     merged = np.zeros(len(unique), dtype=object)
     np.add.at(merged, inverse.ravel(), counts)
     return unique, merged
-
-
-def raw_cardinality(space: DesignSpace) -> float:
-    """Product of the parameters' sizes; infinite if one is real."""
-    if any(p.continuous and p.name not in space.fixed for p in space.parameters):
-        return math.inf
-    return math.prod(len(space.allowed_codes(i)) for i in range(len(space.parameters)))

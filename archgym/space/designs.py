@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-if TYPE_CHECKING:
-    from archgym.space.design_space import DesignSpace
+from archgym.space.definition import SpaceDefinition
 
 __all__ = ["Designs"]
 
@@ -30,7 +29,7 @@ class Designs:
 
     __slots__ = ("codes", "space")
 
-    def __init__(self, space: DesignSpace, codes: NDArray[np.int64]) -> None:
+    def __init__(self, space: SpaceDefinition, codes: NDArray[np.int64]) -> None:
         self.space = space
         self.codes = codes
 

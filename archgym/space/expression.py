@@ -57,7 +57,7 @@ def _arithmetic(function: Callable[[float, float], float]) -> Callable[[Any, Any
     """Arithmetic in double precision, on numbers and on columns alike.
 
     A result that is no finite real number (1 / 0, (-8) ** 0.5) is not a number, and compares
-    as false; so one design and a batch of them come to the same.
+    as false; so one design and a batch of designs give the same.
     """
 
     def compute(left: Any, right: Any) -> Any:
@@ -97,6 +97,16 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "not": _not,
     "in": _in,
 }
+
+
+def _binary(op: str) -> Callable[[Expression, Any], Expression]:
+    """The method behind a Python operator, with the expression on its left."""
+    return lambda self, other: Expression(op, (self, other))
+
+
+def _reflected(op: str) -> Callable[[Expression, Any], Expression]:
+    """The method behind a Python operator, with the expression on its right."""
+    return lambda self, other: Expression(op, (other, self))
 
 
 class Expression:
@@ -249,71 +259,21 @@ class Expression:
 
     __hash__ = object.__hash__
 
-    def __eq__(self, other: object) -> Expression:  # type: ignore[override]
-        return Expression("==", (self, other))
-
-    def __ne__(self, other: object) -> Expression:  # type: ignore[override]
-        return Expression("!=", (self, other))
-
-    def __lt__(self, other: Expression | float) -> Expression:
-        return Expression("<", (self, other))
-
-    def __le__(self, other: Expression | float) -> Expression:
-        return Expression("<=", (self, other))
-
-    def __gt__(self, other: Expression | float) -> Expression:
-        return Expression(">", (self, other))
-
-    def __ge__(self, other: Expression | float) -> Expression:
-        return Expression(">=", (self, other))
-
-    def __add__(self, other: Expression | float) -> Expression:
-        return Expression("+", (self, other))
-
-    def __radd__(self, other: float) -> Expression:
-        return Expression("+", (other, self))
-
-    def __sub__(self, other: Expression | float) -> Expression:
-        return Expression("-", (self, other))
-
-    def __rsub__(self, other: float) -> Expression:
-        return Expression("-", (other, self))
-
-    def __mul__(self, other: Expression | float) -> Expression:
-        return Expression("*", (self, other))
-
-    def __rmul__(self, other: float) -> Expression:
-        return Expression("*", (other, self))
-
-    def __truediv__(self, other: Expression | float) -> Expression:
-        return Expression("/", (self, other))
-
-    def __rtruediv__(self, other: float) -> Expression:
-        return Expression("/", (other, self))
-
-    def __floordiv__(self, other: Expression | float) -> Expression:
-        return Expression("//", (self, other))
-
-    def __rfloordiv__(self, other: float) -> Expression:
-        return Expression("//", (other, self))
-
-    def __mod__(self, other: Expression | float) -> Expression:
-        return Expression("%", (self, other))
-
-    def __rmod__(self, other: float) -> Expression:
-        return Expression("%", (other, self))
-
-    def __pow__(self, other: Expression | float) -> Expression:
-        return Expression("**", (self, other))
-
-    def __rpow__(self, other: float) -> Expression:
-        return Expression("**", (other, self))
-
-    def __and__(self, other: Expression) -> Expression:
-        return Expression("and", (self, other))
-
-    def __or__(self, other: Expression) -> Expression:
-        return Expression("or", (self, other))
+    __eq__ = _binary("==")  # type: ignore[assignment]
+    __ne__ = _binary("!=")  # type: ignore[assignment]
+    __lt__ = _binary("<")
+    __le__ = _binary("<=")
+    __gt__ = _binary(">")
+    __ge__ = _binary(">=")
+    __add__, __radd__ = _binary("+"), _reflected("+")
+    __sub__, __rsub__ = _binary("-"), _reflected("-")
+    __mul__, __rmul__ = _binary("*"), _reflected("*")
+    __truediv__, __rtruediv__ = _binary("/"), _reflected("/")
+    __floordiv__, __rfloordiv__ = _binary("//"), _reflected("//")
+    __mod__, __rmod__ = _binary("%"), _reflected("%")
+    __pow__, __rpow__ = _binary("**"), _reflected("**")
+    __and__ = _binary("and")
+    __or__ = _binary("or")
 
     def __invert__(self) -> Expression:
         return Expression("not", (self,))

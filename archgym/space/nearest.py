@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 __all__ = ["nearest_legal"]
 
-_MOST_LEVELS = 64
+_MAX_LEVELS = 64
 """Of a parameter with more levels, the nearest ones and an even choice of the others are tried."""
-_MOST_STARTS = 400
-_MOST_MOVES = 2
+_MAX_STARTS = 400
+_MAX_MOVES = 2
 
 
 def nearest_legal(space: DesignSpace, codes: NDArray[np.int64]) -> tuple[int, ...] | None:
@@ -31,7 +31,7 @@ def nearest_legal(space: DesignSpace, codes: NDArray[np.int64]) -> tuple[int, ..
         ``None`` if there is none so near.
     """
     starts = codes[None]
-    for _ in range(_MOST_MOVES):
+    for _ in range(_MAX_MOVES):
         rows = []
         for position in space.free:
             levels = _levels(space, position, int(codes[position]))
@@ -43,16 +43,16 @@ def nearest_legal(space: DesignSpace, codes: NDArray[np.int64]) -> tuple[int, ..
         legal = np.flatnonzero(space.legal(designs))
         if len(legal):
             return tuple(designs.codes[legal[0]].tolist())
-        starts = tried[:: len(tried) // _MOST_STARTS + 1]
+        starts = tried[:: len(tried) // _MAX_STARTS + 1]
     return None
 
 
 def _levels(space: DesignSpace, position: int, code: int) -> NDArray[np.int64]:
     """Levels to try, the nearest first where they are ordered."""
     levels = np.asarray(space.allowed_codes(position))
-    if len(levels) > _MOST_LEVELS:
-        near = levels[np.abs(levels - code).argsort(kind="stable")[: _MOST_LEVELS // 2]]
-        even = levels[np.linspace(0, len(levels) - 1, _MOST_LEVELS // 2).astype(np.int64)]
+    if len(levels) > _MAX_LEVELS:
+        near = levels[np.abs(levels - code).argsort(kind="stable")[: _MAX_LEVELS // 2]]
+        even = levels[np.linspace(0, len(levels) - 1, _MAX_LEVELS // 2).astype(np.int64)]
         levels = np.unique(np.concatenate([near, even]))
     if space.parameters[position].ordered:
         levels = levels[np.abs(levels - code).argsort(kind="stable")]

@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from archgym.errors import DesignError
-from archgym.space.designs import Designs
+from archgym.space.constraints import Constraints
 from archgym.space.parameter import Parameter
-
-if TYPE_CHECKING:
-    from archgym.space.design_space import DesignSpace
 
 __all__ = ["neighbours", "sample"]
 
 
-def sample(space: DesignSpace, n: int, rng: np.random.Generator) -> Designs:
-    """See :meth:`DesignSpace.sample`."""
+def sample(constraints: Constraints, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Codes of random legal designs, see :meth:`archgym.space.DesignSpace.sample`."""
+    space = constraints.definition
     allowed = [space.allowed_codes(position) for position in range(len(space.parameters))]
-    parts: list[NDArray[np.int64]] = []
+    parts: list[NDArray[np.int64]] = [np.empty((0, len(space.names)), np.int64)]
     found = tried = 0
     while found < n:
         size = max(n - found, min(16 * (n - found), tried))
         raw = np.empty((size, len(space.parameters)), dtype=np.int64, order="F")
         for position, levels in enumerate(allowed):
             raw[:, position] = levels[rng.integers(len(levels), size=size)]
-        designs = space.canonicalise(raw)
-        legal = designs.codes[space.legal(designs)]
-        parts.append(legal[: n - found])
+        codes = constraints.canonicalised(raw)
+        parts.append(codes[constraints.legal(codes)][: n - found])
         found += len(parts[-1])
         tried += size
         if tried > 10_000 * max(found, 1) + 100_000:
@@ -38,14 +32,12 @@ def sample(space: DesignSpace, n: int, rng: np.random.Generator) -> Designs:
                 f"found {found} legal designs in {tried} random ones: "
                 f"the rules ({', '.join(r.name for r in space.rules)}) leave next to nothing"
             )
-    return Designs(
-        space, np.concatenate(parts) if parts else np.empty((0, len(space.names)), np.int64)
-    )
+    return np.concatenate(parts)
 
 
-def neighbours(space: DesignSpace, design: Mapping[str, Any]) -> Designs:
-    """See :meth:`DesignSpace.neighbours`."""
-    codes = space.codes(design)
+def neighbours(constraints: Constraints, codes: tuple[int, ...]) -> NDArray[np.int64]:
+    """Codes of the neighbours of a design, see :meth:`archgym.space.DesignSpace.neighbours`."""
+    space = constraints.definition
     rows: list[list[int]] = []
     for position in space.free:
         if codes[position] < 0:
@@ -58,8 +50,8 @@ def neighbours(space: DesignSpace, design: Mapping[str, Any]) -> Designs:
     for name in space.fixed:
         position = space.index(name)
         raw[:, position] = space.allowed_codes(position)[0]
-    designs = space.canonicalise(raw)
-    return designs[space.legal(designs)]
+    found = constraints.canonicalised(raw)
+    return found[constraints.legal(found)]
 
 
 def _steps(parameter: Parameter, code: int) -> list[int]:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError, UnknownNameError
-from archgym.evaluation.outcome import STATUSES
 from archgym.problem.reference import Reference, ReferenceRow, Skipped
+from archgym.problem.status import Status
 from archgym.validation.agreement import Agreement, Summary, agreement, summarise
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def _evaluate(
         outcomes = env.evaluate_batch([reference.rows[i].design for i in mine])
         ours[mine] = outcomes.metrics
         for i, status, reason in zip(mine, outcomes.status, outcomes.reason, strict=True):
-            if STATUSES[status] != "ok":
-                failed.append(Skipped(reference.rows[i].line, f"{STATUSES[status]}: {reason}"))
+            if status != Status.OK:
+                failed.append(Skipped(reference.rows[i].line, f"{Status(status).label}: {reason}"))
         env.close()
     return ours, tuple(failed), maximized

@@ -10,7 +10,7 @@ from archgym.envs.accelerator.cost.layer_costs import unmapped_error
 from archgym.envs.accelerator.cost.model import Costs, evaluate
 from archgym.envs.accelerator.spaces import per_layer as space_per_layer
 from archgym.envs.accelerator.workload.layer import LayerTable, Network
-from archgym.problem.simulator import Simulation
+from archgym.problem.simulator import SimulationResult
 
 __all__ = ["costs_of_layers", "simulations"]
 
@@ -36,7 +36,7 @@ def costs_of_layers(
     return found
 
 
-def simulations(layers: Sequence[Costs]) -> list[Simulation]:
+def simulations(layers: Sequence[Costs]) -> list[SimulationResult]:
     """Metrics of each design: layers run one after another, and all arrays are on the chip.
 
     Args:
@@ -45,7 +45,7 @@ def simulations(layers: Sequence[Costs]) -> list[Simulation]:
     return [_simulation(layers, i) for i in range(len(layers[0].hardware))]
 
 
-def _simulation(layers: Sequence[Costs], design: int) -> Simulation:
+def _simulation(layers: Sequence[Costs], design: int) -> SimulationResult:
     if missing := [name for costs in layers for name in costs.unmapped(design)]:
         return unmapped_error(layers[0].hardware[design], missing)
 

@@ -40,7 +40,7 @@ from archgym.envs.accelerator.workload.workload import (
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.metrics import Metric
 from archgym.problem.reference import Reference
-from archgym.problem.simulator import Simulation, Simulator
+from archgym.problem.simulator import SimulationResult, Simulator
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["SPACES", "AcceleratorEnvironment", "LayerCost"]
@@ -168,7 +168,7 @@ class AcceleratorEnvironment(Environment):
         if self.hardware_fields and self.space_name != "per_layer":
             self.hardware(self.baseline_design)  # refuses what is possible only with other fields
 
-    def simulate_batch(self, designs: Designs) -> list[tuple[Simulation, float]]:
+    def simulate_batch(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
         """Runs the network on the designs, on all cores."""
         start = time.perf_counter()
         rows = list(designs)
@@ -333,10 +333,10 @@ def _kept(simulator: object) -> dict[str, Any]:
     }
 
 
-def _results(costs: Costs) -> list[Simulation]:
+def _results(costs: Costs) -> list[SimulationResult]:
     """Metrics of each design, or why there are none."""
     columns = costs.metrics()
-    results: list[Simulation] = []
+    results: list[SimulationResult] = []
     for i, hardware in enumerate(costs.hardware):
         if missing := costs.unmapped(i):
             results.append(unmapped_error(hardware, missing))

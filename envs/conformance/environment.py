@@ -10,7 +10,7 @@ from archgym.environment.environment import Environment
 from archgym.errors import SimulationError
 from archgym.problem.fidelity import FULL, Fidelity
 from archgym.problem.metrics import Metric
-from archgym.problem.simulator import Simulation, simulate_each
+from archgym.problem.simulator import SimulationResult, simulate_each
 from archgym.space import (
     Boolean,
     Categorical,
@@ -101,7 +101,7 @@ class ConformanceEnvironment(Environment):
 
     def simulate_batch_at(
         self, designs: Designs, fidelity: float
-    ) -> list[tuple[Simulation, float]]:
+    ) -> list[tuple[SimulationResult, float]]:
         """The closed forms, with misses of a cold cache that fewer accesses have to pay for."""
         results = simulate_each(self, designs)
         if fidelity == 1.0:
@@ -112,7 +112,9 @@ class ConformanceEnvironment(Environment):
         ]
 
 
-def _cold(warm: Mapping[str, float], design: Mapping[str, Any], fidelity: float) -> Simulation:
+def _cold(
+    warm: Mapping[str, float], design: Mapping[str, Any], fidelity: float
+) -> SimulationResult:
     """Metrics at a fidelity from the full ones: each line of the cache misses once."""
     lost = warm["hit_rate"] * 0.0005 * design["size_kb"] * (1.0 / fidelity - 1.0)
     return {

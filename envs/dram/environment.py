@@ -32,7 +32,7 @@ from archgym.errors import UnknownNameError
 from archgym.problem.fidelity import FULL, Fidelity
 from archgym.problem.metrics import Metric
 from archgym.problem.reference import Reference
-from archgym.problem.simulator import Simulation, Simulator
+from archgym.problem.simulator import SimulationResult, Simulator
 from archgym.space import Designs, DesignSpace, param
 
 __all__ = ["DramEnvironment"]
@@ -200,7 +200,7 @@ class DramEnvironment(Environment):
 
     def simulate_batch_at(
         self, designs: Designs, fidelity: float
-    ) -> list[tuple[Simulation, float]]:
+    ) -> list[tuple[SimulationResult, float]]:
         """Runs the trace through the controllers that the designs describe, on all cores.
 
         Below full fidelity it is the trace's first requests. Totals (time and energy) are scaled

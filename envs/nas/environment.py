@@ -47,7 +47,7 @@ from archgym.errors import (
 from archgym.problem.fidelity import Fidelity
 from archgym.problem.metrics import Metric
 from archgym.problem.reference import Reference
-from archgym.problem.simulator import Simulation, Simulator
+from archgym.problem.simulator import SimulationResult, Simulator
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["NASEnvironment"]
@@ -195,7 +195,7 @@ class NASEnvironment(Environment):
 
     def simulate_batch_at(
         self, designs: Designs, fidelity: float
-    ) -> list[tuple[Simulation, float]]:
+    ) -> list[tuple[SimulationResult, float]]:
         """Looks accuracies up (or trains), maps and schedules the layers of the networks.
 
         Args:
@@ -211,7 +211,7 @@ class NASEnvironment(Environment):
             [self.layers(each) for each in architectures], chips, latency_limit=self.latency_limit
         )
         columns = {name: getattr(costs, name).tolist() for name in _HARDWARE}
-        results: list[Simulation] = []
+        results: list[SimulationResult] = []
         for i, found in enumerate(accuracies.tolist()):
             if costs.reasons[i]:
                 results.append(NotCoveredError(costs.reasons[i]))
@@ -293,7 +293,7 @@ class NASEnvironment(Environment):
         architectures: Sequence[Mapping[str, Any]],
         accuracies: Sequence[float],
         hardware: Mapping[str, float],
-    ) -> Simulation:
+    ) -> SimulationResult:
         """The metrics of one design, or why it has none.
 
         Args:
@@ -405,7 +405,9 @@ class NASEnvironment(Environment):
     def _reader(self) -> Reader:
         return Reader(self.networks, self.design_space, self.device)
 
-    def _without_accuracy(self, player: Player, architecture: Mapping[str, Any]) -> Simulation:
+    def _without_accuracy(
+        self, player: Player, architecture: Mapping[str, Any]
+    ) -> SimulationResult:
         """Why a network has no accuracy: training failed, which the budget counts, or unknown."""
         failures: Mapping[tuple[str, str, int], str] = getattr(self.source, "failures", {})
         sought = (player.task.name, family_of(player.task).key(player.task, architecture))

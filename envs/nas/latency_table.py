@@ -27,7 +27,7 @@ from archgym.envs.nas.families import FAMILIES, Architecture, MBConv, MBConvOpti
 from archgym.envs.nas.hardware_side import HardwareSide
 from archgym.envs.nas.tasks import Task
 from archgym.errors import InvalidValueError, SimulationError, did_you_mean
-from archgym.problem.simulator import Simulation
+from archgym.problem.simulator import SimulationResult
 from archgym.space import Designs
 
 __all__ = ["LatencyTable", "LatencyTableSimulator", "make_table", "network_parts", "part_keys"]
@@ -234,7 +234,7 @@ class LatencyTableSimulator:
         ]
         return cls(environment, tables)
 
-    def simulate(self, designs: Designs) -> list[tuple[Simulation, float]]:
+    def simulate(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
         """Accuracies, and the sum over the parts of all networks, one after another."""
         env = self._environment
         start = time.perf_counter()
@@ -242,7 +242,7 @@ class LatencyTableSimulator:
         accuracies = env.accuracies(rows)
         costs = env.hardware_side.costs
         cycles_per_ms = clock_mhz(costs.mode, costs.technology) * 1e3
-        results: list[Simulation] = []
+        results: list[SimulationResult] = []
         for row, found in zip(rows, accuracies.tolist(), strict=True):
             try:
                 total = math.fsum(

@@ -25,7 +25,7 @@ from archgym.envs.tpe.workload.workload import (
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.metrics import Metric
 from archgym.problem.reference import Reference
-from archgym.problem.simulator import Simulation, Simulator
+from archgym.problem.simulator import SimulationResult, Simulator
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["TensorEngine"]
@@ -146,7 +146,7 @@ class TensorEngine(Environment):
         )
         super().__init__(**arguments)
 
-    def simulate_batch(self, designs: Designs) -> list[tuple[Simulation, float]]:
+    def simulate_batch(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
         """Metrics of many designs at once, from counts, calibrated cells and digit statistics."""
         start = time.perf_counter()
         results = self.engine.evaluate(designs)

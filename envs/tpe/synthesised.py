@@ -19,7 +19,7 @@ from archgym.envs.tpe.eda.yosys_program import TIME_LIMIT_S, yosys_version
 from archgym.envs.tpe.microarchitecture.edge import edge_blocks
 from archgym.envs.tpe.space.design_space import array_of, design_space
 from archgym.errors import InvalidValueError, SimulationError, UnknownNameError
-from archgym.problem.simulator import Simulation
+from archgym.problem.simulator import SimulationResult
 from archgym.simulators.external import simulate_in_parallel
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class YosysSimulator:
             **options,
         )
 
-    def simulate(self, designs: Designs) -> list[tuple[Simulation, float]]:
+    def simulate(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
         """Metrics of each design, or why there are none."""
         return simulate_in_parallel(self, designs, self._threads)
 

@@ -51,7 +51,7 @@ def test_it_repeats_itself_and_leaves_torch_as_it_was() -> None:
     assert first == again
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_another_process_finds_the_same() -> None:
     pytest.importorskip("botorch")
     code = (
@@ -77,7 +77,7 @@ def test_another_process_finds_the_same() -> None:
     assert json.loads(done.stdout.splitlines()[-1]) == json.loads(json.dumps(here))
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_it_finds_more_than_random_search() -> None:
     def best(name: str) -> float:
         found = []

@@ -97,7 +97,7 @@ def test_trajectories_are_equal_in_another_process() -> None:
         assert one == other, case
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_all_trajectories_are_equal_in_another_process() -> None:
     code = (
         "import json, sys\n"

@@ -11,7 +11,7 @@ from archgym.agents.common.moves import Moves
 from archgym.agents.common.parzen import GoodAndOther
 from archgym.errors import NotCoveredError, SimulationError
 from archgym.problem.fidelity import FULL
-from archgym.problem.simulator import Simulation
+from archgym.problem.simulator import SimulationResult
 from archgym.registry import make_agent
 from archgym.space import Categorical, Designs, DesignSpace, Integer, Real, param
 
@@ -33,10 +33,10 @@ class Curve(archgym.Environment):
 
     def simulate_batch_at(
         self, designs: Designs, fidelity: float
-    ) -> list[tuple[Simulation, float]]:
+    ) -> list[tuple[SimulationResult, float]]:
         return [(self.of(design, fidelity), 0.0) for design in designs]
 
-    def of(self, design: dict[str, Any], fidelity: float) -> Simulation:
+    def of(self, design: dict[str, Any], fidelity: float) -> SimulationResult:
         seen = [design[f"p{i}"] for i in range({1 / 9: 3, 1 / 3: 6, 1.0: 9}[fidelity])]
         wrong = sum(value != (i * 2) % 5 for i, value in enumerate(seen))
         return {"loss_count": 1.0 + wrong, "size_count": 1.0 + sum(design.values())}
@@ -70,7 +70,7 @@ def test_eta_chooses_among_the_fidelities() -> None:
     class Fine(Curve):
         fidelities = (*(Fidelity(n / 16, n / 16) for n in range(1, 16)), FULL)
 
-        def of(self, design: dict[str, Any], fidelity: float) -> Simulation:
+        def of(self, design: dict[str, Any], fidelity: float) -> SimulationResult:
             return super().of(design, 1.0)
 
     def used(eta: int) -> set[float]:
@@ -131,7 +131,7 @@ def test_a_small_space_is_simulated_fully_to_its_end() -> None:
 
 def test_failures_and_uncovered_designs_do_not_go_on_while_others_are_left() -> None:
     class Grumpy(Curve):
-        def of(self, design: dict[str, Any], fidelity: float) -> Simulation:
+        def of(self, design: dict[str, Any], fidelity: float) -> SimulationResult:
             if design["p0"] == 1:
                 return SimulationError("p0 is 1")
             return NotCoveredError("p0 is 3") if design["p0"] == 3 else super().of(design, fidelity)

@@ -43,7 +43,7 @@ def test_agreement_is_that_of_the_simulator_as_it_is(path: Path) -> None:
     assert {one["title"]: one["rows"] for one in kept["references"]} == rows
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("path", sorted((DOCS / "agreement").glob("*.json")), ids=lambda p: p.stem)
 def test_agreement_is_what_validation_measures(
     path: Path, tmp_path: Path, call: Callable[..., Called]

@@ -380,7 +380,7 @@ def test_info_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "kills", [5, pytest.param(20, marks=pytest.mark.full)], ids=["few", "full"]
+    "kills", [5, pytest.param(20, marks=pytest.mark.nightly)], ids=["few", "full"]
 )
 def test_a_killed_process_loses_nothing_that_it_told(tmp_path: Path, kills: int) -> None:
     code = """

@@ -49,7 +49,10 @@ class Silent(Wire):
 
 def test_settings_tell_two_environments_apart() -> None:
     design = {"length_um": 5}
-    keys = {simulation_key(env, design, 1.0) for env in (Wire(), Wire(20.0), Wire(width_nm=30.0))}
+    keys = {
+        simulation_key(env.description, design, 1.0)
+        for env in (Wire(), Wire(20.0), Wire(width_nm=30.0))
+    }
     assert len(keys) == 3
 
 
@@ -90,7 +93,9 @@ def test_incidental_arguments_are_taken() -> None:
 
     one, other = Logged(log="a.txt"), Logged(log="b.txt")
     design = {"length_um": 5}
-    assert simulation_key(one, design, 1.0) == simulation_key(other, design, 1.0)
+    assert simulation_key(one.description, design, 1.0) == simulation_key(
+        other.description, design, 1.0
+    )
 
 
 def test_the_shipped_check_finds_settings_that_are_not_there() -> None:

@@ -21,6 +21,7 @@ from archgym.agent import Sampler
 from archgym.analysis.trials import read_trials
 from archgym.check import check_environment
 from archgym.data import Dataset, equal_trajectories
+from archgym.enumeration import enumerate_space
 from archgym.errors import (
     BudgetExhausted,
     InvalidValueError,
@@ -31,9 +32,8 @@ from archgym.errors import (
 from archgym.evaluation.outcome import Outcomes
 from archgym.evaluation.trial_info import TrialInfo
 from archgym.problem.fidelity import FULL
-from archgym.problem.simulator import Simulation
+from archgym.problem.simulator import SimulationResult
 from archgym.registry import make_agent
-from archgym.simulators.tabular.enumeration import enumerate_space
 from archgym.space import Designs, DesignSpace, Integer, Rule, param
 
 
@@ -64,11 +64,11 @@ class Training(archgym.Environment):
 
     def simulate_batch_at(
         self, designs: Designs, fidelity: float
-    ) -> list[tuple[Simulation, float]]:
+    ) -> list[tuple[SimulationResult, float]]:
         self.runs.append((fidelity, len(designs)))
         return [(self._one(design["x"], fidelity), 0.5 * fidelity) for design in designs]
 
-    def _one(self, x: int, fidelity: float) -> Simulation:
+    def _one(self, x: int, fidelity: float) -> SimulationResult:
         if x == 7:
             return SimulationError("diverges")
         if x == 8:
@@ -82,7 +82,7 @@ class Fixed:
     name, version = "fixed", "1"
     metric_names = ("error_rate",)
 
-    def simulate(self, designs: Designs) -> list[tuple[Simulation, float]]:
+    def simulate(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
         return [({"error_rate": 1.0 + design["x"]}, 0.0) for design in designs]
 
 
@@ -275,7 +275,7 @@ def test_an_instance_may_have_fidelities_and_metrics_of_its_own() -> None:
             self.fidelities = (Fidelity(1 / tasks, 1 / tasks), FULL) if tasks > 1 else (FULL,)
             super().__init__(objective={"minimize": names}, **arguments)
 
-        def _one(self, x: int, fidelity: float) -> Simulation:
+        def _one(self, x: int, fidelity: float) -> SimulationResult:
             return {metric.name: float(x + number) for number, metric in enumerate(self.metrics)}
 
     for tasks in (1, 3):
@@ -291,7 +291,7 @@ def test_the_shipped_check_looks_at_fidelities() -> None:
     class Careless(Training):
         """Gives no metric where it should, at a low fidelity only."""
 
-        def _one(self, x: int, fidelity: float) -> Simulation:
+        def _one(self, x: int, fidelity: float) -> SimulationResult:
             return {"error_rate": 1.0 + x} if fidelity > 0.2 else {}
 
     def of(target: Any) -> Any:

@@ -88,7 +88,7 @@ def test_one_that_cannot_be_simulated_is_refused_before_anything_runs(
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_through_ray_no_worker_simulates_it_again(tmp_path: Path) -> None:
     run = small(**settings(tmp_path / "one", "slow"), resources={"max_concurrent": 2})
     result = run_experiment(run, tmp_path / "run", RunOptions(quiet=True, cpus=2))

@@ -151,7 +151,7 @@ cp -r "$OUT" "$KEPT"
 """Runs a command on a disk of its own that is too small, and again once it has grown."""
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.timeout(600)
 def test_a_disk_that_is_really_full_through_ray(tmp_path: Path) -> None:
     namespace = shutil.which("unshare")
@@ -188,7 +188,7 @@ def test_a_disk_that_is_really_full_through_ray(tmp_path: Path) -> None:
     assert_equal_runs(tmp_path / "whole", kept)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.timeout(3600)
 def test_fifty_faults(tmp_path: Path) -> None:
     chaos = Chaos(moody(tmp_path, budget=400, seeds=4), tmp_path / "run", seed=1)

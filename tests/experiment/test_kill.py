@@ -66,7 +66,7 @@ def test_three_kills(tmp_path: Path) -> None:
     assert_equal_runs(undisturbed(tmp_path, experiment), out)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_twenty_kills(tmp_path: Path) -> None:
     experiment = slow(tmp_path, budget=400, seeds=4)
     out = tmp_path / "run"
@@ -77,7 +77,7 @@ def test_twenty_kills(tmp_path: Path) -> None:
     assert_equal_runs(undisturbed(tmp_path, experiment), out)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_five_kills_through_ray(tmp_path: Path) -> None:
     experiment = slow(tmp_path, budget=600, seeds=4)
     out = tmp_path / "run"

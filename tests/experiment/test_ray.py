@@ -156,7 +156,7 @@ def test_a_relative_path_is_from_where_the_user_is(
     assert_equal_runs(tmp_path / "local", tmp_path / "through_ray")
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_cluster(tmp_path: Path) -> None:
     """A second Ray node on this machine stands for a cluster."""
     from ray.cluster_utils import Cluster
@@ -177,7 +177,7 @@ def test_a_cluster(tmp_path: Path) -> None:
     assert_equal_runs(tmp_path / "local", tmp_path / "run")
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_batches_spread_over_ray_actors(tmp_path: Path) -> None:
     changes = {
         "budget": 60,
@@ -198,7 +198,7 @@ def test_batches_spread_over_ray_actors(tmp_path: Path) -> None:
     assert "simulation.workers cannot be 9" in err
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_node_is_lost(tmp_path: Path) -> None:
     """Its batches go on at the other node, with the rows that they had."""
     from ray.cluster_utils import Cluster

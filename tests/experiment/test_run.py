@@ -211,7 +211,7 @@ QUICK = [{"name": n} for n in ("random", "sobol", "ga", "aco", "sa", "local", "n
         QUICK,
         pytest.param(
             [{"name": name} for name in agent_names() if not agent_class(name).plans_by_budget],
-            marks=pytest.mark.full,
+            marks=pytest.mark.nightly,
         ),
     ],
     ids=["quick", "all"],

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.metrics import Metric
-from archgym.problem.objective import Objective, Scorer
+from archgym.problem.objective import Objective
+from archgym.problem.scorer import Scorer
 
 METRICS = (
     Metric("time_ns", "ns"),

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import archgym
+from archgym.enumeration import enumerate_space
 from archgym.errors import ArchgymError, DatasetError, InvalidValueError, SimulationError
 from archgym.simulators.tabular import Table
-from archgym.simulators.tabular.enumeration import enumerate_space
 from archgym.space import Designs
 from tests.helpers import Batched, Grumpy
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import archgym
 from archgym.analysis.trials import read_trials
 from archgym.data import Dataset
+from archgym.enumeration import enumerate_space
 from archgym.errors import (
     ArchgymError,
     DatasetError,
@@ -24,11 +25,10 @@ from archgym.errors import (
     UnknownNameError,
 )
 from archgym.experiment import RunOptions, read_experiment, run_experiment
-from archgym.problem.objective import Scorer
+from archgym.problem.scorer import Scorer
 from archgym.registry import environment_class, environment_names, make_agent
 from archgym.simulators.tabular import Table, pareto_front, shipped_tables, table_named
 from archgym.simulators.tabular.blocks import make_blocks
-from archgym.simulators.tabular.enumeration import enumerate_space
 from archgym.space import Categorical, DesignSpace, Integer
 
 FINITE = "Conformance-v0"

@@ -10,7 +10,7 @@ import pytest
 import archgym
 from archgym.errors import InvalidValueError, NotCoveredError, UnknownNameError
 from archgym.problem.reference import Reference, ReferenceRow, Skipped
-from archgym.problem.simulator import Simulation
+from archgym.problem.simulator import SimulationResult
 from archgym.space import Designs, DesignSpace, Integer
 from archgym.validation.agreement import (
     agreement,
@@ -190,10 +190,10 @@ class Exact:
         self.metric_names: tuple[str, ...] = ("time_ns",)
         self._slowness = environment.slowness
 
-    def simulate(self, designs: Designs) -> list[tuple[Simulation, float]]:
+    def simulate(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
         return [(self._one(design["stages"]), 0.0) for design in designs]
 
-    def _one(self, stages: int) -> Simulation:
+    def _one(self, stages: int) -> SimulationResult:
         if stages > 8:
             return NotCoveredError("more than 8 stages")
         return {"time_ns": self._slowness * (stages + 1.0)}

@@ -8,7 +8,7 @@ from typing import Any
 
 from archgym.environment.environment import Environment
 from archgym.problem.fidelity import FULL, Fidelity
-from archgym.problem.simulator import MultiFidelitySimulator, Simulation, Simulator
+from archgym.problem.simulator import MultiFidelitySimulator, SimulationResult, Simulator
 from archgym.registry import make
 from archgym.space import (
     Boolean,
@@ -98,16 +98,18 @@ class _Faulty:
         self.on = False
         self._simulator, self._fault = simulator, fault
 
-    def simulate(self, designs: Designs) -> Sequence[tuple[Simulation, float]]:
+    def simulate(self, designs: Designs) -> Sequence[tuple[SimulationResult, float]]:
         return self._with_faults(designs, self._simulator.simulate(designs))
 
-    def simulate_at(self, designs: Designs, fidelity: float) -> Sequence[tuple[Simulation, float]]:
+    def simulate_at(
+        self, designs: Designs, fidelity: float
+    ) -> Sequence[tuple[SimulationResult, float]]:
         assert isinstance(self._simulator, MultiFidelitySimulator)
         return self._with_faults(designs, self._simulator.simulate_at(designs, fidelity))
 
     def _with_faults(
-        self, designs: Designs, results: Sequence[tuple[Simulation, float]]
-    ) -> Sequence[tuple[Simulation, float]]:
+        self, designs: Designs, results: Sequence[tuple[SimulationResult, float]]
+    ) -> Sequence[tuple[SimulationResult, float]]:
         if not self.on:
             return results
         faults: Iterable[Any] = map(self._fault, designs)

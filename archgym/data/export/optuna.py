@@ -17,7 +17,8 @@ from archgym.data.designs import design_columns
 from archgym.data.problems import Problem, problems_of
 from archgym.data.selection import Selection
 from archgym.errors import DatasetError, MissingDependencyError
-from archgym.problem.objective import Limit, Objective, Scorer
+from archgym.problem.objective import Limit, Objective
+from archgym.problem.scorer import Scorer
 from archgym.space import DesignSpace
 
 if TYPE_CHECKING:

@@ -118,7 +118,7 @@ def check_unchanged(
         for trial in (one for one in trials if one.dataset == name):
             environment = environments[trial.setting]
             if trial.setting not in differences:
-                now = Sidecar.of(environment)
+                now = Sidecar.of(environment.description)
                 differences[trial.setting] = now.difference(dataset.sidecar)
             difference = differences[trial.setting]
             digest = environment.workload_sha256

@@ -15,7 +15,7 @@ from archgym.experiment.results.files import WITHIN
 from archgym.experiment.spec.checks import entry_position
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.schema import Experiment
-from archgym.problem.objective import Scorer
+from archgym.problem.scorer import Scorer
 
 __all__ = ["draws_table", "expected_draws", "random_draws"]
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from archgym.data import Dataset
 from archgym.environment.environment import Environment
 from archgym.experiment.spec.expand import Trial
-from archgym.problem.objective import Scorer
+from archgym.problem.scorer import Scorer
 
 __all__ = ["best_before"]
 

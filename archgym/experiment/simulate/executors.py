@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from archgym.errors import ArchgymError, NotCoveredError, SimulationError
-from archgym.problem.simulator import Simulation
+from archgym.problem.simulator import SimulationResult
 
 __all__ = [
     "START_S",
@@ -36,7 +36,7 @@ class Executor(Protocol):
 
     def simulate(
         self, codes: Sequence[int], fidelity: float, limit_s: float | None
-    ) -> tuple[Simulation, float]:
+    ) -> tuple[SimulationResult, float]:
         """Simulates a design.
 
         Args:
@@ -77,7 +77,7 @@ class ProcessExecutor:
 
     def simulate(
         self, codes: Sequence[int], fidelity: float, limit_s: float | None
-    ) -> tuple[Simulation, float]:
+    ) -> tuple[SimulationResult, float]:
         """See :class:`Executor`."""
         if self._process is None:
             self._start()
@@ -145,7 +145,7 @@ class ProcessExecutor:
         return line
 
 
-def read_answer(answer: Mapping[str, Any]) -> tuple[Simulation, float]:
+def read_answer(answer: Mapping[str, Any]) -> tuple[SimulationResult, float]:
     """Reads result and seconds in the answer of a simulating process."""
     seconds = float(answer["seconds"])
     if "metrics" in answer:

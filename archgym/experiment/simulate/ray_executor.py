@@ -13,7 +13,7 @@ import ray
 from archgym.errors import ArchgymError
 from archgym.experiment.simulate.executors import START_S, ExecutorDiedError, read_answer
 from archgym.experiment.simulate.worker import answer, make_ready
-from archgym.problem.simulator import Simulation
+from archgym.problem.simulator import SimulationResult
 
 __all__ = ["RayExecutor"]
 
@@ -32,7 +32,7 @@ class RayExecutor:
 
     def simulate(
         self, codes: Sequence[int], fidelity: float, limit_s: float | None
-    ) -> tuple[Simulation, float]:
+    ) -> tuple[SimulationResult, float]:
         """See :class:`~archgym.experiment.simulate.executors.Executor`."""
         try:
             if self._actor is None:

@@ -26,7 +26,8 @@ from archgym.experiment.simulate.executors import (
 )
 from archgym.experiment.simulate.worker import simulate_at
 from archgym.experiment.spec.schema import SimulationSettings
-from archgym.problem.simulator import Simulation, Simulator
+from archgym.problem.description import ProblemDescription
+from archgym.problem.simulator import SimulationResult, Simulator
 from archgym.simulators.shared_cache import SimulationCache, simulation_key
 from archgym.space import Designs
 
@@ -68,7 +69,7 @@ class Simulators:
             self._executors += executors
             environment.simulator = simulator = _Spread(simulator, executors, settings)
         if self._cache is not None:
-            environment.simulator = _Cached(simulator, environment, self._cache)
+            environment.simulator = _Cached(simulator, environment.description, self._cache)
 
     def simulate_baseline(self, environment: Environment) -> None:
         """Simulates the baseline design of an environment, with the same simulator.
@@ -98,10 +99,12 @@ class _Around:
         if hasattr(inner, "fidelities"):
             self.fidelities = inner.fidelities
 
-    def simulate(self, designs: Designs) -> Sequence[tuple[Simulation, float]]:
+    def simulate(self, designs: Designs) -> Sequence[tuple[SimulationResult, float]]:
         return self.simulate_at(designs, 1.0)
 
-    def simulate_at(self, designs: Designs, fidelity: float) -> Sequence[tuple[Simulation, float]]:
+    def simulate_at(
+        self, designs: Designs, fidelity: float
+    ) -> Sequence[tuple[SimulationResult, float]]:
         raise NotImplementedError
 
 
@@ -118,14 +121,16 @@ class _Spread(_Around):
         for executor in executors:
             self._free.put(executor)
 
-    def simulate_at(self, designs: Designs, fidelity: float) -> Sequence[tuple[Simulation, float]]:
+    def simulate_at(
+        self, designs: Designs, fidelity: float
+    ) -> Sequence[tuple[SimulationResult, float]]:
         tasks = [(codes, fidelity) for codes in designs.codes.tolist()]
         if min(self._threads, len(tasks)) == 1:
             return [self._one(task) for task in tasks]
         with ThreadPoolExecutor(min(self._threads, len(tasks))) as pool:
             return list(pool.map(self._one, tasks))
 
-    def _one(self, task: tuple[list[int], float]) -> tuple[Simulation, float]:
+    def _one(self, task: tuple[list[int], float]) -> tuple[SimulationResult, float]:
         executor, limit = self._free.get(), self._settings.time_limit_s
         began = time.perf_counter()
         died = 0
@@ -150,17 +155,21 @@ class _Spread(_Around):
 class _Cached(_Around):
     """Looks a design up in a cache before it simulates it."""
 
-    def __init__(self, inner: Simulator, environment: Environment, cache: SimulationCache) -> None:
+    def __init__(
+        self, inner: Simulator, problem: ProblemDescription, cache: SimulationCache
+    ) -> None:
         super().__init__(inner)
-        self._environment, self._cache = environment, cache
+        self._problem, self._cache = problem, cache
 
-    def simulate_at(self, designs: Designs, fidelity: float) -> Sequence[tuple[Simulation, float]]:
+    def simulate_at(
+        self, designs: Designs, fidelity: float
+    ) -> Sequence[tuple[SimulationResult, float]]:
         began = time.perf_counter()
-        keys = [simulation_key(self._environment, design, fidelity) for design in designs]
+        keys = [simulation_key(self._problem, design, fidelity) for design in designs]
         held = self._cache.get(keys)
         each = (time.perf_counter() - began) / max(1, len(keys))
         left = [i for i, key in enumerate(keys) if key not in held]
-        results: dict[int, tuple[Simulation, float]] = {}
+        results: dict[int, tuple[SimulationResult, float]] = {}
         if left:
             new = simulate_at(self._inner, designs[np.array(left)], fidelity)
             results = dict(zip(left, new, strict=True))

@@ -19,7 +19,7 @@ import numpy as np
 
 from archgym.environment.environment import Environment
 from archgym.errors import ArchgymError, NotCoveredError
-from archgym.problem.simulator import MultiFidelitySimulator, Simulation, Simulator
+from archgym.problem.simulator import MultiFidelitySimulator, SimulationResult, Simulator
 from archgym.registry import make
 from archgym.space import Designs
 
@@ -51,7 +51,7 @@ def answer(environment: Environment, codes: Sequence[int], fidelity: float) -> d
 
 def simulate_at(
     simulator: Simulator, designs: Designs, fidelity: float
-) -> Sequence[tuple[Simulation, float]]:
+) -> Sequence[tuple[SimulationResult, float]]:
     """Simulates designs fully, or at a lower fidelity; gives results with their seconds."""
     if fidelity == 1:
         return simulator.simulate(designs)

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -19,21 +19,21 @@ from archgym.errors import (
     SimulationError,
     UnknownNameError,
 )
-from archgym.evaluation.outcome import STATUSES
+from archgym.problem.design_problem import DesignProblem
 from archgym.problem.metrics import Metric
-from archgym.problem.objective import Objective, Scorer
-from archgym.problem.simulator import Simulation
+from archgym.problem.objective import Objective
+from archgym.problem.scorer import Scorer
+from archgym.problem.simulator import SimulationResult
+from archgym.problem.status import Status
 from archgym.simulators.compatibility import differences
 from archgym.simulators.tabular.optimum import Optimum, find_optimum
 from archgym.simulators.tabular.table import Table
 from archgym.space import Designs, DesignSpace
 
-if TYPE_CHECKING:
-    from archgym.environment.environment import Environment
-
 __all__ = [
     "PREFIX",
     "TABLE_FILE",
+    "TableFile",
     "TabularSimulator",
     "shipped_tables",
     "table_named",
@@ -46,35 +46,68 @@ _ENDING = ".parquet"
 _warned: set[tuple[str, str]] = set()
 
 
+class TableFile:
+    """A table in the simulator's place; see :class:`archgym.simulators.resolve.SimulatorFile`.
+
+    Args:
+        path: a file, a folder of ``archgym enumerate``, or the name of a table that ships.
+
+    Raises:
+        UnknownNameError, InvalidValueError, DatasetError: as :func:`table_named`.
+    """
+
+    kind = "table"
+
+    def __init__(self, path: str) -> None:
+        self._label = f"{PREFIX}{path}"
+        self._table = table_named(self._label)
+        header = self._table.header
+        self.environment, self.arguments = header.environment, header.arguments
+        self.space: str | DesignSpace = header.space
+        self.workload: tuple[Any, str] | None = (header.workload, header.workload_sha256)
+
+    def differences(self, problem: DesignProblem) -> list[str]:
+        """What keeps the table from serving an environment, each in a few words."""
+        header = self._table.header
+        found = differences(
+            self.kind,
+            problem,
+            space=header.space,
+            settings=header.settings,
+            metrics=header.metrics,
+        )
+        if problem.workload_sha256 != header.workload_sha256:
+            found.append(
+                f"the table is of workload {header.workload_name!r} "
+                f"(sha256 {header.workload_sha256[:12]}), not {problem.workload_name!r} "
+                f"({problem.workload_sha256[:12]})"
+            )
+        return found
+
+    def simulator(self, problem: DesignProblem) -> TabularSimulator:
+        """Serves the table; warns once if another version of the simulator made it."""
+        made_by = self._table.header.simulator
+        if made_by["name"] == "embedded" and made_by["version"] != problem.version:
+            _warn_once(self._label, made_by["version"], problem.version)
+        return TabularSimulator(self._table)
+
+
 class TabularSimulator:
     """Serves the outcomes of a table.
 
     Args:
         table: the table.
-        environment: whose designs it is asked for, with its design space, workload and settings
-            in place.
-        label: what the user called the table.
-
-    Raises:
-        InvalidValueError: if the table is of another design space, workload, other metrics or
-            other settings; the message says what differs.
     """
 
     name = "tabular"
 
-    def __init__(self, table: Table, environment: Environment, label: str) -> None:
-        differences = _differences(table, environment)
-        if differences:
-            what = f"simulator {label!r}, a table of {table.header.environment}, does not fit"
-            raise InvalidValueError(f"{what}: {'; '.join(differences)}")
+    def __init__(self, table: Table) -> None:
         made_by = table.header.simulator
-        if made_by["name"] == "embedded" and made_by["version"] != environment.version:
-            _warn_once(label, made_by["version"], environment.version)
         self.table = table
         self.version = f"{made_by['name']}-{made_by['version']}/{table.fingerprint}"
         self.metric_names = table.metric_names
 
-    def simulate(self, designs: Designs) -> list[tuple[Simulation, float]]:
+    def simulate(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
         """Looks designs up."""
         began = time.perf_counter()
         table, own = self.table, self.table.header.space
@@ -82,7 +115,7 @@ class TabularSimulator:
         held = np.maximum(positions, 0)
         values = table.values(held, self.metric_names)
         partial = bool(np.isnan(values).any())
-        results: list[Simulation] = [
+        results: list[SimulationResult] = [
             dict(zip(self.metric_names, row, strict=True)) for row in values.tolist()
         ]
         if partial:
@@ -168,32 +201,10 @@ def shipped_tables() -> dict[str, Path]:
         return {path.stem: path for path in sorted(found.glob(f"*{_ENDING}"))}
 
 
-# -- whether a table fits ------------------------------------------------------------------------
-
-
-def _differences(table: Table, environment: Environment) -> list[str]:
-    """What keeps a table from serving an environment, each in a few words."""
-    header = table.header
-    found = differences(
-        "table",
-        environment,
-        space=header.space,
-        settings=header.settings,
-        metrics=header.metrics,
-    )
-    if environment.workload_sha256 != header.workload_sha256:
-        found.append(
-            f"the table is of workload {header.workload_name!r} "
-            f"(sha256 {header.workload_sha256[:12]}), not {environment.workload_name!r} "
-            f"({environment.workload_sha256[:12]})"
-        )
-    return found
-
-
-def _error(status: int, reason: str) -> Simulation:
-    if STATUSES[status] == "illegal":
+def _error(status: int, reason: str) -> SimulationResult:
+    if status == Status.ILLEGAL:
         return NotCoveredError(reason)
-    return TimeoutError(reason) if STATUSES[status] == "timeout" else SimulationError(reason)
+    return TimeoutError(reason) if status == Status.TIMEOUT else SimulationError(reason)
 
 
 def _warn_once(label: str, made_by: str, here: str) -> None:

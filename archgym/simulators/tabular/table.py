@@ -9,7 +9,7 @@ are lists:
                        :meth:`archgym.space.DesignSpace.enumerate`
 ``metric.NAME``        float64, a row of the block that holds the metric
 ``failure.index``      int32, a design: 0 if it could be simulated, else which failure
-``failure.status``     int8, a failure: index into :data:`archgym.evaluation.outcome.STATUSES`
+``failure.status``     int8, a failure: its :class:`archgym.problem.status.Status`
 ``failure.reason``     text, a failure
 =====================  ===========================================================================
 """
@@ -31,8 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.errors import ArchgymError, DatasetError
-from archgym.evaluation.outcome import STATUSES
 from archgym.problem.metrics import Metric
+from archgym.problem.status import Status
 from archgym.simulators.tabular.blocks import Block, make_blocks
 from archgym.space import DesignSpace
 
@@ -107,7 +107,7 @@ class Table:
         blocks: the metrics; see :mod:`archgym.simulators.tabular.blocks`.
         failure: 0 for a design that could be simulated, else which of ``failures`` it met,
             int32, shape (n_designs,).
-        failures: status (index into ``STATUSES``) and reason; the first is ``(0, "")``.
+        failures: status (a :class:`~archgym.problem.status.Status`) and reason; the first is ``(0, "")``.
     """
 
     header: Header
@@ -142,7 +142,7 @@ class Table:
         numbers = np.bincount(self.failure, minlength=len(self.failures)).tolist()
         for (status, _), number in zip(self.failures, numbers, strict=True):
             if status:
-                counts[STATUSES[status]] = counts.get(STATUSES[status], 0) + number
+                counts[Status(status).label] = counts.get(Status(status).label, 0) + number
         return counts
 
     @property
@@ -247,7 +247,7 @@ class Table:
                 return f"{name}.index has {len(index)} entries for {designs} designs"
             if len(index) and not 0 <= index.min() <= index.max() < end:
                 return f"{name}.index goes beyond its {end} rows"
-        if any(not 0 <= status < len(STATUSES) for status, _ in self.failures):
+        if any(not 0 <= status < len(Status) for status, _ in self.failures):
             return "failure.status holds an unknown status"
         if designs != self.header.space.canonical_cardinality:
             return f"its space has {self.header.space.canonical_cardinality} designs, not {designs}"

@@ -29,7 +29,7 @@ from archgym.errors import (
     SimulationError,
     UnknownNameError,
 )
-from archgym.problem.simulator import Simulation
+from archgym.problem.simulator import SimulationResult
 from archgym.simulators.external import private_folder, run_program, simulate_in_parallel
 from archgym.space import Designs
 
@@ -110,7 +110,7 @@ class AcceleratorProgram(ABC):
                 raise UnknownNameError("option", option, cls.options, "simulator_options")
         return cls(environment.network, environment.hardware, **environment.simulator_options)
 
-    def simulate(self, designs: Designs) -> list[tuple[Simulation, float]]:
+    def simulate(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
         """Runs designs in parallel; see :class:`archgym.problem.simulator.Simulator`."""
         return simulate_in_parallel(self, designs, self.threads)
 

@@ -9,7 +9,7 @@ from archgym.envs.accelerator.environment import AcceleratorEnvironment
 from archgym.errors import InvalidValueError
 from archgym.problem.metrics import Metric
 from archgym.problem.reference import Reference
-from archgym.problem.simulator import Simulation
+from archgym.problem.simulator import SimulationResult
 from archgym.space import Designs
 
 __all__ = ["COUNTS", "CountedAccelerator"]
@@ -47,7 +47,7 @@ class CountedAccelerator(AcceleratorEnvironment):
             raise InvalidValueError("space 'per_layer' has a buffer for every layer: no counts")
         super().__init__(**arguments)
 
-    def simulate_batch(self, designs: Designs) -> list[tuple[Simulation, float]]:
+    def simulate_batch(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
         """Runs the network on the designs, and counts."""
         results = super().simulate_batch(designs)
         costs = self._costs(list(designs))

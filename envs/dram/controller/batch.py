@@ -20,7 +20,7 @@ from archgym.envs.dram.controller.controller import simulate
 from archgym.envs.dram.controller.prepared import PreparedTrace
 from archgym.envs.dram.controller.result import Result
 from archgym.errors import SimulationError
-from archgym.problem.simulator import Simulation
+from archgym.problem.simulator import SimulationResult
 from archgym.simulators.external import available_cores
 
 __all__ = ["simulate_configs"]
@@ -38,7 +38,7 @@ def simulate_configs(
     configs: Sequence[ControllerConfig],
     prepare: Callable[[ControllerConfig], PreparedTrace],
     metrics_of: Callable[[Result, ControllerConfig], dict[str, float]],
-) -> list[tuple[Simulation, float]]:
+) -> list[tuple[SimulationResult, float]]:
     """Metrics of many controllers on a trace.
 
     Args:
@@ -56,7 +56,7 @@ def simulate_configs(
     for config in {(c.address_mapping, c.channel_interleave): c for c in alike}.values():
         prepare(config)  # once for all threads
 
-    found: list[tuple[Simulation, float] | None] = [None] * len(configs)
+    found: list[tuple[SimulationResult, float] | None] = [None] * len(configs)
 
     def one_group(members: list[int]) -> None:
         runs: list[tuple[ControllerConfig, Run]] = []

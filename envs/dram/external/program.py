@@ -13,7 +13,7 @@ from archgym.envs.dram.device.mapping import AddressMapping, address_mapping
 from archgym.envs.dram.device.memory import Memory
 from archgym.envs.dram.traces.trace import Trace
 from archgym.errors import InvalidValueError, UnknownNameError
-from archgym.problem.simulator import Simulation
+from archgym.problem.simulator import SimulationResult
 from archgym.simulators.external import find_program, simulate_in_parallel
 from archgym.space import Designs
 
@@ -105,7 +105,7 @@ class DramProgram(ABC):
             **environment.simulator_options,
         )
 
-    def simulate(self, designs: Designs) -> list[tuple[Simulation, float]]:
+    def simulate(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
         """Runs designs in parallel; see :class:`archgym.problem.simulator.Simulator`."""
         return simulate_in_parallel(self, designs, self.threads)
 

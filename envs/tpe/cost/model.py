@@ -19,7 +19,7 @@ from archgym.envs.tpe.microarchitecture.structure import edge_counts
 from archgym.envs.tpe.technology.technology import Technology
 from archgym.envs.tpe.workload.workload import Workload
 from archgym.errors import SimulationError
-from archgym.problem.simulator import Simulation
+from archgym.problem.simulator import SimulationResult
 from archgym.space import Designs
 
 __all__ = ["SCOPES", "EngineModel"]
@@ -50,7 +50,7 @@ class EngineModel:
         )
         self._energy = EnergyCosts(energies, workload)
 
-    def evaluate(self, designs: Designs) -> list[Simulation]:
+    def evaluate(self, designs: Designs) -> list[SimulationResult]:
         """Metrics of legal designs, or why there are none: a clock that is too fast."""
         if not len(designs):
             return []
@@ -82,7 +82,7 @@ class EngineModel:
             "latency_ns": latency,
         }
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-        results: list[Simulation] = [dict(zip(columns, row, strict=True)) for row in rows]
+        results: list[SimulationResult] = [dict(zip(columns, row, strict=True)) for row in rows]
         # A clock that rounding alone would rule out is met.
         for i in np.flatnonzero((asked > 0) & (asked < shortest * (1 - 1e-9))).tolist():
             results[i] = SimulationError(

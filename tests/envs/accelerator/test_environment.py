@@ -205,7 +205,7 @@ def test_bad_designs_are_refused() -> None:
         env.evaluate({**env.baseline_design, "rows": 5})
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_the_environment_passes_every_check() -> None:
     failed = [result for result in check("Accelerator-v0", workload=ONE_LAYER) if not result.passed]
     assert not failed

@@ -76,14 +76,14 @@ def test_random_designs(name: str) -> None:
         check_design(name, seed, 120)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", NAMES)
 def test_many_random_designs(name: str) -> None:
     for seed in range(1000, 1500):
         check_design(name, seed, 500)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("workload", recorded_names())
 def test_recorded_programs(workload: str) -> None:
     trace = load_workload({"recorded": workload, "requests": 20000})

@@ -105,7 +105,7 @@ def test_tasks_without_data_have_no_table(tmp_path: Path) -> None:
         train_all(TASKS["imagenet_mbconv"], tmp_path / "a.jsonl")
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_what_is_missing_is_trained(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", cut_off='{"arch')
     assert train_all(TASKS["digits"], path, sample=1, seeds=[0]) == 0

@@ -109,7 +109,7 @@ def test_stored_networks_are_the_most_accurate_ones_of_the_tables(name: str) -> 
         assert most_accurate(task)[0] == architecture
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_specifications_come_out_the_same_when_computed_anew() -> None:
     assert compute("digits") == stored_specs()["workloads"]["digits"]
 

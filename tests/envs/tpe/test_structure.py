@@ -126,7 +126,7 @@ def test_counts_are_those_of_the_elaborated_netlist(tmp_path: Path) -> None:
 
 
 @needs_yosys
-@pytest.mark.full
+@pytest.mark.nightly
 def test_counts_of_two_hundred_designs_are_those_of_the_elaborated_netlist(tmp_path: Path) -> None:
     assert_elaborated(legal_pes(225, seed=42), tmp_path)
 

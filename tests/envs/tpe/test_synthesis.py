@@ -157,7 +157,7 @@ def test_the_commands_refuse_what_they_do_not_know(tmp_path: Path) -> None:
 
 @needs_yosys
 @needs_liberty
-@pytest.mark.full
+@pytest.mark.nightly
 def test_real_synthesis_orders_the_optimisations_as_the_model_does() -> None:
     synthesiser, technology = Synthesiser(LIBERTY), calibrate_library(LIBERTY, "mine")
     pes = cycles_of_the_optimisations()
@@ -175,7 +175,7 @@ def test_real_synthesis_orders_the_optimisations_as_the_model_does() -> None:
 
 @needs_yosys
 @needs_liberty
-@pytest.mark.full
+@pytest.mark.nightly
 def test_calibration_of_a_library(tmp_path: Path) -> None:
     technology = calibrate_library(LIBERTY, "mine")
     path = tmp_path / "mine.json"

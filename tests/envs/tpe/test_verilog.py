@@ -47,7 +47,7 @@ def test_a_pe_accumulates_exactly(kind: str, tmp_path: Path) -> None:
 
 
 @needs_icarus
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(4))
 def test_random_legal_pes_accumulate_exactly(seed: int, tmp_path: Path) -> None:
     for pe in legal_pes(30, seed):

@@ -157,7 +157,7 @@ def test_bad_workloads(spec: object, error: type[Exception], message: str) -> No
         load_workload(spec)  # type: ignore[arg-type]
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_the_recipe_makes_such_operands_again() -> None:
     from archgym.envs.tpe.workload.recipes import make
 

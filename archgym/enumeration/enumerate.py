@@ -23,6 +23,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from multiprocessing import connection
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import archgym
 from archgym.environment.environment import Environment
 from archgym.errors import (
     ArchgymError,
@@ -39,8 +39,8 @@ from archgym.errors import (
     SimulationError,
     SpaceTooLargeError,
 )
-from archgym.problem.simulator import read_result
 from archgym.registry import make
+from archgym.simulators.result import read_result
 from archgym.simulators.tabular.simulator import PREFIX, TABLE_FILE
 from archgym.simulators.tabular.table import Header, Table, write_and_rename
 from archgym.simulators.threads import one_numeric_thread_in_children
@@ -172,7 +172,7 @@ def _header(made: Environment, arguments: Mapping[str, Any]) -> Header:
         workload_sha256=made.workload_sha256,
         simulator={"name": made.simulator.name, "version": made.simulator.version},
         metrics=tuple(metric for metric in made.metrics if metric.name in given),
-        archgym=archgym.__version__,
+        archgym=version("archgym"),
     )
     try:
         return Header.from_json(json.loads(json.dumps(header.to_json())))

@@ -1,0 +1,230 @@
+"""The definition of a design space: its parameters, rules and fixed values."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.errors import DesignError, InvalidValueError, UnknownNameError
+from archgym.space.expression import Expression
+from archgym.space.keys import Keys
+from archgym.space.parameter import Parameter
+
+__all__ = ["Rule", "SpaceDefinition"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A named law that legal designs keep; it holds wherever a parameter in it is inactive.
+
+    Attributes:
+        name: short name, shown as the reason when a design breaks it.
+        expression: what must hold.
+        doc: why, in one line.
+
+    Raises:
+        InvalidValueError: if the expression is not an expression of parameters.
+    """
+
+    name: str
+    expression: Expression
+    doc: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.expression, Expression):
+            raise InvalidValueError(
+                f"the rule {self.name!r} cannot be {self.expression!r}: allowed is an expression "
+                'of parameters, such as param("ways") >= 2'
+            )
+
+
+class SpaceDefinition:
+    """The base of :class:`archgym.space.DesignSpace`: the parts, and codes as mappings and keys.
+
+    Attributes:
+        parameters: in order.
+        rules: laws that legal designs keep.
+        names: names of the parameters.
+        fixed: parameters that are not searched, with their values.
+    """
+
+    def __init__(
+        self, parameters: Iterable[Parameter], rules: Iterable[Rule], fixed: Mapping[str, Any]
+    ) -> None:
+        if isinstance(parameters, Parameter):
+            raise InvalidValueError(f"parameters are a list, not {parameters.name!r} alone")
+        self.parameters: tuple[Parameter, ...] = tuple(parameters)
+        for parameter in self.parameters:
+            if not isinstance(parameter, Parameter):
+                raise InvalidValueError(
+                    f"a parameter cannot be {parameter!r}: allowed are Boolean, Categorical, "
+                    "Integer, Ordinal and Real"
+                )
+        self.rules: tuple[Rule, ...] = tuple(rules)
+        self.names: tuple[str, ...] = tuple(p.name for p in self.parameters)
+        self._positions = {name: i for i, name in enumerate(self.names)}
+        if not self.parameters:
+            raise InvalidValueError("a design space needs at least one parameter")
+        if len(self._positions) != len(self.names):
+            twice = sorted({n for n in self.names if self.names.count(n) > 1})
+            raise InvalidValueError(f"parameters named twice: {', '.join(twice)}")
+        self._check_expressions()
+        self.fixed: dict[str, Any] = {}
+        self._allowed: list[NDArray[np.int64]] = [np.arange(p.size) for p in self.parameters]
+        for name, value in fixed.items():
+            position = self.index(name)
+            code = self.parameters[position].code(value)
+            self.fixed[name] = self.parameters[position].value(code)
+            self._allowed[position] = np.array([code])
+        self._completed: list[list[Rule]] = [[] for _ in self.parameters]
+        for rule in self.rules:
+            last = max(self._positions[name] for name in rule.expression.names)
+            self._completed[last].append(rule)
+        self._tables = [p.table for p in self.parameters]
+        self._keys = Keys([p.size for p in self.parameters])
+
+    def _check_expressions(self) -> None:
+        """Refuses conditions and rules that look at an unknown name, or that can never match.
+
+        Raises:
+            UnknownNameError, InvalidValueError: with the condition or the rule, and what is wrong.
+        """
+        named = [(f"rule {rule.name!r}", rule.expression) for rule in self.rules]
+        for position, parameter in enumerate(self.parameters):
+            if parameter.when is None:
+                continue
+            named.append((f"condition of {parameter.name!r}", parameter.when))
+            for name in parameter.when.names:
+                if self.index(name) >= position:
+                    raise InvalidValueError(
+                        f"the condition of {parameter.name!r} looks at {name!r}, "
+                        "which must be listed before it"
+                    )
+        for where, expression in named:
+            if not expression.names:
+                raise InvalidValueError(f"the {where} looks at no parameter")
+            for name in expression.names:
+                self.index(name)
+            for name, literal in expression.literals():
+                try:
+                    self[name].code(literal)
+                except DesignError as error:
+                    raise InvalidValueError(f"the {where} can never match: {error}") from None
+            for name in expression.numeric_names():
+                if not np.issubdtype(self[name].values(np.zeros(1, np.int64)).dtype, np.number):
+                    raise InvalidValueError(f"the {where} computes with {name!r}, not a number")
+
+    def index(self, name: str) -> int:
+        """Position of a parameter.
+
+        Raises:
+            UnknownNameError: if no parameter has that name.
+        """
+        try:
+            return self._positions[name]
+        except KeyError:
+            raise UnknownNameError("parameter", name, self.names) from None
+
+    def __getitem__(self, name: str) -> Parameter:
+        return self.parameters[self.index(name)]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._positions
+
+    @property
+    def free(self) -> tuple[int, ...]:
+        """Positions of the parameters that are searched (not fixed, more than one level)."""
+        return tuple(i for i, allowed in enumerate(self._allowed) if len(allowed) > 1)
+
+    @cached_property
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        """Names of the free parameters of each group; one without a group is its own group."""
+        found: dict[str, list[str]] = {}
+        for position in self.free:
+            parameter = self.parameters[position]
+            found.setdefault(parameter.group or parameter.name, []).append(parameter.name)
+        return {group: tuple(names) for group, names in found.items()}
+
+    @property
+    def raw_cardinality(self) -> float:
+        """Exact number of combinations of all levels; ``inf`` with a free real parameter."""
+        if any(p.continuous and p.name not in self.fixed for p in self.parameters):
+            return math.inf
+        return math.prod(map(len, self._allowed))
+
+    # -- codes ---------------------------------------------------------------------------------
+
+    def allowed_codes(self, position: int) -> NDArray[np.int64]:
+        """Levels that a parameter may take: all, or the fixed one."""
+        return self._allowed[position]
+
+    def design(self, codes: Sequence[int]) -> dict[str, Any]:
+        """The mapping of one row of codes; inactive parameters (-1) are left out."""
+        return {
+            name: table[code]
+            for name, table, code in zip(self.names, self._tables, codes, strict=True)
+            if code >= 0
+        }
+
+    @property
+    def largest_key(self) -> int:
+        """No design's :meth:`key` is larger."""
+        return self._keys.largest
+
+    def key(self, codes: Sequence[int]) -> int:
+        """An integer that is equal exactly for equal canonical codes."""
+        return self._keys.one(codes)
+
+    def keys(self, codes: NDArray[np.int64]) -> list[int]:
+        """:meth:`key` of many rows."""
+        return self._keys.many(codes)
+
+    # -- which rules and conditions look at what -----------------------------------------------
+
+    def rules_completed_by(self, position: int) -> list[Rule]:
+        """Rules whose last parameter this is."""
+        return self._completed[position]
+
+    def is_referenced_after(self, position: int, after: int) -> bool:
+        """Whether a condition or rule of a parameter past ``after`` looks at this one."""
+        name = self.names[position]
+        return any(
+            name in rule.expression.names
+            for rules in self._completed[after + 1 :]
+            for rule in rules
+        ) or any(p.when is not None and name in p.when.names for p in self.parameters[after + 1 :])
+
+    # -- JSON and equality ---------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object from which :meth:`archgym.space.DesignSpace.from_json` builds it again."""
+        return {
+            "parameters": [parameter.to_json() for parameter in self.parameters],
+            "rules": [
+                {"name": r.name, "expression": r.expression.to_json(), "doc": r.doc}
+                for r in self.rules
+            ],
+            "fixed": dict(self.fixed),
+        }
+
+    @cached_property
+    def _text(self) -> str:
+        return json.dumps(self.to_json(), sort_keys=True)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, SpaceDefinition) and self._text == other._text)
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __repr__(self) -> str:
+        raw = self.raw_cardinality
+        size = "infinitely many" if raw == math.inf else f"{raw:,}"
+        return f"DesignSpace({len(self.parameters)} parameters, {size} combinations)"
