@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from archgym.cli.listing import paragraphs
+from archgym.cli.describe import paragraphs
 
 __all__ = ["bullets", "code", "join", "literal", "note", "opening", "table", "text"]
 

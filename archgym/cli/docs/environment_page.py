@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from archgym.cli.pages.markdown import bullets, join, literal, opening, table, text
-from archgym.cli.show import environment_json
+from archgym.cli.describe import BETTER, count_text, environment_json, shortened
+from archgym.cli.docs.markdown import bullets, join, literal, opening, table, text
 
 __all__ = ["agreement_of", "environment_page"]
 
+_UNKNOWN = "more than can be counted"
 _LONGEST_RULE = 400
-_MOST_NAMED = 40
+_MAX_NAMED = 40
 
 
 def environment_page(name: str, cls: type[Any], agreement: Mapping[str, Any] | None = None) -> str:
@@ -41,7 +41,7 @@ def environment_page(name: str, cls: type[Any], agreement: Mapping[str, Any] | N
                 (
                     f"`{metric['name']}`",
                     text(metric["unit"]),
-                    {"minimize": "smaller", "maximize": "larger"}[metric["direction"]],
+                    BETTER[metric["direction"]],
                     text(metric["doc"]),
                 )
                 for metric in data["metrics"]
@@ -146,8 +146,8 @@ def _spaces(data: dict[str, Any]) -> list[str]:
     for label, space in data["spaces"].items():
         parts.append(f"### Space `{label}`")
         parts.append(
-            f"{_count(space['raw_cardinality'])} raw designs, "
-            f"{_count(space['canonical_cardinality'])} distinct legal ones, "
+            f"{count_text(space['raw_cardinality'], _UNKNOWN)} raw designs, "
+            f"{count_text(space['canonical_cardinality'], _UNKNOWN)} distinct legal ones, "
             f"{len(space['parameters'])} parameters."
         )
         new = [p for p in space["parameters"] if p not in seen]
@@ -180,8 +180,8 @@ def _spaces(data: dict[str, Any]) -> list[str]:
     parts.append(f"Baseline design: {_design(data['baseline'])}.")
     named = list(data["named_designs"])
     if named:
-        more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
-        shown = ", ".join(f"`{name}`" for name in named[:_MOST_NAMED])
+        more = f" and {len(named) - _MAX_NAMED} more" if len(named) > _MAX_NAMED else ""
+        shown = ", ".join(f"`{name}`" for name in named[:_MAX_NAMED])
         parts.append(f"Named designs: {shown}{more}.")
     return parts
 
@@ -221,15 +221,9 @@ def _choices(data: dict[str, Any]) -> list[str]:
 
 
 def _rule(rule: dict[str, Any]) -> str:
-    law = textwrap.shorten(rule["rule"], _LONGEST_RULE, placeholder=" ...")
+    law = shortened(rule["rule"], _LONGEST_RULE)
     return f"**{rule['name']}**: `{law}`" + (f" ({text(rule['doc'])})" if rule["doc"] else "")
 
 
 def _design(values: dict[str, Any]) -> str:
     return " ".join(f"`{name}={value}`" for name, value in values.items())
-
-
-def _count(number: float | None) -> str:
-    if number is None:
-        return "more than can be counted"
-    return "infinitely many" if math.isinf(number) else f"{int(number):,}"

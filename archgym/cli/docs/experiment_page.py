@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from archgym.cli.pages.markdown import code, join, literal, note, table, text
+from archgym.cli.docs.markdown import code, join, literal, note, table, text
 
 __all__ = ["experiment_page"]
 
