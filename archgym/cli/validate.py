@@ -87,13 +87,24 @@ def validate(
     (rank correlation), error and largest (mean and maximum of the absolute relative errors) and
     regret (what the best design by our figures loses by the reference's).
     """
+    from archgym.errors import InvalidValueError
     from archgym.experiment.spec.checks import make_environment
     from archgym.experiment.spec.load import parse_value, with_settings
     from archgym.registry import environment_class
     from archgym.validation.validate import live_reference
     from archgym.validation.validate import validate as compare
 
-    _check_options(reference, traces, memory, simulator, workloads)
+    refused = {
+        "--reference and --simulator exclude each other": reference and simulator is not None,
+        "--traces goes with --reference": traces and reference is None,
+        "--memory goes with --reference or --simulator": (
+            memory is not None and reference is None and simulator is None
+        ),
+        "--workload goes with --simulator": workloads and simulator is None,
+    }
+    for message, wrong in refused.items():
+        if wrong:
+            raise InvalidValueError(message)
 
     def make(**arguments: Any) -> Environment:
         return make_environment(environment, with_settings(arguments, settings or ()))
@@ -124,25 +135,6 @@ def validate(
             _show_skipped(f"{one.title}, skipped", one.skipped)
     for validation in found:
         _show(validation, columns=verbose or reference is not None, verbose=verbose)
-
-
-def _check_options(
-    reference: Path | None,
-    traces: Path | None,
-    memory: str | None,
-    simulator: str | None,
-    workloads: list[str] | None,
-) -> None:
-    from archgym.errors import InvalidValueError
-
-    if reference is not None and simulator is not None:
-        raise InvalidValueError("--reference and --simulator exclude each other")
-    if traces is not None and reference is None:
-        raise InvalidValueError("--traces goes with --reference")
-    if memory is not None and reference is None and simulator is None:
-        raise InvalidValueError("--memory goes with --reference or --simulator")
-    if workloads and simulator is None:
-        raise InvalidValueError("--workload goes with --simulator")
 
 
 def _show(validation: Validation, *, columns: bool, verbose: bool) -> None:

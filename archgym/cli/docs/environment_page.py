@@ -38,13 +38,8 @@ def environment_page(name: str, cls: type[Any], agreement: Mapping[str, Any] | N
         table(
             ("metric", "unit", "better", "what it is"),
             (
-                (
-                    f"`{metric['name']}`",
-                    text(metric["unit"]),
-                    BETTER[metric["direction"]],
-                    text(metric["doc"]),
-                )
-                for metric in data["metrics"]
+                (literal(m["name"]), text(m["unit"]), BETTER[m["direction"]], text(m["doc"]))
+                for m in data["metrics"]
             ),
         ),
         f"Default objective: {literal(data['default_objective'])}.",

@@ -115,7 +115,7 @@ def run_with_ray(
                     max_failures=_RESTARTS + 3 * max(len(batch.trials) for batch in batches)
                 ),
                 checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
-                stop=_Stopper(follower),
+                stop=follower,
                 callbacks=[follower],
                 verbose=0,
             ),
@@ -130,8 +130,8 @@ def run_with_ray(
     return ends
 
 
-class _Follower(tune.Callback):
-    """Passes the reports of batches from Tune to the display.
+class _Follower(tune.Callback, tune.Stopper):
+    """Passes the reports of batches from Tune to the display; ends the run when the disk is full.
 
     Attributes:
         lost: why a batch did not end, by its name.
@@ -169,27 +169,18 @@ class _Follower(tune.Callback):
         # The worker catches what a trial raises. Here the worker itself has ended for good.
         self._lose(trial.config["batch"], dead_worker(1))
 
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        """Whether Tune stops one of its trials: never."""
+        return False
+
+    def stop_all(self) -> bool:
+        """Whether Tune stops all trials: with a full disk every further one would fail."""
+        return self.no_room is not None
+
     def _lose(self, name: str, reason: str) -> None:
         self.lost[name] = reason
         for trial in self._batches[name].trials:
             self._progress.ended(trial.trial_id, "failed")
-
-
-class _Stopper(tune.Stopper):
-    """Ends the run when the disk is full: every further trial would fail."""
-
-    def __init__(self, follower: _Follower) -> None:
-        self._follower = follower
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Nothing, as for the follower."""
-        return {}
-
-    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        return False
-
-    def stop_all(self) -> bool:
-        return self._follower.no_room is not None
 
 
 def _name(trial: Any) -> str:
