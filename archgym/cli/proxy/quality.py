@@ -206,8 +206,8 @@ def study(
     rows = []
     for point in points:
         low, middle, high = map(percent, point.interval)
-        names = (point.metric, point.workload, point.source)
-        rows.append((*names, f"{point.size:,}", middle, low, high))
+        where = (point.metric, point.workload, point.source)
+        rows.append((*where, f"{point.size:,}", middle, low, high))
     columns = ("metric", "workload", "trained on", ">designs", ">median", ">10 %", ">90 %")
     print_table(columns, rows)
 
