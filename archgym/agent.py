@@ -12,7 +12,7 @@ import numpy as np
 import pydantic
 
 from archgym.environment.environment import Environment
-from archgym.errors import BudgetExhausted, InvalidValueError, UnknownNameError
+from archgym.errors import BudgetExhausted, InvalidValueError, UnknownNameError, check_integer
 from archgym.evaluation.best import Best
 from archgym.evaluation.outcome import Outcome, Outcomes
 from archgym.evaluation.trial_info import TrialInfo
@@ -100,8 +100,7 @@ class Agent(ABC):
             raise InvalidValueError(
                 f"space must be a DesignSpace, such as env.design_space, not {type(space).__name__}"
             )
-        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-            raise InvalidValueError(f"seed must be an integer of at least 0, not {seed!r}")
+        check_integer("seed", seed, 0)
         self.space = space
         self.fidelities: tuple[Fidelity, ...] = (FULL,)
         self.directions = tuple(directions)

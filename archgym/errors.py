@@ -28,6 +28,7 @@ __all__ = [
     "SpaceTooLargeError",
     "TraceError",
     "UnknownNameError",
+    "check_integer",
     "did_you_mean",
     "place_of",
 ]
@@ -162,3 +163,13 @@ class TraceError(ArchgymError):
 
 class MissingDependencyError(ArchgymError):
     """A program or optional package that is needed and not there; says what to install."""
+
+
+def check_integer(name: str, value: object, least: int) -> None:
+    """Refuses a value that is no integer, or too small.
+
+    Raises:
+        InvalidValueError: which says so.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InvalidValueError(f"{name} must be an integer of at least {least}, not {value!r}")

@@ -60,7 +60,7 @@ def check_encodings(make_env: Maker) -> str:
     kinds += [FeatureEncoding, SkoptEncoding]
     if finite:
         kinds.append(MultiDiscreteEncoding)
-    if finite and space.raw_cardinality <= FlatEncoding.MOST:
+    if finite and space.raw_cardinality <= FlatEncoding.MAX:
         kinds.append(FlatEncoding)
     samples = _sample(space, 256)
     for encoding in (kind(space) for kind in kinds):

@@ -17,7 +17,7 @@ from archgym.data.journal import ROW_FIELDS
 from archgym.errors import ArchgymError, DatasetError
 from archgym.problem.description import ProblemDescription
 from archgym.problem.metrics import Metric
-from archgym.problem.status import STATUS_OF
+from archgym.problem.status import LABELS
 from archgym.reading.files import read_json
 from archgym.space import Designs, DesignSpace
 
@@ -189,10 +189,10 @@ def rows_to_table(
     if not columns:
         return schema.empty_table()
     codes = np.array(columns["codes"], dtype=np.int64).reshape(len(rows), len(space.names))
-    designs, labels = Designs(space, codes), list(STATUS_OF)
+    designs = Designs(space, codes)
     arrays: dict[str, Any] = {
         "trial_id": [trial_ids[n] for n in columns["n"]],
-        "status": [labels[status] for status in columns["status"]],
+        "status": [LABELS[status] for status in columns["status"]],
         "timestamp": columns["timestamp_us"],
         "simulation_s": [ns * 1e-9 for ns in columns["simulation_ns"]],
         "agent_s": [ns * 1e-9 for ns in columns["agent_ns"]],

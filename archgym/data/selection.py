@@ -24,7 +24,7 @@ from archgym.data.designs import (
 from archgym.data.files import find_dataset, provenance, write_dataset
 from archgym.data.schema import TRIAL_FIELDS
 from archgym.errors import DatasetError, InvalidValueError, UnknownNameError
-from archgym.problem.status import STATUS_OF
+from archgym.problem.status import LABELS
 from archgym.space.expression import param
 
 if TYPE_CHECKING:
@@ -411,7 +411,7 @@ class Selection:
         for parameter in space.parameters:
             name = f"param.{parameter.name}"
             found[name] = Column(schema.field(name).type, parameter.parse)
-        found["status"] = Column(pa.string(), known_values("status", STATUS_OF))
+        found["status"] = Column(pa.string(), known_values("status", LABELS))
         for name, kind in TRIAL_FIELDS.items():
             if name not in found:
                 found[name] = Column(kind)

@@ -1,4 +1,4 @@
-"""Resuming a trial: the log of what it has evaluated, and its comparison with the search."""
+"""Resuming a trial: its search is run again, and answered from the log of what it evaluated."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from archgym.errors import ReplayMismatchError
+from archgym.problem.status import Status
+from archgym.space import Designs
 
 __all__ = ["ResumedLog"]
 
@@ -27,3 +31,42 @@ class ResumedLog:
     status: NDArray[np.int8]
     reason: list[str]
     fidelity: NDArray[np.float64]
+
+    def rows_from(self, step: int) -> int:
+        """Number of rows from a step on."""
+        return max(0, len(self.codes) - step)
+
+    def result(self, step: int) -> tuple[Status, list[float], str]:
+        """Status, metrics and, of a failed design, the reason of the design at a step."""
+        status = Status(self.status[step])
+        reason = self.reason[step] if status != Status.OK else ""
+        return status, self.metrics[step].tolist(), reason
+
+    def compare(self, step: int, designs: Designs, fidelity: float) -> int:
+        """Compares the next designs of the resumed search with the log.
+
+        Args:
+            step: of the first design.
+            designs: that the search proposes.
+            fidelity: at which it wants them simulated.
+
+        Returns:
+            How many of the designs the log holds.
+
+        Raises:
+            ReplayMismatchError: if the log holds another design, or another fidelity.
+        """
+        part = slice(step, step + len(designs))
+        logged, at = self.codes[part], self.fidelity[part]
+        differs = (designs.codes[: len(logged)] != logged).any(axis=1) | (at != fidelity)
+        if differs.any():
+            i = int(differs.argmax())
+            now, then = (
+                "" if value == 1 else f" at fidelity {value:g}" for value in (fidelity, at[i])
+            )
+            raise ReplayMismatchError(
+                f"step {step + i}: the resumed search proposes {designs[i]}{now}, but its log "
+                f"holds {designs.space.design(logged[i].tolist())}{then}: code, seed or "
+                "hyperparameters changed, or the agent plans by its budget and that was raised"
+            )
+        return len(logged)

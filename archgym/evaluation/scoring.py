@@ -1,4 +1,4 @@
-"""Outcomes of designs from what is known of them: values, costs, limits and reward."""
+"""Scoring: from the metrics of designs to objectives, broken limits, reward and feasibility."""
 
 from __future__ import annotations
 
@@ -7,29 +7,33 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from archgym.evaluation.cache import Known
+from archgym.evaluation.cache import EvaluationCache
 from archgym.evaluation.outcome import Outcomes, Row
 from archgym.problem.scorer import FAILED_REWARD, Scorer
 from archgym.problem.status import Status
 from archgym.space import Designs
 
-__all__ = ["Verdicts"]
+__all__ = ["Scoring"]
+
+_OK, _ILLEGAL = Status.OK, Status.ILLEGAL  # looked up once, which is faster
 
 
-class Verdicts:
-    """Makes outcomes, of one design from plain numbers or of many from arrays, to the same bits.
+class Scoring:
+    """Makes outcomes from the results in a cache.
+
+    One design is scored on plain numbers and many on arrays, with the same bits.
 
     Args:
         names: of all metrics.
-        scorer: says what metrics are worth.
-        known: what simulations gave.
+        scorer: the objective, bound to the metrics and the baseline design.
+        cache: results of simulations.
     """
 
-    def __init__(self, names: tuple[str, ...], scorer: Scorer, known: Known) -> None:
-        self._names, self._scorer, self._known = names, scorer, known
-        self._no_metrics = [math.nan] * len(names)
-        self._no_goals = [math.inf] * len(scorer.objective.goals)
-        self._no_limits = [math.nan] * len(scorer.objective.limits)
+    def __init__(self, names: tuple[str, ...], scorer: Scorer, cache: EvaluationCache) -> None:
+        self._names, self._scorer, self._cache = names, scorer, cache
+        no_goals = [math.inf] * len(scorer.objective.goals)
+        no_limits = [math.nan] * len(scorer.objective.limits)
+        self._unscored = ([math.nan] * len(names), no_goals, no_goals, no_limits, FAILED_REWARD)
 
     def one(
         self,
@@ -44,51 +48,29 @@ class Verdicts:
 
         Args:
             codes: the design's.
-            row: among what is known; -1 if it breaks a rule.
+            row: its row in the cache; -1 if it breaks a rule.
             reason: which rule, if one.
-            cached: whether it was known before.
+            cached: whether it was in the cache before.
             seconds: that its simulation took.
             fidelity: at which it was simulated.
         """
-        status = self._known.status(row) if row >= 0 else Status.ILLEGAL
-        if status != Status.OK:
-            return Row(
-                codes,
-                self._no_metrics,
-                self._no_goals,
-                self._no_goals,
-                self._no_limits,
-                FAILED_REWARD,
-                status,
-                reason or self._known.reason(row),
-                False,
-                cached,
-                seconds,
-                fidelity,
-            )
-        values = self._known.values(row)
-        objectives, costs, excess, reward = self._scorer.score(values)
-        broken = self._broken_limits(excess)
-        return Row(
-            codes,
-            values,
-            objectives,
-            costs,
-            excess,
-            reward,
-            status,
-            broken,
-            not broken,
-            cached,
-            seconds,
-            fidelity,
-        )
+        status = self._cache.status(row) if row >= 0 else _ILLEGAL
+        if status == _OK:
+            metrics = self._cache.values(row)
+            objectives, costs, excess, reward = self._scorer.score(metrics)
+            scored = metrics, objectives, costs, excess, reward
+            reason = self._broken_limits(excess)
+            feasible = not reason
+        else:
+            scored, feasible = self._unscored, False
+            reason = reason or self._cache.reason(row)
+        return Row(codes, *scored, status, reason, feasible, cached, seconds, fidelity)
 
     def many(
         self,
         designs: Designs,
         rows: list[int],
-        fresh: list[int],
+        new: list[int],
         reasons: Mapping[int, str],
         seconds: list[float],
         fidelity: float,
@@ -97,25 +79,25 @@ class Verdicts:
 
         Args:
             designs: as many as ``rows``.
-            rows: of each design among what is known.
-            fresh: positions of those that were not known before.
+            rows: of each design in the cache; -1 if it breaks a rule.
+            new: positions of those that were not in the cache before.
             reasons: rules that are broken, by position.
-            seconds: that the simulation of each of ``fresh`` took.
+            seconds: that the simulation of each of ``new`` took.
             fidelity: at which they were simulated.
         """
         found = np.array(rows, dtype=np.int64)
         legal = found >= 0
-        values = np.full((len(found), len(self._names)), np.nan)
-        status = np.full(len(found), Status.ILLEGAL, dtype=np.int8)
-        values[legal] = self._known.metrics(found[legal])
-        status[legal] = self._known.statuses(found[legal])
+        metrics = np.full((len(found), len(self._names)), np.nan)
+        status = np.full(len(found), _ILLEGAL, dtype=np.int8)
+        metrics[legal] = self._cache.metrics(found[legal])
+        status[legal] = self._cache.statuses(found[legal])
         cached = legal.copy()
-        cached[fresh] = False
+        cached[new] = False
         simulation_s = np.zeros(len(found))
-        simulation_s[fresh] = seconds
-        scorer, ok = self._scorer, status == Status.OK
-        objectives, costs = scorer.values(values), scorer.costs(values)
-        violations = scorer.violations(values)
+        simulation_s[new] = seconds
+        scorer, ok = self._scorer, status == _OK
+        objectives, costs = scorer.values(metrics), scorer.costs(metrics)
+        violations = scorer.violations(metrics)
         reward = np.where(ok, scorer.rewards(costs, violations), FAILED_REWARD)
         feasible = ok & ~(violations > 0).any(axis=1)
         texts = [""] * len(found)
@@ -123,14 +105,14 @@ class Verdicts:
             texts[i] = (
                 self._broken_limits(violations[i].tolist())
                 if ok[i]
-                else reasons.get(i) or self._known.reason(rows[i])
+                else reasons.get(i) or self._cache.reason(rows[i])
             )
         objectives[~ok] = costs[~ok] = np.inf
         violations[~ok] = np.nan
         return Outcomes(
             designs=designs,
             metric_names=self._names,
-            metrics=values,
+            metrics=metrics,
             objectives=objectives,
             costs=costs,
             violations=violations,

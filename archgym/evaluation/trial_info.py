@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from archgym.errors import InvalidValueError
+from archgym.errors import check_integer
 
 __all__ = ["TrialInfo"]
 
@@ -39,9 +39,6 @@ class TrialInfo:
     proposals_per_budget: int = 10
 
     def __post_init__(self) -> None:
-        for name in ("budget", "proposals_per_budget"):
-            number = getattr(self, name)
-            if name == "budget" and number is None:
-                continue
-            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise InvalidValueError(f"{name} must be an integer of at least 1, not {number!r}")
+        if self.budget is not None:
+            check_integer("budget", self.budget, 1)
+        check_integer("proposals_per_budget", self.proposals_per_budget, 1)

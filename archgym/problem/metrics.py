@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from archgym.errors import InvalidValueError, UnknownNameError
 
-__all__ = ["Metric", "change_text", "metric_named"]
+__all__ = ["Metric", "change_text", "check_metrics", "metric_named"]
 
 Direction = Literal["minimize", "maximize"]
 
@@ -78,6 +78,24 @@ class Metric:
     def from_json(data: dict[str, Any]) -> Metric:
         """The inverse of :meth:`to_json`."""
         return Metric(**data)
+
+
+def check_metrics(metrics: object, owner: str) -> None:
+    """Refuses what a class cannot have as its metrics.
+
+    Args:
+        metrics: of the class.
+        owner: its name, for the message.
+
+    Raises:
+        InvalidValueError: unless it is a tuple or list of metrics with different names.
+    """
+    if not isinstance(metrics, tuple | list) or not metrics:
+        raise InvalidValueError(f"{owner} must set metrics to a tuple of Metric, not {metrics!r}")
+    names = [metric.name for metric in metrics]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InvalidValueError(f"metrics named twice: {', '.join(twice)}")
 
 
 def metric_named(name: str, metrics: Iterable[Metric], where: str = "") -> Metric:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final
 
-__all__ = ["STATUS_OF", "Status"]
+__all__ = ["LABELS", "STATUS_OF", "Status"]
 
 
 class Status(IntEnum):
@@ -33,3 +33,5 @@ class Status(IntEnum):
 
 STATUS_OF: Final[Mapping[str, Status]] = {status.label: status for status in Status}
 """Each status under its label."""
+LABELS: Final = tuple(STATUS_OF)
+"""Label of each status, by its code."""

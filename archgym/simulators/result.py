@@ -13,6 +13,8 @@ from archgym.problem.status import Status
 
 __all__ = ["expect_pairs", "read_result"]
 
+_OK = Status.OK  # looked up once, which is faster
+
 
 def expect_pairs(results: Sequence[object]) -> None:
     """Checks that a simulator gave pairs of a result and its seconds.
@@ -67,7 +69,7 @@ def read_result(
                 break
             values.append(float(value))
         else:
-            return Status.OK, values, ""
+            return _OK, values, ""
         return Status.FAILED, [math.nan] * len(metrics), reason
     nothing = [math.nan] * len(metrics)
     if isinstance(result, NotCoveredError):

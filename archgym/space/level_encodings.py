@@ -33,8 +33,7 @@ class MultiDiscreteEncoding(Encoding):
     def __init__(self, design_space: DesignSpace, levels: int | None = None) -> None:
         super().__init__(design_space)
         self._levels: list[NDArray[np.int64] | None] = []
-        for position in self.free:
-            parameter = design_space.parameters[position]
+        for parameter in self._parameters:
             if not parameter.continuous:
                 self._levels.append(None)
             elif levels is None:
@@ -48,8 +47,8 @@ class MultiDiscreteEncoding(Encoding):
                 self._levels.append(parameter.from_unit_interval(np.linspace(0, 1, levels)))
         self.nvec = np.array(
             [
-                design_space.parameters[p].size if seen is None else len(seen)
-                for p, seen in zip(self.free, self._levels, strict=True)
+                p.size if seen is None else len(seen)
+                for p, seen in zip(self._parameters, self._levels, strict=True)
             ]
         )
         self.space = gymnasium.spaces.MultiDiscrete(self.nvec)
@@ -94,7 +93,7 @@ class MultiDiscreteEncoding(Encoding):
         return self.design_space.canonical_codes(codes)
 
     def _beyond(self, i: int, level: Any) -> DesignError:
-        parameter = self.design_space.parameters[self.free[i]]
+        parameter = self._parameters[i]
         return DesignError(
             f"level {level} of parameter {parameter.name!r} does not exist: "
             f"allowed is 0 to {self._limits[i] - 1} ({parameter.range})"
@@ -109,20 +108,20 @@ class FlatEncoding(Encoding):
         levels: as for :class:`MultiDiscreteEncoding`.
 
     Raises:
-        InvalidValueError: with more than :attr:`MOST` combinations.
+        InvalidValueError: with more than :attr:`MAX` combinations.
     """
 
-    MOST: ClassVar[int] = 1 << 22
-    """Most combinations: an agent's network has an output for each."""
+    MAX: ClassVar[int] = 1 << 22
+    """Maximum number of combinations: an agent's network has an output for each."""
 
     def __init__(self, design_space: DesignSpace, levels: int | None = None) -> None:
         super().__init__(design_space)
         self._levels = MultiDiscreteEncoding(design_space, levels)
         self.size = int(np.prod(self._levels.nvec.astype(object)))
-        if self.size > self.MOST:
+        if self.size > self.MAX:
             raise InvalidValueError(
                 f"{self.size:,} combinations are too many for one Discrete action (at most "
-                f"{self.MOST:,}): hold some parameters by fixed=, or use action='multi_discrete'"
+                f"{self.MAX:,}): hold some parameters by fixed=, or use action='multi_discrete'"
             )
         self.space = gymnasium.spaces.Discrete(self.size)
 

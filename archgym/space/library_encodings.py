@@ -12,6 +12,7 @@ from archgym.errors import MissingDependencyError
 from archgym.space.design_space import DesignSpace
 from archgym.space.designs import Designs
 from archgym.space.encoding import Encoding
+from archgym.space.parameter import Parameter
 
 if TYPE_CHECKING:
     import optuna
@@ -31,24 +32,20 @@ class SkoptEncoding(Encoding):
         from skopt.space import Categorical, Integer, Real
 
         self.dimensions: list[Any] = []
-        for position in self.free:
-            p = design_space.parameters[position]
+        for p in self._parameters:
             if p.continuous:
-                ends = p.values(np.array([0, p.size - 1])).tolist()
-                prior = "log-uniform" if getattr(p, "log", False) else "uniform"
-                self.dimensions.append(Real(*ends, prior=prior, name=p.name))
+                prior = "log-uniform" if _is_log(p) else "uniform"
+                self.dimensions.append(Real(*_ends(p), prior=prior, name=p.name))
             elif p.ordered:
                 self.dimensions.append(Integer(0, p.size - 1, name=p.name))
             else:
-                names = [str(p.value(c)) for c in range(p.size)]
-                self.dimensions.append(Categorical(names, name=p.name))
+                self.dimensions.append(Categorical(_names(p), name=p.name))
 
     def encode(self, designs: Designs) -> NDArray[np.object_]:
         """Points, object array of Python scalars, shape (n_designs, n_free)."""
         codes = self._known(designs)
         points = np.empty(codes.shape, dtype=object)
-        for i, position in enumerate(self.free):
-            p = self.design_space.parameters[position]
+        for i, p in enumerate(self._parameters):
             if p.continuous:
                 points[:, i] = p.values(codes[:, i]).tolist()
             elif p.ordered:
@@ -60,21 +57,19 @@ class SkoptEncoding(Encoding):
     def decode(self, rows: NDArray[Any]) -> Designs:
         rows = self._check(np.asarray(rows, dtype=object), len(self.free))
         columns = []
-        for i, position in enumerate(self.free):
-            p = self.design_space.parameters[position]
+        for p, values in zip(self._parameters, rows.T, strict=True):
             if p.continuous:
-                ends = p.values(np.array([0, p.size - 1]))
-                codes = [p.code(float(np.clip(v, *ends))) for v in rows[:, i]]
+                codes = [p.code(float(np.clip(v, *_ends(p)))) for v in values]
             elif p.ordered:
-                codes = [int(v) for v in rows[:, i]]
+                codes = [int(v) for v in values]
             else:
-                levels = {str(p.value(c)): c for c in range(p.size)}
-                codes = [levels[str(v)] for v in rows[:, i]]
+                levels = {name: code for code, name in enumerate(_names(p))}
+                codes = [levels[str(v)] for v in values]
             columns.append(np.array(codes, dtype=np.int64))
         return self._assemble(columns, len(rows))
 
 
-class OptunaEncoding(Encoding):
+class OptunaEncoding(SkoptEncoding):
     """Optuna's distributions and parameter dictionaries; needs the extra ``archgym[optuna]``.
 
     Attributes:
@@ -90,26 +85,15 @@ class OptunaEncoding(Encoding):
             raise MissingDependencyError(
                 "this encoding needs Optuna: pip install 'archgym[optuna]'"
             ) from None
-        self._points = SkoptEncoding(design_space)
         self.distributions: dict[str, optuna.distributions.BaseDistribution] = {}
-        for position in self.free:
-            p = design_space.parameters[position]
+        for p in self._parameters:
             if p.continuous:
-                low, high = p.values(np.array([0, p.size - 1])).tolist()
-                log = bool(getattr(p, "log", False))
-                self.distributions[p.name] = distributions.FloatDistribution(low, high, log=log)
+                found = distributions.FloatDistribution(*_ends(p), log=_is_log(p))
             elif p.ordered:
-                self.distributions[p.name] = distributions.IntDistribution(0, p.size - 1)
+                found = distributions.IntDistribution(0, p.size - 1)
             else:
-                names = [str(p.value(c)) for c in range(p.size)]
-                self.distributions[p.name] = distributions.CategoricalDistribution(names)
-
-    def encode(self, designs: Designs) -> NDArray[np.object_]:
-        """Values in the order of :attr:`distributions`, shape (n_designs, n_free)."""
-        return self._points.encode(designs)
-
-    def decode(self, rows: NDArray[Any]) -> Designs:
-        return self._points.decode(rows)
+                found = distributions.CategoricalDistribution(_names(p))
+            self.distributions[p.name] = found
 
     def to_params(self, designs: Designs) -> list[dict[str, Any]]:
         """One dictionary of Optuna parameters a design."""
@@ -119,3 +103,17 @@ class OptunaEncoding(Encoding):
         """The inverse of :meth:`to_params`."""
         rows = [[point[name] for name in self.distributions] for point in params]
         return self.decode(np.array(rows, dtype=object).reshape(len(rows), len(self.free)))
+
+
+def _ends(parameter: Parameter) -> tuple[float, float]:
+    """The least and the greatest value of a real parameter."""
+    return float(parameter.value(0)), float(parameter.value(parameter.size - 1))
+
+
+def _is_log(parameter: Parameter) -> bool:
+    return bool(getattr(parameter, "log", False))
+
+
+def _names(parameter: Parameter) -> list[str]:
+    """The values of an unordered parameter, as text."""
+    return [str(parameter.value(code)) for code in range(parameter.size)]

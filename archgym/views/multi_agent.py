@@ -14,6 +14,7 @@ from pettingzoo import ParallelEnv
 from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.space import BoxEncoding, MultiDiscreteEncoding
+from archgym.views.unwrapped import unwrapped
 
 __all__ = ["ParallelView"]
 
@@ -57,10 +58,7 @@ class ParallelView(ParallelEnv[str, Observation, Any]):  # type: ignore[misc]
         env: gymnasium.Env[Any, Any],
         groups: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        base = env.unwrapped
-        if not isinstance(base, Environment):
-            raise InvalidValueError(f"{env!r} is not an archgym environment")
-        self.env = base
+        self.env = base = unwrapped(env)
         self.render_mode = base.render_mode
         if not isinstance(base.encoding, BoxEncoding | MultiDiscreteEncoding):
             raise InvalidValueError(

@@ -9,12 +9,11 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.environment.environment import Environment
-from archgym.errors import DesignError, InvalidValueError
-from archgym.evaluation.outcome import Incidental, Outcome
+from archgym.errors import DesignError
 from archgym.space import Designs, DesignSpace, MultiDiscreteEncoding, Rule
+from archgym.views.unwrapped import unwrapped
 
-__all__ = ["Partial", "Steps", "StepwiseView", "outcome_info", "stepwise_observations"]
+__all__ = ["Partial", "Steps", "StepwiseView"]
 
 
 class Partial:
@@ -125,6 +124,11 @@ class Steps:
         if partial.place < len(self.free):
             row[len(self.free) + partial.place] = 1.0
 
+    def observation_space(self, n_metrics: int) -> gymnasium.Space[NDArray[np.float32]]:
+        """Where :meth:`observe`, followed by the observations of metrics, lies."""
+        width = 2 * len(self.free) + n_metrics
+        return gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
+
     def designs(self, complete: Sequence[Partial]) -> Designs:
         """Complete designs as a batch."""
         rows = np.array([partial.canonical for partial in complete], dtype=np.int64)
@@ -172,16 +176,13 @@ class StepwiseView(gymnasium.Env[NDArray[np.float32], Any]):
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any], levels: int | None = None) -> None:
-        base = env.unwrapped
-        if not isinstance(base, Environment):
-            raise InvalidValueError(f"{env!r} is not an archgym environment")
-        self.env = base
+        self.env = base = unwrapped(env)
         self.metadata = base.metadata
         self.render_mode = base.render_mode
         self.steps = Steps(base.design_space, levels)
         self._n_metrics = len(base.metrics)
         self.action_space = gymnasium.spaces.Discrete(self.steps.n_actions)
-        self.observation_space = stepwise_observations(self.steps, base)
+        self.observation_space = self.steps.observation_space(len(base.metrics))
         self._partial = self.steps.start()
         self._metrics = np.zeros(self._n_metrics, dtype=np.float32)
         self._designs = 0
@@ -221,7 +222,7 @@ class StepwiseView(gymnasium.Env[NDArray[np.float32], Any]):
         self._designs += 1
         done = self._designs >= self.env.episode_length
         seen = self._observe(complete if done else self._partial)
-        return seen, float(outcomes.reward[0]), done, False, outcome_info(outcomes[0])
+        return seen, float(outcomes.reward[0]), done, False, self.env.info(*outcomes.rows())
 
     def render(self) -> Any:
         """The last complete design and its metrics, as text."""
@@ -236,26 +237,6 @@ class StepwiseView(gymnasium.Env[NDArray[np.float32], Any]):
         self.steps.observe(partial, seen[: -self._n_metrics])
         seen[-self._n_metrics :] = self._metrics
         return seen
-
-
-def stepwise_observations(steps: Steps, env: Environment) -> gymnasium.Space[NDArray[np.float32]]:
-    """Space of what is seen when a parameter is chosen a step."""
-    width = 2 * len(steps.free) + len(env.metrics)
-    return gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
-
-
-def outcome_info(outcome: Outcome) -> dict[str, Any]:
-    """What ``step`` of an environment says of an outcome beside observation and reward."""
-    return {
-        "design": outcome.design,
-        "metrics": outcome.metrics,
-        "objectives": outcome.objectives,
-        "status": outcome.status,
-        "feasible": outcome.feasible,
-        "reason": outcome.reason,
-        "cached": Incidental(outcome.cached),
-        "simulation_s": Incidental(outcome.simulation_s),
-    }
 
 
 def _rules_by_place(space: DesignSpace) -> list[list[Rule]]:

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from archgym.environment.environment import Environment
-from archgym.errors import InvalidValueError
+from archgym.errors import InvalidValueError, check_integer
 from archgym.space import Designs, Encoding
-from archgym.views.stepwise import Steps, outcome_info, stepwise_observations
+from archgym.views.stepwise import Steps
+from archgym.views.unwrapped import unwrapped
 
 __all__ = ["StepwiseVectorView", "VectorView"]
 
@@ -52,7 +53,7 @@ class VectorView(VecEnv):
     def __init__(
         self, env: gymnasium.Env[Any, Any], n_envs: int = 8, encoding: Encoding | None = None
     ) -> None:
-        base = _base(env, n_envs)
+        base = unwrapped(env)
         encoding = encoding or base.encoding
         if encoding.design_space != base.design_space:
             raise InvalidValueError("the encoding is of another design space")
@@ -66,6 +67,7 @@ class VectorView(VecEnv):
         observations: gymnasium.Space[Any],
         actions: gymnasium.Space[Any],
     ) -> None:
+        check_integer("n_envs", n_envs, 1)
         self.env = env
         self._designs = np.zeros(n_envs, dtype=np.int64)  # of each episode so far
         self._actions: NDArray[Any] = np.empty(0)
@@ -157,7 +159,7 @@ class VectorView(VecEnv):
             part = slice(len(infos), len(infos) + len(outcomes))
             seen[part] = self.env.observe(outcomes)
             rewards[part] = outcomes.reward
-            infos += [outcome_info(outcome) for outcome in outcomes]
+            infos += [self.env.info(row) for row in outcomes.rows()]
         return seen, rewards, infos
 
 
@@ -181,16 +183,16 @@ class StepwiseVectorView(VectorView):
     def __init__(
         self, env: gymnasium.Env[Any, Any], n_envs: int = 8, levels: int | None = None
     ) -> None:
-        base = _base(env, n_envs)
+        base = unwrapped(env)
         self.steps = Steps(base.design_space, levels)
-        self._partials = [self.steps.start() for _ in range(n_envs)]
         self._n_metrics = len(base.metrics)
         self._open(
             base,
             n_envs,
-            stepwise_observations(self.steps, base),
+            self.steps.observation_space(self._n_metrics),
             gymnasium.spaces.Discrete(self.steps.n_actions),
         )
+        self._partials = [self.steps.start() for _ in range(n_envs)]
 
     def reset(self) -> NDArray[np.float32]:
         """Starts all episodes with nothing chosen. Observations, shape (n_envs, width)."""
@@ -218,12 +220,12 @@ class StepwiseVectorView(VectorView):
             designs = self.steps.designs([self._partials[i] for i in complete])
             for i in complete:
                 self._partials[i] = self.steps.start()
-            metrics, rewards[complete], told = self._evaluate(designs)
+            metrics, rewards[complete], evaluated = self._evaluate(designs)
             self._designs[complete] += 1
             dones = self._designs >= self.env.episode_length
             for number, i in enumerate(complete):
                 self._seen[i, -self._n_metrics :] = metrics[number, -self._n_metrics :]
-                infos[i] = told[number]
+                infos[i] = evaluated[number]
                 if dones[i]:
                     infos[i]["terminal_observation"] = self._seen[i].copy()
                     self._seen[i] = self._first
@@ -248,12 +250,3 @@ class StepwiseVectorView(VectorView):
 
     def _look(self, row: NDArray[np.float32], i: int) -> None:
         self.steps.observe(self._partials[i], row[: -self._n_metrics])
-
-
-def _base(env: gymnasium.Env[Any, Any], n_envs: int) -> Environment:
-    base = env.unwrapped
-    if not isinstance(base, Environment):
-        raise InvalidValueError(f"{env!r} is not an archgym environment")
-    if isinstance(n_envs, bool) or not isinstance(n_envs, int) or n_envs < 1:
-        raise InvalidValueError(f"n_envs must be an integer of at least 1, not {n_envs!r}")
-    return base

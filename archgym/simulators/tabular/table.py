@@ -24,6 +24,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.errors import ArchgymError, DatasetError
+from archgym.problem.description import ProblemDescription
 from archgym.problem.metrics import Metric
 from archgym.problem.status import Status
 from archgym.simulators.tabular.blocks import Block, make_blocks
@@ -79,6 +81,28 @@ class Header:
     metrics: tuple[Metric, ...]
     archgym: str
 
+    @staticmethod
+    def of(problem: ProblemDescription, arguments: Mapping[str, Any]) -> Header:
+        """What a table of an environment's design space tabulates.
+
+        Args:
+            problem: the environment.
+            arguments: the environment's own constructor arguments, as they were given.
+        """
+        workload = problem.workload
+        return Header(
+            environment=problem.environment,
+            arguments=dict(arguments),
+            settings=dict(problem.settings),
+            space=problem.space,
+            workload=str(workload) if isinstance(workload, Path) else workload,
+            workload_name=problem.workload_name,
+            workload_sha256=problem.workload_sha256,
+            simulator=dict(problem.simulator),
+            metrics=tuple(m for m in problem.metrics if m.name in problem.metrics_given),
+            archgym=metadata.version("archgym"),
+        )
+
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which :meth:`from_json` makes the same."""
         data = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -107,7 +131,7 @@ class Table:
         blocks: the metrics; see :mod:`archgym.simulators.tabular.blocks`.
         failure: 0 for a design that could be simulated, else which of ``failures`` it met,
             int32, shape (n_designs,).
-        failures: status (a :class:`~archgym.problem.status.Status`) and reason; the first is ``(0, "")``.
+        failures: code of the status and reason of each failure; the first is ``(0, "")``.
     """
 
     header: Header
