@@ -22,7 +22,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation"]
     command += ["--target", str(folder / "site"), str(folder / "source")]
     subprocess.run(command, check=True, timeout=300)
-    return {**os.environ, "PYTHONPATH": str(folder / "site")}
+    path = [str(folder / "site"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
 
 
 def archgym(arguments: list[str], env: dict[str, str], cwd: Path) -> str:
@@ -49,7 +50,7 @@ def test_adds_commands(installed: dict[str, str], tmp_path: Path) -> None:
 def test_a_command_that_cannot_be_added_is_named(installed: dict[str, str], tmp_path: Path) -> None:
     done = called(["list", "agents", "--json"], installed, tmp_path)
     assert "sweep" in done.stdout  # ours, not theirs of the same name
-    taken, gone = done.stderr.splitlines()
+    gone, taken = sorted(done.stderr.splitlines())
     assert taken.startswith("the command list of archgym_example.cli:delay is left out: ")
     assert gone.startswith("the command gone of archgym_example.cli:gone is left out: ")
 

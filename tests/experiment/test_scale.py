@@ -1,4 +1,4 @@
-"""Packs, shards, and the studies that ship: every trial once, whoever runs it."""
+"""Batches, shards, and the studies that ship: every trial runs exactly once."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def opening(name: str, cls: type[Any], *example: str) -> list[str]:
 
     Args:
         name: under which it is made.
-        cls: whose documentation says what it is.
+        cls: whose docstring describes it.
         example: lines of Python after ``import archgym``.
     """
     return [

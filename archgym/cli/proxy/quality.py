@@ -121,7 +121,6 @@ def compare(
     wanted = _sizes(sizes, len(data))
     scopes = per or (["workload", "all"] if len(data.origin.workloads) > 1 else ["workload"])
     rows: list[dict[str, Any]] = []
-    panels: Panels = {}
     say = clocked()
     for scope in scopes:
         for name in model or COMPETING:
@@ -132,14 +131,14 @@ def compare(
 
             shown = None if quiet else progress
             for size, found in learning_curve(data, unseen, wanted, settings, shown):
-                rows += [
-                    {"model": name, "per": scope, "size": size, **one.to_json()} for one in found
-                ]
-                for one in found:
-                    panel = panels.setdefault(f"{one.metric}, {one.workload}", {})
-                    line = panel.setdefault(f"{name}, {scope}", [])
-                    line.append((size, [one.scores.relative_rmse]))
+                head = {"model": name, "per": scope, "size": size}
+                rows += [{**head, **one.to_json()} for one in found]
     if plot is not None:
+        panels: Panels = {}
+        for row in rows:
+            panel = panels.setdefault(f"{row['metric']}, {row['workload']}", {})
+            points = panel.setdefault(f"{row['model']}, {row['per']}", [])
+            points.append((row["size"], [row["relative_rmse"]]))
         plot_curves(panels, plot)
     if json:
         print_json(rows)

@@ -12,31 +12,11 @@ from pathlib import Path
 from uuid import uuid4
 
 from archgym.errors import ExperimentError
-from archgym.experiment.folder.run_folder import RunFolder
+from archgym.experiment.folder.run_folder import LOCK, RunFolder
 
-__all__ = [
-    "LOCK",
-    "WORKERS",
-    "acquired",
-    "lock_file",
-    "locked",
-    "wait_for_workers",
-    "workers_file",
-    "working",
-]
+__all__ = ["acquired", "locked", "wait_for_workers", "working"]
 
-LOCK, WORKERS = ".lock", ".workers"
 _WAIT_FOR_WORKERS_S = 60.0
-
-
-def lock_file(folder: RunFolder) -> Path:
-    """The file that a run, or a shard of it, holds a lock on; it contains the id of the run."""
-    return folder.path / _of_shard(LOCK, folder)
-
-
-def workers_file(folder: RunFolder) -> Path:
-    """The file that each worker process of a run, or of a shard of it, holds a lock on."""
-    return folder.path / _of_shard(WORKERS, folder)
 
 
 @contextlib.contextmanager
@@ -51,7 +31,7 @@ def locked(folder: RunFolder) -> Iterator[str]:
     made = not folder.path.exists()
     try:
         folder.path.mkdir(parents=True, exist_ok=True)
-        lock = _opened(lock_file(folder))
+        lock = _opened(folder.lock_file)
     except OSError as error:
         raise ExperimentError(
             f"cannot write to the output folder {folder.path}: {error.strerror}"
@@ -63,7 +43,7 @@ def locked(folder: RunFolder) -> Iterator[str]:
                 whole = _opened(folder.path / LOCK)
                 fcntl.flock(whole, fcntl.LOCK_SH | fcntl.LOCK_NB)
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.stat(lock_file(folder))  # missing: a run that was refused has removed it
+            os.stat(folder.lock_file)  # missing: a run that was refused has removed it
         except OSError:
             raise ExperimentError(f"another run is writing to {folder.path}") from None
         mine = True
@@ -89,7 +69,7 @@ def wait_for_workers(folder: RunFolder, seconds: float = _WAIT_FOR_WORKERS_S) ->
     Raises:
         ExperimentError: if one still is after that time.
     """
-    file = _opened(workers_file(folder))
+    file = _opened(folder.workers_file)
     try:
         if not acquired(file, seconds):
             raise ExperimentError(
@@ -127,18 +107,14 @@ def working(folder: RunFolder, run_id: str) -> Iterator[None]:
     Raises:
         ExperimentError: if that run is over.
     """
-    file = _opened(workers_file(folder))
+    file = _opened(folder.workers_file)
     try:
         fcntl.flock(file, fcntl.LOCK_SH)
-        if lock_file(folder).read_text() != run_id:
+        if folder.lock_file.read_text() != run_id:
             raise ExperimentError(f"the run in {folder.path} that this worker belongs to is over")
         yield
     finally:
         os.close(file)
-
-
-def _of_shard(name: str, folder: RunFolder) -> str:
-    return f"{name}-{folder.shard}" if folder.shard else name
 
 
 def _opened(path: Path) -> int:
@@ -163,7 +139,7 @@ def _discard(folder: RunFolder, whole: bool) -> None:
     The files that the shards of a run share stay.
     """
     shutil.rmtree(folder.ray, ignore_errors=True)
-    files = [lock_file(folder), workers_file(folder)]
+    files = [folder.lock_file, folder.workers_file]
     if not folder.shard:
         files += [folder.path / name for name in ("experiment.yaml", "trials.json")]
         files.append(folder.random_draws)

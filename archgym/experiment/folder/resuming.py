@@ -12,8 +12,7 @@ import yaml
 from archgym.data import Dataset, Sidecar
 from archgym.environment.environment import Environment
 from archgym.errors import ExperimentError
-from archgym.experiment.folder.lock import LOCK, WORKERS, lock_file, workers_file
-from archgym.experiment.folder.run_folder import RunFolder
+from archgym.experiment.folder.run_folder import LOCK, WORKERS, RunFolder
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.schema import Experiment
 from archgym.reading import plain_yaml as bounded_yaml
@@ -50,11 +49,10 @@ def check_folder(
     path = folder.path
     _check_writable(folder)
     held = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
-    lock = lock_file(folder).name
-    ours = {*_BEFORE_TRIALS, lock, workers_file(folder).name}
+    ours = {*_BEFORE_TRIALS, folder.lock_file.name, folder.workers_file.name}
     if not folder.begun() and all(n in ours or n.startswith(".tmp-") for n in held):
         return  # empty, or its run ended before the first trial
-    new_shard = folder.shard and (own_lock or lock not in held)
+    new_shard = folder.shard and (own_lock or folder.lock_file.name not in held)
     if not (resume or new_shard):
         raise ExperimentError(
             f"the output folder {path} exists already: go on with its run by --resume, "

@@ -14,7 +14,10 @@ from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.load import experiment_yaml
 from archgym.experiment.spec.schema import Experiment
 
-__all__ = ["RunFolder"]
+__all__ = ["LOCK", "WORKERS", "RunFolder"]
+
+LOCK, WORKERS = ".lock", ".workers"
+"""Names of the lock files of a run; those of a shard end in its name."""
 
 
 class RunFolder:
@@ -45,6 +48,8 @@ class RunFolder:
         picture: file of the plot.
         logs: folder of the logs that say how trials ended.
         ray: folder of Ray Tune.
+        lock_file: the run, or the shard, holds a lock on it; it contains the id of the run.
+        workers_file: each worker process of the run, or of the shard, holds a lock on it.
     """
 
     def __init__(self, path: str | Path, shard: str = "") -> None:
@@ -57,6 +62,9 @@ class RunFolder:
         self.picture = self.path / "best_so_far.png"
         self.logs = self.path / "log"
         self.ray = self.path / "ray" / shard
+        ending = f"-{shard}" if shard else ""
+        self.lock_file = self.path / f"{LOCK}{ending}"
+        self.workers_file = self.path / f"{WORKERS}{ending}"
 
     def log_file(self, run_id: str, batch: str) -> Path:
         """Log of one batch of trials of a run."""

@@ -20,9 +20,12 @@ __all__ = [
     "ExecutorDiedError",
     "MakeExecutor",
     "ProcessExecutor",
+    "TimedResult",
     "read_answer",
 ]
 
+TimedResult = tuple[SimulationResult, float]
+"""The result of a simulation, and how long it took, s."""
 START_S = 600.0
 """Time limit on the start of an executor: imports, making the environment, compilation; s."""
 
@@ -34,9 +37,7 @@ class ExecutorDiedError(Exception):
 class Executor(Protocol):
     """A process that holds an environment and simulates one design at a time."""
 
-    def simulate(
-        self, codes: Sequence[int], fidelity: float, limit_s: float | None
-    ) -> tuple[SimulationResult, float]:
+    def simulate(self, codes: Sequence[int], fidelity: float, limit_s: float | None) -> TimedResult:
         """Simulates a design.
 
         Args:
@@ -75,9 +76,7 @@ class ProcessExecutor:
         self._process: subprocess.Popen[bytes] | None = None
         self._rest = b""
 
-    def simulate(
-        self, codes: Sequence[int], fidelity: float, limit_s: float | None
-    ) -> tuple[SimulationResult, float]:
+    def simulate(self, codes: Sequence[int], fidelity: float, limit_s: float | None) -> TimedResult:
         """See :class:`Executor`."""
         if self._process is None:
             self._start()
@@ -145,7 +144,7 @@ class ProcessExecutor:
         return line
 
 
-def read_answer(answer: Mapping[str, Any]) -> tuple[SimulationResult, float]:
+def read_answer(answer: Mapping[str, Any]) -> TimedResult:
     """Reads result and seconds in the answer of a simulating process."""
     seconds = float(answer["seconds"])
     if "metrics" in answer:

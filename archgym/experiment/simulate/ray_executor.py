@@ -11,9 +11,13 @@ from typing import Any
 import ray
 
 from archgym.errors import ArchgymError
-from archgym.experiment.simulate.executors import START_S, ExecutorDiedError, read_answer
+from archgym.experiment.simulate.executors import (
+    START_S,
+    ExecutorDiedError,
+    TimedResult,
+    read_answer,
+)
 from archgym.experiment.simulate.worker import answer, make_ready
-from archgym.problem.simulator import SimulationResult
 
 __all__ = ["RayExecutor"]
 
@@ -30,9 +34,7 @@ class RayExecutor:
         self._job = (environment, dict(arguments), os.getcwd(), list(sys.path))
         self._actor: Any = None
 
-    def simulate(
-        self, codes: Sequence[int], fidelity: float, limit_s: float | None
-    ) -> tuple[SimulationResult, float]:
+    def simulate(self, codes: Sequence[int], fidelity: float, limit_s: float | None) -> TimedResult:
         """See :class:`~archgym.experiment.simulate.executors.Executor`."""
         try:
             if self._actor is None:

@@ -23,11 +23,12 @@ from archgym.experiment.simulate.executors import (
     ExecutorDiedError,
     MakeExecutor,
     ProcessExecutor,
+    TimedResult,
 )
 from archgym.experiment.simulate.worker import simulate_at
 from archgym.experiment.spec.schema import SimulationSettings
 from archgym.problem.description import ProblemDescription
-from archgym.problem.simulator import SimulationResult, Simulator
+from archgym.problem.simulator import Simulator
 from archgym.simulators.shared_cache import SimulationCache, simulation_key
 from archgym.space import Designs
 
@@ -99,12 +100,10 @@ class _Around:
         if hasattr(inner, "fidelities"):
             self.fidelities = inner.fidelities
 
-    def simulate(self, designs: Designs) -> Sequence[tuple[SimulationResult, float]]:
+    def simulate(self, designs: Designs) -> Sequence[TimedResult]:
         return self.simulate_at(designs, 1.0)
 
-    def simulate_at(
-        self, designs: Designs, fidelity: float
-    ) -> Sequence[tuple[SimulationResult, float]]:
+    def simulate_at(self, designs: Designs, fidelity: float) -> Sequence[TimedResult]:
         raise NotImplementedError
 
 
@@ -121,16 +120,15 @@ class _Spread(_Around):
         for executor in executors:
             self._free.put(executor)
 
-    def simulate_at(
-        self, designs: Designs, fidelity: float
-    ) -> Sequence[tuple[SimulationResult, float]]:
+    def simulate_at(self, designs: Designs, fidelity: float) -> Sequence[TimedResult]:
         tasks = [(codes, fidelity) for codes in designs.codes.tolist()]
-        if min(self._threads, len(tasks)) == 1:
+        threads = min(self._threads, len(tasks))
+        if threads == 1:
             return [self._one(task) for task in tasks]
-        with ThreadPoolExecutor(min(self._threads, len(tasks))) as pool:
+        with ThreadPoolExecutor(threads) as pool:
             return list(pool.map(self._one, tasks))
 
-    def _one(self, task: tuple[list[int], float]) -> tuple[SimulationResult, float]:
+    def _one(self, task: tuple[list[int], float]) -> TimedResult:
         executor, limit = self._free.get(), self._settings.time_limit_s
         began = time.perf_counter()
         died = 0
@@ -161,15 +159,13 @@ class _Cached(_Around):
         super().__init__(inner)
         self._problem, self._cache = problem, cache
 
-    def simulate_at(
-        self, designs: Designs, fidelity: float
-    ) -> Sequence[tuple[SimulationResult, float]]:
+    def simulate_at(self, designs: Designs, fidelity: float) -> Sequence[TimedResult]:
         began = time.perf_counter()
         keys = [simulation_key(self._problem, design, fidelity) for design in designs]
         held = self._cache.get(keys)
         each = (time.perf_counter() - began) / max(1, len(keys))
         left = [i for i, key in enumerate(keys) if key not in held]
-        results: dict[int, tuple[SimulationResult, float]] = {}
+        results: dict[int, TimedResult] = {}
         if left:
             new = simulate_at(self._inner, designs[np.array(left)], fidelity)
             results = dict(zip(left, new, strict=True))

@@ -72,7 +72,7 @@ class EnvironmentEntry(_Model):
 
     @property
     def workloads(self) -> list[Any]:
-        """The workloads, one by one; ``[None]`` stands for the default one."""
+        """The workloads as a list; ``None`` in it is the default workload."""
         return list(self.workload) if isinstance(self.workload, list) else [self.workload]
 
     def constructor_arguments(self, workload: Any) -> dict[str, Any]:
