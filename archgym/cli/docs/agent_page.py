@@ -49,7 +49,7 @@ def agent_page(name: str, cls: type[Agent]) -> str:
         "## Hyperparameters",
         table(
             ("hyperparameter", "type", "default", "allowed", "what it is"),
-            (
+            [
                 (
                     f"`{field['name']}`",
                     text(field["type"]),
@@ -58,7 +58,7 @@ def agent_page(name: str, cls: type[Agent]) -> str:
                     text(field["doc"]),
                 )
                 for field in data["hyperparameters"]
-            ),
+            ],
         )
         if data["hyperparameters"]
         else "It has none.",

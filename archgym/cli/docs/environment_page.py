@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from archgym.cli.describe import BETTER, count_text, environment_json, shortened
-from archgym.cli.docs.markdown import bullets, join, literal, opening, table, text
+from archgym.cli.docs.markdown import bullets, join, literal, opening, records, table, text
 
 __all__ = ["agreement_of", "environment_page"]
 
@@ -35,12 +35,9 @@ def environment_page(name: str, cls: type[Any], agreement: Mapping[str, Any] | N
         f"Version {data['version']} of the embedded simulator. `archgym show {name}` prints "
         "spaces, metrics, workloads and arguments on a terminal.",
         "## What is measured",
-        table(
-            ("metric", "unit", "better", "what it is"),
-            (
-                (literal(m["name"]), text(m["unit"]), BETTER[m["direction"]], text(m["doc"]))
-                for m in data["metrics"]
-            ),
+        records(
+            {"metric": "`name`", "unit": "unit", "better": "better", "what it is": "doc"},
+            [{**metric, "better": BETTER[metric["direction"]]} for metric in data["metrics"]],
         ),
         f"Default objective: {literal(data['default_objective'])}.",
         "## What may vary",
@@ -149,23 +146,18 @@ def _spaces(data: dict[str, Any]) -> list[str]:
         known = len(space["parameters"]) - len(new)
         if known:
             parts.append(f"Parameters as in a space above: {known}.")
-        groups = any(p["group"] for p in new)
+        columns = {
+            "parameter": "`name`",
+            "range": "range",
+            "acts when": "`when`",
+            "what it is": "doc",
+        }
+        if any(p["group"] for p in new):
+            columns["group"] = "group"
         if new:
-            parts.append(
-                table(
-                    ("parameter", "range", "acts when", "what it is", *(["group"] * groups)),
-                    (
-                        (
-                            f"`{p['name']}`",
-                            text(f"{p['range']} {p['unit']}".strip()),
-                            literal(p["when"]),
-                            text(p["doc"]),
-                            *([text(p["group"])] * groups),
-                        )
-                        for p in new
-                    ),
-                )
-            )
+            ranges = [f"{p['range']} {p['unit']}".strip() for p in new]
+            rows = [{**p, "range": shown} for p, shown in zip(new, ranges, strict=True)]
+            parts.append(records(columns, rows))
         rules = [rule for rule in space["rules"] if rule not in seen]
         if rules:
             parts.append("Rules:\n\n" + bullets(map(_rule, rules)))
@@ -184,34 +176,24 @@ def _spaces(data: dict[str, Any]) -> list[str]:
 def _choices(data: dict[str, Any]) -> list[str]:
     parts = []
     if data["workloads"]:
-        parts.append(
-            table(
-                ("workload", "what it is"),
-                ((f"`{name}`", text(what)) for name, what in data["workloads"].items()),
-            )
-        )
+        workloads = [{"name": name, "doc": doc} for name, doc in data["workloads"].items()]
+        parts.append(records({"workload": "`name`", "what it is": "doc"}, workloads))
         parts.append(f"Default workload: {literal(data['default_workload'])}.")
     parts.append(f"Simulators: {', '.join(f'`{name}`' for name in data['simulators'])}.")
     if len(data["fidelities"]) > 1:
-        parts.append(
-            table(
-                ("fidelity", "relative cost", "what it is"),
-                (
-                    (f"{one['value']:.12g}", f"{one['cost']:.4g}", text(one["doc"]))
-                    for one in data["fidelities"]
-                ),
-            )
-        )
+        fidelities = [
+            {**one, "value": f"{one['value']:.12g}", "cost": f"{one['cost']:.4g}"}
+            for one in data["fidelities"]
+        ]
+        columns = {"fidelity": "value", "relative cost": "cost", "what it is": "doc"}
+        parts.append(records(columns, fidelities))
     if data["arguments"]:
-        parts.append(
-            table(
-                ("argument", "default", "what it may be"),
-                (
-                    (f"`{name}`", f"`{default}`", text(data["argument_docs"].get(name, "")))
-                    for name, default in data["arguments"].items()
-                ),
-            )
-        )
+        arguments = [
+            {"name": name, "default": default, "doc": data["argument_docs"].get(name, "")}
+            for name, default in data["arguments"].items()
+        ]
+        columns = {"argument": "`name`", "default": "`default`", "what it may be": "doc"}
+        parts.append(records(columns, arguments))
     return parts
 
 
