@@ -1,4 +1,4 @@
-"""The evaluations of a dataset, a block at a time, into a few numbers a row."""
+"""The evaluations of a dataset, read a block at a time into a few numbers a row."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +16,18 @@ from archgym.data.snapshot import Snapshot
 from archgym.problem.scorer import Scorer
 from archgym.problem.status import STATUS_OF, Status
 
-__all__ = ["Rows", "join", "read_rows"]
+__all__ = ["PLAIN_COLUMNS", "Rows", "join", "plain_columns", "read_rows"]
 
+_TYPES: dict[str, Any] = {
+    "step": np.int32,
+    "feasible": np.bool_,
+    "cached": np.bool_,
+    "fidelity": np.float64,
+    "simulation_s": np.float64,
+    "agent_s": np.float64,
+}
+PLAIN_COLUMNS = ("status", "timestamp", *_TYPES)
+"""Columns of a dataset that :func:`plain_columns` reads."""
 _AMOUNT = re.compile(r" exceeded by [-+]?\d[\d.,]*(e[-+]?\d+)?%?(?=, |$)")
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(\.\d+)?(e[-+]?\d+)?(?![\w.])")
 
@@ -26,15 +37,15 @@ class Rows:
     """The evaluations of one problem, ordered by trial and step.
 
     Attributes:
-        trial: number of the trial, int32, shape (n,).
-        step: of the trial, shape (n,).
-        row: number in the dataset's snapshot, shape (n,).
+        trial: index of the trial, int32, shape (n,).
+        step: step of the trial, shape (n,).
+        row: index in the dataset's snapshot, shape (n,).
         values: value of each goal, minimised, ``inf`` unless ``ok``, shape (n, n_goals).
-        costs: log ratio of each goal to the baseline, shape (n, n_goals).
+        costs: log ratio of each goal to the baseline, ``inf`` unless ``ok``, shape (n, n_goals).
         status: a :class:`~archgym.problem.status.Status`, shape (n,).
-        feasible: shape (n,).
-        cached: known before, shape (n,).
-        fidelity: shape (n,).
+        feasible: within all limits, shape (n,).
+        cached: known before, so not simulated, shape (n,).
+        fidelity: share of the full simulation, shape (n,).
         simulation_s: seconds in the simulator, shape (n,).
         agent_s: seconds in the agent, shape (n,).
         time_us: when it was recorded, microseconds, shape (n,).
@@ -49,24 +60,47 @@ class Rows:
     status: NDArray[np.int8]
     feasible: NDArray[np.bool_]
     cached: NDArray[np.bool_]
-    fidelity: NDArray[np.float32]
-    simulation_s: NDArray[np.float32]
-    agent_s: NDArray[np.float32]
+    fidelity: NDArray[np.float64]
+    simulation_s: NDArray[np.float64]
+    agent_s: NDArray[np.float64]
     time_us: NDArray[np.int64]
     reasons: Counter[tuple[int, str]] = field(default_factory=Counter)
 
+    @staticmethod
+    def scored(
+        scorer: Scorer,
+        metrics: NDArray[np.float64],
+        plain: Mapping[str, Any],
+        trial: NDArray[np.int32],
+        row: NDArray[np.int64],
+    ) -> Rows:
+        """Rows of one problem with the values and costs that their metrics have.
+
+        Args:
+            scorer: the problem's objective.
+            metrics: values of the scorer's metrics, NaN for none, shape (n, n_metrics).
+            plain: the other columns, as of :func:`plain_columns`.
+            trial: index of each row's trial, shape (n,).
+            row: index of each row in the snapshot, shape (n,).
+        """
+        with np.errstate(all="ignore"):
+            found = scorer.values(metrics), scorer.costs(metrics)
+        for array in found:
+            array[(plain["status"] != Status.OK)[:, None] | np.isnan(array)] = np.inf
+        return Rows(trial=trial, row=row, values=found[0], costs=found[1], **plain)
+
     @property
     def full(self) -> NDArray[np.bool_]:
-        """Whether it was a full simulation."""
+        """Whether each row is of the full simulation."""
         return np.asarray(self.fidelity == 1)
 
     @property
     def counted(self) -> NDArray[np.bool_]:
-        """Whether it was simulated, and so counts."""
+        """Whether each row was simulated, and so counts."""
         return np.asarray(~self.cached & (self.status != Status.ILLEGAL))
 
     def parts(self) -> list[tuple[int, slice]]:
-        """The rows of each trial: its number, and where they are."""
+        """The rows of each trial: its index, and where they are."""
         if not len(self.trial):
             return []
         starts = np.flatnonzero(np.diff(self.trial, prepend=-1)).tolist()
@@ -75,10 +109,17 @@ class Rows:
         return [(n, slice(a, b)) for n, a, b in zip(numbers, starts, stops, strict=True)]
 
 
+def plain_columns(table: pa.Table) -> dict[str, Any]:
+    """The columns of a block that :class:`Rows` takes unchanged, by their names there."""
+    codes, names = _codes(table["status"])
+    status = np.array([STATUS_OF.get(name, -1) for name in names], dtype=np.int8)[codes]
+    plain = {name: np.asarray(table[name].to_numpy(), kind) for name, kind in _TYPES.items()}
+    return {**plain, "status": status, "time_us": table["timestamp"].cast(pa.int64()).to_numpy()}
+
+
 def read_rows(
     snapshot: Snapshot,
-    numbers: Mapping[str, int],
-    problem_of: NDArray[np.int64],
+    places: Mapping[str, tuple[int, int]],
     scorers: Mapping[int, Scorer],
     first_row: int = 0,
 ) -> dict[int, Rows]:
@@ -86,47 +127,38 @@ def read_rows(
 
     Args:
         snapshot: of the dataset.
-        numbers: number of each of its trials.
-        problem_of: number of each trial's problem, shape (n_trials,).
+        places: for each of its trials the index of its problem, and its index in that.
         scorers: of each problem in the dataset, over the metrics that its objective names.
-        first_row: added to the numbers of rows.
+        first_row: added to the indices of rows.
     """
     metrics = sorted({name for scorer in scorers.values() for name in scorer.metric_names})
-    columns = ["trial_id", "step", *(f"metric.{name}" for name in metrics), "status", "reason"]
-    columns += ["feasible", "cached", "fidelity", "simulation_s", "agent_s", "timestamp"]
-    parts: dict[int, list[Rows]] = {number: [] for number in scorers}
+    columns = ["trial_id", "reason", *PLAIN_COLUMNS, *(f"metric.{name}" for name in metrics)]
+    nothing = snapshot.schema.empty_table(), np.empty(0, np.int32), np.empty(0, np.int64)
+    parts = {number: [_scored(scorer, *nothing)] for number, scorer in scorers.items()}
     for block in snapshot.blocks(columns):
-        table = block.table
-        ids, names = _codes(table["trial_id"])
-        trial = np.array([numbers.get(name, -1) for name in names], dtype=np.int32)[ids]
-        problem = np.where(trial >= 0, problem_of[trial], -1)
+        ids, names = _codes(block.table["trial_id"])
+        found = np.array([places.get(name, (-1, -1)) for name in names], dtype=np.int32)
+        problem, trial = found[ids].T
         for number in np.unique(problem[problem >= 0]).tolist():
             mine = np.flatnonzero(problem == number)
-            some = table if len(mine) == len(table) else table.take(mine)
+            table = block.table.take(mine) if len(mine) < len(problem) else block.table
             rows = block.rows[mine] + first_row
-            parts[number].append(_read(some, trial[mine], rows, scorers[number]))
-    return {
-        number: join(some, len(scorers[number].objective.goals)) for number, some in parts.items()
-    }
+            parts[number].append(_scored(scorers[number], table, trial[mine], rows))
+    return {number: join(some) for number, some in parts.items()}
 
 
-def join(parts: Sequence[Rows], n_goals: int) -> Rows:
+def _scored(
+    scorer: Scorer, table: pa.Table, trial: NDArray[np.int32], row: NDArray[np.int64]
+) -> Rows:
+    values = [table[f"metric.{name}"].to_numpy() for name in scorer.metric_names]
+    metrics = np.column_stack(values).astype(np.float64)
+    rows = Rows.scored(scorer, metrics, plain_columns(table), trial, row)
+    rows.reasons = _reasons(table["reason"], trial)
+    return rows
+
+
+def join(parts: Sequence[Rows]) -> Rows:
     """Rows of one problem from several places, ordered by trial and step."""
-    if not parts:
-        return Rows(
-            trial=np.empty(0, dtype=np.int32),
-            step=np.empty(0, dtype=np.int32),
-            row=np.empty(0, dtype=np.int64),
-            values=np.empty((0, n_goals)),
-            costs=np.empty((0, n_goals)),
-            status=np.empty(0, dtype=np.int8),
-            feasible=np.empty(0, dtype=np.bool_),
-            cached=np.empty(0, dtype=np.bool_),
-            fidelity=np.empty(0, dtype=np.float32),
-            simulation_s=np.empty(0, dtype=np.float32),
-            agent_s=np.empty(0, dtype=np.float32),
-            time_us=np.empty(0, dtype=np.int64),
-        )
     reasons: Counter[tuple[int, str]] = Counter()
     for part in parts:
         reasons.update(part.reasons)
@@ -136,34 +168,6 @@ def join(parts: Sequence[Rows], n_goals: int) -> Rows:
     if (order[1:] < order[:-1]).any():
         columns = {name: column[order] for name, column in columns.items()}
     return Rows(**columns, reasons=reasons)
-
-
-def _read(
-    table: pa.Table, trial: NDArray[np.int32], row: NDArray[np.int64], scorer: Scorer
-) -> Rows:
-    codes, names = _codes(table["status"])
-    status = np.array([STATUS_OF.get(name, -1) for name in names], dtype=np.int8)[codes]
-    metrics = np.column_stack(
-        [table[f"metric.{name}"].to_numpy().astype(np.float64) for name in scorer.metric_names]
-    )
-    with np.errstate(all="ignore"):
-        values, costs = scorer.values(metrics), scorer.costs(metrics)
-    values[status != 0] = costs[status != 0] = np.inf
-    return Rows(
-        trial=trial,
-        step=table["step"].to_numpy().astype(np.int32),
-        row=row,
-        values=np.where(np.isnan(values), np.inf, values),
-        costs=np.where(np.isnan(costs), np.inf, costs),
-        status=status,
-        feasible=np.asarray(table["feasible"].to_numpy(), dtype=np.bool_),
-        cached=np.asarray(table["cached"].to_numpy(), dtype=np.bool_),
-        fidelity=table["fidelity"].to_numpy().astype(np.float32),
-        simulation_s=table["simulation_s"].to_numpy().astype(np.float32),
-        agent_s=table["agent_s"].to_numpy().astype(np.float32),
-        time_us=table["timestamp"].cast(pa.int64()).to_numpy(),
-        reasons=_reasons(table["reason"], trial),
-    )
 
 
 def _reasons(column: pa.ChunkedArray, trial: NDArray[np.int32]) -> Counter[tuple[int, str]]:
@@ -186,7 +190,7 @@ def _kind(reason: str) -> str:
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[str]]:
-    """A column of texts as numbers, and what they stand for."""
+    """A column of texts as indices, and the text of each index; the last one is no text."""
     whole = column.unify_dictionaries().combine_chunks()
     if isinstance(whole, pa.ChunkedArray):
         whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else None

@@ -80,7 +80,6 @@ class Series:
         low: lower end of the band or interval.
         high: upper end.
         points: single values beside a box.
-        text: what is said of each point when pointed at.
     """
 
     name: str
@@ -90,7 +89,6 @@ class Series:
     low: Numbers = ()
     high: Numbers = ()
     points: Numbers = ()
-    text: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -158,8 +156,6 @@ def _series(one: Series) -> dict[str, Any]:
     for name in ("x", "y", "low", "high", "points"):
         if len(getattr(one, name)):
             found[name] = [rounded(value) for value in np.asarray(getattr(one, name)).tolist()]
-    if len(one.text):
-        found["text"] = list(one.text)
     return found
 
 

@@ -42,8 +42,8 @@ def best(
 
 
 def _json(summaries: list[TrialSummary], trials: Mapping[str, Trial]) -> dict[str, Any]:
+    from archgym.experiment.results.best_design import best_of
     from archgym.experiment.results.reproduce import evaluate_command
-    from archgym.experiment.results.tables import best_of
 
     def found_json(summary: TrialSummary, outcome: Outcome) -> dict[str, Any]:
         command = evaluate_command(trials[summary.trial_id], outcome.design)
@@ -89,14 +89,9 @@ def _front(summaries: list[TrialSummary]) -> list[tuple[TrialSummary, Outcome]]:
 def _show(summaries: list[TrialSummary], trials: Mapping[str, Trial]) -> None:
     from rich.text import Text
 
-    from archgym.experiment.results.tables import (
-        best_design,
-        best_of,
-        common_values,
-        design_text,
-        title,
-        value_text,
-    )
+    from archgym.experiment.results.best_design import best_design, best_of
+    from archgym.experiment.results.tables import title
+    from archgym.experiment.results.texts import common_values, design_text, value_text
 
     out = console()
     some, found = summaries[0], best_of(summaries)

@@ -191,7 +191,7 @@ def _show(data: dict[str, Any]) -> None:
 
 
 def _show_front(goals: Sequence[str], points: Sequence[dict[str, Any]]) -> None:
-    from archgym.experiment.results.tables import design_text
+    from archgym.experiment.results.texts import design_text
 
     rows = [
         [
@@ -209,7 +209,7 @@ def _show_front(goals: Sequence[str], points: Sequence[dict[str, Any]]) -> None:
 def _show_optimum(goal: str, best: dict[str, Any]) -> None:
     from rich.text import Text
 
-    from archgym.experiment.results.tables import design_text
+    from archgym.experiment.results.texts import design_text
 
     out = console()
     out.print(Text(f"  {goal} = {best['objectives'][0]:.8g}"))

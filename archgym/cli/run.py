@@ -127,7 +127,8 @@ def _announce(experiment: Experiment, folder: Path, options: RunOptions) -> None
 
 
 def _report(result: RunResult) -> None:
-    from archgym.experiment.results.tables import from_here, run_tables
+    from archgym.experiment.results.tables import run_tables
+    from archgym.experiment.results.texts import from_here
 
     out = console()
     out.print()

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from archgym.analysis.study import Study
-from archgym.charts.charts import Chart
 from archgym.charts.draw import Panel, draw_grid
 from archgym.data.problems import identifier
 from archgym.errors import InvalidValueError, ReportError, UnknownNameError
@@ -52,26 +51,21 @@ def write_figures(study: Study, folder: str | Path, formats: Sequence[str] = FOR
         ReportError: if they cannot be written.
     """
     charts: dict[str, list[Panel]] = {}
-
-    def add(chart: Chart, name: str) -> None:
-        charts.setdefault(chart.key, []).append(Panel(chart, name))
-
     for chart in overview(study).charts:
-        add(chart, chart.title)
+        charts.setdefault(chart.key, []).append(Panel(chart, chart.title))
     for problem in study.problems:
         for section in problem_sections(study, problem, _POINTS, _DESIGNS):
             for chart in section.charts:
-                add(chart, problem.name)
+                charts.setdefault(chart.key, []).append(Panel(chart, problem.name))
     files: list[Path] = []
     target = Path(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)
         for key, panels in charts.items():
-            groups = [panels[i : i + _PANELS] for i in range(0, len(panels), _PANELS)]
-            for number, group in enumerate(groups):
-                name = identifier(key) + (f"_{number + 1}" if len(groups) > 1 else "")
-                paths = [target / f"{name}.{one}" for one in formats]
-                draw_grid(group, paths, study.looks)
+            for start in range(0, len(panels), _PANELS):
+                number = f"_{start // _PANELS + 1}" if len(panels) > _PANELS else ""
+                paths = [target / f"{identifier(key)}{number}.{one}" for one in formats]
+                draw_grid(panels[start : start + _PANELS], paths, study.looks)
                 files += paths
     except OSError as error:
         raise ReportError(f"cannot write to {target}: {error.strerror or error}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,8 +12,12 @@ from archgym.data.problems import identifier
 from archgym.errors import ReportError
 from archgym.report.content import overview
 from archgym.report.designs import front_designs
-from archgym.report.front_table import front_table
-from archgym.report.problem_tables import pairs_table, results_table, settings_table
+from archgym.report.problem_tables import (
+    front_table,
+    pairs_table,
+    results_table,
+    settings_table,
+)
 from archgym.report.table import Table
 
 __all__ = ["latex", "write_tables"]
@@ -93,28 +98,20 @@ def _cell(text: str) -> str:
 
 def _named(study: Study) -> Iterator[tuple[str, Table]]:
     """Every table with the name of its files; no two have one."""
-    taken: set[str] = set()
-
-    def free(name: str) -> str:
-        name = identifier(name)
-        found, number = name, 1
-        while found in taken:
-            number += 1
-            found = f"{name}_{number}"
-        taken.add(found)
-        return found
-
-    for table in overview(study).tables:
-        yield free(table.title.lower().replace(" ", "_")), table
-    for problem in study.problems:
-        if not problem.found:
-            continue
-        yield free(f"results_{problem.name}"), results_table(study, problem)
+    tables = [(table.title.lower().replace(" ", "_"), table) for table in overview(study).tables]
+    for problem in (problem for problem in study.problems if problem.found):
         front = front_designs(problem)
-        if front:
-            yield free(f"pareto_{problem.name}"), front_table(study, problem, front)
-        pairs = pairs_table(study, problem)
-        if pairs is not None:
-            yield free(f"pairs_{problem.name}"), pairs
-        for table in settings_table(study, problem):
-            yield free(f"hyperparameters_{problem.name}"), table
+        for kind, some in (
+            ("results", [results_table(study, problem)]),
+            ("pareto", [front_table(problem, front)] if front else []),
+            ("pairs", pairs_table(problem)),
+            ("hyperparameters", settings_table(study, problem)),
+        ):
+            tables += [(f"{kind}_{problem.name}", table) for table in some]
+    taken: set[str] = set()
+    for wanted, table in tables:
+        name = identifier(wanted)
+        numbered = (f"{name}_{number}" for number in itertools.count(2))
+        free = next(one for one in itertools.chain([name], numbered) if one not in taken)
+        taken.add(free)
+        yield free, table

@@ -13,9 +13,9 @@ import yaml
 
 from archgym.data import Dataset, find_datasets
 from archgym.errors import ArchgymError, DatasetError
-from archgym.experiment.results.reproduce import trials_in
 from archgym.experiment.folder.run_folder import RunFolder
 from archgym.experiment.folder.trial_states import TrialEnd, read_ends
+from archgym.experiment.results.reproduce import trials_in
 from archgym.experiment.spec.checks import entry_position
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.schema import read_experiment

@@ -1,4 +1,4 @@
-"""The charts that look at parameters: which matter, and what good designs have in common."""
+"""The charts of the parameters: which of them matter, and their values in good designs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from numpy.typing import NDArray
 
 from archgym.analysis.importance import REPEATS, TREES
 from archgym.analysis.study import Problem
+from archgym.analysis.trial_rows import metric_vector
 from archgym.charts.charts import Axis, Chart, Series
-from archgym.problem.goals import goal_label, natural
+from archgym.problem.goals import goal_label
+from archgym.report.panels import thinned
 from archgym.space import Parameter
 
 __all__ = ["importance_chart", "parallel_coordinates"]
 
 _SHOWN_PARAMETERS = 15
 _DIMENSIONS = 9
-_MOST_LEVELS = 24
+_MAX_LEVELS = 24
 _LOG_FROM = 5.0
 
 
@@ -62,8 +64,8 @@ def parallel_coordinates(problem: Problem, designs: int) -> list[Chart]:
     found = problem.importance
     ranked = np.argsort(costs, kind="stable")
     top = ranked[: max(1, len(ranked) // 10)]
-    some = np.unique(np.concatenate([_thinned(top, designs // 2), _thinned(ranked, designs // 2)]))
-    names_ = problem.scorer.metric_names
+    half = designs // 2
+    some = np.unique([*top[thinned(len(top), half)], *ranked[thinned(len(ranked), half)]])
     some = some[np.argsort(-costs[some], kind="stable")]  # the best are drawn last, on top
     names = found.names if found is not None else [p.name for p in problem.space.parameters]
     shown = [name for name in names if np.ptp(codes[:, problem.space.index(name)])][:_DIMENSIONS]
@@ -71,16 +73,12 @@ def parallel_coordinates(problem: Problem, designs: int) -> list[Chart]:
         _dimension(problem.space[name], codes[some, problem.space.index(name)]) for name in shown
     ]
     rows = problem.measures.full_rows[problem.picked[some]].tolist()
+    metrics = problem.scorer.metric_names
     values = problem.scorer.values(
-        np.array(
-            [
-                [np.nan if (v := problem.chosen[r].metrics[name]) is None else v for name in names_]
-                for r in rows
-            ]
-        )
+        np.array([metric_vector(problem.chosen[row].metrics, metrics) for row in rows])
     )
     for number, goal in enumerate(problem.objective.goals):
-        column = natural(goal, problem.metrics, values[:, number])
+        column = problem.natural(number, values[:, number])
         dimensions.append(_goal_dimension(goal_label(goal, problem.metrics), column))
     return [
         Chart(
@@ -115,16 +113,11 @@ def _goal_dimension(label: str, values: NDArray[np.float64]) -> dict[str, Any]:
     return {"label": label, "values": np.log10(values).tolist(), "ticks": ticks}
 
 
-def _thinned(numbers: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    places = np.unique(np.linspace(0, len(numbers) - 1, min(len(numbers), most)).astype(int))
-    return np.asarray(numbers[places])
-
-
 def _dimension(parameter: Parameter, codes: NDArray[np.int64]) -> dict[str, Any]:
     """An axis: values where they are numbers, else levels with names; below it the inactive."""
     label = parameter.name + (f" [{parameter.unit}]" if parameter.unit else "")
     ordered = np.unique(codes[codes >= 0])
-    if parameter.continuous or (parameter.kind == "integer" and len(ordered) > _MOST_LEVELS):
+    if parameter.continuous or (parameter.kind == "integer" and len(ordered) > _MAX_LEVELS):
         values = np.asarray(parameter.values(np.maximum(codes, 0)), dtype=np.float64)
         low, high = float(values[codes >= 0].min()), float(values[codes >= 0].max())
         off = low - 0.15 * ((high - low) or 1.0)
@@ -136,7 +129,7 @@ def _dimension(parameter: Parameter, codes: NDArray[np.int64]) -> dict[str, Any]
     positions = list(range(len(ticks)))
     if (codes < 0).any():
         positions, ticks = [-1, *positions], ["not active", *ticks]
-    step = -(-len(ticks) // _MOST_LEVELS)
+    step = -(-len(ticks) // _MAX_LEVELS)
     return {
         "label": label,
         "values": values.tolist(),

@@ -10,11 +10,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from archgym.analysis.statistics import holm, mann_whitney, share_interval
 from archgym.data import Dataset
 from archgym.errors import ExperimentError, InvalidValueError, UnknownNameError
 from archgym.experiment import RunOptions, expand, load_experiment, run_experiment
-from archgym.experiment.results.comparison import variance_share
 from archgym.experiment.results.files import CURVE_SCHEMA, TRIAL_SCHEMA
 from archgym.experiment.run.batching import make_batches, shard_of
 from tests.experiment.experiments import HELPERS, archgym, assert_equal_runs, small, written
@@ -131,21 +129,6 @@ def test_the_time_of_a_trial_that_went_on_in_another_process_is_not_known(tmp_pa
     assert all((row["framework_s"] is None) == (row["trial_id"] in unknown) for row in rows)
     split = json.loads((folder / "results" / "summary.json").read_text())["split"]
     assert split["agent_s"] + split["simulation_s"] <= split["wall_s"]
-
-
-def test_statistics_by_hand() -> None:
-    share = share_interval(
-        np.zeros(10, dtype=bool)
-    )  # Brown, Cai and DasGupta (2001): z2 / (n + z2)
-    assert share.low == 0
-    assert share.high == pytest.approx(3.8415 / 13.8415, abs=1e-4)
-    assert holm([0.5, 0.001, 0.02]) == pytest.approx([0.5, 0.003, 0.04])
-    p_value, chance = mann_whitney(np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, np.inf]))
-    assert chance == 1.0
-    assert 0.05 < p_value < 0.11
-    assert mann_whitney(np.array([np.inf]), np.array([np.inf])) == (1.0, 0.5)
-    assert variance_share(np.array([1.0, 2.0, 3.0, 4.0]), ["a", "a", "b", "b"]) == 0.8
-    assert variance_share(np.array([1.0, 2.0]), ["a", "a"]) is None
 
 
 def test_the_lottery_is_what_it_says() -> None:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from archgym.analysis.trials import TrialSummary
+from archgym.charts.charts import Axis, Chart, Level, Series, scaled
+from archgym.charts.draw import Panel, draw_grid
 from archgym.errors import ExperimentError
-from archgym.experiment.results.tables import agent_titles
+from archgym.experiment.results.run_result import RunResult
+from archgym.experiment.results.texts import agent_titles
 from archgym.problem.goals import goal_label, natural
-
-if TYPE_CHECKING:
-    from archgym.charts.charts import Chart
-    from archgym.experiment.results.run_result import RunResult
 
 __all__ = ["plot_best_so_far"]
 
@@ -33,8 +31,6 @@ def plot_best_so_far(result: RunResult, path: Path) -> None:
     Raises:
         ExperimentError: if the file cannot be written.
     """
-    from archgym.charts.draw import Panel, draw_grid
-
     titles = agent_titles(result.trials)
     panels = [
         Panel(_chart(number, by_agent, titles), setting)
@@ -64,8 +60,6 @@ def _panels(result: RunResult) -> list[tuple[str, int, dict[str, list[TrialSumma
 
 
 def _chart(number: int, by_agent: dict[str, list[TrialSummary]], titles: dict[str, str]) -> Chart:
-    from archgym.charts.charts import Axis, Chart, Level, Series, scaled
-
     some = next(iter(by_agent.values()))[0]
     goal, limits = some.objective.goals[number], some.objective.limits
     colours = {label: i for i, label in enumerate(titles)}

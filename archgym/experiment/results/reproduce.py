@@ -1,4 +1,4 @@
-"""How what was recorded is evaluated again: the arguments of its trial, and the command."""
+"""How a recorded design is evaluated again: the arguments of its trial, and the command."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import yaml
 
@@ -44,7 +44,16 @@ def trials_in(
     return trials
 
 
-def evaluate_command(trial: Trial, design: Mapping[str, Any]) -> str:
+class _Evaluated(Protocol):
+    """The part of a trial that decides how its designs are evaluated."""
+
+    @property
+    def environment(self) -> str: ...
+    @property
+    def arguments(self) -> Mapping[str, Any]: ...
+
+
+def evaluate_command(trial: _Evaluated, design: Mapping[str, Any]) -> str:
     """A line for a shell that evaluates a design as a trial did: same arguments, every digit.
 
     >>> trial = Trial("t", "s", "d", "DRAM-v0", "ga", "ga", 0, 10, {"workload": "a trace.stl"})

@@ -10,10 +10,10 @@ from dataclasses import replace
 from importlib import metadata
 from typing import Any
 
+from archgym.analysis.comparison import write_comparisons
 from archgym.analysis.trials import TrialSummary, stream_trials
 from archgym.experiment.folder.run_folder import RunFolder
 from archgym.experiment.folder.trial_states import read_ends
-from archgym.experiment.results.comparison import write_comparisons
 from archgym.experiment.results.files import TableWriter, Totals
 from archgym.experiment.results.run_result import RunResult
 from archgym.experiment.spec.expand import Trial

@@ -15,7 +15,7 @@ from archgym.experiment.folder.full_disk import NoRoomError, explain_full_disk
 from archgym.experiment.folder.lock import locked, wait_for_workers
 from archgym.experiment.folder.resuming import check_folder, check_raised_budgets, check_unchanged
 from archgym.experiment.folder.run_folder import RunFolder
-from archgym.experiment.results.difficulty import draws_table, random_draws
+from archgym.experiment.results.random_draws import draws_table, random_draws
 from archgym.experiment.results.run_result import RunResult
 from archgym.experiment.results.write import write_results
 from archgym.experiment.run.batch import run_batch

@@ -9,7 +9,9 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from archgym.experiment.results.tables import _changes, _Fitting, _Flow, common_values, regret_text
+from archgym.experiment.results.best_design import _changes, _Flow
+from archgym.experiment.results.tables import _Fitting
+from archgym.experiment.results.texts import common_values, regret_text
 
 
 @pytest.mark.parametrize(("width", "lines"), [(80, 1), (38, 2), (33, 2)])

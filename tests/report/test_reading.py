@@ -194,9 +194,9 @@ def test_amounts_do_not_tell_reasons_apart(tmp_path: Path) -> None:
     entry = {"id": "Conformance-v0", "objective": {"minimize": "area_mm2", "limits": limits}}
     (problem,) = read_study([run(tmp_path / "run", environments=[entry], budget=30)]).problems
     reasons = {r for _, r in problem.measures.reasons if r.startswith("limit ")}
-    told = [f"limit {limit} exceeded" for limit in limits]
-    assert reasons <= {*told, ", ".join(told)}
-    assert ", ".join(told) in reasons
+    expected = [f"limit {limit} exceeded" for limit in limits]
+    assert reasons <= {*expected, ", ".join(expected)}
+    assert ", ".join(expected) in reasons
 
 
 def test_trials_that_failed_or_never_began_are_said(tmp_path: Path) -> None:

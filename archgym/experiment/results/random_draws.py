@@ -1,59 +1,21 @@
-"""How hard a problem is: how many random draws it takes to come near its optimum."""
+"""Check of a run's settings: how many random draws each takes to come near its optimum."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 from rich import box
 from rich.table import Table
 
+from archgym.analysis.difficulty import expected_draws
+from archgym.analysis.measures import WITHIN
 from archgym.environment.environment import Environment
 from archgym.errors import ExperimentError
-from archgym.experiment.results.files import WITHIN
 from archgym.experiment.spec.checks import entry_position
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.schema import Experiment
-from archgym.problem.scorer import Scorer
 
-__all__ = ["draws_table", "expected_draws", "random_draws"]
-
-_DRAWS = 1 << 17
-_AT_ONCE = 1 << 14
-
-
-def expected_draws(environment: Environment, draws: int = _DRAWS) -> float:
-    """Random draws that it takes in the mean to come within 1 % of the optimum.
-
-    Estimated from designs drawn as random search draws them, seeded, so that it is the same
-    each time; ``inf`` if none of them is near enough.
-
-    Args:
-        environment: on a table, with one goal.
-        draws: designs to draw.
-    """
-    optimum = environment.optimum
-    assert optimum is not None
-    names = [metric.name for metric in environment.metrics]
-    scorer = Scorer(environment.objective, environment.metrics, environment.baseline_metrics)
-    best = scorer.costs(np.array([[_number(optimum.metrics.get(n)) for n in names]]))[0, 0]
-    rng = np.random.default_rng(0)
-    near = 0
-    table = getattr(environment.simulator, "table", None)
-    for start in range(0, draws, _AT_ONCE):
-        designs = environment.design_space.sample(min(_AT_ONCE, draws - start), rng)
-        if table is not None:
-            positions = table.header.space.rank(designs)
-            values = table.values(positions, names)
-            values[table.failure[positions] != 0] = np.nan
-        else:
-            results = environment.simulator.simulate(designs)
-            values = np.array([_values(result, names) for result, _ in results])
-        feasible = ~(scorer.violations(values) > 0).any(axis=1)
-        with np.errstate(invalid="ignore"):
-            near += int((feasible & (scorer.costs(values)[:, 0] - best <= np.log1p(WITHIN))).sum())
-    return draws / near if near else math.inf
+__all__ = ["draws_table", "random_draws"]
 
 
 def random_draws(
@@ -98,13 +60,3 @@ def draws_table(draws: Mapping[str, float]) -> Table:
     for setting, number in draws.items():
         table.add_row(setting, f"{number:,.0f}")
     return table
-
-
-def _number(value: float | None) -> float:
-    return math.nan if value is None else value
-
-
-def _values(result: object, names: Sequence[str]) -> list[float]:
-    if not isinstance(result, Mapping):
-        return [math.nan] * len(names)
-    return [_number(result.get(name)) for name in names]

@@ -1,4 +1,4 @@
-"""Agents compared: how far luck with hyperparameters and seeds goes, and what is significant.
+"""Comparison of a run's agents: luck with hyperparameters and seeds, and significance.
 
 ==================  =============================================================================
 ``lottery``         a row a setting and agent: spread over hyperparameters and seeds, chance of
@@ -7,14 +7,14 @@
 ``significance``    a row a setting and pair of agents; setting ``""`` is over all settings
 ==================  =============================================================================
 
-What is compared is a trial's score, less is better: its regret where the optimum is known, else
-the value of its goal, minimised, and with several goals the hypervolume, negated. A trial that
-found nothing feasible scores infinity.
+The score of a trial, less is better, is its regret where the optimum is known, else the value of
+its goal, minimised, and with several goals the hypervolume, negated. A trial that found nothing
+feasible scores infinity.
 
 The unit of independence is the seed: the trials of an agent with one seed and several sets of
 hyperparameters share their luck. Mann-Whitney tests compare the mean ranks of seeds, and the
-interval of the chance to reach the optimum counts what varies between seeds; both speak of these
-sets of hyperparameters and not of others. ``a12`` is of trials. The unit of the tests over all
+interval of the chance to reach the optimum counts what varies between seeds; both hold for these
+sets of hyperparameters and not for others. ``a12`` is of trials. The unit of the tests over all
 settings is the setting.
 """
 
@@ -23,7 +23,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,14 +32,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from archgym.analysis.statistics import compare, holm, mann_whitney, quantile, share_interval
-from archgym.experiment.results.files import WITHIN
+from archgym.analysis.measures import WITHIN
+from archgym.analysis.statistics import compare, holm, mann_whitney, quantiles, share_interval
+from archgym.data.dataset import write_parquet
 
 __all__ = ["variance_share", "write_comparisons"]
 
 _POINTS = 40
 _COLUMNS = ("trial_id", "setting", "agent", "agent_label", "seed", "budget", "state", "goals")
-_MEASURED = ("best", "regret", "hypervolume", "hit_at", "spent")
+_MEASURED = ("best", "regret", "hypervolume", "hit_at")
+_QUARTILES = (0.25, 0.5, 0.75)
+_Trials = list[dict[str, Any]]
+"""Rows of ``trials.parquet``, each with its score, the measure of it and whether it is a hit."""
+_Groups = dict[str, dict[str, _Trials]]
+"""The trials of each agent, by setting."""
 
 _LOTTERY = pa.schema(
     [
@@ -90,16 +95,19 @@ def write_comparisons(folder: Path) -> None:
     trials = _scored(folder)
     if len({trial["agent"] for trial in trials}) < 2:
         return
-    groups: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    groups: _Groups = {}
     for trial in trials:
         groups.setdefault(trial["setting"], {}).setdefault(trial["agent"], []).append(trial)
     rows = [
         _lottery_row(s, a, found) for s, agents in groups.items() for a, found in agents.items()
     ]
-    _write(folder / "lottery.parquet", _LOTTERY, rows)
-    _write(folder / "efficiency.parquet", _EFFICIENCY, list(_efficiency(folder, groups)))
     tests = [row for setting, agents in groups.items() for row in _pairs(setting, agents)]
-    _write(folder / "significance.parquet", _SIGNIFICANCE, tests + _over_settings(groups))
+    for name, schema, table in (
+        ("lottery", _LOTTERY, rows),
+        ("efficiency", _EFFICIENCY, list(_efficiency(folder, groups))),
+        ("significance", _SIGNIFICANCE, tests + _over_settings(groups)),
+    ):
+        write_parquet(folder / f"{name}.parquet", schema, [pa.Table.from_pylist(table, schema)])
 
 
 def variance_share(scores: NDArray[np.float64], labels: Sequence[str]) -> float | None:
@@ -107,7 +115,9 @@ def variance_share(scores: NDArray[np.float64], labels: Sequence[str]) -> float 
 
     ``None`` with fewer than two labels, or no variance.
     """
-    ranks, names = _ranks(scores), np.array(labels)
+    from scipy.stats import rankdata
+
+    ranks, names = rankdata(scores), np.array(labels)
     total = float(((ranks - ranks.mean()) ** 2).sum())
     kinds = np.unique(names)
     if len(kinds) < 2 or total == 0:
@@ -119,10 +129,7 @@ def variance_share(scores: NDArray[np.float64], labels: Sequence[str]) -> float 
     return between / total
 
 
-# -- inner workings ----------------------------------------------------------------------------
-
-
-def _scored(folder: Path) -> list[dict[str, Any]]:
+def _scored(folder: Path) -> _Trials:
     """Finished trials with a score, its measure and whether they reached the optimum."""
     trials = pq.read_table(folder / "trials.parquet", columns=[*_COLUMNS, *_MEASURED]).to_pylist()
     signs = _signs(folder)
@@ -151,28 +158,25 @@ def _signs(folder: Path) -> dict[str, float]:
     }
 
 
-def _lottery_row(setting: str, agent: str, trials: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    scores = np.array([trial["score"] for trial in trials])
-    labels = [trial["agent_label"] for trial in trials]
-    by_label: dict[str, list[dict[str, Any]]] = {}
+def _lottery_row(setting: str, agent: str, trials: _Trials) -> dict[str, Any]:
+    scores = _scores(trials)
+    by_label: dict[str, _Trials] = {}
     for trial in trials:
         by_label.setdefault(trial["agent_label"], []).append(trial)
-    medians = {k: _quantiles([t["score"] for t in v])[1] for k, v in by_label.items()}
+    medians = {label: _median(_scores(some)) for label, some in by_label.items()}
     best, worst = (choose(medians, key=lambda k: medians[k]) for choose in (min, max))
-    shares = {k: sum(t["hit"] for t in v) / len(v) for k, v in by_label.items()}
+    shares = [sum(t["hit"] for t in some) / len(some) for some in by_label.values()]
     known = trials[0]["measure"] == "regret"
-    hits = sum(trial["hit"] for trial in trials)
     share = share_interval(np.array([trial["hit"] for trial in trials]), _seeds(trials))
-    q25, median, q75 = _quantiles(scores)
-    reached = [math.inf if t["hit_at"] is None else t["hit_at"] for t in trials]
-    middle = _quantiles(reached)[1]
+    q25, median, q75 = quantiles(scores, _QUARTILES).tolist()
+    middle = _median([math.inf if t["hit_at"] is None else t["hit_at"] for t in trials])
     return {
         "setting": setting,
         "agent": agent,
         "measure": trials[0]["measure"],
         "trials": len(trials),
         "labels": len(by_label),
-        "seeds": len({trial["seed"] for trial in trials}),
+        "seeds": len(np.unique(_seeds(trials))),
         "best": float(scores.min()),
         "q25": q25,
         "median": median,
@@ -183,20 +187,18 @@ def _lottery_row(setting: str, agent: str, trials: Sequence[dict[str, Any]]) -> 
         "worst_label": worst,
         "worst_label_median": medians[worst],
         "label_medians": list(medians.values()),
-        "hyperparameter_share": variance_share(scores, labels),
-        "p_optimum": hits / len(trials) if known else None,
+        "hyperparameter_share": variance_share(scores, [t["agent_label"] for t in trials]),
+        "p_optimum": share.value if known else None,
         "p_optimum_low": share.low if known else None,
         "p_optimum_high": share.high if known else None,
-        "best_label_p_optimum": max(shares.values()) if known else None,
-        "worst_label_p_optimum": min(shares.values()) if known else None,
+        "best_label_p_optimum": max(shares) if known else None,
+        "worst_label_p_optimum": min(shares) if known else None,
         "evaluations_median": middle if known and middle < math.inf else None,
     }
 
 
-def _efficiency(
-    folder: Path, groups: dict[str, dict[str, list[dict[str, Any]]]]
-) -> Iterator[dict[str, Any]]:
-    """Scores after some numbers of evaluations; with several goals there are none."""
+def _efficiency(folder: Path, groups: _Groups) -> Iterator[dict[str, Any]]:
+    """Scores after some numbers of evaluations; none with several goals."""
     names = {t["trial_id"] for agents in groups.values() for ts in agents.values() for t in ts}
     signs = _signs(folder)
     curves: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
@@ -211,7 +213,8 @@ def _efficiency(
         for agent, trials in agents.items():
             if trials[0]["measure"] == "hypervolume":
                 continue
-            sign = signs[setting] if trials[0]["measure"] != "regret" else 1.0
+            known = trials[0]["measure"] == "regret"
+            sign = 1.0 if known else signs[setting]
             budget = max(trial["budget"] for trial in trials)
             grid = np.unique(np.geomspace(1, budget, _POINTS).round().astype(int))
             table = np.full((len(trials), len(grid)), np.inf)
@@ -220,10 +223,8 @@ def _efficiency(
                     spent, values = curves[trial["trial_id"]]
                     at = np.searchsorted(spent, grid, side="right") - 1
                     row[at >= 0] = sign * values[at[at >= 0]]
-            known = trials[0]["measure"] == "regret"
             for column, evaluations in zip(table.T, grid.tolist(), strict=True):
-                q25, median, q75 = _quantiles(column)
-                share = float((column <= WITHIN).mean()) if known else None
+                q25, median, q75 = quantiles(column, _QUARTILES).tolist()
                 yield {
                     "setting": setting,
                     "agent": agent,
@@ -231,77 +232,59 @@ def _efficiency(
                     "q25": q25,
                     "median": median,
                     "q75": q75,
-                    "p_optimum": share,
+                    "p_optimum": float((column <= WITHIN).mean()) if known else None,
                 }
 
 
-def _pairs(setting: str, agents: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+def _pairs(setting: str, agents: dict[str, _Trials]) -> list[dict[str, Any]]:
     """Every pair of agents on one setting."""
     rows = []
     for a, b in itertools.combinations(agents, 2):
-        one, two = (np.array([trial["score"] for trial in agents[name]]) for name in (a, b))
+        one, two = _scores(agents[a]), _scores(agents[b])
         units = _seeds(agents[a]), _seeds(agents[b])
-        p_value, a12 = compare(one, two, units)
-        n = len(np.unique(units[0])), len(np.unique(units[1]))
-        rows.append(_pair(setting, a, b, "Mann-Whitney U", (one, two), n, p_value, a12))
+        row: dict[str, Any] = {
+            "setting": setting,
+            "agent_a": a,
+            "agent_b": b,
+            "test": "Mann-Whitney U",
+        }
+        row["p_value"], row["a12"] = compare(one, two, units)
+        row |= {"units_a": len(np.unique(units[0])), "units_b": len(np.unique(units[1]))}
+        rows.append(row | _sizes(one, two))
     return _adjusted(rows)
 
 
-def _over_settings(groups: dict[str, dict[str, list[dict[str, Any]]]]) -> list[dict[str, Any]]:
-    """Every pair of agents over the settings that both searched: their medians' ranks."""
+def _over_settings(groups: _Groups) -> list[dict[str, Any]]:
+    """Every pair of agents over the settings that both searched, by their chances to be better.
+
+    Scores of different settings have different scales, so ranks within each are compared.
+    """
     from scipy.stats import wilcoxon
 
     agents = list(dict.fromkeys(agent for found in groups.values() for agent in found))
     rows = []
     for a, b in itertools.combinations(agents, 2):
-        both = [found for found in groups.values() if a in found and b in found]
+        both = [(_scores(g[a]), _scores(g[b])) for g in groups.values() if a in g and b in g]
         if len(both) < 3:
             continue
-        medians = [
-            np.array([_quantiles([t["score"] for t in found[name]])[1] for found in both])
-            for name in (a, b)
-        ]
-        # Scores of different settings have different scales, so ranks within each are compared.
-        chances = np.array(
-            [
-                mann_whitney(*(np.array([t["score"] for t in found[name]]) for name in (a, b)))[1]
-                for found in both
-            ]
-        )
-        p_value = 1.0 if (chances == 0.5).all() else float(wilcoxon(chances - 0.5).pvalue)
-        n, mean = (len(both), len(both)), float(chances.mean())
-        rows.append(_pair("", a, b, "Wilcoxon signed-rank", medians, n, p_value, mean))
+        chances = np.array([mann_whitney(one, two)[1] for one, two in both])
+        alike = (chances == 0.5).all()
+        row: dict[str, Any] = {
+            "setting": "",
+            "agent_a": a,
+            "agent_b": b,
+            "test": "Wilcoxon signed-rank",
+        }
+        row |= {"p_value": 1.0 if alike else float(wilcoxon(chances - 0.5).pvalue)}
+        row |= {"a12": float(chances.mean()), "units_a": len(both), "units_b": len(both)}
+        medians = [np.array([_median(one) for one in some]) for some in zip(*both, strict=True)]
+        rows.append(row | _sizes(*medians))
     return _adjusted(rows)
 
 
-def _pair(
-    setting: str,
-    a: str,
-    b: str,
-    test: str,
-    scores: Sequence[NDArray[np.float64]],
-    units: tuple[int, int],
-    p_value: float,
-    a12: float,
-) -> dict[str, Any]:
-    return {
-        "setting": setting,
-        "agent_a": a,
-        "agent_b": b,
-        "test": test,
-        "n_a": len(scores[0]),
-        "n_b": len(scores[1]),
-        "units_a": units[0],
-        "units_b": units[1],
-        "median_a": _quantiles(scores[0])[1],
-        "median_b": _quantiles(scores[1])[1],
-        "a12": a12,
-        "p_value": p_value,
-    }
-
-
-def _seeds(trials: Sequence[dict[str, Any]]) -> NDArray[np.int64]:
-    return np.array([trial["seed"] for trial in trials], dtype=np.int64)
+def _sizes(one: NDArray[np.float64], two: NDArray[np.float64]) -> dict[str, Any]:
+    medians = {"median_a": _median(one), "median_b": _median(two)}
+    return {"n_a": len(one), "n_b": len(two), **medians}
 
 
 def _adjusted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -310,18 +293,13 @@ def _adjusted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
-def _quantiles(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, float, float]:
-    found = np.asarray(values, dtype=np.float64)
-    return quantile(found, 0.25), quantile(found, 0.5), quantile(found, 0.75)
+def _scores(trials: _Trials) -> NDArray[np.float64]:
+    return np.array([trial["score"] for trial in trials], dtype=np.float64)
 
 
-def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    from scipy.stats import rankdata
-
-    return np.asarray(rankdata(values), dtype=np.float64)
+def _seeds(trials: _Trials) -> NDArray[np.int64]:
+    return np.array([trial["seed"] for trial in trials], dtype=np.int64)
 
 
-def _write(path: Path, schema: pa.Schema, rows: list[dict[str, Any]]) -> None:
-    unfinished = path.with_name(f".tmp-{os.getpid()}-{path.name}")
-    pq.write_table(pa.Table.from_pylist(rows, schema), unfinished, compression="zstd")
-    unfinished.replace(path)
+def _median(values: Sequence[float] | NDArray[np.float64]) -> float:
+    return float(quantiles(values, [0.5])[0])
