@@ -31,7 +31,7 @@ class Hyperparameters(pydantic.BaseModel):
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search came to.
+    """The result of a search.
 
     Attributes:
         best: the best outcome at full fidelity, ``None`` if nothing could be simulated.
@@ -62,13 +62,13 @@ class Agent(ABC):
     """A search algorithm over designs.
 
     A subclass sets :attr:`name` and :attr:`Hyperparameters` and writes :meth:`run`; most derive
-    from :class:`Sampler` and write ``ask`` and ``tell`` instead. What it keeps is set up in
+    from :class:`Sampler` and write ``ask`` and ``tell`` instead. It prepares its state in
     :meth:`setup`.
 
     Args:
         space: the design space to search.
-        directions: direction of each goal; values of goals are always minimised, so this says
-            how many there are.
+        directions: direction of each goal; values of goals are always minimised, so only
+            their number matters.
         seed: seed of everything random; the same seed gives the same search.
         **hyperparameters: fields of :attr:`Hyperparameters`.
 
@@ -157,7 +157,7 @@ class Agent(ABC):
             env: the environment; recorded if it has ``record`` set.
             budget: distinct legal designs to simulate; one at a lower fidelity counts as its
                 relative cost.
-            initial: known designs to evaluate, and be told of, first.
+            initial: known designs to evaluate first.
             trial_id: name of the trial in the dataset.
             resume: go on with the trial of that id in the dataset.
         """
@@ -215,11 +215,11 @@ class Agent(ABC):
 
 
 class Sampler(Agent):
-    """An agent that proposes designs and is told of their outcomes.
+    """An agent that proposes designs and observes their outcomes.
 
     A subclass writes :meth:`ask` and :meth:`tell`, and :attr:`batch_size` if it wants more than
-    one design at a time. One that knows of fidelities sets :attr:`fidelity` as it asks; outcomes
-    say at which they are.
+    one design at a time. One that uses fidelities sets :attr:`fidelity` in ``ask``; each outcome
+    holds its own.
 
     Attributes:
         fidelity: at which the designs that were asked for last are to be simulated, the value of

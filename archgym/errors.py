@@ -33,7 +33,7 @@ __all__ = [
     "place_of",
 ]
 
-_MOST_BEGUN = 3
+_MAX_BEGUN = 3
 
 
 def did_you_mean(name: str, allowed: Iterable[str]) -> str:
@@ -53,7 +53,7 @@ def did_you_mean(name: str, allowed: Iterable[str]) -> str:
     near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
     begun = [candidate for candidate in names if _begins(candidate, str(name))]
     if begun and not set(near) & set(begun):
-        near = begun[:_MOST_BEGUN]
+        near = begun[:_MAX_BEGUN]
     listing = f"Allowed: {_listing(names) or 'nothing'}."
     return f"Did you mean {' or '.join(map(repr, near))}? {listing}" if near else listing
 
@@ -162,14 +162,14 @@ class TraceError(ArchgymError):
 
 
 class MissingDependencyError(ArchgymError):
-    """A program or optional package that is needed and not there; says what to install."""
+    """A program or optional package that is missing; the message names what to install."""
 
 
 def check_integer(name: str, value: object, least: int) -> None:
     """Refuses a value that is no integer, or too small.
 
     Raises:
-        InvalidValueError: which says so.
+        InvalidValueError: with the name, the least value and the value.
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise InvalidValueError(f"{name} must be an integer of at least {least}, not {value!r}")

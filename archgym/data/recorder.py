@@ -1,4 +1,4 @@
-"""Recording: every evaluation of a trial goes to the dataset before the agent is told."""
+"""Recording: the row of each evaluation is written before the agent gets the outcome."""
 
 from __future__ import annotations
 
@@ -133,19 +133,19 @@ class TrialRecorder:
             yield "".join(lines)
 
     def _go_on_in_child(self, first_step: int) -> None:
-        """After a fork the parent goes on with the trial, and the child with one of its own."""
+        """After a fork the parent goes on with the trial, and the child begins a new one."""
         self._pid, self._first_step, self._journal = os.getpid(), first_step, None
         self.trial_id = f"{self.trial_id}-{self._pid}"
 
     def close(self, state: str = "closed") -> None:
-        """Says that the trial is over.
+        """Records that the trial is over.
 
         Args:
-            state: ``finished`` (the search came to its end), ``failed``, or ``closed`` (nobody
-                said).
+            state: ``finished`` (the search ended by itself), ``failed``, or ``closed`` (not
+                known).
         """
         if self._journal is None and state == "finished":
-            self._begin()  # all replayed: say that it is over
+            self._begin()  # all from the log: record that it is over
         if self._journal is not None and not self._journal.closed:
             self._journal.end(self._n, state)
             self._journal.rest()

@@ -60,7 +60,7 @@ workload, as a JSON text, null where it is no JSON value."""
 
 @dataclass(frozen=True)
 class Sidecar:
-    """What all trajectories of a dataset share.
+    """The description that all trajectories of a dataset share.
 
     Attributes:
         space: the design space, with nothing fixed.
@@ -76,7 +76,7 @@ class Sidecar:
 
     @staticmethod
     def of(problem: ProblemDescription) -> Sidecar:
-        """What the evaluations of an environment share."""
+        """The sidecar for evaluations of an environment."""
         return Sidecar(problem.space, problem.metrics, dict(problem.simulator), {})
 
     @staticmethod
@@ -141,7 +141,7 @@ class Sidecar:
             raise DatasetError(f"cannot write to {directory}: {error.strerror}") from error
 
     def difference(self, other: Sidecar) -> str:
-        """What keeps two datasets apart; empty if rows of both can share a table."""
+        """Why rows of two datasets cannot share a table; empty if they can."""
         mine, theirs = self.space.to_json(), other.space.to_json()
         for field in ("parameters", "rules"):
             if mine[field] != theirs[field]:

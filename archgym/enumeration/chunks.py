@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from archgym.environment.environment import Environment
@@ -40,7 +42,7 @@ class Chunks:
         return [n for n in range(self._count) if not self.file(n).exists()]
 
     def file(self, number: int) -> Path:
-        """Where the results of a chunk are."""
+        """File of the results of a chunk."""
         return self.folder / "chunks" / f"{number:06d}.parquet"
 
     def positions(self, number: int) -> range:
@@ -50,9 +52,6 @@ class Chunks:
 
     def simulate(self, number: int, environment: Environment) -> None:
         """Simulates a chunk and writes its results."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         designs = environment.design_space.unrank(np.array(self.positions(number)))
         simulator, metrics = environment.simulator, environment.metrics
         given = [metric for metric in metrics if metric.name in simulator.metric_names]
@@ -101,9 +100,6 @@ class Chunks:
         return math.ceil(self.total / self.size)
 
     def _read(self, number: int, header: Header) -> Mapping[str, NDArray[Any]]:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         path = self.file(number)
         try:
             table = pq.read_table(path, partitioning=None)

@@ -30,11 +30,11 @@ from archgym.registry import make
 from archgym.simulators.tabular.simulator import PREFIX, TABLE_FILE
 from archgym.simulators.tabular.table import Header, Table, write_and_rename
 
-__all__ = ["CHUNK", "MOST", "enumerate_space"]
+__all__ = ["MAX_CHUNK", "MAX_DESIGNS", "enumerate_space"]
 
-CHUNK = 20_000
+MAX_CHUNK = 20_000
 """Designs that are simulated at once, at most: many, as some simulators reuse work in a batch."""
-MOST = 10_000_000
+MAX_DESIGNS = 10_000_000
 """Designs above which a space is refused unless asked for: hours of a fast simulator."""
 _MIN_CHUNK = 2_000
 _PLAN = "enumeration.json"
@@ -50,7 +50,7 @@ def enumerate_space(
     *,
     workers: int | None = None,
     chunk: int | None = None,
-    most: int = MOST,
+    most: int = MAX_DESIGNS,
     progress: Progress | None = None,
 ) -> Table:
     """Evaluates every canonical design of an environment's space, or goes on with it.
@@ -61,8 +61,8 @@ def enumerate_space(
         environment: registered name, or ``module:Class``.
         arguments: keyword arguments of its constructor.
         out: folder of the enumeration; made if it is not there.
-        workers: processes, each with an environment of its own; by default one for each CPU.
-        chunk: designs that are simulated at once; by default up to :data:`CHUNK`.
+        workers: processes, each with its own environment; by default one for each CPU.
+        chunk: designs that are simulated at once; by default up to :data:`MAX_CHUNK`.
         most: refuse a space of more designs, before anything is simulated.
         progress: called with the designs done and the designs in all, at the start and after
             each chunk.
@@ -128,7 +128,9 @@ def _make(environment: str, arguments: Mapping[str, Any]) -> Environment:
 
 def _header(made: Environment, arguments: Mapping[str, Any]) -> Header:
     if made.design_space.raw_cardinality == math.inf:
-        made.design_space.rank(made.design_space.designs([made.baseline_design]))  # says why
+        made.design_space.rank(
+            made.design_space.designs([made.baseline_design])
+        )  # raises, with the reason
     if made.design_space.canonical_cardinality == 0:
         raise InvalidValueError("the design space has no legal design")
     general = inspect.signature(Environment.__init__).parameters
@@ -185,7 +187,7 @@ def _begin(folder: Path, header: Header, total: int, chunk: int | None, workers:
     if others:
         raise InvalidValueError(f"{folder} holds {others[0]!r} and no enumeration: choose another")
     spread = math.ceil(total / (2 * workers))
-    size = chunk or min(CHUNK, max(_MIN_CHUNK, spread))
+    size = chunk or min(MAX_CHUNK, max(_MIN_CHUNK, spread))
     (folder / "chunks").mkdir(exist_ok=True)
     text = json.dumps({**plan, "chunk": size}, indent=1, ensure_ascii=False)
     write_and_rename(path, text.encode())

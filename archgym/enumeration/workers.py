@@ -24,7 +24,7 @@ _Process = multiprocessing.process.BaseProcess
 def simulate_in_processes(
     chunks: Chunks, missing: list[int], environment: str, arguments: Mapping[str, Any], workers: int
 ) -> Iterator[int]:
-    """Simulates chunks in processes, each with an environment of its own.
+    """Simulates chunks in processes, each with its own environment.
 
     Args:
         chunks: of the enumeration.
@@ -100,7 +100,7 @@ def _end_with_parent() -> None:
 
 
 def _send(pipe: Connection, number: int) -> None:
-    with contextlib.suppress(BrokenPipeError):  # waiting for its answer will say that it ended
+    with contextlib.suppress(BrokenPipeError):  # _check_answer reports that it ended
         pipe.send(number)
 
 

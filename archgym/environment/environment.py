@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import gymnasium
 import numpy as np
@@ -29,9 +29,6 @@ from archgym.simulators.resolve import (
 )
 from archgym.space import DesignSpace
 from archgym.space.action import action_encoding
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Environment"]
 
@@ -62,17 +59,17 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
     {'area_um2': 1280.0}
 
     Args:
-        workload: what the hardware runs; the environment says what it accepts.
+        workload: what the hardware runs; see the documentation of the environment.
         objective: see :meth:`archgym.problem.objective.Objective.parse`; by default
             :attr:`default_objective`.
-        space: name of one of :attr:`design_spaces`, or a design space of one's own; by default
+        space: name of one of :attr:`design_spaces`, or a user-defined design space; by default
             the one called ``default``.
         fixed: parameters held at a value; the rest is searched.
         simulator: ``"embedded"``, a name from :attr:`simulators`, ``"tabular:PATH"`` (a table
             that ``archgym enumerate`` made, or the name of one that ships; workload and space
             are then the table's unless they are given), ``"proxy:PATH"`` (a model that
             ``archgym proxy train`` made), or a simulator.
-        simulator_options: for a simulator from :attr:`simulators`, which says what they are.
+        simulator_options: options of a simulator from :attr:`simulators`, which documents them.
         record: folder of the dataset that takes every evaluation; ``None`` for none.
         episode_length: steps, that is designs, an episode.
         action: ``multi_discrete``, ``box``, ``discrete`` (one number a design), or ``auto``:
@@ -80,7 +77,7 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         levels: number of values at which a discrete view sees real parameters.
 
     Attributes:
-        encoding: how an action stands for a design.
+        encoding: translates actions to designs.
         fidelities: how much of the simulation can be run, ascending; the last one is the full
             simulation, and the only one unless the environment declares more and the simulator
             is the embedded one.
@@ -218,7 +215,7 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         return self._observer.many(outcomes.designs, outcomes.metrics)
 
     def info(self, row: Row) -> dict[str, Any]:
-        """What :meth:`step` gives for an evaluation beside its observation and reward."""
+        """The ``info`` that :meth:`step` gives for an evaluation."""
         return {
             "design": self.design_space.design(row.codes),
             "metrics": row.metrics_by_name(self._metric_names),

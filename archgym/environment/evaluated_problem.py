@@ -31,9 +31,10 @@ __all__ = ["EvaluatedProblem"]
 
 
 class EvaluatedProblem(DesignProblem):
-    """What an environment is besides Gymnasium's contract: :class:`archgym.Environment` adds that.
+    """A design problem with a simulator and an objective, whose designs are evaluated in trials.
 
-    A trial begins with its first evaluation, or with :meth:`start_trial`.
+    :class:`archgym.Environment` adds Gymnasium's contract. A trial begins with its first
+    evaluation, or with :meth:`start_trial`.
 
     Attributes:
         objective: what is sought.
@@ -42,7 +43,7 @@ class EvaluatedProblem(DesignProblem):
         baseline_design: the baseline, canonical, in the design space as it is searched.
         episode_length: designs an episode.
         record: folder of the dataset that takes every evaluation; ``None`` for none.
-        on_evaluated: called with the outcomes of each evaluation; ``None`` for nobody.
+        on_evaluated: function that is called with the outcomes of each evaluation; or ``None``.
     """
 
     objective: Objective
@@ -66,14 +67,14 @@ class EvaluatedProblem(DesignProblem):
 
     @property
     def trial_settings(self) -> dict[str, Any]:
-        """Under which metrics hold: :attr:`settings`, and options of the simulator."""
+        """All settings that metrics depend on: :attr:`settings` and the simulator's options."""
         left_out = self.incidental_options
         options = {k: v for k, v in self.simulator_options.items() if k not in left_out}
         return {**self.settings, **({"simulator_options": options} if options else {})}
 
     @property
     def description(self) -> ProblemDescription:
-        """What records of its results say of it."""
+        """The environment as records of its results describe it."""
         simulator = self.simulator
         return ProblemDescription(
             environment=self.name,
@@ -96,7 +97,7 @@ class EvaluatedProblem(DesignProblem):
     def baseline_metrics(self) -> NDArray[np.float64]:
         """Metrics of the baseline design, shape (n_metrics,); see :meth:`simulate_baseline`.
 
-        Whoever knows them already may set them before anything has asked for them.
+        They may be set, where they are known already, before anything reads them.
         """
         return self.simulate_baseline()
 
@@ -217,7 +218,7 @@ class EvaluatedProblem(DesignProblem):
         """Ends the current trial and its recording; what is evaluated next begins a new one.
 
         Args:
-            state: ``finished`` if the search came to its end, ``failed``, or ``closed``.
+            state: ``finished`` if the search ended by itself, ``failed``, or ``closed``.
         """
         self._ended = True
         if self._recording is not None:

@@ -1,4 +1,4 @@
-"""What an agent sees of evaluated designs."""
+"""Observations: evaluated designs as arrays in [-1, 1], which agents see."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def observations(
 
 
 def observation_space(space: DesignSpace, metrics: Sequence[Metric]) -> gymnasium.Space[Any]:
-    """Where observations lie, shape (width,); see :func:`observations`.
+    """Space of the observations, shape (width,); see :func:`observations`.
 
     Args:
         space: the design space as it is searched.
@@ -89,5 +89,5 @@ class Observer:
 
 
 def metric_scale(value: Any, base: float, signed: bool) -> Any:
-    """What the difference of a metric to the baseline's is divided by, to lie in [-1, 1]."""
+    """Divisor of a metric's difference to the baseline, so that the quotient is in [-1, 1]."""
     return abs(value - base) + (abs(base) or 1.0) if signed else value + base

@@ -1,4 +1,4 @@
-"""The design that others are compared with."""
+"""The baseline design, with which others are compared: its place in a space, and its metrics."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ __all__ = ["baseline_codes", "simulated_metrics"]
 def baseline_codes(
     space: DesignSpace, baseline: Mapping[str, Any], offered: Iterable[DesignSpace]
 ) -> tuple[int, ...]:
-    """Codes of the baseline, moved to where parameters are fixed.
+    """Codes of the baseline, with the fixed parameters at their values.
 
-    What only other spaces have is left out; what a fixed value makes active takes its first
-    level. Where the fixed values make it illegal, it moves to the nearest legal design.
+    Parameters that only other spaces have are left out; one that a fixed value makes active takes
+    its first level. Where the fixed values make the baseline illegal, the nearest legal design
+    takes its place.
 
     Args:
         space: as it is searched.

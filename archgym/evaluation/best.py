@@ -33,7 +33,7 @@ class Best:
         self._values = np.empty((0, 0))
 
     def update(self, outcomes: Outcomes) -> bool:
-        """Takes new outcomes in; true if the best one changed."""
+        """Compares new outcomes with the best one; true if that changed."""
         full = outcomes.fidelity == 1
         ok = np.flatnonzero((outcomes.status == Status.OK) & ~outcomes.cached & full)
         changed = False

@@ -69,7 +69,7 @@ class KeyIndex:
             self._fill_table()
 
     def _slot(self, key: int) -> int:
-        """Where the key is in the table, or where it would go."""
+        """Slot of the table that holds the key, or would hold it."""
         table, keys, last = self._table, self._keys, len(self._table) - 1
         slot = (hash(key) * _MIX & _WORD) >> (64 - self._bits)
         while (number := table[slot]) >= 0 and keys[number] != key:
@@ -86,7 +86,7 @@ class KeyIndex:
 
 
 class EvaluationCache:
-    """What a trial's simulations gave, under integer keys of designs.
+    """The results of a trial's simulations, under integer keys of designs.
 
     It takes about 55 bytes a design with four metrics.
 

@@ -75,7 +75,7 @@ class Evaluator:
         self._names = tuple(metric.name for metric in metrics)
         self._given = tuple(m for m in metrics if m.name in simulator.metric_names)
         self._budget = Budget(budget, proposals_per_budget, fidelities)
-        # Levels number the fidelities from the full one, 0, downwards.
+        # The level of a fidelity is its index from the full one, 0, downwards.
         values = [one.value for one in reversed(fidelities)]
         self._levels = {value: (level, value) for level, value in enumerate(values)}
         self._keys_of_level = space.largest_key + 1

@@ -90,7 +90,7 @@ class Outcome:
 
     @staticmethod
     def of(row: Row, design: dict[str, Any], metric_names: Sequence[str]) -> Outcome:
-        """The same as a record for people."""
+        """The outcome of one row, with names in place of codes."""
         return Outcome(
             design=design,
             metrics=row.metrics_by_name(metric_names),

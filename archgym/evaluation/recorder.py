@@ -1,4 +1,4 @@
-"""What the evaluation core asks of whoever records a trial; :mod:`archgym.data` does it."""
+"""The protocol of a trial's recorder, which writes the rows; :mod:`archgym.data` has one."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ __all__ = ["ResumedLog"]
 
 @dataclass(frozen=True)
 class ResumedLog:
-    """What a trial evaluated before it was interrupted, in order.
+    """The evaluations of a trial before it was interrupted, in order.
 
     Attributes:
         codes: designs, shape (n, n_parameters).

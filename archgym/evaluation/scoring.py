@@ -126,7 +126,7 @@ class Scoring:
         )
 
     def _broken_limits(self, excess: Sequence[float]) -> str:
-        """Which limits are exceeded, and by how much; empty if none is."""
+        """Text that names the exceeded limits and by how much; empty if none is."""
         if not any(excess):
             return ""
         return ", ".join(

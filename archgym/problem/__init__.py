@@ -1,4 +1,4 @@
-"""What is searched: metrics, objectives, fidelities, workloads, and what a subclass writes."""
+"""The definition of a problem: metrics, objectives, fidelities, workloads and the base class."""
 
 from archgym.problem.design_problem import DesignProblem
 from archgym.problem.fidelity import Fidelity

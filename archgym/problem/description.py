@@ -1,4 +1,4 @@
-"""What records of results say of an environment: a plain, frozen record."""
+"""A frozen description of an environment, for records of its results."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Metric:
             ``_count``.
         unit: the unit (``"pJ"``), empty for dimensionless.
         direction: which way is better.
-        doc: one line that says what exactly is measured.
+        doc: one line on what exactly is measured.
         signed: whether values below zero are possible; otherwise one is a failed simulation.
 
     Raises:
@@ -66,13 +66,7 @@ class Metric:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object with the fields."""
-        return {
-            "name": self.name,
-            "unit": self.unit,
-            "direction": self.direction,
-            "doc": self.doc,
-            "signed": self.signed,
-        }
+        return dict(vars(self))
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Metric:
@@ -111,7 +105,7 @@ def metric_named(name: str, metrics: Iterable[Metric], where: str = "") -> Metri
 
 
 def change_text(value: float | None, base: float | None, digits: int = 1) -> str:
-    """How a value differs from another, as people read it; empty where a ratio says nothing.
+    """How a value differs from another, as people read it; empty where a ratio is meaningless.
 
     >>> change_text(1.2, 1.0), change_text(5.0, 0.001), change_text(1.0, None)
     ('+20.0%', 'x5,000', '')

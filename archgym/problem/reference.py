@@ -46,7 +46,7 @@ class ReferenceRow:
 
 
 class ColumnUse(NamedTuple):
-    """What became of one column of a table.
+    """How one column of a table is used.
 
     Attributes:
         column: its name.
@@ -94,7 +94,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class TableRow:
-    """One row of a table, whose cells are read with messages that say where they are."""
+    """One row of a table; errors about its cells name file, line and column."""
 
     path: Path
     line: int
@@ -105,7 +105,7 @@ class TableRow:
         return self.cells.get(column) or default
 
     def choice(self, column: str, allowed: Mapping[str, Any], default: str = "") -> Any:
-        """What ``allowed`` makes of the cell.
+        """The value in ``allowed`` under the text of the cell.
 
         Raises:
             InvalidValueError: if the cell is none of its keys.

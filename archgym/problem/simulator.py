@@ -1,4 +1,4 @@
-"""What turns designs into metrics."""
+"""The protocol of a simulator, which turns designs into metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a workload is written: a name, the path of a file, or a mapping of one of several kinds."""
+"""How users write a workload: a name, the path of a file, or a mapping of one of several kinds."""
 
 from __future__ import annotations
 

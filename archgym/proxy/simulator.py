@@ -47,16 +47,10 @@ class ProxyFile:
             self.arguments["workload"] = only.spec if only.spec is not None else only.name or None
 
     def differences(self, problem: DesignProblem) -> list[str]:
-        """What keeps the proxy from serving an environment, each in a few words."""
+        """The differences that make the proxy unusable for an environment."""
         proxy, own = self._proxy, problem.workload_sha256
-        found = differences(
-            self.kind,
-            problem,
-            space=proxy.space,
-            settings=proxy.origin.settings,
-            metrics=proxy.metrics,
-        )
-        workloads = proxy.origin.workloads
+        workloads, settings = proxy.origin.workloads, proxy.origin.settings
+        found = differences(self.kind, problem, proxy.space, settings, proxy.metrics)
         if not any(
             own == one.sha256 if own and one.sha256 else problem.workload_name == one.name
             for one in workloads
@@ -126,7 +120,7 @@ class ProxySimulator:
 def _read_once(path: Path) -> Proxy:
     """The proxy in a file, read once as long as the file stays as it is."""
     if not path.is_file():
-        return load_proxy(path)  # which says what is wrong
+        return load_proxy(path)  # raises, with the reason
     stat = path.stat()
     return _load(path.absolute(), stat.st_mtime_ns, stat.st_size)
 

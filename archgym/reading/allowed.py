@@ -1,4 +1,4 @@
-"""What a typed model allows, said in the words of the files that users write."""
+"""What a typed model allows, in the words of the files that users write."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BOUNDS = {
 
 
 def allowed_text(problem: Mapping[str, Any]) -> str:
-    """What would have been allowed, as in ``allowed is an integer``.
+    """The allowed values, for an error message, as in ``allowed is an integer``.
 
     Args:
         problem: one entry of ``pydantic.ValidationError.errors()``.

@@ -43,7 +43,7 @@ class _ShortNames(MetaPathFinder, Loader):
         return ModuleSpec(name, self) if name in SHORT_NAMES else None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Puts the module behind a short name in the place of the empty one made for it."""
+        """Replaces the empty module that was made for a short name by the module behind it."""
         name = module.__name__
         sys.modules[name] = importlib.import_module(SHORT_NAMES[name])
 

@@ -22,7 +22,7 @@ Compiled = TypeVar("Compiled", bound=Callable[..., Any])
 class Kernel:
     """The compiled functions of one package.
 
-    That they are being compiled, which takes long enough to wonder, is said once on stderr.
+    A line on stderr announces the compilation once, because it can take a minute.
 
     Args:
         name: what messages call it.
@@ -48,14 +48,14 @@ class Kernel:
         return cast(Compiled, njit(**self._inner)(function))
 
     def inlined(self, function: Compiled) -> Compiled:
-        """The same, always put in place."""
+        """As :meth:`compiled`, always inlined."""
         return cast(Compiled, njit(forceinline=True, **self._inner)(function))
 
     def entry(self, make: Callable[[int], Compiled]) -> Compiled:
         """A function that Python calls, kept compiled between processes.
 
         Numba's cache notices changes of the function and of the variables that it encloses, but
-        not of functions that it calls; so ``make`` gets a number that stands for the sources of
+        not of functions that it calls; so ``make`` gets a hash of the sources of
         all these modules, and the function that it returns has to enclose it.
         """
         made = njit(cache=True, **self._options)(make(self._sources))

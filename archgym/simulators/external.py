@@ -1,4 +1,4 @@
-"""Running somebody else's program: found or clearly missed, in a folder of its own, bounded.
+"""Running an external program: how it is found, in a private folder, with limits.
 
 A simulator that calls a program writes its input files into a :func:`private_folder`, calls
 :func:`run_program` there and reads what came out. Whatever goes wrong with one run becomes an
@@ -23,6 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Protocol
 
 from archgym.errors import InvalidValueError, MissingDependencyError, SimulationError
@@ -40,7 +41,7 @@ __all__ = [
 ]
 
 OUTPUT_LIMIT_BYTES = 16 * 2**20
-"""What a program may print by default; a simulator prints some kilobytes."""
+"""Default limit of a program's output; a simulator prints some kilobytes."""
 FILE_LIMIT_BYTES = 8 * 2**30
 """Size to which a program may grow one file by default."""
 _UNUSABLE = (errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR)
@@ -50,7 +51,7 @@ _CHUNK = 65536
 
 @dataclass(frozen=True)
 class ProgramOutput:
-    """What a program printed.
+    """The output of a program.
 
     Attributes:
         stdout: its standard output; bytes that are not UTF-8 are shown as replacement characters.
@@ -108,7 +109,7 @@ def run_program(
 ) -> ProgramOutput:
     """Run a program to its end, without a shell and without standard input.
 
-    It gets a process group of its own, and nothing of that group is left running afterwards.
+    It runs in a new process group, all of which is killed afterwards.
 
     Args:
         command: the executable and its arguments.
@@ -164,13 +165,6 @@ class _OneByOne(Protocol):
     def simulate_one(self, design: Mapping[str, object]) -> Mapping[str, float]: ...
 
 
-class _Adapter:
-    """Has the name that :func:`simulate_each` calls."""
-
-    def __init__(self, simulator: _OneByOne) -> None:
-        self.simulate = simulator.simulate_one
-
-
 def simulate_in_parallel(
     simulator: _OneByOne, designs: Designs, threads: int | None = None
 ) -> list[tuple[SimulationResult, float]]:
@@ -189,7 +183,7 @@ def simulate_in_parallel(
         ArchgymError: what is wrong with more than one design, such as a missing program.
     """
     threads = min(threads or available_cores(), len(designs))
-    adapter = _Adapter(simulator)
+    adapter = SimpleNamespace(simulate=simulator.simulate_one)  # as simulate_each calls it
     if threads <= 1:
         return simulate_each(adapter, designs)
     stop = threading.Event()

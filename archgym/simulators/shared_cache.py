@@ -1,7 +1,7 @@
-"""What simulators gave, kept on disk and shared between trials, runs and processes.
+"""A cache of simulation results on disk, shared between trials, runs and processes.
 
-For simulators of seconds and more. Within a trial the evaluation core remembers designs by
-itself; what another trial or an earlier run simulated comes from here. The file is an SQLite
+It is for simulators that take seconds and more. Within a trial the evaluation core has its own
+cache; results of other trials and earlier runs are taken from here. The file is an SQLite
 database: safe while any number of processes read and write it, and after a kill.
 """
 
@@ -30,7 +30,7 @@ _SCHEMA = "CREATE TABLE IF NOT EXISTS simulations (key BLOB PRIMARY KEY, result 
 def simulation_key(
     problem: ProblemDescription, design: Mapping[str, Any], fidelity: float
 ) -> bytes:
-    """What a simulation's result depends on, as a hash of 32 bytes.
+    """The key of a simulation: a hash of 32 bytes over all that its result depends on.
 
     Environment, its version and settings, the workload's content, the simulator and its version,
     the fidelity, and the canonical design; not the objective, the agent or the design space that

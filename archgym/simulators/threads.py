@@ -1,4 +1,4 @@
-"""Threads of numeric libraries: one each, so that results do not depend on the machine's cores."""
+"""Numeric libraries held to one thread, so that results do not depend on the number of cores."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def one_numeric_thread() -> Iterator[None]:
 
 @contextlib.contextmanager
 def one_numeric_thread_in_children() -> Iterator[None]:
-    """Holds those of the processes that are started meanwhile to one thread, by variables."""
+    """Holds the numeric libraries of processes that are started meanwhile to one thread."""
     before = {name: os.environ.get(name) for name in _VARIABLES}
     os.environ.update(dict.fromkeys(_VARIABLES, "1"))
     try:

@@ -38,7 +38,7 @@ class ParallelView(ParallelEnv[str, Observation, Any]):  # type: ignore[misc]
     Args:
         env: the environment; inside Gymnasium's wrappers is fine, they are left out.
         groups: names of agents, each with the parameters that it chooses; every free parameter
-            belongs to one. Without it each free parameter is an agent of its own.
+            belongs to one. Without it each free parameter is one agent.
             :attr:`archgym.space.DesignSpace.groups` has those that a space declares.
 
     Raises:
@@ -75,7 +75,7 @@ class ParallelView(ParallelEnv[str, Observation, Any]):  # type: ignore[misc]
         self._state: Observation | None = None
 
     def observation_space(self, agent: str) -> gymnasium.Space[Any]:
-        """What the agent sees: the environment's observation."""
+        """Space of the environment's observation, which every agent sees."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> gymnasium.Space[Any]:

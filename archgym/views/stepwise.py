@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
@@ -16,21 +17,19 @@ from archgym.views.unwrapped import unwrapped
 __all__ = ["Partial", "Steps", "StepwiseView"]
 
 
+@dataclass(slots=True)
 class Partial:
     """A design in the making.
 
     Attributes:
         codes: codes of all parameters, the first level where nothing is chosen yet.
         canonical: the same with -1 where a parameter is inactive.
-        place: which of the free parameters is chosen next; their number once all are.
+        place: index of the free parameter that is chosen next; their number once all are chosen.
     """
 
-    __slots__ = ("canonical", "codes", "place")
-
-    def __init__(self, codes: list[int], canonical: tuple[int, ...], place: int) -> None:
-        self.codes = codes
-        self.canonical = canonical
-        self.place = place
+    codes: list[int]
+    canonical: tuple[int, ...]
+    place: int
 
 
 class Steps:
@@ -92,7 +91,7 @@ class Steps:
         return partial.place == len(self.free)
 
     def mask(self, partial: Partial) -> NDArray[np.bool_]:
-        """Which actions name a level of the next parameter that is legal, shape (n_actions,).
+        """Mask of the actions that are legal levels of the next parameter, shape (n_actions,).
 
         A rule is looked at where its last parameter is chosen. If no level keeps the rules, as
         earlier choices may bring about, all levels are allowed; the design is then illegal.
@@ -125,7 +124,7 @@ class Steps:
             row[len(self.free) + partial.place] = 1.0
 
     def observation_space(self, n_metrics: int) -> gymnasium.Space[NDArray[np.float32]]:
-        """Where :meth:`observe`, followed by the observations of metrics, lies."""
+        """Space of :meth:`observe`, followed by the observations of metrics."""
         width = 2 * len(self.free) + n_metrics
         return gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
 
@@ -153,8 +152,8 @@ class StepwiseView(gymnasium.Env[NDArray[np.float32], Any]):
     is chosen, which parameter comes next (:meth:`Steps.observe`), and the metrics of the
     last complete design as in the environment's own observation, at first the baseline's.
 
-    Actions are levels; :meth:`action_masks` says which the next parameter has and the rules
-    allow. Without masks, an action beyond the levels wraps around (:meth:`Steps.choose`).
+    Actions are levels; :meth:`action_masks` gives those that the next parameter has and the
+    rules allow. Without masks, an action beyond the levels wraps around (:meth:`Steps.choose`).
 
     >>> import archgym
     >>> view = StepwiseView(archgym.make("Conformance-v0", space="finite"))
@@ -193,7 +192,7 @@ class StepwiseView(gymnasium.Env[NDArray[np.float32], Any]):
         return self.steps.space.names[self.steps.free[self._partial.place]]
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Which actions are possible now, shape (n_actions,); what MaskablePPO asks for."""
+        """Mask of the actions that are possible now, shape (n_actions,), for MaskablePPO."""
         return self.steps.mask(self._partial)
 
     def reset(

@@ -28,7 +28,7 @@ class VectorView(VecEnv):
 
     The designs go through the environment's ``evaluate_batch`` together, so that a simulator
     which runs many at once does, and are counted and recorded in their order. Each of the
-    ``n_envs`` has episodes of ``episode_length`` designs of its own.
+    ``n_envs`` has its own episodes of ``episode_length`` designs.
 
     Where the budget ends in the middle of a batch, the designs up to there are evaluated and
     recorded, and the step raises ``BudgetExhausted``.
@@ -43,7 +43,7 @@ class VectorView(VecEnv):
     Args:
         env: the environment; inside Gymnasium's wrappers is fine, they are left out.
         n_envs: designs a step.
-        encoding: how an action stands for a design; by default as the environment has it.
+        encoding: translates actions to designs; by default the environment's.
 
     Raises:
         InvalidValueError: if ``env`` is not an archgym environment, ``n_envs`` is below 1, or the

@@ -25,7 +25,7 @@ class Optimum:
     Attributes:
         design: the first such design.
         metrics: its metrics.
-        designs: how many designs are as good.
+        designs: number of designs that are as good.
     """
 
     design: dict[str, Any]

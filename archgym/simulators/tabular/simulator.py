@@ -41,9 +41,8 @@ __all__ = [
 
 PREFIX = "tabular:"
 TABLE_FILE = "table.parquet"
-"""What ``archgym enumerate`` calls the table in its folder."""
+"""Name of the table in a folder of ``archgym enumerate``."""
 _ENDING = ".parquet"
-_warned: set[tuple[str, str]] = set()
 
 
 class TableFile:
@@ -67,15 +66,9 @@ class TableFile:
         self.workload: tuple[Any, str] | None = (header.workload, header.workload_sha256)
 
     def differences(self, problem: DesignProblem) -> list[str]:
-        """What keeps the table from serving an environment, each in a few words."""
+        """The differences that make the table unusable for an environment."""
         header = self._table.header
-        found = differences(
-            self.kind,
-            problem,
-            space=header.space,
-            settings=header.settings,
-            metrics=header.metrics,
-        )
+        found = differences(self.kind, problem, header.space, header.settings, header.metrics)
         if problem.workload_sha256 != header.workload_sha256:
             found.append(
                 f"the table is of workload {header.workload_name!r} "
@@ -207,11 +200,10 @@ def _error(status: int, reason: str) -> SimulationResult:
     return TimeoutError(reason) if status == Status.TIMEOUT else SimulationError(reason)
 
 
+@functools.cache
 def _warn_once(label: str, made_by: str, here: str) -> None:
-    if (label, made_by) not in _warned:
-        _warned.add((label, made_by))
-        warnings.warn(
-            f"{label} was made by version {made_by} of the embedded simulator, this is version "
-            f"{here}: what it gives may differ from what the simulator gives now",
-            stacklevel=4,
-        )
+    warnings.warn(
+        f"{label} was made by version {made_by} of the embedded simulator, this is version "
+        f"{here}: what it gives may differ from what the simulator gives now",
+        stacklevel=4,
+    )

@@ -1,8 +1,8 @@
 """The outcomes of a whole design space, and the file that holds them.
 
 The file is Parquet with one row. Its schema's metadata hold, under ``archgym.table``, a JSON
-object that says what was tabulated (:class:`Header`, and the metrics of each block); its columns
-are lists:
+object that describes what was tabulated (:class:`Header`, and the metrics of each block). Its
+columns are lists:
 
 =====================  ===========================================================================
 ``block.K.index``      int32, a design: its row in the block; designs are in the order of
@@ -26,9 +26,11 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from archgym.errors import ArchgymError, DatasetError
@@ -37,9 +39,6 @@ from archgym.problem.metrics import Metric
 from archgym.problem.status import Status
 from archgym.simulators.tabular.blocks import Block, make_blocks
 from archgym.space import DesignSpace
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["FORMAT", "Header", "Table", "read_header", "write_and_rename"]
 
@@ -55,7 +54,7 @@ _ENCODINGS = {
 
 @dataclass(frozen=True)
 class Header:
-    """What was tabulated.
+    """Description of a table: the environment, its design space, workload and simulator.
 
     Attributes:
         environment: registered name, or ``module:Class``.
@@ -83,7 +82,7 @@ class Header:
 
     @staticmethod
     def of(problem: ProblemDescription, arguments: Mapping[str, Any]) -> Header:
-        """What a table of an environment's design space tabulates.
+        """The header of a table of an environment's design space.
 
         Args:
             problem: the environment.
@@ -209,8 +208,6 @@ class Table:
         write_and_rename(Path(path), self._file())
 
     def _file(self) -> bytes:
-        import pyarrow as pa
-
         columns: dict[str, pa.Array] = {}
         for number, block in enumerate(self.blocks):
             columns[f"block.{number}.index"] = pa.array(block.index, pa.int32())
@@ -235,9 +232,6 @@ class Table:
         Raises:
             DatasetError: if it is not there, holds no table, or is damaged.
         """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         meta, header = _read_meta(path)
         try:
             read = pq.read_table(path, page_checksum_verification=True, partitioning=None)
@@ -260,7 +254,7 @@ class Table:
         return table
 
     def _problem(self, designs: int) -> str:
-        """What does not fit together; empty if nothing."""
+        """The first contradiction in the table; empty if there is none."""
         held = [name for block in self.blocks for name in block.names]
         if sorted(held) != sorted(self.metric_names):
             return f"its blocks hold {', '.join(held)}, not {', '.join(self.metric_names)}"
@@ -310,7 +304,7 @@ def write_and_rename(path: Path, data: bytes) -> None:
 
 
 def read_header(path: str | Path) -> Header:
-    """What a file tabulates; reads only its metadata.
+    """The header of a table's file; reads only its metadata.
 
     Raises:
         DatasetError: if it is not there or holds no table.
@@ -319,9 +313,6 @@ def read_header(path: str | Path) -> Header:
 
 
 def _read_meta(path: str | Path) -> tuple[dict[str, Any], Header]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         meta = (pq.read_schema(path).metadata or {}).get(_KEY)
     except FileNotFoundError:
@@ -363,9 +354,6 @@ def _parquet(
     metadata: Mapping[bytes, bytes] | None = None,
 ) -> bytes:
     """A file with one row, in which each column is a list."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     lists = [
         pa.ListArray.from_arrays(pa.array([0, len(column)], pa.int32()), column)
         for column in columns.values()
