@@ -139,7 +139,7 @@ def merge(
     ],
     json: Json = False,
 ) -> None:
-    """Merge datasets into one; what keeps them apart is named, difference by difference."""
+    """Merge datasets into one; if they cannot be merged, every difference is named."""
     from archgym.data import find_dataset
     from archgym.data.merging import merge as write
     from archgym.errors import InvalidValueError

@@ -35,7 +35,9 @@ _MAX_POINTS = 30
 
 def enumerate_(
     environment: EnvironmentName,
-    out: Annotated[Path, typer.Option(help="Folder of the table; goes on with what is there.")],
+    out: Annotated[
+        Path, typer.Option(help="Folder of the table; one that is unfinished is continued.")
+    ],
     workload: Workload = None,
     space: Space = None,
     simulator: Simulator = None,

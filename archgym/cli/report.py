@@ -43,7 +43,7 @@ def report(
         typer.Option(help="Folder for figures as files too.", show_default=False),
     ] = None,
     form: Annotated[
-        str, typer.Option("--format", help="Of the figures, any of pdf, png, svg.")
+        str, typer.Option("--format", help="Formats of the figures, any of pdf, png, svg.")
     ] = "pdf,png,svg",
     tables: Annotated[
         Path | None,

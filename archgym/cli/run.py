@@ -43,8 +43,8 @@ def run(
         bool,
         typer.Option(
             "--resume",
-            help="Go on with the run in the folder, if there is one. It may "
-            "have got more seeds, agents, environments or budget.",
+            help="Go on with the run in the folder, if there is one. The experiment may now have "
+            "more seeds, agents, environments or budget.",
         ),
     ] = False,
     local: Annotated[

@@ -33,11 +33,11 @@ def show(
         typer.Option(help="Draw a design of the environment into this file, such as pe.svg."),
     ] = None,
     design: Annotated[
-        str | None, typer.Option(help="Which one is drawn: a named design; else the baseline.")
+        str | None, typer.Option(help="Named design to draw; the baseline if left out.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show all there is to know of an environment or an agent."""
+    """Show everything about an environment or an agent."""
     from archgym.environment.environment import Environment
 
     found = find(name)

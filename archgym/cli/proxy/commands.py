@@ -58,14 +58,16 @@ def collect(
         list[str] | None, typer.Option("--workload", help="A workload; repeatable.")
     ] = None,
     budget: Annotated[int, typer.Option(min=1, help="Designs to simulate, in all.")] = 5000,
-    rounds: Annotated[int, typer.Option(min=1, help="How often to choose anew.")] = 4,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of choosing and simulating.")] = 4,
     model: Annotated[
-        str, typer.Option(help="What chooses: boosting, or residual, which takes longer.")
+        str, typer.Option(help="Model that chooses: boosting, or residual, which takes longer.")
     ] = "boosting",
     options: Options = None,
-    drawn: Annotated[float, typer.Option(help="Share that is drawn at random.")] = 0.2,
+    drawn: Annotated[
+        float, typer.Option(help="Share of the designs that is drawn at random.")
+    ] = 0.2,
     most: Annotated[
-        int | None, typer.Option(min=1, help="Designs on one workload at most.")
+        int | None, typer.Option(min=1, help="Maximum number of designs on one workload.")
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -166,13 +168,17 @@ def train(
 def search(
     file: File,
     objective: Objective = None,
-    workload: Annotated[str, typer.Option(help="One of the proxy's; the first by default.")] = "",
-    agent: Annotated[str, typer.Option(help="That searches on the proxy.")] = "ga",
+    workload: Annotated[
+        str, typer.Option(help="A workload of the proxy; the first by default.")
+    ] = "",
+    agent: Annotated[str, typer.Option(help="Agent that searches on the proxy.")] = "ga",
     budget: Annotated[int, typer.Option(min=1, help="Designs to evaluate on the proxy.")] = 20_000,
     verify: Annotated[
         int, typer.Option(min=1, help="Best designs to verify on the real simulator.")
     ] = 50,
-    record: Annotated[Path | None, typer.Option(help="Dataset that takes these.")] = None,
+    record: Annotated[
+        Path | None, typer.Option(help="Dataset that takes the verified designs.")
+    ] = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:

@@ -45,7 +45,7 @@ def evaluate(
     where: Where = None,
     workload: Workloads = None,
     agent: Agents = None,
-    coverage: Annotated[float, typer.Option(help="Of the intervals, 0.5 to 0.99.")] = 0.9,
+    coverage: Annotated[float, typer.Option(help="Coverage of the intervals, 0.5 to 0.99.")] = 0.9,
     speed: Annotated[
         int,
         typer.Option(min=0, metavar="N", help="Also time N designs on the real simulator."),
@@ -170,7 +170,7 @@ def study(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """See whether data of several agents make better proxies than as many of one agent.
+    """Test whether data of several agents make better proxies than as many data of one agent.
 
     Prints the median relative RMSE on unseen random designs, and its 10th to 90th percentile.
     """
