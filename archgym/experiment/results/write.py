@@ -18,8 +18,6 @@ from archgym.experiment.results.files import TableWriter, Totals
 from archgym.experiment.results.run_result import RunResult
 from archgym.experiment.spec.expand import Trial
 
-__all__ = ["write_results"]
-
 _LARGE = 2000
 """Number of trials above which summaries keep only what the tables of results lack."""
 _VERSIONS_OF = ("archgym", "numpy", "numba", "scikit-learn", "scikit-optimize", "ray")
