@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from archgym_example.adder import Adder
+from archgym_example.adder import Adder  # type: ignore[import-not-found]
 
 commands = typer.Typer(no_args_is_help=True, help="Look into adders.")
 
