@@ -6,26 +6,24 @@ import math
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from archgym import agent
-from archgym.agents.common.moves import Moves
+from archgym.agents.common.arrays import Bools, Floats, Ints
+from archgym.agents.common.hyperparameters import Share, Size
 from archgym.agents.common.parzen import GoodAndOther
-from archgym.agents.common.unseen import Unseen
+from archgym.agents.common.samplers import NewDesignSampler
 from archgym.agents.nsga2 import constrained_ranks, crowding_distances
 from archgym.evaluation.outcome import Outcomes
 from archgym.problem.fidelity import Fidelity
 from archgym.problem.status import Status
-from archgym.space import Designs, DesignSpace
-
-__all__ = ["Hyperband"]
+from archgym.space import Designs
 
 _TOLERANCE = 1.25
-"""By so much the costs of two rungs may be closer together than ``eta``."""
+"""Factor by which the ratio of the costs of two rungs may be smaller than ``eta``."""
 
 
-class Hyperband(agent.Sampler):
+class Hyperband(NewDesignSampler):
     """Hyperband (Li et al., JMLR 2018), with the model of BOHB (Falkner et al., ICML 2018).
 
     A bracket evaluates some new designs at a low fidelity, the best one in ``eta`` of them at
@@ -40,10 +38,10 @@ class Hyperband(agent.Sampler):
     fully after all, the best first.
 
     New designs come from a kernel density of the best designs at the highest fidelity of which
-    enough are known (:mod:`archgym.agents.common.parzen`), and a part of them at random; without the
-    model all are random. Nothing is proposed twice at a fidelity. Designs are ranked by limits
-    before goals, several goals by nondominated sorting and crowding distance. The same seed
-    gives the same search on the same machine and versions.
+    enough are known (:mod:`archgym.agents.common.parzen`), and a part of them at random; without
+    the model all are random. Nothing is proposed twice at a fidelity. Designs are ranked by limits
+    before goals, several goals by nondominated sorting and crowding distance. The same seed gives
+    the same search on the same machine and versions.
 
     References:
         Li et al., Hyperband: A Novel Bandit-Based Approach to Hyperparameter
@@ -65,29 +63,34 @@ class Hyperband(agent.Sampler):
         """Hyperparameters of Hyperband."""
 
         eta: int = Field(
-            3, ge=2, le=64, description="of so many designs one goes on to the next fidelity"
+            3,
+            ge=2,
+            le=64,
+            description="number of designs of which one is promoted to the next fidelity",
         )
         model: bool = Field(
-            True, description="whether a model proposes (BOHB), or all designs are random"
+            True, description="whether a model proposes designs (BOHB) or all are random"
         )
-        random_share: float = Field(
-            0.33, ge=0, le=1, description="share of designs that are random, with a model, too"
+        random_share: Share = Field(
+            0.33, description="share of random designs when a model proposes"
         )
         good_share: float = Field(
-            0.15, gt=0, le=0.5, description="share of known designs that the model takes as good"
+            0.15,
+            gt=0,
+            le=0.5,
+            description="share of the known designs that the model counts as good",
         )
         candidates: int = Field(
             64,
             ge=1,
             le=65_536,
-            description="designs drawn from the model, of which the best one is proposed",
+            description="designs drawn from the model, of which the best is proposed",
         )
-        batch_size: int = Field(8, ge=1, le=4096, description="most designs proposed at once")
+        batch_size: Size = Field(8, description="maximum designs proposed at once")
 
     def setup(self) -> None:
         """Starts with nothing known."""
-        self._moves = Moves(self.space, self.rng)
-        self._unseen = Unseen(self.space, self.rng)
+        super().setup()
         self._known: dict[float, _Known] = {}
         self._rungs: list[float] = []
         self._turn = 0  # brackets begun
@@ -95,16 +98,11 @@ class Hyperband(agent.Sampler):
         self._members = self.space.designs(())  # of the bracket, at its rung
         self._waiting = self._members  # those of them that have not been proposed there
 
-    @property
-    def batch_size(self) -> int:
-        """How many designs are asked for at once."""
-        return int(self.hyperparameters.batch_size)
-
     def ask(self, n: int) -> Designs:
         """Up to ``n`` designs, all at :attr:`fidelity`.
 
-        Fewer where the bracket needs their outcomes to go on. What was asked for and is never
-        told of does not go on.
+        Fewer where the bracket needs their outcomes to go on. A design whose outcome never
+        arrives is not promoted.
         """
         if not self._rungs:
             self._rungs = _rungs(self.fidelities, self.hyperparameters.eta)
@@ -112,7 +110,7 @@ class Hyperband(agent.Sampler):
         while len(asked) < n:
             if not len(self._waiting):
                 if len(asked) and self._rung < len(self._rungs) - 1:
-                    break  # the rung has to be told of first
+                    break  # the outcomes of the rung come first
                 if not self._go_on():
                     break
                 continue
@@ -130,8 +128,7 @@ class Hyperband(agent.Sampler):
         """Takes in outcomes, at whatever fidelity."""
         self._unseen.add(designs)
         for value in np.unique(outcomes.fidelity).tolist():
-            known = self._known.setdefault(value, _Known(self.space.designs(()).codes))
-            known.learn(designs, outcomes, outcomes.fidelity == value)
+            self._at(value).learn(designs, outcomes, outcomes.fidelity == value)
 
     # -- brackets --------------------------------------------------------------------------------
 
@@ -157,8 +154,8 @@ class Hyperband(agent.Sampler):
         self._rung = len(self._rungs) - 1
         full = self._rungs[-1]
         for fidelity in reversed(self._rungs[:-1]):
-            known = self._at(fidelity)
-            left = self._new_at(full, known.everything(self.space))
+            known = Designs(self.space, self._at(fidelity).best_first())
+            left = self._new_at(full, known)
             if len(left):
                 self._members = self._waiting = left
                 return True
@@ -182,9 +179,7 @@ class Hyperband(agent.Sampler):
             if model is not None and self.rng.random() >= self.hyperparameters.random_share:
                 drawn = self._unseen.sift(model.sample(self.hyperparameters.candidates))
                 if len(drawn):
-                    row = self._unseen.favourite(drawn, model.score(drawn))
-                    design = drawn[row : row + 1]
-                    self._unseen.add(design)
+                    design = self._unseen.take_best(drawn, model.score(drawn))
             if not len(design):
                 design = self._unseen.take(1)
             if not len(design):
@@ -210,23 +205,23 @@ class Hyperband(agent.Sampler):
 class _Known:
     """What is known at one fidelity."""
 
-    def __init__(self, codes: NDArray[np.int64]) -> None:
+    def __init__(self, codes: Ints) -> None:
         self._codes = codes
-        self._goals: NDArray[np.float64] | None = None
+        self._goals: Floats | None = None
         self._excess = np.empty(0)  # over all limits; infinite for a failure
         self._rows: dict[int, int] = {}
         self._met: set[int] = set()
-        self._order: NDArray[np.int64] | None = None
+        self._order: Ints | None = None
 
     def __contains__(self, key: int) -> bool:
-        """Whether a design was asked for, or told of."""
+        """Whether a design was asked for or observed."""
         return key in self._met
 
     def expect(self, designs: Designs) -> None:
         """Designs are asked for at this fidelity."""
         self._met.update(designs.keys())
 
-    def learn(self, designs: Designs, outcomes: Outcomes, mine: NDArray[np.bool_]) -> None:
+    def learn(self, designs: Designs, outcomes: Outcomes, mine: Bools) -> None:
         """Takes in those of the outcomes that are marked and new."""
         keys = designs.keys()
         new = [row for row in np.flatnonzero(mine).tolist() if self._is_first(keys[row])]
@@ -249,15 +244,11 @@ class _Known:
         ]
         return designs[np.array([i for _, i in sorted(found)], dtype=np.int64)]
 
-    def best_first(self) -> NDArray[np.int64]:
+    def best_first(self) -> Ints:
         """Codes of all that is known, failures last, shape (n, n_parameters)."""
         return np.asarray(self._codes[self._best_rows()])
 
-    def everything(self, space: DesignSpace) -> Designs:
-        """All that is known, the best first."""
-        return Designs(space, self.best_first())
-
-    def _best_rows(self) -> NDArray[np.int64]:
+    def _best_rows(self) -> Ints:
         if self._order is None:
             goals, excess = self._goals, self._excess
             if goals is None or not len(excess):

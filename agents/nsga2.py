@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from archgym.agents.common.arrays import Floats, Ints
 from archgym.agents.ga import Breeding, Genetic
 from archgym.evaluation.outcome import Outcomes
 from archgym.problem.status import Status
 from archgym.space import Designs
-
-__all__ = ["Nsga2", "constrained_ranks", "crowding_distances"]
 
 
 class Nsga2(Genetic):
@@ -24,7 +22,7 @@ class Nsga2(Genetic):
     and feasible ones are sorted into fronts; within a front, designs in empty regions come first
     (crowding distance). Children are made by the operators of
     :class:`archgym.agents.ga.Genetic`, one for each kind of parameter, and join the
-    population as soon as their outcomes are told. Nothing is proposed twice.
+    population as soon as their outcomes arrive. Nothing is proposed twice.
 
     With one goal it is a genetic algorithm that keeps the best.
 
@@ -47,16 +45,13 @@ class Nsga2(Genetic):
         """Hyperparameters of NSGA-II."""
 
         population_size: int = Field(
-            32,
-            ge=2,
-            le=4096,
-            description="designs that may become parents; as many random ones start",
+            32, ge=2, le=4096, description="possible parents, and random designs at the start"
         )
 
     def setup(self) -> None:
         """Starts with nothing known."""
         super().setup()
-        self._goals: NDArray[np.float64] | None = None
+        self._goals: Floats | None = None
         self._excess = np.empty(0)  # over all limits; infinite for a failure
 
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:
@@ -76,7 +71,7 @@ class Nsga2(Genetic):
         self._codes, self._goals, self._excess = codes[best], goals[best], excess[best]
 
 
-def constrained_ranks(goals: NDArray[np.float64], excess: NDArray[np.float64]) -> NDArray[np.int64]:
+def constrained_ranks(goals: Floats, excess: Floats) -> Ints:
     """Rank of each design under constrained domination, 0 the best, shape (n,).
 
     Args:
@@ -96,7 +91,7 @@ def constrained_ranks(goals: NDArray[np.float64], excess: NDArray[np.float64]) -
     return ranks
 
 
-def crowding_distances(goals: NDArray[np.float64], ranks: NDArray[np.int64]) -> NDArray[np.float64]:
+def crowding_distances(goals: Floats, ranks: Ints) -> Floats:
     """How empty the region around each design is among those of its rank, shape (n,).
 
     The distance between its two neighbours along each goal, as a share of the rank's range,

@@ -7,10 +7,10 @@ from fnmatch import fnmatchcase
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from archgym import agent
+from archgym.agents.common.arrays import Ints
 from archgym.environment.environment import Environment
 from archgym.errors import AgentUnsuitableError, InvalidValueError, UnknownNameError
 from archgym.evaluation.best import Best
@@ -19,9 +19,7 @@ from archgym.problem.status import Status
 from archgym.registry import agent_class
 from archgym.space import Designs, DesignSpace
 
-__all__ = ["Staged"]
-
-_MOST_IDLE = 64
+_MAX_IDLE = 64
 """Turns of the searcher without a new design after which a stage is over."""
 
 
@@ -42,7 +40,7 @@ class Staged(agent.Agent):
     With ``first_limits: ignored`` the first stage looks at goals alone, as a search for the most
     accurate network does that knows nothing of hardware.
 
-    What the method comes to is the best design of its second stage; the trial's best may be of
+    The result of the method is the best design of its second stage; the trial's best may be of
     the first one, where that happens to be better.
 
     References:
@@ -67,22 +65,20 @@ class Staged(agent.Agent):
 
         first: str = Field(
             "",
-            description="groups or parameters to search first, separated by commas, * for any "
-            "letters; the first half of the groups if this and last are empty",
+            description="groups or parameters to search first, separated by commas, with * for "
+            "any letters; the first half of the groups if first and last are empty",
         )
-        last: str = Field("", description="in place of first: what to search in the second stage")
-        share: float = Field(0.5, gt=0, lt=1, description="share of the budget for them")
+        last: str = Field(
+            "", description="groups or parameters to search in the second stage, instead of first"
+        )
+        share: float = Field(0.5, gt=0, lt=1, description="share of the budget for the first stage")
         rounds: int = Field(
-            1,
-            ge=1,
-            le=10_000,
-            description="how often both stages follow each other, each with what the other found; "
-            "they share the budget evenly",
+            1, ge=1, le=10_000, description="runs of both stages, with equal shares of the budget"
         )
         first_limits: Literal["kept", "ignored"] = Field(
             "kept", description="whether the objective's limits count in the first stage"
         )
-        searcher: str = Field("ga", description="agent that searches each stage")
+        searcher: str = Field("ga", description="agent that searches in each stage")
 
     def setup(self) -> None:
         """Finds out what is searched first, and by whom.
@@ -106,7 +102,7 @@ class Staged(agent.Agent):
                 f"agent {self.name!r}: give first or last, not both: {settings.first!r} and "
                 f"{settings.last!r}"
             )
-        free = {self.space.names[position] for position in self.space.free}
+        self._free = free = {self.space.names[position] for position in self.space.free}
         self._first = free - self._named(settings.last) if settings.last else self._chosen()
         for names, which in ((self._first, "first"), (free - self._first, "second")):
             if not names:
@@ -118,24 +114,20 @@ class Staged(agent.Agent):
 
     def run(self, env: Environment, initial: Designs) -> None:
         """Runs both stages, and what is left of the budget."""
+        rounds, share = self.hyperparameters.rounds, self.hyperparameters.share
         budget = env.evaluator.budget
-        each = np.inf if budget is None else budget / self.hyperparameters.rounds
+        each = np.inf if budget is None else budget / rounds
         limits = self.hyperparameters.first_limits == "kept"
-        free = {self.space.names[position] for position in self.space.free}
         self._known: list[Outcomes] = []
         best = env.design_space.codes(env.baseline_design)
-        rounds, share = self.hyperparameters.rounds, self.hyperparameters.share
         for turn in range(rounds):
             most, last = (turn + share) * each, (turn + 1) * each if turn < rounds - 1 else np.inf
             best = self._stage(env, initial, best, self._first, most=most, limits=limits)
             initial, limits = initial[:0], True
-            self.held = {
-                name: value
-                for name, value in env.design_space.design(best).items()
-                if name in self._first
-            }
-            best = self._stage(env, initial, best, free - self._first, most=last)
-        self._stage(env, initial, best, free)
+            found = env.design_space.design(best)
+            self.held = {name: value for name, value in found.items() if name in self._first}
+            best = self._stage(env, initial, best, self._free - self._first, most=last)
+        self._stage(env, initial, best, self._free)
 
     def _stage(
         self,
@@ -180,7 +172,7 @@ class Staged(agent.Agent):
                 learn(outcomes)
                 idle = 0 if env.evaluator.spent > before else idle + 1
             left = most - env.evaluator.spent
-            if left < 1 or idle == _MOST_IDLE or env.evaluator.exhausted:
+            if left < 1 or idle == _MAX_IDLE or env.evaluator.exhausted:
                 break
             designs = searcher.ask(int(min(searcher.batch_size, left)))
             if not len(designs):
@@ -237,7 +229,7 @@ def _without_limits(outcomes: Outcomes) -> Outcomes:
     )
 
 
-def _rows(outcomes: Outcomes, rows: NDArray[np.int64], space: DesignSpace) -> Outcomes:
+def _rows(outcomes: Outcomes, rows: Ints, space: DesignSpace) -> Outcomes:
     """Some of the outcomes, their designs in another form of the same space."""
     changes = {
         field.name: getattr(outcomes, field.name)[rows]

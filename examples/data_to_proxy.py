@@ -6,7 +6,7 @@ A proxy is a model that predicts the metrics of a simulator and can take its pla
 
 import archgym
 from archgym.proxy import Settings, load_proxy, read_training_data, save_proxy, train
-from archgym.proxy.evaluation import evaluate
+from archgym.proxy.quality.evaluation import evaluate
 from archgym.proxy.search import search_and_verify
 
 # The toy environment Conformance-v0 stands for a simulator that is slow. Its space is finite.

@@ -1,27 +1,25 @@
-"""What a model-based search was told, and what it still waits for."""
+"""The evaluated designs that a model-based search learns from, and those still in flight."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from archgym.agents.common.arrays import Ints
 from archgym.agents.common.scores import costs
 from archgym.evaluation.outcome import Outcomes
 from archgym.problem.status import Status
 from archgym.space import Designs, DesignSpace
 
-__all__ = ["Told"]
 
-
-class Told:
-    """The data of the models: every design once, in the order in which they were told.
+class Observations:
+    """The data of the models: every design once, in the order in which outcomes came.
 
     Args:
         space: the design space.
         n_goals: goals of the objective.
 
     Attributes:
-        codes: of the designs told, shape (n, n_parameters).
+        codes: of the observed designs, shape (n, n_parameters).
         costs: one number each (:func:`archgym.agents.common.scores.costs`), shape (n,).
         goals: cost of each goal, shape (n, n_goals).
         excess: by how much each limit is broken, shape (n, n_limits).
@@ -35,15 +33,15 @@ class Told:
         self.excess = np.empty((0, 0))
         self.failed = np.empty(0, dtype=np.bool_)
         self._known: set[int] = set()
-        self._waiting: dict[int, NDArray[np.int64]] = {}
+        self._waiting: dict[int, Ints] = {}
 
     def __len__(self) -> int:
-        """How many designs were told."""
+        """How many designs were observed."""
         return len(self.codes)
 
     @property
     def asked(self) -> int:
-        """How many designs were told or are waited for."""
+        """How many designs were observed or are in flight."""
         return len(self._known) + len(self._waiting)
 
     @property
@@ -52,16 +50,16 @@ class Told:
         return int((~self.failed).sum())
 
     @property
-    def waiting(self) -> NDArray[np.int64]:
+    def waiting(self) -> Ints:
         """Codes of the designs without outcome, the oldest first, shape (n, n_parameters)."""
         return np.concatenate([self.codes[:0], *self._waiting.values()])
 
-    def wait_for(self, design: Designs) -> None:
-        """Notes that one design was asked for."""
-        self._waiting[design.keys()[0]] = design.codes
+    def wait_for(self, designs: Designs) -> None:
+        """Notes that designs were asked for."""
+        self._waiting.update(zip(designs.keys(), designs.codes[:, None], strict=True))
 
     def learn(self, designs: Designs, outcomes: Outcomes) -> tuple[int, bool]:
-        """Takes in outcomes; those of designs told before are passed over.
+        """Takes in outcomes; those of designs observed before are ignored.
 
         Returns:
             How many are new, and whether any of all was waited for.
@@ -80,11 +78,11 @@ class Told:
         self.failed = np.concatenate([self.failed, outcomes.status[new] != Status.OK])
         return len(new), expected
 
-    def ranked(self) -> NDArray[np.int64]:
+    def ranked(self) -> Ints:
         """Rows of all designs, the best first, shape (n,)."""
         return self.costs.argsort(kind="stable")
 
-    def rows(self, most: int) -> NDArray[np.int64]:
+    def rows(self, most: int) -> Ints:
         """Rows to learn from: all, or if they are more than ``most``, best and newest half."""
         if len(self) <= most:
             return np.arange(len(self))

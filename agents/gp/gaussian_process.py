@@ -17,11 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.agents.common.arrays import Bools, Floats, Ints
 from archgym.space import DesignSpace
-
-__all__ = ["GaussianProcess", "coordinates"]
-
-Array = NDArray[np.float64]
 
 _SENSITIVITY = (-0.8, 0.7)  # centre and scale of the prior of its logit
 _LENGTH = (-1.0, 0.8)  # of the logarithm, the whole range of the parameter being 1
@@ -34,7 +31,7 @@ _RETUNE_GROWTH, _FIRST_STEPS, _STEPS = 1.05, 30, 8
 _SQRT5 = 5.0**0.5
 
 
-def coordinates(space: DesignSpace, codes: NDArray[np.int64]) -> Array:
+def coordinates(space: DesignSpace, codes: Ints) -> Floats:
     """What the process sees of designs: a column a free parameter, shape (n, n_free).
 
     Ordered parameters lie in [0, 1], 0.5 where they are inactive; unordered ones are their
@@ -67,7 +64,7 @@ class GaussianProcess:
         amplitude: standard deviation of the signal.
     """
 
-    def __init__(self, ordered: NDArray[np.bool_], rng: np.random.Generator | None = None) -> None:
+    def __init__(self, ordered: Bools, rng: np.random.Generator | None = None) -> None:
         from scipy import linalg, optimize
 
         from archgym.agents.gp import kernels as products
@@ -91,7 +88,7 @@ class GaussianProcess:
         self.amplitude = 1.0
 
     @property
-    def sensitivity(self) -> Array:
+    def sensitivity(self) -> Floats:
         """Of each column, shape (n_columns,)."""
         return np.asarray(1.0 / (1.0 + np.exp(-self._theta[: self._n])))
 
@@ -104,7 +101,7 @@ class GaussianProcess:
     def _n(self) -> int:
         return len(self._ordered) + len(self._unordered)
 
-    def tune(self, x: Array, y: Array) -> None:
+    def tune(self, x: Floats, y: Floats) -> None:
         """Improves sensitivities, length scales and noise by a few gradient steps.
 
         It does so only when the data have grown by a twentieth since it last did.
@@ -130,7 +127,7 @@ class GaussianProcess:
         if np.isfinite(found.x).all():
             self._theta = found.x
 
-    def fit(self, x: Array, y: Array) -> float:
+    def fit(self, x: Floats, y: Floats) -> float:
         """Conditions on data; log likelihood of the targets."""
         self._x = x
         kernel = self.correlation(x, x)
@@ -141,18 +138,18 @@ class GaussianProcess:
             noise *= 10.0
         return self.retarget(y)
 
-    def retarget(self, y: Array) -> float:
+    def retarget(self, y: Floats) -> float:
         """Takes other targets of the same designs; their log likelihood."""
         self._mean, self._weights, scale = self._solve(self._factor, y)
         self.amplitude = float(np.sqrt(scale))
         likelihood = -0.5 * len(y) * np.log(scale) - np.log(np.diag(self._factor)).sum()
         return float(likelihood)
 
-    def correlation(self, a: Array, b: Array) -> Array:
+    def correlation(self, a: Floats, b: Floats) -> Floats:
         """Prior correlation of the signal at coordinates, shape (len(a), len(b))."""
         return self._sum(a, b, self._all, self.sensitivity)
 
-    def alike(self, a: Array, b: Array) -> NDArray[np.float32]:
+    def alike(self, a: Floats, b: Floats) -> NDArray[np.float32]:
         """How alike coordinates are by column, sensitivity apart, (n_columns, len(a), len(b))."""
         alike = np.empty((self._n, len(a), len(b)), dtype=np.float32)
         for i in self._unordered:
@@ -161,7 +158,7 @@ class GaussianProcess:
             table.astype(np.float32)[:, columns].take(rows, axis=0, out=alike[i])
         return alike
 
-    def predict(self, x: Array) -> tuple[Array, Array]:
+    def predict(self, x: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the signal, each of shape (n,)."""
         kernel = self.correlation(x, self._x)
         mean = self._mean + kernel @ self._weights
@@ -171,7 +168,7 @@ class GaussianProcess:
         rest = np.maximum(1.0 - np.einsum("ij,ij->j", explained, explained), 1e-12)
         return mean, self.amplitude * np.sqrt(rest)
 
-    def _solve(self, factor: Array, y: Array) -> tuple[float, Array, float]:
+    def _solve(self, factor: Floats, y: Floats) -> tuple[float, Floats, float]:
         """Mean of the process, weights of the data, and variance of the signal."""
         both = self._linalg.cho_solve(
             (factor, True), np.stack([y, np.ones(len(y))], axis=1), check_finite=False
@@ -181,15 +178,15 @@ class GaussianProcess:
         scale = (float((y - mean) @ weights) + 1.0) / (len(y) + 1.0)  # a prior of one datum
         return mean, weights, max(scale, 1e-12)
 
-    def _sum(self, a: Array, b: Array, terms: Any, sensitivity: Array) -> Array:
+    def _sum(self, a: Floats, b: Floats, terms: Any, sensitivity: Floats) -> Floats:
         """Sum of products of the factors of columns, shape (len(a), len(b))."""
         tables = self._tables(a, b, sensitivity)
         likeness = self._products.Likeness(a, b, 1.0 - sensitivity, tables)
         return np.asarray(self._products.sum_of_products(likeness, terms))
 
     def _tables(
-        self, a: Array, b: Array, sensitivity: Array
-    ) -> dict[int, tuple[Array, NDArray[np.int64], NDArray[np.int64]]]:
+        self, a: Floats, b: Floats, sensitivity: Floats
+    ) -> dict[int, tuple[Floats, Ints, Ints]]:
         """Factors of ordered columns: distinct values, and which of them coordinates have."""
         tables = {}
         lengths = np.exp(self._theta[self._n : -1])
@@ -201,7 +198,7 @@ class GaussianProcess:
             tables[i] = (1.0 - sensitivity[i] * (1.0 - matern), rows, columns)
         return tables
 
-    def _loss(self, theta: Array, pairs: _Pairs, y: Array) -> tuple[float, Array]:
+    def _loss(self, theta: Floats, pairs: _Pairs, y: Floats) -> tuple[float, Floats]:
         """Negative log posterior density up to a constant, and its gradient."""
         n, count = self._n, len(y)
         s = 1.0 / (1.0 + np.exp(-theta[:n]))
@@ -246,7 +243,7 @@ class GaussianProcess:
 class _Pairs:
     """What the kernel needs to know of each pair of designs."""
 
-    def __init__(self, x: Array, ordered: NDArray[np.int64], unordered: NDArray[np.int64]) -> None:
+    def __init__(self, x: Floats, ordered: Ints, unordered: Ints) -> None:
         self.rows, self.columns = np.tril_indices(len(x), -1)
         a, b = x[self.rows], x[self.columns]
         self.differ = np.ascontiguousarray((a[:, unordered] != b[:, unordered]).T, np.float64)

@@ -9,12 +9,8 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-__all__ = ["Likeness", "Terms", "sum_of_products"]
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from archgym.agents.common.arrays import Bools, Floats, Ints
 
 
 class Terms:
@@ -25,7 +21,7 @@ class Terms:
         weights: of each, shape (n_sets,).
     """
 
-    def __init__(self, sets: NDArray[np.bool_], weights: Array) -> None:
+    def __init__(self, sets: Bools, weights: Floats) -> None:
         order = np.lexsort(~sets.T[::-1])  # sets that begin alike are next to each other
         self.sets, self.weights = sets[order], np.ascontiguousarray(weights[order], np.float64)
         members = [np.flatnonzero(one) for one in self.sets]
@@ -46,11 +42,7 @@ class Likeness:
     """
 
     def __init__(
-        self,
-        a: Array,
-        b: Array,
-        unlike: Array,
-        tables: dict[int, tuple[Array, Integers, Integers]],
+        self, a: Floats, b: Floats, unlike: Floats, tables: dict[int, tuple[Floats, Ints, Ints]]
     ) -> None:
         n_columns = a.shape[1]
         self.a, self.b = np.ascontiguousarray(a), np.ascontiguousarray(b.T)
@@ -68,7 +60,7 @@ class Likeness:
         self.table = np.concatenate(flat)
 
 
-def sum_of_products(likeness: Likeness, terms: Terms) -> Array:
+def sum_of_products(likeness: Likeness, terms: Terms) -> Floats:
     """Sum over the sets of weight times product, shape (n, m)."""
     out = np.empty((len(likeness.a), likeness.b.shape[1]))
     _add_up(
@@ -82,7 +74,7 @@ def sum_of_products(likeness: Likeness, terms: Terms) -> Array:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _add_up(first: Any, second: Any, tables: Any, terms: Any, out: Array) -> None:
+def _add_up(first: Any, second: Any, tables: Any, terms: Any, out: Floats) -> None:
     ends, columns, weights = terms
     b, _ = second
     near, products = np.empty(b.shape), np.empty(b.shape)
@@ -105,7 +97,7 @@ def _add_up(first: Any, second: Any, tables: Any, terms: Any, out: Array) -> Non
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _compare(i: int, first: Any, second: Any, tables: Any, near: Array) -> None:
+def _compare(i: int, first: Any, second: Any, tables: Any, near: Floats) -> None:
     """How alike one design is to all others in each column."""
     a, a_values = first
     b, b_values = second
@@ -122,7 +114,7 @@ def _compare(i: int, first: Any, second: Any, tables: Any, near: Array) -> None:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _multiply(depth: int, factor: Array, products: Array) -> None:
+def _multiply(depth: int, factor: Floats, products: Floats) -> None:
     """Product of the first columns of a set, one column more."""
     for j in range(len(factor)):
         products[depth, j] = factor[j] if depth == 0 else products[depth - 1, j] * factor[j]

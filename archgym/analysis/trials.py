@@ -27,6 +27,7 @@ from archgym.evaluation.outcome import Outcome, Outcomes
 from archgym.problem.goals import natural
 from archgym.problem.metrics import Metric
 from archgym.problem.objective import Goal, Objective
+from archgym.problem.scorer import Scorer
 from archgym.problem.status import Status
 from archgym.space import Designs
 
@@ -209,6 +210,7 @@ def stream_trials(dataset: Dataset) -> Iterator[TrialSummary]:
 
 _Arrays = dict[str, NDArray[Any]]
 """Consecutive rows of one trial: codes, metrics and other columns, by name."""
+_NOT_PLAIN = ("codes", "metrics", "reward", "reason")
 
 
 def _arrays(dataset: Dataset, table: pa.Table) -> _Arrays:
@@ -237,33 +239,14 @@ def _summarise(dataset: Dataset, row: dict[str, Any], arrays: _Arrays) -> TrialS
     names = tuple(metric.name for metric in metrics)
     scorer = scorer_of(row, metrics)
     objective = scorer.objective
-    codes, values, reward, reason = (
-        arrays.pop(name) for name in ("codes", "metrics", "reward", "reason")
-    )
-    n = len(codes)
-    rows = Rows.scored(scorer, values, arrays, np.zeros(n, dtype=np.int32), np.arange(n))
+    n = len(arrays["step"])
+    plain = {name: array for name, array in arrays.items() if name not in _NOT_PLAIN}
+    trial = np.zeros(n, dtype=np.int32)
+    rows = Rows.scored(scorer, arrays["metrics"], plain, trial, np.arange(n))
     weights = [goal.weight for goal in objective.goals]
     found = measure(rows, 1, fidelities_of(row), weights, points=1)
-    violations = scorer.violations(values)
-    violations[rows.status != Status.OK] = np.nan
     best = Best()
-    best.update(
-        Outcomes(
-            designs=Designs(dataset.sidecar.space, codes),
-            metric_names=names,
-            metrics=values,
-            objectives=rows.values,
-            costs=rows.costs,
-            violations=violations,
-            reward=reward,
-            status=rows.status,
-            reason=reason.tolist(),
-            feasible=rows.feasible,
-            cached=rows.cached,
-            simulation_s=rows.simulation_s,
-            fidelity=rows.fidelity,
-        )
-    )
+    best.update(_outcomes(dataset, scorer, rows, arrays))
     optimum = parsed(row["optimum"])
     if optimum is not None:
         optimum = metric_vector(optimum, names)[None]
@@ -289,8 +272,8 @@ def _summarise(dataset: Dataset, row: dict[str, Any], arrays: _Arrays) -> TrialS
         duplicates=counts["duplicate"],
         illegal=counts["illegal"],
         failed=counts["failed"] + counts["timeout"],
-        reasons=Counter(reason[failed].tolist()),
-        better=int((full & rows.feasible & (reward > 0.5)).sum()),
+        reasons=Counter(arrays["reason"][failed].tolist()),
+        better=int((full & rows.feasible & (arrays["reward"] > 0.5)).sum()),
         best=best.outcome,
         best_at=best.at,
         front=best.front,
@@ -305,6 +288,27 @@ def _summarise(dataset: Dataset, row: dict[str, Any], arrays: _Arrays) -> TrialS
         regret=float(regret(found.best_cost, optimum_cost)[0]) if known else None,
         improvements=improvements,
         hit_at=_hit_at(improvements),
+    )
+
+
+def _outcomes(dataset: Dataset, scorer: Scorer, rows: Rows, arrays: _Arrays) -> Outcomes:
+    """The outcomes that a trial's rows record."""
+    violations = scorer.violations(arrays["metrics"])
+    violations[rows.status != Status.OK] = np.nan
+    return Outcomes(
+        designs=Designs(dataset.sidecar.space, arrays["codes"]),
+        metric_names=scorer.metric_names,
+        metrics=arrays["metrics"],
+        objectives=rows.values,
+        costs=rows.costs,
+        violations=violations,
+        reward=arrays["reward"],
+        status=rows.status,
+        reason=arrays["reason"].tolist(),
+        feasible=rows.feasible,
+        cached=rows.cached,
+        simulation_s=rows.simulation_s,
+        fidelity=rows.fidelity,
     )
 
 

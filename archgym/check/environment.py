@@ -14,8 +14,6 @@ from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError
 from archgym.registry import environment_class, make
 
-__all__ = ["check_environment", "environment_check_names"]
-
 _FIRST = "can_be_made"
 
 
@@ -45,23 +43,19 @@ def check_environment(
     """
     names = chosen_names(only, environment_check_names(), "environments")
     made = run(_FIRST, lambda: _describe(_maker(target, kwargs)()))
-    told = [made] if _FIRST in names or not made.passed else []
-    if told and on_result is not None:
+    results = [made] if _FIRST in names or not made.passed else []
+    if results and on_result is not None:
         on_result(made)
     if not made.passed:
-        return told
-    make_env, checks = _maker(target, kwargs), _checks()
+        return results
+    make_env, checks = _maker(target, kwargs), _named((*PROPERTIES, *INTERFACES))
     named = {name: partial(checks[name], make_env) for name in names if name != _FIRST}
-    return told + run_all(named, on_result, _named(INTERFACES))
+    return results + run_all(named, on_result, _named(INTERFACES))
 
 
 def environment_check_names() -> list[str]:
     """Names of all checks, in the order in which they are made."""
-    return [_FIRST, *_checks()]
-
-
-def _checks() -> dict[str, Callable[[Maker], str]]:
-    return _named((*PROPERTIES, *INTERFACES))
+    return [_FIRST, *_named((*PROPERTIES, *INTERFACES))]
 
 
 def _named(checks: Sequence[Callable[[Maker], str]]) -> dict[str, Callable[[Maker], str]]:

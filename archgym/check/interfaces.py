@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import gymnasium
 
 from archgym.check.properties import Maker
 from archgym.check.result import CheckFailed
-
-__all__ = ["INTERFACES"]
 
 
 def check_gymnasium(make_env: Maker) -> str:
@@ -56,18 +54,11 @@ INTERFACES: tuple[Callable[[Maker], str], ...] = (
 )
 
 
-class _no_warnings(warnings.catch_warnings):
+@contextmanager
+def _no_warnings() -> Iterator[None]:
     """Turns the first warning that was issued inside into a failure."""
-
-    def __init__(self) -> None:
-        super().__init__(record=True)
-
-    def __enter__(self) -> Any:
-        self._issued = super().__enter__()
+    with warnings.catch_warnings(record=True) as issued:
         warnings.simplefilter("always")
-        return self._issued
-
-    def __exit__(self, *exc_info: Any) -> None:
-        super().__exit__(*exc_info)
-        if exc_info[0] is None and self._issued:
-            raise CheckFailed(f"warning: {self._issued[0].message}")
+        yield
+    if issued:
+        raise CheckFailed(f"warning: {issued[0].message}")

@@ -1,4 +1,4 @@
-"""What holds for the designs, metrics and rewards of every environment."""
+"""Properties of every environment: design space, metrics, rewards, steps and recording."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from archgym.space import (
     UnitCubeEncoding,
 )
 
-__all__ = ["PROPERTIES", "Maker"]
-
 _SAMPLES = 12
 """Designs that a check simulates."""
+_RECORDED = ("reward", "status", "reason", "feasible", "cached", "fidelity")
+"""Fields of an outcome that a row holds under the same name."""
 _INFO_KEYS = ("design", "metrics", "status", "feasible", "reason", "cached", "simulation_s")
 
 Maker = Callable[[], Environment]
@@ -56,8 +56,8 @@ def check_encodings(make_env: Maker) -> str:
     env = make_env()
     space = env.design_space
     finite = not any(space.parameters[position].continuous for position in space.free)
-    kinds: list[Callable[[DesignSpace], Encoding]] = [BoxEncoding, UnitCubeEncoding]
-    kinds += [FeatureEncoding, SkoptEncoding]
+    kinds: list[Callable[[DesignSpace], Encoding]]
+    kinds = [BoxEncoding, UnitCubeEncoding, FeatureEncoding, SkoptEncoding]
     if finite:
         kinds.append(MultiDiscreteEncoding)
     if finite and space.raw_cardinality <= FlatEncoding.MAX:
@@ -78,8 +78,8 @@ def check_baseline(make_env: Maker) -> str:
     outcome = env.evaluate(env.baseline_design)
     expect(outcome.status == "ok", f"the baseline is {outcome.status}: {outcome.reason}")
     expect(outcome.feasible or bool(outcome.reason), "the baseline is infeasible for no reason")
-    for name, value in outcome.metrics.items():
-        base = float(env.baseline_metrics[[m.name for m in env.metrics].index(name)])
+    for (name, value), known in zip(outcome.metrics.items(), env.baseline_metrics, strict=True):
+        base = float(known)
         expect(value is None or value == base, f"{name} of the baseline is {value}, was {base}")
     return "feasible" if outcome.feasible else outcome.reason
 
@@ -172,12 +172,11 @@ def check_rewards(make_env: Maker) -> str:
         order = np.argsort(value, kind="stable")
         worse = np.diff(reward[order]) > 0
         expect(not worse.any(), "a worse objective has a better reward")
-    counts = (int(feasible.sum()), int(broken.sum()), int((~ok).sum()))
-    return "{} feasible, {} over limits, {} failed".format(*counts)
+    return f"{feasible.sum()} feasible, {broken.sum()} over limits, {(~ok).sum()} failed"
 
 
 def check_duplicates(make_env: Maker) -> str:
-    """A design is simulated and counted once; the next time it is taken from memory."""
+    """A design is simulated and counted once; the next time its result comes from the cache."""
     env = _fresh(make_env())
     design = _sample(env.design_space, 1)[0]
     first, second = env.evaluate(design), env.evaluate(design)
@@ -195,14 +194,13 @@ def check_fidelities(make_env: Maker) -> str:
     for fidelity in parts:
         if isinstance(simulator, MultiFidelitySimulator):
             _results(env, samples, simulator.simulate_at(samples, fidelity.value))
+        where = f"at fidelity {fidelity.value:g}"
         together = _fresh(env).evaluate_batch(samples, fidelity.value)
-        spent = env.evaluator.spent
-        counted = env.evaluator.simulations * fidelity.cost
-        expect(abs(spent - counted) < 1e-6, f"{spent} was spent where {counted} was due")
+        spent, due = env.evaluator.spent, env.evaluator.simulations * fidelity.cost
+        expect(abs(spent - due) < 1e-6, f"{spent} was spent where {due} was due")
         env = _fresh(env)
         for one, design in zip(together, samples, strict=True):
             alone = env.evaluate(design, fidelity.value)
-            where = f"at fidelity {fidelity.value:g}"
             _same(one, alone, f"a batch and a single design differ {where}")
             expect(one.fidelity == fidelity.value, f"an outcome is not {where}")
     return f"{len(parts)} below the full one"
@@ -247,7 +245,7 @@ PROPERTIES: tuple[Callable[[Maker], str], ...] = (
 
 
 def _fresh(env: Environment) -> Environment:
-    """The environment with nothing known of any design."""
+    """The environment with an empty cache."""
     env.start_trial()
     return env
 
@@ -307,19 +305,10 @@ def _recorded(env: Environment, row: Mapping[str, Any]) -> tuple[Any, ...]:
         row["step"],
         {name: value for name, value in design.items() if value is not None},
         metrics if row["status"] == "ok" else {},
-        *(row[name] for name in ("reward", "status", "reason", "feasible", "cached", "fidelity")),
+        *(row[name] for name in _RECORDED),
     )
 
 
 def _returned(step: int, outcome: Outcome) -> tuple[Any, ...]:
-    return (
-        step,
-        outcome.design,
-        outcome.metrics,
-        outcome.reward,
-        outcome.status,
-        outcome.reason,
-        outcome.feasible,
-        outcome.cached,
-        outcome.fidelity,
-    )
+    fields = (getattr(outcome, name) for name in _RECORDED)
+    return (step, outcome.design, outcome.metrics, *fields)

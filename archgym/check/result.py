@@ -1,4 +1,4 @@
-"""What a check finds, and how one is run."""
+"""Results of checks, and how a check is run."""
 
 from __future__ import annotations
 
@@ -6,17 +6,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from archgym.errors import UnknownNameError
-
-__all__ = [
-    "CheckFailed",
-    "CheckResult",
-    "NotApplicableError",
-    "UnpolishedError",
-    "chosen_names",
-    "expect",
-    "run",
-    "run_all",
-]
 
 
 @dataclass(frozen=True)
@@ -38,7 +27,7 @@ class CheckResult:
 
 
 class CheckFailed(Exception):
-    """A property that does not hold; the message says where."""
+    """A property that does not hold; the message tells where."""
 
 
 class UnpolishedError(CheckFailed):

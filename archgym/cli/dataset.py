@@ -14,7 +14,7 @@ from archgym.cli.output import fail, line, print_json, print_table
 if TYPE_CHECKING:
     from archgym.data import Selection
     from archgym.data.checks import Check
-    from archgym.data.replay import Replayed
+    from archgym.validation.replay import Replayed
 
 __all__ = ["commands"]
 
@@ -97,8 +97,8 @@ def validate(
     """
     from archgym.data import find_dataset
     from archgym.data.checks import validate as check
-    from archgym.data.replay import replay as play
     from archgym.errors import InvalidValueError
+    from archgym.validation.replay import replay as play
 
     if replay and not (replay.isdigit() and int(replay)) and replay != "all":
         raise InvalidValueError(f"--replay takes a number of rows or 'all', not {replay!r}")
@@ -273,8 +273,8 @@ def export(
     study: Annotated[str, typer.Option(help="optuna: name before that of each problem.")] = "",
 ) -> None:
     """Export evaluations, with agent, seed and workload, to files of other tools."""
-    from archgym.data.export.files import export as write
-    from archgym.data.export.files import form_of
+    from archgym.export.files import export as write
+    from archgym.export.files import form_of
 
     given = {"licence": licence, "title": title, "source": origin}
     given |= {"episodes": episodes, "name": name, "study": study}

@@ -124,7 +124,7 @@ def validate(
         references = [live]
     # What has no row at all is an error only if nothing else is left.
     chosen = [one for one in references if one.rows] or references
-    found = [compare(one, make, least_spread=spread) for one in chosen]
+    found = [compare(one, make, min_spread=spread) for one in chosen]
     if json:
         head = {"archgym": archgym.__version__, "environment": environment, "seed": seed}
         print_json({**head, "set": settings or [], "references": [v.to_json() for v in found]})
@@ -186,7 +186,7 @@ def _statistics(validation: Validation, names: tuple[str, ...]) -> Table:
         for one in (a for a in validation.agreements if a.metric == summary.metric):
             values = [_text(getattr(one, name), _COLUMNS[name][1]) for name in names]
             spread = _text(one.spread, ".1%") if one.spread < 10 else ">999%"
-            style = "" if one.spread > validation.least_spread else "dim"
+            style = "" if one.spread > validation.min_spread else "dim"
             made.add_row(f"  {one.case}", spread, *values, style=style)
         left_out = f", {summary.steady} steady" if summary.steady else ""
         title = f"median of {summary.varying}{left_out}"

@@ -17,8 +17,10 @@ sign, so ``not (ways >= 4)`` leaves inactive ones out, too. The text becomes an
 from __future__ import annotations
 
 import datetime
+import functools
+import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -27,13 +29,18 @@ import pyarrow.compute as pc
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.space.expression import Expression, param
 
-__all__ = ["Column", "known_values", "parse_condition", "to_arrow"]
-
 _TOKEN = re.compile(
     r"\s*(?:(?P<mark><=|>=|==|!=|<|>|=|\(|\)|,)|\"(?P<double>[^\"]*)\"|'(?P<single>[^']*)'"
     r"|(?P<word>[^\s<>=!(),\"']+))"
 )
-_COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
+_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 _KEYWORDS = ("and", "or", "not", "in")
 
 
@@ -105,20 +112,9 @@ def to_arrow(expression: Expression) -> pc.Expression:
     if right is None:
         return field.is_null() if expression.op == "==" else field.is_valid()
     if expression.op == "in":
-        found = [field == value for value in right]
-        whole = found[0]
-        for one in found[1:]:
-            whole = whole | one
-        return whole
-    compare: Mapping[str, Callable[[Any, Any], Any]] = {
-        "==": lambda a, b: a == b,
-        "!=": lambda a, b: a != b,
-        "<": lambda a, b: a < b,
-        "<=": lambda a, b: a <= b,
-        ">": lambda a, b: a > b,
-        ">=": lambda a, b: a >= b,
-    }
-    return compare[expression.op](field, right)
+        return functools.reduce(operator.or_, (field == value for value in right))
+    found: pc.Expression = _COMPARISONS[expression.op](field, right)
+    return found
 
 
 class _Parser:
@@ -227,7 +223,7 @@ class _Parser:
         )
 
 
-def known_values(kind: str, allowed: Sequence[Any]) -> Callable[[str], Any]:
+def known_values(kind: str, allowed: Iterable[Any]) -> Callable[[str], Any]:
     """A parser that takes only values that occur."""
     by_text = {str(value): value for value in allowed}
 

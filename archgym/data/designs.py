@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,20 +13,8 @@ from numpy.typing import NDArray
 from archgym.errors import DesignError, InvalidValueError
 from archgym.space import Designs, DesignSpace, Parameter
 
-__all__ = [
-    "NO_LEVEL",
-    "column_fingerprints",
-    "design_codes",
-    "design_columns",
-    "design_fingerprints",
-    "fingerprint",
-    "mixed",
-    "read_designs",
-    "salt_of",
-]
-
 NO_LEVEL = -2
-"""Stands in :func:`design_codes` for a value that the parameter does not have."""
+"""Code in :func:`design_codes` of a value that the parameter does not have."""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio
 _INACTIVE = np.uint64(0xA5A5F00D5EED1E55)
 
@@ -109,15 +97,21 @@ def mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return found
 
 
-def salt_of(seed: int) -> np.uint64:
-    """A random 64-bit number; mixed into fingerprints it puts rows in a random order.
+def shuffled(words: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
+    """Fingerprints as other random numbers: their order is a random one, which the seed decides.
 
     Raises:
         InvalidValueError: if the seed is not an integer of at least 0.
     """
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InvalidValueError(f"seed must be an integer of at least 0, not {seed!r}")
-    return np.random.default_rng(seed).integers(1 << 64, dtype=np.uint64)
+    return mixed(words ^ np.random.default_rng(seed).integers(1 << 64, dtype=np.uint64))
+
+
+def uniform(words: NDArray[np.uint64], seed: int) -> NDArray[np.float64]:
+    """A uniform number in [0, 1) for each fingerprint, which the seed decides."""
+    # The top 53 bits fill a float exactly.
+    return np.asarray((shuffled(words, seed) >> np.uint64(11)) * 2.0**-53)
 
 
 def _level(parameter: Parameter, value: Any, no_level: bool) -> int:
@@ -149,8 +143,10 @@ def _column(column: pa.Array) -> NDArray[np.uint64]:
     if pa.types.is_string(kind):
         column, kind = column.dictionary_encode(), pa.dictionary(pa.int32(), pa.string())
     if pa.types.is_dictionary(kind):
-        words = _words(column.dictionary.to_pylist())
-        return np.asarray(words[column.indices.fill_null(len(words) - 1).to_numpy()])
+        texts = column.dictionary.to_pylist()
+        found = [_INACTIVE if text is None else fingerprint(text) for text in texts]
+        words = np.array([*found, _INACTIVE], dtype=np.uint64)
+        return np.asarray(words[column.indices.fill_null(len(texts)).to_numpy()])
     missing = column.is_null().to_numpy(zero_copy_only=False)
     if pa.types.is_floating(kind):
         numbers = column.cast(pa.float64()).fill_null(0.0).to_numpy() + 0.0  # no negative zero
@@ -160,9 +156,3 @@ def _column(column: pa.Array) -> NDArray[np.uint64]:
     else:
         words = column.cast(pa.int64()).fill_null(0).to_numpy().astype(np.uint64)
     return np.where(missing, _INACTIVE, words)
-
-
-def _words(values: Sequence[str | None]) -> NDArray[np.uint64]:
-    """A word for each text, and one more for none."""
-    found = [_INACTIVE if value is None else fingerprint(value) for value in values]
-    return np.array([*found, _INACTIVE], dtype=np.uint64)

@@ -23,8 +23,6 @@ from archgym.evaluation.resume import ResumedLog
 from archgym.evaluation.trial_info import TrialInfo
 from archgym.problem.description import ProblemDescription
 
-__all__ = ["TrialRecorder", "open_dataset"]
-
 ROWS_AT_ONCE = 2048
 _counter = itertools.count()
 _quote = json.encoder.encode_basestring_ascii

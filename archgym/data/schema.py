@@ -21,8 +21,6 @@ from archgym.problem.status import LABELS
 from archgym.reading.files import read_json
 from archgym.space import Designs, DesignSpace
 
-__all__ = ["FORMAT", "SIDECAR", "Sidecar", "TRIAL_FIELDS", "evaluation_schema", "rows_to_table"]
-
 FORMAT = 1
 """Version of the layout."""
 SIDECAR = "dataset.json"
@@ -56,6 +54,8 @@ metrics), baseline_design, fidelities, optimum and versions are JSON texts. ``op
 metrics of the exact best design, and is null where that is not known; ``fidelities`` is null in
 datasets from before there were any. ``workload_spec`` is what the environment was given as the
 workload, as a JSON text, null where it is no JSON value."""
+TRIAL_SCHEMA = pa.schema(list(TRIAL_FIELDS.items()))
+"""Columns of the table of trials."""
 
 
 @dataclass(frozen=True)

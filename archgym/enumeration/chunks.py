@@ -19,8 +19,6 @@ from archgym.simulators.result import read_result
 from archgym.simulators.tabular.simulator import TABLE_FILE
 from archgym.simulators.tabular.table import Header, Table, write_and_rename
 
-__all__ = ["Chunks"]
-
 
 @dataclass(frozen=True)
 class Chunks:

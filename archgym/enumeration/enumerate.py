@@ -30,8 +30,6 @@ from archgym.registry import make
 from archgym.simulators.tabular.simulator import PREFIX, TABLE_FILE
 from archgym.simulators.tabular.table import Header, Table, write_and_rename
 
-__all__ = ["MAX_CHUNK", "MAX_DESIGNS", "enumerate_space"]
-
 MAX_CHUNK = 20_000
 """Designs that are simulated at once, at most: many, as some simulators reuse work in a batch."""
 MAX_DESIGNS = 10_000_000

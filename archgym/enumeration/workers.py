@@ -16,8 +16,6 @@ from archgym.errors import ArchgymError, SimulationError
 from archgym.registry import make
 from archgym.simulators.threads import one_numeric_thread_in_children
 
-__all__ = ["simulate_in_processes"]
-
 _Process = multiprocessing.process.BaseProcess
 
 

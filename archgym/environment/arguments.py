@@ -14,14 +14,6 @@ from typing import Any
 from archgym.errors import InvalidValueError
 from archgym.problem.design_problem import DesignProblem
 
-__all__ = [
-    "check_settings",
-    "constructor_arguments",
-    "given_arguments",
-    "own_arguments",
-    "unnamed_argument",
-]
-
 
 def constructor_arguments(environment: type[DesignProblem]) -> dict[str, inspect.Parameter]:
     """Keyword arguments that an environment takes, its base classes' included."""

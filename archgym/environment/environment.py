@@ -30,8 +30,6 @@ from archgym.simulators.resolve import (
 from archgym.space import DesignSpace
 from archgym.space.action import action_encoding
 
-__all__ = ["Environment"]
-
 
 class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
     """A design space, a simulator, a workload and an objective, as a Gymnasium environment.

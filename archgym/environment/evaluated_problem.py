@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from archgym.data.recorder import TrialRecorder
     from archgym.simulators.tabular import Optimum
 
-__all__ = ["EvaluatedProblem"]
-
 
 class EvaluatedProblem(DesignProblem):
     """A design problem with a simulator and an objective, whose designs are evaluated in trials.

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from archgym.problem.metrics import Metric
 from archgym.space import BoxEncoding, Designs, DesignSpace
 
-__all__ = ["Observer", "metric_scale", "observation_space", "observations"]
-
 
 def observations(
     encoding: BoxEncoding,

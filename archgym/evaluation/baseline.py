@@ -22,8 +22,6 @@ from archgym.simulators.result import expect_pairs, read_result
 from archgym.space import Designs, DesignSpace
 from archgym.space.nearest import nearest_legal
 
-__all__ = ["baseline_codes", "simulated_metrics"]
-
 
 def baseline_codes(
     space: DesignSpace, baseline: Mapping[str, Any], offered: Iterable[DesignSpace]

@@ -8,8 +8,6 @@ import numpy as np
 from archgym.evaluation.outcome import Outcome, Outcomes
 from archgym.problem.status import Status
 
-__all__ = ["Best"]
-
 
 class Best:
     """Keeps the best outcome, and with several goals the non-dominated ones.

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from archgym.problem.fidelity import Fidelity, cost_units
 
-__all__ = ["Budget"]
-
 
 class Budget:
     """Counts what a trial spends.

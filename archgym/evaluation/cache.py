@@ -8,12 +8,6 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.problem.status import Status
-
-__all__ = ["EvaluationCache", "KeyIndex"]
-
-_ILLEGAL = Status.ILLEGAL  # looked up once, which is faster
-
 _MIX = 0x9E3779B97F4A7C15  # 2**64 / golden ratio: spreads neighbouring keys over the table
 _WORD = (1 << 64) - 1
 
@@ -168,11 +162,6 @@ class EvaluationCache:
             self._index.forget_from(row)
             del self._metrics[row * self._width :], self._status[row:]
             self._reasons = {r: reason for r, reason in self._reasons.items() if r < row}
-
-    def count_simulated(self, first: int) -> int:
-        """Number of rows from ``first`` on that were simulated: covered by the simulator."""
-        added = self._status[first:]
-        return len(added) - added.count(_ILLEGAL)
 
     def status(self, row: int) -> int:
         """Status of a row."""

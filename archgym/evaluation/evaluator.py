@@ -39,8 +39,6 @@ from archgym.problem.status import Status
 from archgym.simulators.result import expect_pairs, read_result
 from archgym.space import Designs, DesignSpace
 
-__all__ = ["Evaluator"]
-
 _ILLEGAL = Status.ILLEGAL  # looked up once, which is faster
 
 
@@ -130,8 +128,9 @@ class Evaluator:
         seconds = self._simulate(designs, new, keys, fidelity)
         outcomes = self._scoring.many(designs, rows, new, reasons, seconds, fidelity)
         self._record(first, len(rows), outcomes.rows)
-        illegal = int(np.count_nonzero(outcomes.status == _ILLEGAL))
-        self._count(first, len(rows), level, illegal, int(np.count_nonzero(outcomes.cached)))
+        illegal, cached = outcomes.status == _ILLEGAL, outcomes.cached
+        counts = (~illegal & ~cached, illegal, cached)
+        self._count(first, len(rows), level, *(int(np.count_nonzero(one)) for one in counts))
         return outcomes
 
     def evaluate_one(
@@ -160,7 +159,8 @@ class Evaluator:
         cached = not (new or reason)
         outcome = self._scoring.one(codes, row, reason, cached, sum(seconds), fidelity)
         self._record(first, 1, lambda start: (outcome,))
-        self._count(first, 1, level, outcome.status == _ILLEGAL, outcome.cached)
+        illegal = outcome.status == _ILLEGAL
+        self._count(first, 1, level, not (illegal or cached), illegal, cached)
         return outcome
 
     # -- the steps -------------------------------------------------------------------------------
@@ -247,9 +247,10 @@ class Evaluator:
                 self._cache.forget_from(first)
                 raise
 
-    def _count(self, first: int, n: int, level: int, illegal: int, duplicates: int) -> None:
-        """Counts ``n`` evaluated designs, whose results begin at row ``first`` of the cache."""
-        simulated = self._cache.count_simulated(first)
+    def _count(
+        self, first: int, n: int, level: int, simulated: int, illegal: int, duplicates: int
+    ) -> None:
+        """Counts ``n`` evaluated designs; new results begin at row ``first`` of the cache."""
         self._budget.spend(level, simulated, n)
         self.simulations += simulated
         self.proposals += n

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from archgym.problem.status import LABELS
 from archgym.space import Designs
 
-__all__ = ["Incidental", "Outcome", "Outcomes", "Row"]
-
 
 class Row(NamedTuple):
     """The evaluation of one design as the core and the recorder hold it: plain numbers.

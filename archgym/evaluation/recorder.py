@@ -8,8 +8,6 @@ from typing import Protocol
 from archgym.evaluation.outcome import Row
 from archgym.evaluation.resume import ResumedLog
 
-__all__ = ["Recorder"]
-
 
 class Recorder(Protocol):
     """Takes the evaluations of one trial; see :mod:`archgym.data`.

@@ -11,8 +11,6 @@ from archgym.errors import ReplayMismatchError
 from archgym.problem.status import Status
 from archgym.space import Designs
 
-__all__ = ["ResumedLog"]
-
 
 @dataclass(frozen=True)
 class ResumedLog:

@@ -13,8 +13,6 @@ from archgym.problem.scorer import FAILED_REWARD, Scorer
 from archgym.problem.status import Status
 from archgym.space import Designs
 
-__all__ = ["Scoring"]
-
 _OK, _ILLEGAL = Status.OK, Status.ILLEGAL  # looked up once, which is faster
 
 

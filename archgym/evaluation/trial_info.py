@@ -8,8 +8,6 @@ from typing import Any
 
 from archgym.errors import check_integer
 
-__all__ = ["TrialInfo"]
-
 
 @dataclass(frozen=True)
 class TrialInfo:

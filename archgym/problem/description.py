@@ -11,8 +11,6 @@ from archgym.problem.metrics import Metric
 from archgym.problem.objective import Objective
 from archgym.space import DesignSpace
 
-__all__ = ["ProblemDescription"]
-
 
 @dataclass(frozen=True)
 class ProblemDescription:

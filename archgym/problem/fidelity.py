@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError
 
-__all__ = ["FULL", "Fidelity", "check_fidelities", "cost_units", "spendings"]
-
 _FINEST = 1_000_000
 """Costs are fractions with denominators up to this."""
 

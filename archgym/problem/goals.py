@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from archgym.problem.metrics import Metric
 from archgym.problem.objective import Goal
 
-__all__ = ["direction", "goal_label", "goal_unit", "natural"]
-
 
 def direction(goal: Goal, metrics: Sequence[Metric]) -> Literal["minimize", "maximize"]:
     """Whether a larger or a smaller shown value is better.

@@ -8,8 +8,6 @@ from typing import Any, Literal
 
 from archgym.errors import InvalidValueError, UnknownNameError
 
-__all__ = ["Metric", "change_text", "check_metrics", "metric_named"]
-
 Direction = Literal["minimize", "maximize"]
 
 _SUFFIXES = {

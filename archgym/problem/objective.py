@@ -17,8 +17,6 @@ from typing import Any
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.metrics import Metric, metric_named
 
-__all__ = ["Goal", "Limit", "Objective"]
-
 ObjectiveSpec = "Objective | str | Mapping[str, Any]"
 
 

@@ -25,8 +25,6 @@ from archgym.errors import InvalidValueError
 from archgym.problem.metrics import Metric
 from archgym.problem.objective import Goal, Limit, Objective
 
-__all__ = ["FAILED_REWARD", "Scorer"]
-
 FAILED_REWARD = -1.0
 _MAX_COST = 50.0  # exp(50) is 10**21: no two real designs differ by more
 _MIN_RATIO = math.exp(-_MAX_COST)

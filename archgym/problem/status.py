@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final
 
-__all__ = ["LABELS", "STATUS_OF", "Status"]
-
 
 class Status(IntEnum):
     """How the evaluation of a design ended: a code in arrays and tables, a label in texts.

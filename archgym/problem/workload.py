@@ -7,8 +7,6 @@ from difflib import get_close_matches
 
 from archgym.errors import InvalidValueError, UnknownNameError
 
-__all__ = ["kind_of"]
-
 
 def kind_of(
     spec: object,

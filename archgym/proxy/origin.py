@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-
-__all__ = ["Origin", "Workload", "workload_of_trial"]
 
 
 @dataclass(frozen=True)
@@ -32,23 +30,19 @@ class Workload:
     baseline: dict[str, float]
     features: dict[str, float] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values; the inverse of :meth:`from_json`."""
-        return dict(vars(self))
-
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Workload:
-        """The inverse of :meth:`to_json`."""
+        """The workload that plain values describe."""
         return Workload(**{**data, "baseline": _finite(data["baseline"])})
 
 
 @dataclass(frozen=True)
 class Origin:
-    """The simulation that a proxy stands in for.
+    """The simulation that a proxy replaces.
 
     Attributes:
         environment: registered name, or ``module:Class``.
-        settings: constructor arguments of its own under which metrics hold.
+        settings: constructor arguments of the environment on which metrics depend.
         simulator: name and version.
         workloads: all of the data, in a fixed order.
     """
@@ -60,12 +54,7 @@ class Origin:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; the inverse of :meth:`from_json`."""
-        return {
-            "environment": self.environment,
-            "settings": self.settings,
-            "simulator": self.simulator,
-            "workloads": [one.to_json() for one in self.workloads],
-        }
+        return asdict(self)
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Origin:

@@ -1,14 +1,12 @@
-"""The environment, with its real simulator, that a proxy stands in for."""
+"""The environment of a proxy, with the real simulator."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from archgym.data.recorded import make_recorded
 from archgym.environment.environment import Environment
 from archgym.proxy.origin import Origin
-
-__all__ = ["make_original"]
+from archgym.validation.recorded import make_recorded
 
 
 def make_original(origin: Origin, workload: int = 0, **arguments: Any) -> Environment:
@@ -20,7 +18,7 @@ def make_original(origin: Origin, workload: int = 0, **arguments: Any) -> Enviro
         **arguments: of the environment, in place of those recorded.
 
     Raises:
-        DatasetError: see :func:`archgym.data.recorded.make_recorded`.
+        DatasetError: see :func:`archgym.validation.recorded.make_recorded`.
     """
     one = origin.workloads[workload]
     return make_recorded(

@@ -18,8 +18,6 @@ from archgym.proxy.ranges import Ranges
 from archgym.proxy.targets import TargetScale
 from archgym.space import Designs, DesignSpace
 
-__all__ = ["Part", "Predictions", "Proxy"]
-
 Array = NDArray[np.float64]
 
 _CHUNK = 16_384
@@ -75,7 +73,7 @@ class Proxy:
     Attributes:
         space: the design space, with nothing fixed.
         metrics: that it predicts.
-        origin: the simulation that it stands in for.
+        origin: the simulation that it replaces.
         parts: its models; each metric on each workload has at most one.
         ranges: which designs it covers.
         trained_on: fingerprints of the designs that it has seen, ascending.
@@ -141,15 +139,13 @@ class Proxy:
         for part in self.parts:
             if workload not in part.workloads:
                 continue
-            x = inputs
-            place = part.workloads.index(workload)
-            if part.workload_names:
-                own = part.workload_values[place]
-                x = np.hstack([inputs, np.repeat(own[None], len(inputs), axis=0)])
-            mean, spread = part.model.predict(x)
+            place, columns = part.workloads.index(workload), list(part.targets)
+            own = np.repeat(part.workload_values[place][None], len(inputs), axis=0)
+            mean, spread = part.model.predict(
+                np.hstack([inputs, own]) if part.workload_names else inputs
+            )
             half = part.calibrations[place].half_width(spread, coverage)
-            baseline = np.repeat(self.baseline(workload)[None, list(part.targets)], len(x), axis=0)
-            columns = list(part.targets)
+            baseline = np.repeat(self.baseline(workload)[None, columns], len(inputs), axis=0)
             for kind, values in enumerate((mean, mean - half, mean + half)):
                 found[kind][:, columns] = part.scale.backward(values, baseline)
             found[3][:, columns] = half * part.scale.spread

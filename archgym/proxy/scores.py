@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Scores", "score"]
-
 Array = NDArray[np.float64]
 
 _TOP = (1, 10)
@@ -71,6 +69,8 @@ def score(
         low: lower ends of the intervals, shape (n,).
         high: upper ends.
     """
+    from scipy.stats import spearmanr
+
     error = predicted - truth
     rmse = float(np.sqrt(np.mean(error**2)))
     mean = abs(float(truth.mean()))
@@ -81,6 +81,7 @@ def score(
     if low is not None and high is not None:
         inside = float(np.mean((low <= truth) & (truth <= high)))
         width = float(np.mean(high - low)) / mean if mean else float("nan")
+    varied = (truth != truth[0]).any() and (predicted != predicted[0]).any()
     regrets = [_regret(truth, predicted, k, maximize) for k in _TOP]
     return Scores(
         n=len(truth),
@@ -89,7 +90,7 @@ def score(
         rms_relative_error=float(np.sqrt(np.mean(relative**2))),
         mape=float(np.mean(np.abs(relative))),
         r2=1.0 - rmse**2 / variance if variance > 0 else float("nan"),
-        spearman=_spearman(truth, predicted),
+        spearman=float(spearmanr(truth, predicted).statistic) if varied else float("nan"),
         top1_regret=regrets[0],
         top10_regret=regrets[1],
         coverage=inside,
@@ -102,12 +103,3 @@ def _regret(truth: Array, predicted: Array, k: int, maximize: bool) -> float:
     chosen = np.argsort(sign * predicted, kind="stable")[:k]
     best, found = float((sign * truth).min()), float((sign * truth)[chosen].min())
     return (found - best) / abs(best) if best else (0.0 if found == best else float("inf"))
-
-
-def _spearman(truth: Array, predicted: Array) -> float:
-    if (truth == truth[0]).all() or (predicted == predicted[0]).all():
-        return float("nan")
-    from scipy.stats import rankdata
-
-    ranks = np.stack([rankdata(truth), rankdata(predicted)])
-    return float(np.corrcoef(ranks)[0, 1])

@@ -17,8 +17,6 @@ from archgym.proxy.proxy import Proxy
 from archgym.simulators.compatibility import differences
 from archgym.space import Designs, DesignSpace
 
-__all__ = ["ProxyFile", "ProxySimulator"]
-
 
 class ProxyFile:
     """A proxy in the simulator's place; see :class:`archgym.simulators.resolve.SimulatorFile`.

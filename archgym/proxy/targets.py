@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError, UnknownNameError
 
-__all__ = ["FORMS", "TargetScale"]
-
 Array = NDArray[np.float64]
 
 FORMS = ("auto", "linear", "log", "relative")
@@ -95,21 +93,14 @@ class TargetScale:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; the inverse of :meth:`from_json`."""
-        return {
-            "form": list(self.form),
-            "centre": self.centre.tolist(),
-            "spread": self.spread.tolist(),
-        }
+        arrays = {"centre": self.centre.tolist(), "spread": self.spread.tolist()}
+        return {"form": list(self.form), **arrays}
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> TargetScale:
         """The inverse of :meth:`to_json`."""
-        forms = tuple(data["form"])
-        for form in forms:
+        for form in data["form"]:
             if form not in FORMS[1:]:
                 raise UnknownNameError("form of targets", form, FORMS[1:])
-        return TargetScale(
-            forms,
-            np.array(data["centre"], dtype=np.float64),
-            np.array(data["spread"], dtype=np.float64),
-        )
+        arrays = (np.array(data[name], dtype=np.float64) for name in ("centre", "spread"))
+        return TargetScale(tuple(data["form"]), *arrays)

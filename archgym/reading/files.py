@@ -23,8 +23,6 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["JSON_LIMIT_BYTES", "meant_file", "read_arrays", "read_bytes", "read_json", "read_text"]
-
 JSON_LIMIT_BYTES: Final = 1 << 26
 """64 MiB: far more than any description, card or sidecar has."""
 _GZIP = b"\x1f\x8b"

@@ -9,8 +9,6 @@ import yaml
 
 from archgym.reading.files import read_text
 
-__all__ = ["MAX_VALUES", "YAML_LIMIT_BYTES", "BoundedLoader", "parse", "read"]
-
 YAML_LIMIT_BYTES: Final = 1 << 24
 """16 MiB of text."""
 MAX_VALUES: Final = 1_000_000

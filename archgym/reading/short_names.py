@@ -14,13 +14,11 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Final
 
-__all__ = ["SHORT_NAMES", "install"]
-
 SHORT_NAMES: Final = {
     "archgym.agents.unseen": "archgym.agents.common.unseen",
     "archgym.agreement": "archgym.validation.agreement",
     "archgym.envs.accelerator.layer": "archgym.envs.accelerator.workload.layer",
-    "archgym.envs.dram.formats": "archgym.envs.dram.traces.files",
+    "archgym.envs.dram.formats": "archgym.envs.dram.traces.trace_files",
     "archgym.envs.dram.trace": "archgym.envs.dram.traces.trace",
     "archgym.external": "archgym.simulators.external",
     "archgym.parallel": "archgym.views.multi_agent",

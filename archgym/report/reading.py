@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -107,21 +108,8 @@ def read_study(
     def searcher_of(source: int, trial: Trial) -> int:
         return numbers[_searcher_key(source, trial, by, compare)]
 
-    entries: list[_Entry] = []
-    datasets: list[Dataset] = []
-    settings = {label: number for number, label in enumerate(titles)}
-    for place, source in enumerate(sources):
-        order = {trial_id: i for i, trial_id in enumerate(source.trials)}
-        mine = []
-        for number, (dataset, rows) in enumerate(source.datasets, len(datasets)):
-            about = (dataset.sidecar.simulator["name"], str(dataset.sidecar.space.to_json()))
-            for row in rows:
-                trial = source.trials[row["trial_id"]]
-                end, key = source.ends.get(trial.trial_id), tuple(str(row[n]) for n in _KEY)
-                known = searcher_of(place, trial), settings[trial.agent_label]
-                mine.append(_Entry(place, number, row, trial, end, key + about, *known))
-        entries += sorted(mine, key=lambda entry: order[entry.trial.trial_id])
-        datasets += [dataset for dataset, _ in source.datasets]
+    datasets = [dataset for source in sources for dataset, _ in source.datasets]
+    entries = _entries(sources, list(titles), searcher_of)
     if not entries:
         raise DatasetError(f"{sources[0].path} holds no trial that has evaluated anything")
     prefixes = [f"{label}: " if compare else "" for label in labels]
@@ -157,6 +145,34 @@ def read_study(
         pooled=by == "agent" and len(titles) > len(searchers),
         compared=(labels[0], labels[1]) if compare else None,
     )
+
+
+def _entries(
+    sources: Sequence[Source], labels: Sequence[str], searcher_of: Callable[[int, Trial], int]
+) -> list[_Entry]:
+    """The trials that have evaluations, in the order of their experiments.
+
+    Args:
+        sources: the folders.
+        labels: of sets of hyperparameters, in their order.
+        searcher_of: index of the searcher for the index of a folder and a trial in it.
+    """
+    entries: list[_Entry] = []
+    settings = {label: number for number, label in enumerate(labels)}
+    numbers = itertools.count()
+    for place, source in enumerate(sources):
+        order = {trial_id: i for i, trial_id in enumerate(source.trials)}
+        mine = []
+        for dataset, rows in source.datasets:
+            number = next(numbers)
+            about = (dataset.sidecar.simulator["name"], str(dataset.sidecar.space.to_json()))
+            for row in rows:
+                trial = source.trials[row["trial_id"]]
+                end, key = source.ends.get(trial.trial_id), tuple(str(row[n]) for n in _KEY)
+                known = searcher_of(place, trial), settings[trial.agent_label]
+                mine.append(_Entry(place, number, row, trial, end, key + about, *known))
+        entries += sorted(mine, key=lambda entry: order[entry.trial.trial_id])
+    return entries
 
 
 def _distinct_names(sources: Sequence[Source]) -> list[str]:

@@ -10,8 +10,6 @@ from archgym.problem.design_problem import DesignProblem
 from archgym.problem.metrics import Metric
 from archgym.space import DesignSpace
 
-__all__ = ["differences"]
-
 
 def differences(
     what: str,

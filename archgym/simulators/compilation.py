@@ -14,8 +14,6 @@ from typing import Any, TypeVar, cast
 from numba import njit
 from numba.core import event as numba_events
 
-__all__ = ["Kernel"]
-
 Compiled = TypeVar("Compiled", bound=Callable[..., Any])
 
 

@@ -17,16 +17,6 @@ from archgym.problem.fidelity import FULL, Fidelity, check_fidelities
 from archgym.problem.simulator import MultiFidelitySimulator, SimulationResult, Simulator
 from archgym.space import Designs, DesignSpace
 
-__all__ = [
-    "SCHEMES",
-    "Embedded",
-    "SimulatorFile",
-    "checked_options",
-    "fidelities_of",
-    "simulator_file",
-    "simulator_of",
-]
-
 SCHEMES: Final = {
     "proxy": "archgym.proxy.simulator:ProxyFile",
     "tabular": "archgym.simulators.tabular.simulator:TableFile",

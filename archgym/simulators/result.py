@@ -11,8 +11,6 @@ from archgym.errors import InvalidValueError, NotCoveredError, SimulationError
 from archgym.problem.metrics import Metric
 from archgym.problem.status import Status
 
-__all__ = ["expect_pairs", "read_result"]
-
 _OK = Status.OK  # looked up once, which is faster
 
 

@@ -21,8 +21,6 @@ from archgym.errors import DatasetError, NotCoveredError
 from archgym.problem.description import ProblemDescription
 from archgym.problem.simulator import SimulationResult
 
-__all__ = ["SimulationCache", "simulation_key"]
-
 _WAIT_S = 60.0
 _SCHEMA = "CREATE TABLE IF NOT EXISTS simulations (key BLOB PRIMARY KEY, result TEXT) WITHOUT ROWID"
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from archgym.errors import UnknownNameError
 from archgym.space import BoxEncoding, DesignSpace, Encoding, FlatEncoding, MultiDiscreteEncoding
 
-__all__ = ["action_encoding"]
-
 _ACTIONS = ("auto", "multi_discrete", "box", "discrete")
 
 

@@ -12,8 +12,6 @@ from archgym.errors import DesignError
 from archgym.space.definition import Rule, SpaceDefinition
 from archgym.space.expression import Expression
 
-__all__ = ["Constraints"]
-
 _FEW = 32
 """Up to this many designs, rules are checked faster one by one than on columns."""
 

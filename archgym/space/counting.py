@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from archgym.errors import InvalidValueError, SpaceTooLargeError
 from archgym.space.constraints import Constraints
 
-__all__ = ["Ranking", "count_canonical", "enumerate_codes"]
-
 MAX_STATES = 20_000_000
 """Maximum number of partial designs that an exact count holds at once."""
 _MAX_COUNTS = 64

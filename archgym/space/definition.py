@@ -17,8 +17,6 @@ from archgym.space.expression import Expression
 from archgym.space.keys import Keys
 from archgym.space.parameter import Parameter
 
-__all__ = ["Rule", "SpaceDefinition"]
-
 
 @dataclass(frozen=True)
 class Rule:

@@ -20,8 +20,6 @@ from archgym.space.kinds import parameter_from_json
 from archgym.space.parameter import Parameter
 from archgym.space.sampling import neighbours, sample
 
-__all__ = ["DesignSpace"]
-
 
 class DesignSpace(SpaceDefinition):
     """Named, typed parameters with conditions and rules.

@@ -18,8 +18,6 @@ from archgym.errors import DesignError, InvalidValueError
 from archgym.space.design_space import DesignSpace
 from archgym.space.designs import Designs
 
-__all__ = ["Encoding"]
-
 
 class Encoding(ABC):
     """A two-way map between designs and rows of numbers.

@@ -21,8 +21,6 @@ import numpy as np
 
 from archgym.errors import InvalidValueError, UnknownNameError
 
-__all__ = ["Expression", "param"]
-
 Literal = str | int | float | bool
 _COMPARISONS = {"<", "<=", ">", ">="}
 _ARITHMETIC = {"+", "-", "*", "/", "//", "%", "**"}

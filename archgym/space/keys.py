@@ -9,8 +9,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Keys"]
-
 
 class Keys:
     """Integers that are equal exactly for equal canonical codes: mixed radix, -1 as the digit 0.

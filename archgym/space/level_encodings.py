@@ -13,8 +13,6 @@ from archgym.space.design_space import DesignSpace
 from archgym.space.designs import Designs
 from archgym.space.encoding import Encoding
 
-__all__ = ["FlatEncoding", "MultiDiscreteEncoding"]
-
 
 class MultiDiscreteEncoding(Encoding):
     """One integer a parameter: its level.

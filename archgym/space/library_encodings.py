@@ -17,8 +17,6 @@ from archgym.space.parameter import Parameter
 if TYPE_CHECKING:
     import optuna
 
-__all__ = ["OptunaEncoding", "SkoptEncoding"]
-
 
 class SkoptEncoding(Encoding):
     """Points of scikit-optimize: categories as text, levels as integers, real values as they are.

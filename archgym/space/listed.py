@@ -12,8 +12,6 @@ from archgym.errors import DesignError, InvalidValueError, did_you_mean
 from archgym.space.expression import Expression, Literal
 from archgym.space.parameter import MAX_LEVELS, Parameter, plain
 
-__all__ = ["Boolean", "Categorical", "Ordinal"]
-
 
 class _Listed(Parameter):
     """A parameter whose values are listed."""

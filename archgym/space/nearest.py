@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from archgym.space.design_space import DesignSpace
 
-__all__ = ["nearest_legal"]
-
 _MAX_LEVELS = 64
 """Of a parameter with more levels, the nearest ones and an even choice of the others are tried."""
 _MAX_STARTS = 400

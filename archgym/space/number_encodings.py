@@ -14,8 +14,6 @@ from archgym.space.design_space import DesignSpace
 from archgym.space.designs import Designs
 from archgym.space.encoding import Encoding
 
-__all__ = ["BoxEncoding", "FeatureEncoding", "UnitCubeEncoding"]
-
 
 class UnitCubeEncoding(Encoding):
     """One number in [0, 1] a parameter, float64: the middle of its level's equal share."""

@@ -17,8 +17,6 @@ from archgym.errors import InvalidValueError
 from archgym.space.expression import Expression
 from archgym.space.parameter import MAX_LEVELS, Parameter, plain
 
-__all__ = ["Integer", "Real"]
-
 
 class Integer(Parameter):
     """Whole numbers from ``low`` to ``high``, both included, in steps of ``step``.

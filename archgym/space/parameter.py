@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from archgym.errors import DesignError, InvalidValueError
 from archgym.space.expression import Expression
 
-__all__ = ["MAX_LEVELS", "TABLE_LEVELS", "Parameter", "plain"]
-
 MAX_LEVELS = 1 << 22
 """Most levels of an integer or ordinal parameter: float32 views must tell them apart."""
 TABLE_LEVELS = 4096

@@ -9,8 +9,6 @@ from archgym.errors import DesignError
 from archgym.space.constraints import Constraints
 from archgym.space.parameter import Parameter
 
-__all__ = ["neighbours", "sample"]
-
 
 def sample(constraints: Constraints, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Codes of random legal designs, see :meth:`archgym.space.DesignSpace.sample`."""

@@ -9,8 +9,6 @@ import gymnasium
 from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError
 
-__all__ = ["unwrapped"]
-
 
 def unwrapped(env: gymnasium.Env[Any, Any]) -> Environment:
     """The archgym environment inside Gymnasium's wrappers.

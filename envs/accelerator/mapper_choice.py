@@ -1,4 +1,4 @@
-"""Which mapper serves an objective."""
+"""Chooses the mapper that serves an objective."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _MAPPER_OF: Final[Mapping[str, str]] = {
     "power_mw": "energy",
     "edp_js": "edp",
 }
-"""The mapper that makes most of a metric; the area of a chip is the same under all."""
+"""The mapper that gives the best value of a metric; the area of a chip does not depend on it."""
 
 
 def mapper_for(objective: Objective | str | Mapping[str, Any]) -> str:
     """The mapper that serves what an objective minimises.
 
-    It is the one of all its goals, or ``edp`` where they differ: the product of latency and energy
-    is what both of them profit from.
+    It is the one of all its goals, or ``edp``, the product of latency and energy, where they
+    differ.
 
     >>> mapper_for("minimize latency_cycles"), mapper_for("minimize edp_js")
     ('latency', 'edp')

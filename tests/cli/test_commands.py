@@ -378,7 +378,7 @@ def test_schema(call: Any) -> None:
 
 
 def test_trace_record(call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from archgym.envs.dram.traces import record as recording
+    from archgym.envs.dram.traces import recording
     from archgym.envs.dram.traces.workload import load_workload
 
     asked: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""What is read agrees with the run's own summaries, which were made another way."""
+"""Studies agree with the summaries of their trials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks that hold for every agent."""
+"""Checks of agents."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _on(check: Callable[[Subject, Family], str], family: Family, subject: Subjec
 
 
 def _or_refusal(check: Callable[[Subject], str], subject: Subject) -> str:
-    """What a check says; an agent may refuse what does not suit it."""
+    """The line that a check returns; an agent may refuse what does not suit it."""
     try:
         return check(subject)
     except AgentUnsuitableError as refusal:

@@ -1,4 +1,4 @@
-"""What holds for agents that ask and tell, and for the hyperparameters of all."""
+"""Properties of agents that ask and tell, and of the hyperparameters of every agent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from archgym.agent import Agent
 from archgym.check.agents.families import FEW_LEVELS, SMALL, with_faults
 from archgym.check.agents.subject import (
     BUDGET,
@@ -23,8 +22,6 @@ from archgym.check.agents.subject import (
 )
 from archgym.check.result import NotApplicableError, expect
 from archgym.errors import InvalidValueError, SimulationError, UnknownNameError
-
-__all__ = ["ONCE"]
 
 _BOUNDS = (("lower", -1), ("upper", 1))
 _BOUNDED = "Field(16, ge=1, le=1000, description=...)"
@@ -71,7 +68,7 @@ def check_tell(subject: Subject) -> str:
     agent.tell(none, env.evaluate_batch(none))
     again = agent.ask(9)
     expect(not set(asked.keys()) & set(again.keys()), "a design was asked for twice")
-    return "2 of 9 told, twice"
+    return "outcomes of 2 of 9 designs, twice"
 
 
 def check_exhausted_space(subject: Subject) -> str:
@@ -86,17 +83,17 @@ def check_exhausted_space(subject: Subject) -> str:
         "it did not propose the one that was left, as Unseen.take does",
     )
     expect(len(agent.ask(5)) == 0, "it proposed something when nothing was left")
-    return f"told of {len(everything) - 1} of {len(everything)}"
+    return f"{len(everything) - 1} of {len(everything)} designs were known"
 
 
 def check_every_value(subject: Subject) -> str:
     """Where nothing draws the search to one place, it reaches every value."""
     env = with_faults(FEW_LEVELS, lambda design: SimulationError("broken"))
     subject.sampler(env)
-    told, _ = search(subject, env, 100)
+    seen, _ = search(subject, env, 100)
     for position in env.design_space.free:
         parameter = env.design_space.parameters[position]
-        values = {design[parameter.name] for design, _ in told if parameter.name in design}
+        values = {design[parameter.name] for design, _ in seen if parameter.name in design}
         if parameter.continuous:
             codes = np.array([parameter.code(value) for value in values])
             places = parameter.unit_interval(codes)
@@ -106,7 +103,7 @@ def check_every_value(subject: Subject) -> str:
             )
         else:
             expect(len(values) == parameter.size, f"{parameter.name} takes only {sorted(values)}")
-    return f"{len(told)} proposals"
+    return f"{len(seen)} proposals"
 
 
 def check_hyperparameters(subject: Subject) -> str:
@@ -116,10 +113,8 @@ def check_hyperparameters(subject: Subject) -> str:
         expect(bool(found.description), f"{name} has no description")
         expect(not found.is_required(), f"{name} has no default")
         kinds = {kind for kind in _kinds(found.annotation) if kind in (int, float)}
-        refuse = partial(_refuse_hyperparameter, subject.cls, name)
-        refuse(object())
-        misspelt = {name + "_": 1}
-        refused(UnknownNameError, name, partial(subject.cls.check_hyperparameters, misspelt))
+        _refuse(UnknownNameError, subject, name, {name + "_": 1})
+        _refuse(InvalidValueError, subject, name, {name: object()})
         if not kinds:
             continue
         bounds = [
@@ -131,15 +126,15 @@ def check_hyperparameters(subject: Subject) -> str:
         missing = [word for word, side in _BOUNDS if side not in {sign for _, sign in bounds}]
         expect(not missing, f"{name} has no {' and no '.join(missing)} bound, as in {_BOUNDED}")
         for value in (math.inf, math.nan, *(bound + sign for bound, sign in bounds)):
-            refuse(value)
+            _refuse(InvalidValueError, subject, name, {name: value})
     defaults = subject.cls.check_hyperparameters({})
     again = subject.cls.check_hyperparameters(json.loads(defaults.model_dump_json()))
     expect(again == defaults, "the defaults are others after a round trip through JSON")
     return f"{len(fields)} hyperparameters"
 
 
-def _refuse_hyperparameter(cls: type[Agent], name: str, value: Any) -> None:
-    refused(InvalidValueError, name, partial(cls.check_hyperparameters, {name: value}))
+def _refuse(error: type[Exception], subject: Subject, name: str, given: dict[str, Any]) -> None:
+    refused(error, name, partial(subject.cls.check_hyperparameters, given))
 
 
 def _kinds(annotation: Any) -> Iterator[Any]:

@@ -22,8 +22,6 @@ from archgym.space import (
     param,
 )
 
-__all__ = ["FAMILIES", "FEW_LEVELS", "SMALL", "Family", "with_faults"]
-
 _Fault = Callable[[Mapping[str, Any]], Exception | None]
 """What is wrong with a design, if anything."""
 
@@ -87,7 +85,7 @@ FEW_LEVELS = Family(
 
 
 class _Faulty:
-    """A simulator that fails on some designs, once it is told to."""
+    """A simulator that fails on some designs, once it is switched on."""
 
     def __init__(self, simulator: Simulator, fault: _Fault) -> None:
         self.name, self.version = simulator.name, simulator.version

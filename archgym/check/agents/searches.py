@@ -1,4 +1,4 @@
-"""What holds for the searches of an agent."""
+"""Properties of the searches of every agent: budget, seeds, failures, resuming."""
 
 from __future__ import annotations
 
@@ -32,8 +32,6 @@ from archgym.errors import AgentUnsuitableError, InvalidValueError, NotCoveredEr
 from archgym.evaluation.outcome import Outcomes
 from archgym.registry import agent_class
 
-__all__ = ["ON_EACH", "ONCE"]
-
 _PROCESS_LIMIT_S = 600.0
 _SIFT = "; archgym.agents.common.unseen.Unseen sifts them out"
 
@@ -41,19 +39,19 @@ _SIFT = "; archgym.agents.common.unseen.Unseen sifts them out"
 def check_search(subject: Subject, family: Family) -> str:
     """A search keeps exactly to its budget, with canonical designs and, if it asks, new ones."""
     env = family.make()
-    told, result = search(subject, env, BUDGET)
+    seen, result = search(subject, env, BUDGET)
     ended(env, result, BUDGET)
-    legal = 0
-    for design, _ in told:
+    broken = 0
+    for design, _ in seen:
         expect(env.design_space.canonical(design) == design, f"{design} is not canonical")
-        legal += not env.design_space.broken_rule(design)
+        broken += bool(env.design_space.broken_rule(design))
         json.dumps(design)
-    expect(len(told) == result.proposals, "proposals are counted wrongly")
+    expect(len(seen) == result.proposals, "proposals are counted wrongly")
     if subject.asks:  # neither costs budget, so a comparison is fair all the same
-        known = result.duplicates
-        for number, what in ((len(told) - legal, "break a rule"), (known, "were known already")):
+        repeats = (result.duplicates, "were known already")
+        for number, what in ((broken, "break a rule"), repeats):
             if number:
-                raise UnpolishedError(f"{number} of {len(told)} proposals {what}{_SIFT}")
+                raise UnpolishedError(f"{number} of {len(seen)} proposals {what}{_SIFT}")
     return f"{result.simulations} simulated of {result.proposals} proposed"
 
 
@@ -74,10 +72,10 @@ def check_resume(subject: Subject, family: Family) -> str:
         with contextlib.suppress(_Interruption):
             subject.make(env, 3).search(env, BUDGET, trial_id="t")
         env = family.make(record=record)
-        told = watch(env)
+        seen = watch(env)
         subject.make(env, 3).search(env, BUDGET, trial_id="t", resume=True)
         env.close()
-    expect(list(told) == whole, "the resumed search is another one")
+    expect(list(seen) == whole, "the resumed search is another one")
     return f"interrupted after {before} of {len(whole)} proposals"
 
 
@@ -124,15 +122,13 @@ def check_processes(subject: Subject) -> str:
     try:
         expect(agent_class(subject.target) is subject.cls, f"{subject.target} is another agent")
     except Exception:
-        raise NotApplicableError(
-            f"{subject.target} cannot be imported by another process"
-        ) from None
-    command = [sys.executable, "-c", code]
-    command.append(json.dumps([subject.target, dict(subject.hyperparameters)]))
-    paths = [path for path in sys.path if path]
+        reason = f"{subject.target} cannot be imported by another process"
+        raise NotApplicableError(reason) from None
+    paths = os.pathsep.join(path for path in sys.path if path)
+    arguments = json.dumps([subject.target, dict(subject.hyperparameters)])
     done = subprocess.run(
-        command,
-        env={**os.environ, "PYTHONHASHSEED": "77", "PYTHONPATH": os.pathsep.join(paths)},
+        [sys.executable, "-c", code, arguments],
+        env={**os.environ, "PYTHONHASHSEED": "77", "PYTHONPATH": paths},
         capture_output=True,
         text=True,
         timeout=_PROCESS_LIMIT_S,
@@ -149,13 +145,13 @@ def check_small_space(subject: Subject) -> str:
     """A space smaller than the budget is searched to its end, if it asks without repeats."""
     env = SMALL.make()
     size = int(env.design_space.canonical_cardinality)
-    told, result = search(subject, env, 60)
+    seen, result = search(subject, env, 60)
     ended(env, result, 60)
     if not subject.asks:
         return f"{result.simulations} of {size} designs in {result.proposals} proposals"
-    full = sum(fidelity == 1 for _, fidelity in told)
+    full = sum(fidelity == 1 for _, fidelity in seen)
     expect(full == size, f"{full} proposals for {size} designs, each of which is to come once")
-    expect(result.duplicates == 0, f"{len(told)} proposals for {size} designs")
+    expect(result.duplicates == 0, f"{len(seen)} proposals for {size} designs")
     return f"all {size} designs"
 
 
@@ -166,14 +162,14 @@ def check_not_covered(subject: Subject) -> str:
         return NotCoveredError("too far ahead") if design.get("distance", 0) > 5 else None
 
     env = with_faults(SMALL, far)
-    told, result = search(subject, env, 60)
+    seen, result = search(subject, env, 60)
     ended(env, result, 60)
     if subject.asks:
-        covered = [far(design) is None for design, fidelity in told if fidelity == 1]
-        found = (covered.count(True), covered.count(False))
+        covered = [far(design) is None for design, fidelity in seen if fidelity == 1]
+        inside, outside = covered.count(True), covered.count(False)
         expect(
-            found == (24, 12),
-            f"{found[0]} proposals that the simulator covers and {found[1]} that it does not came, "
+            (inside, outside) == (24, 12),
+            f"{inside} proposals that the simulator covers and {outside} that it does not came, "
             "not each of the 24 and 12 designs once",
         )
     return f"{result.illegal} not covered"
@@ -213,9 +209,9 @@ def check_warm_start(subject: Subject) -> str:
         drawn = env.design_space.sample(10 * n, np.random.default_rng(9))
         rows = {key: row for row, key in enumerate(drawn.keys())}
         known = list(drawn[np.array(list(rows.values())[:n])])
-        told = watch(env)
+        seen = watch(env)
         result = subject.make(env).search(env, budget, initial=known)
-        first = [design for design, _ in told[: len(known)]]
+        first = [design for design, _ in seen[: len(known)]]
         expect(first == known, "the known designs were not evaluated first")
         ended(env, result, budget)
         if subject.asks:
@@ -227,10 +223,10 @@ def check_fixed(subject: Subject) -> str:
     """Parameters that are fixed stay as they are."""
     fixed = {"prefetch": True, "distance": 3, "ways": 2}
     env = FAMILIES[1].make(fixed=fixed)
-    told, _ = search(subject, env, 10)
-    for design, _ in told:
+    seen, _ = search(subject, env, 10)
+    for design, _ in seen:
         expect(design.items() >= fixed.items(), f"{design} is not as fixed")
-    return f"{len(told)} proposals"
+    return f"{len(seen)} proposals"
 
 
 class _Interruption(Exception):

@@ -11,21 +11,7 @@ from archgym.check.agents.families import FAMILIES, Family
 from archgym.check.result import CheckFailed, NotApplicableError, expect
 from archgym.environment.environment import Environment
 from archgym.errors import AgentUnsuitableError, InvalidValueError
-from archgym.evaluation.outcome import Outcomes
 from archgym.registry import agent_class
-
-__all__ = [
-    "BUDGET",
-    "Subject",
-    "ended",
-    "evaluations_of",
-    "first_taken",
-    "refused",
-    "search",
-    "subject_of",
-    "trajectories",
-    "watch",
-]
 
 BUDGET = 24
 """Designs that a check simulates, as a rule."""
@@ -110,30 +96,27 @@ def first_taken(subject: Subject) -> Family:
 
 
 def watch(env: Environment) -> list[Evaluation]:
-    """A list that takes every evaluation."""
-    told: list[Evaluation] = []
-
-    def tell(outcomes: Outcomes) -> None:
-        told.extend(zip(outcomes.designs, outcomes.fidelity.tolist(), strict=True))
-
-    env.on_evaluated = tell
-    return told
+    """A list to which every evaluation is appended."""
+    seen: list[Evaluation] = []
+    env.on_evaluated = lambda outcomes: seen.extend(
+        zip(outcomes.designs, outcomes.fidelity.tolist(), strict=True)
+    )
+    return seen
 
 
 def search(
     subject: Subject, env: Environment, budget: int, seed: int = 0
 ) -> tuple[list[Evaluation], SearchResult]:
-    """The evaluations of a search in order, and what it came to."""
-    told = watch(env)
-    return told, subject.make(env, seed).search(env, budget)
+    """The evaluations of a search in order, and its result."""
+    seen = watch(env)
+    return seen, subject.make(env, seed).search(env, budget)
 
 
 def evaluations_of(
     subject: Subject, family: Family, *, seed: int, budget: int = BUDGET
 ) -> list[Evaluation]:
     """The evaluations of a search on a fresh environment."""
-    told, _ = search(subject, family.make(), budget, seed)
-    return told
+    return search(subject, family.make(), budget, seed)[0]
 
 
 def ended(env: Environment, result: SearchResult, budget: int) -> None:

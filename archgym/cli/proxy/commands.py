@@ -82,7 +82,7 @@ def collect(
     """
     from archgym.data import Dataset
     from archgym.experiment.spec.load import parse_value
-    from archgym.proxy.collection import collect as choose
+    from archgym.proxy.training.active_collection import collect as choose
     from archgym.registry import make
 
     own = parsed_pairs(settings, "--set")

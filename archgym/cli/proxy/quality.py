@@ -32,7 +32,7 @@ from archgym.cli.proxy.options import (
 )
 
 if TYPE_CHECKING:
-    from archgym.proxy.evaluation import Evaluation
+    from archgym.proxy.quality.evaluation import Evaluation
 
 __all__ = ["compare", "evaluate", "study"]
 
@@ -55,10 +55,10 @@ def evaluate(
 ) -> None:
     """Compare a proxy with a dataset, on designs that it was not trained on."""
     from archgym.proxy import load_proxy
-    from archgym.proxy.evaluation import evaluate as compare
-    from archgym.proxy.evaluation import measure_speed
     from archgym.proxy.original import make_original
-    from archgym.proxy.plots import plot_parity
+    from archgym.proxy.quality.evaluation import evaluate as compare
+    from archgym.proxy.quality.evaluation import measure_speed
+    from archgym.proxy.quality.plots import plot_parity
 
     proxy = load_proxy(file)
     there = [metric.name for metric in proxy.metrics]
@@ -107,9 +107,9 @@ def compare(
 ) -> None:
     """Compare families of models, and one model with a model a workload, on unseen designs."""
     from archgym.proxy import Settings
-    from archgym.proxy.evaluation import learning_curve
     from archgym.proxy.models import COMPETING
-    from archgym.proxy.plots import plot_curves
+    from archgym.proxy.quality.evaluation import learning_curve
+    from archgym.proxy.quality.plots import plot_curves
 
     data = training_data(folder, target, where, workload, agent)
     if test is None:
@@ -175,8 +175,8 @@ def study(
     Prints the median relative RMSE on unseen random designs, and its 10th to 90th percentile.
     """
     from archgym.proxy import Settings, read_training_data
-    from archgym.proxy.plots import plot_curves
-    from archgym.proxy.study import study_diversity
+    from archgym.proxy.quality.diversity import study_diversity
+    from archgym.proxy.quality.plots import plot_curves
 
     selection = selected(folder, None, agent, workload)
     names = agent or sorted({str(trial["agent"]) for trial in selection.trials})

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "Features", "Model"]
+from archgym.errors import InvalidValueError
 
 Array = NDArray[np.float64]
 Features = NDArray[np.float32]
@@ -57,3 +58,54 @@ class Model(ABC):
         Raises:
             InvalidValueError: if the arrays are no such model.
         """
+
+
+def under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The arrays whose names begin with a prefix, named without it."""
+    return {
+        name.removeprefix(prefix): value
+        for name, value in arrays.items()
+        if name.startswith(prefix)
+    }
+
+
+def checked(
+    arrays: Mapping[str, NDArray[Any]], names: Sequence[str], dtype: type, what: str
+) -> list[NDArray[Any]]:
+    """The named arrays of a model in a file, in one type.
+
+    Raises:
+        InvalidValueError: if one is missing.
+    """
+    for name in names:
+        if name not in arrays:
+            raise InvalidValueError(f"the arrays of the {what} lack {name!r}")
+    return [arrays[name].astype(dtype) for name in names]
+
+
+def training_steps(settings: Mapping[str, Any], n: int, batch: int, limits: tuple[int, int]) -> int:
+    """Number of steps of gradient descent.
+
+    Args:
+        settings: with ``epochs`` as often as the data are seen; else 300 times, within the limits.
+        n: designs in the data.
+        batch: designs in a step.
+        limits: minimum and maximum number of steps by default.
+    """
+    epochs = settings.get("epochs")
+    steps = int(int(epochs or 300) * n / batch)
+    return int(np.clip(steps, *limits)) if epochs is None else max(steps, 10)
+
+
+@contextmanager
+def one_thread(device: str = "cpu") -> Iterator[None]:
+    """Lets PyTorch compute on one thread, so that sums have one order; a GPU is left alone."""
+    import torch
+
+    threads = torch.get_num_threads()
+    if device == "cpu":
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

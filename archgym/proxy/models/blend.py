@@ -8,11 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.proxy.models.base import Array, Features, Model
+from archgym.proxy.models.base import Array, Features, Model, under
 from archgym.proxy.models.networks import Networks
 from archgym.proxy.models.trees import Boosting
-
-__all__ = ["Blend"]
 
 
 class Blend(Model):
@@ -51,14 +49,6 @@ class Blend(Model):
     def of(cls, arrays: Mapping[str, NDArray[Any]], n_features: int, n_targets: int) -> Blend:
         """The inverse of :meth:`arrays`."""
         return cls(
-            Boosting.of(_under("boosting.", arrays), n_features, n_targets),
-            Networks.of(_under("mlp.", arrays), n_features, n_targets),
+            Boosting.of(under("boosting.", arrays), n_features, n_targets),
+            Networks.of(under("mlp.", arrays), n_features, n_targets),
         )
-
-
-def _under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    return {
-        name.removeprefix(prefix): value
-        for name, value in arrays.items()
-        if name.startswith(prefix)
-    }

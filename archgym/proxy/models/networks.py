@@ -10,17 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError
-from archgym.proxy.models.base import Array, Features, Model
+from archgym.proxy.models.base import Array, Features, Model, checked, one_thread, training_steps
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Networks"]
-
 _LAYERS = 4
 _BATCH = 128
 _STEPS = (2_000, 12_000)
-_EPOCHS = 300
 _CHUNK = 512
 """Designs whose activations stay in the processor's cache."""
 
@@ -58,18 +55,13 @@ class Networks(Model):
             start = torch.randn(members, inputs, outputs, generator=generator) * scale
             weights.append(start.to(device).requires_grad_())
             biases.append(torch.zeros(members, 1, outputs, device=device, requires_grad=True))
-        threads = torch.get_num_threads()
-        if device.type == "cpu":
-            torch.set_num_threads(1)
-        try:
+        with one_thread(device.type):
             _train(
                 *(weights, biases),
                 torch.as_tensor(x, device=device),
                 torch.as_tensor(z, dtype=torch.float32, device=device),
                 *(generator, settings),
             )
-        finally:
-            torch.set_num_threads(threads)
         return cls(
             [one.detach().cpu().numpy() for one in weights],
             [one.detach().cpu().numpy()[:, 0] for one in biases],
@@ -99,11 +91,9 @@ class Networks(Model):
     @classmethod
     def of(cls, arrays: Mapping[str, NDArray[Any]], n_features: int, n_targets: int) -> Networks:
         """The inverse of :meth:`arrays`."""
-        try:
-            weights = [arrays[f"weights{i}"].astype(np.float32) for i in range(_LAYERS)]
-            biases = [arrays[f"biases{i}"].astype(np.float32) for i in range(_LAYERS)]
-        except KeyError as error:
-            raise InvalidValueError(f"the networks lack {error}") from None
+        names = [f"{kind}{i}" for kind in ("weights", "biases") for i in range(_LAYERS)]
+        found = checked(arrays, names, np.float32, "networks")
+        weights, biases = found[:_LAYERS], found[_LAYERS:]
         inputs = n_features
         for one, bias in zip(weights, biases, strict=True):
             if one.ndim != 3 or one.shape[1] != inputs or bias.shape != (len(one), one.shape[2]):
@@ -127,11 +117,7 @@ def _train(
 
     members, n = len(weights[0]), len(x)
     batch = min(_BATCH, n)
-    epochs = settings.get("epochs")
-    steps = int(int(epochs or _EPOCHS) * n / batch)
-    if epochs is None:
-        steps = int(np.clip(steps, *_STEPS))
-    steps = max(steps, 10)
+    steps = training_steps(settings, n, batch, _STEPS)
     rate, decay = float(settings.get("rate", 3e-3)), float(settings.get("decay", 0.3))
     optimiser = torch.optim.AdamW(
         [{"params": weights, "weight_decay": decay}, {"params": biases, "weight_decay": 0.0}],

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError
-from archgym.proxy.models.base import Array, Features, Model
-
-__all__ = ["Process"]
+from archgym.proxy.models.base import Array, Features, Model, checked, one_thread
 
 _TUNED_ON, _KEPT = 400, 2500
 _STEPS = 60
@@ -76,13 +74,9 @@ class Process(Model):
     @classmethod
     def of(cls, arrays: Mapping[str, NDArray[Any]], n_features: int, n_targets: int) -> Process:
         """The inverse of :meth:`arrays`."""
-        try:
-            x = arrays["x"].astype(np.float32)
-            weights, alpha, root, noise = (
-                arrays[name].astype(np.float64) for name in ("weights", "alpha", "root", "noise")
-            )
-        except KeyError as error:
-            raise InvalidValueError(f"the Gaussian process lacks {error}") from None
+        (x,) = checked(arrays, ["x"], np.float32, "Gaussian process")
+        names = ("weights", "alpha", "root", "noise")
+        weights, alpha, root, noise = checked(arrays, names, np.float64, "Gaussian process")
         n = len(x)
         shapes = (x.shape, weights.shape, alpha.shape, root.shape, noise.shape)
         if shapes != ((n, n_features), (n_features,), (n, n_targets), (n, n), (1,)):
@@ -99,9 +93,7 @@ def _tune(x: Features, z: Array, steps: int) -> tuple[Array, float]:
     """Weights of the features and the noise's variance, by ascent of the likelihood."""
     import torch
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_thread():
         inputs = torch.as_tensor(x, dtype=torch.float64)
         targets = torch.as_tensor(z)
         n, outputs = targets.shape
@@ -126,5 +118,3 @@ def _tune(x: Features, z: Array, steps: int) -> tuple[Array, float]:
             torch.exp(log_weights).detach().numpy(),
             float(torch.exp(log_noise.clamp(-13.0, 0.0)).detach()),
         )
-    finally:
-        torch.set_num_threads(threads)

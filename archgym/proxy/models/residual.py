@@ -10,16 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError
-from archgym.proxy.models.base import Array, Features, Model
+from archgym.proxy.models.base import Array, Features, Model, checked, one_thread, training_steps
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["ResidualNetworks"]
-
 _BATCH = 256
 _STEPS = (2_000, 15_000)
-_EPOCHS = 300
 _WARM, _DROPPED = 0.05, 0.9
 """Shares of the steps in which the learning rate rises, and in which units are dropped."""
 _CHUNK = 512
@@ -64,19 +61,14 @@ class ResidualNetworks(Model):
         if float(settings.get("dropout", 0.1)) >= 1:
             raise InvalidValueError(f"dropout must be below 1, not {settings['dropout']!r}")
         device = torch.device(str(settings.get("device", "cpu")))
-        threads = torch.get_num_threads()
-        if device.type == "cpu":
-            torch.set_num_threads(1)
-        try:
-            with torch.random.fork_rng([device] if device.type == "cuda" else []):
-                torch.manual_seed(seed)
-                arrays = _train(
-                    torch.as_tensor(x, device=device),
-                    torch.as_tensor(z, dtype=torch.float32, device=device),
-                    *(torch.Generator().manual_seed(seed), settings),
-                )
-        finally:
-            torch.set_num_threads(threads)
+        own = [device] if device.type == "cuda" else []
+        with one_thread(device.type), torch.random.fork_rng(own):
+            torch.manual_seed(seed)
+            arrays = _train(
+                torch.as_tensor(x, device=device),
+                torch.as_tensor(z, dtype=torch.float32, device=device),
+                *(torch.Generator().manual_seed(seed), settings),
+            )
         return cls([one.detach().cpu().numpy() for one in arrays])
 
     def predict(self, x: Features) -> tuple[Array, Array]:
@@ -111,10 +103,7 @@ class ResidualNetworks(Model):
         cls, arrays: Mapping[str, NDArray[Any]], n_features: int, n_targets: int
     ) -> ResidualNetworks:
         """The inverse of :meth:`arrays`."""
-        try:
-            found = [arrays[name].astype(np.float32) for name in _NAMES]
-        except KeyError as error:
-            raise InvalidValueError(f"the networks lack {error}") from None
+        found = checked(arrays, _NAMES, np.float32, "networks")
         inner = found[2]
         if inner.ndim != 4 or not inner.shape[1]:
             raise InvalidValueError("the arrays are no networks")
@@ -144,9 +133,7 @@ def _train(
     import torch
 
     n, batch, device = len(x), min(_BATCH, len(x)), x.device
-    epochs = settings.get("epochs")
-    steps = int(int(epochs or _EPOCHS) * n / batch)
-    steps = max(steps, 10) if epochs is not None else int(np.clip(steps, *_STEPS))
+    steps = training_steps(settings, n, batch, _STEPS)
     rate, dropout = float(settings.get("rate", 2e-3)), float(settings.get("dropout", 0.1))
     arrays = _start(x.shape[1], z.shape[1], generator, settings)
     arrays = [one.to(device).requires_grad_() for one in arrays]
@@ -219,7 +206,7 @@ def _start(
 
 
 def _recorded(step: Callable[[], None], device: torch.device) -> Callable[[], None]:
-    """A step that a GPU repeats without being told each of its operations again."""
+    """A step that a GPU records once and repeats as a whole."""
     if device.type != "cuda":
         return step
     import torch

@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError
-from archgym.proxy.models.base import Array, Features, Model
+from archgym.proxy.models.base import Array, Features, Model, under
 from archgym.proxy.models.traversal import Trees
-
-__all__ = ["Boosting", "Forest"]
 
 _MANY = 2000
 """Designs above which trees may be larger."""
@@ -40,20 +38,17 @@ class Forest(Model):
             random_state=seed,
             n_jobs=1,
         ).fit(x, z if z.shape[1] > 1 else z[:, 0])
-        return cls(
-            Trees.join(
-                [
-                    {
-                        "feature": tree.tree_.feature,
-                        "threshold": _below(tree.tree_.threshold),
-                        "left": tree.tree_.children_left,
-                        "right": tree.tree_.children_right,
-                        "value": tree.tree_.value[:, :, 0],
-                    }
-                    for tree in grown.estimators_
-                ]
-            )
-        )
+        trees = [
+            {
+                "feature": tree.feature,
+                "threshold": _below(tree.threshold),
+                "left": tree.children_left,
+                "right": tree.children_right,
+                "value": tree.value[:, :, 0],
+            }
+            for tree in (one.tree_ for one in grown.estimators_)
+        ]
+        return cls(Trees.join(trees))
 
     def predict(self, x: Features) -> tuple[Array, Array]:
         """Mean of the trees, and their standard deviation."""
@@ -74,7 +69,7 @@ class Forest(Model):
 class Boosting(Model):
     """Gradient boosting on histograms (Friedman 2001), an ensemble of trees for each target.
 
-    It has no spread of its own: its intervals are as wide everywhere.
+    It predicts no spread: its intervals are equally wide everywhere.
     """
 
     kind: ClassVar[str] = "boosting"
@@ -127,11 +122,7 @@ class Boosting(Model):
         start = arrays.get("start")
         if start is None or start.shape != (n_targets,):
             raise InvalidValueError("boosting lacks its start")
-        trees = []
-        for number in range(n_targets):
-            prefix = f"{number}."
-            own = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-            trees.append(Trees.of(own, n_features, 1))
+        trees = [Trees.of(under(f"{t}.", arrays), n_features, 1) for t in range(n_targets)]
         return cls(start.astype(np.float64), trees)
 
 

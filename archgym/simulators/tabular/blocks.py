@@ -16,8 +16,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["Block", "distinct", "make_blocks"]
-
 Ids = NDArray[np.int32]
 _MIN_GAIN = 0.01
 """Share of its bytes that splitting off a metric must save."""

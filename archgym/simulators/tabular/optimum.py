@@ -15,8 +15,6 @@ from archgym.simulators.tabular.blocks import distinct
 from archgym.simulators.tabular.table import Table
 from archgym.space import DesignSpace
 
-__all__ = ["Optimum", "find_optimum", "pareto_front"]
-
 
 @dataclass(frozen=True)
 class Optimum:

@@ -30,15 +30,6 @@ from archgym.simulators.tabular.optimum import Optimum, find_optimum
 from archgym.simulators.tabular.table import Table
 from archgym.space import Designs, DesignSpace
 
-__all__ = [
-    "PREFIX",
-    "TABLE_FILE",
-    "TableFile",
-    "TabularSimulator",
-    "shipped_tables",
-    "table_named",
-]
-
 PREFIX = "tabular:"
 TABLE_FILE = "table.parquet"
 """Name of the table in a folder of ``archgym enumerate``."""

@@ -40,8 +40,6 @@ from archgym.problem.status import Status
 from archgym.simulators.tabular.blocks import Block, make_blocks
 from archgym.space import DesignSpace
 
-__all__ = ["FORMAT", "Header", "Table", "read_header", "write_and_rename"]
-
 FORMAT = 1
 """Version of the layout."""
 _KEY = b"archgym.table"

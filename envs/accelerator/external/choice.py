@@ -1,49 +1,38 @@
-"""Other people's models as simulators of the accelerator environment, by name."""
+"""External models as simulators of the accelerator environment, by name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
-from archgym.problem.simulator import Simulator
+from archgym.envs.accelerator.external.maestro import MaestroSimulator
+from archgym.envs.accelerator.external.program import AcceleratorProgram
+from archgym.envs.accelerator.external.scalesim import ScaleSimSimulator
+from archgym.envs.accelerator.external.timeloop import TimeloopSimulator
+from archgym.envs.accelerator.external.zigzag import ZigZagSimulator
 
-__all__ = ["SIMULATORS", "STARTS"]
+__all__ = ["DEFAULTS", "DESCRIPTIONS", "PROGRAMS"]
 
-
-def _external(module: str, name: str, doc: str) -> Callable[[Any], Simulator]:
-    """A simulator that is imported when it is asked for."""
-
-    def make(environment: Any) -> Simulator:
-        from importlib import import_module
-
-        cls = getattr(import_module(f"archgym.envs.accelerator.{module}"), name)
-        simulator: Simulator = cls.of(environment)
-        return simulator
-
-    make.__doc__ = doc
-    return make
-
-
-SIMULATORS: Final[Mapping[str, Callable[[Any], Simulator]]] = {
-    "scalesim": _external(
-        "scalesim", "ScaleSimSimulator", "SCALE-Sim 3 (extra scalesim): systolic arrays."
-    ),
-    "zigzag": _external(
-        "zigzag", "ZigZagSimulator", "ZigZag (extra zigzag): best temporal mappings."
-    ),
-    "maestro": _external(
-        "maestro", "MaestroSimulator", "MAESTRO, a program of one's own: spatial arrays."
-    ),
-    "timeloop": _external(
-        "timeloop", "TimeloopSimulator", "Timeloop, a program of one's own: row-stationary."
-    ),
+PROGRAMS: Final[Mapping[str, type[AcceleratorProgram]]] = {
+    "scalesim": ScaleSimSimulator,
+    "zigzag": ZigZagSimulator,
+    "maestro": MaestroSimulator,
+    "timeloop": TimeloopSimulator,
 }
-"""What makes each of them for an environment."""
+"""The class of each simulator."""
 
-STARTS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
+DESCRIPTIONS: Final[Mapping[str, str]] = {
+    "scalesim": "SCALE-Sim 3 (extra scalesim): systolic arrays.",
+    "zigzag": "ZigZag (extra zigzag): best temporal mappings.",
+    "maestro": "MAESTRO, installed by the user: spatial arrays.",
+    "timeloop": "Timeloop, installed by the user: row-stationary arrays.",
+}
+"""A line on each simulator."""
+
+DEFAULTS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "scalesim": ("minimize latency_ns", {"dataflow": "systolic_ws"}),
     "maestro": ("minimize latency_ns", {}),
     "timeloop": ("minimize edp_js", {"dataflow": "eyeriss_rs"}),
 }
-"""What is minimised and how the baseline differs with those that do not give or cover what the
-embedded model does."""
+"""Default objective, and changes to the baseline design, of the simulators that do not give every
+metric or do not cover every design of the embedded model."""

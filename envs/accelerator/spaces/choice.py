@@ -1,4 +1,4 @@
-"""The spaces of the accelerator environment by name, with what each of them needs."""
+"""The spaces of the accelerator environment by name: design, hardware and baseline of each."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def hardware_in(name: str, design: Mapping[str, Any], fixed: Mapping[str, Any]) 
     """
     if name == "per_layer":
         raise InvalidValueError(
-            "space 'per_layer': every layer has hardware of its own; there is no one piece"
+            "space 'per_layer': every layer has its own hardware; there is no one piece"
         )
     build: Callable[..., Hardware] = {
         "mapping": space_mapping.hardware,

@@ -1,9 +1,9 @@
-"""Accuracies from training on the spot: each network in a process of its own, remembered on disk.
+"""Accuracies from training on the spot: each network in a separate process, results cached on disk.
 
-What is remembered is the curve of one architecture and one seed, up to the last epoch trained. It
-is found again by the digest of the data, the recipe, the architecture's key, the seed, the device
-and PyTorch's version: on one machine a network that was trained before is not trained again, also
-if it was described in another way. Earlier epochs are points on the same curve.
+A cached result is the learning curve of one architecture and one seed, up to the last epoch
+trained. Its key is the digest of the data, the recipe, the architecture's key, the seed, the device
+and PyTorch's version: a network that was trained before on a machine is not trained again, even if
+its description differs. Earlier epochs are points on the same curve.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from archgym.envs.nas.accuracy.training import RECIPES, Recipe, train
 from archgym.envs.nas.data import Dataset, checked_folders, load
-from archgym.envs.nas.families import Architecture
-from archgym.envs.nas.tasks import TASKS, Task, family_of
+from archgym.envs.nas.families import Architecture, Task
+from archgym.envs.nas.tasks import TASKS, family_of
 from archgym.errors import InvalidValueError, SimulationError
 from archgym.simulators.external import private_folder, run_program
 
@@ -35,7 +35,7 @@ __all__ = ["TrainedAccuracy", "default_cache", "train_one"]
 
 
 class TrainedAccuracy:
-    """Trains what it is asked for, with :func:`archgym.envs.nas.accuracy.training.train`.
+    """Trains the requested networks, with :func:`archgym.envs.nas.accuracy.training.train`.
 
     A network that takes too long or whose training fails has the accuracy NaN and a line in
     :attr:`failures`; it is not remembered on disk.
@@ -75,11 +75,15 @@ class TrainedAccuracy:
         self._seeds = tuple(seeds)
         whole = all(isinstance(seed, int) and seed >= 0 for seed in self._seeds)
         if not whole or not self._seeds or len(set(self._seeds)) < len(self._seeds):
-            raise InvalidValueError(f"seeds is {seeds!r}; it is different whole numbers from 0 on")
+            raise InvalidValueError(
+                f"seeds is {seeds!r}; they must be different whole numbers, at least 0"
+            )
         if not time_limit_s > 0 or time_limit_s == float("inf"):
-            raise InvalidValueError(f"time_limit_s is {time_limit_s!r}; it is above 0 and finite")
+            raise InvalidValueError(
+                f"time_limit_s is {time_limit_s!r}; it must be above 0 and finite"
+            )
         if processes < 1:
-            raise InvalidValueError(f"processes is {processes!r}; it is at least 1")
+            raise InvalidValueError(f"processes is {processes!r}; it must be at least 1")
         self._device = device
         self._time_limit_s = time_limit_s
         self._processes = processes
@@ -138,7 +142,7 @@ class TrainedAccuracy:
         }
         name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
         path = self._cache / task.name / f"{name}.json"
-        curve = _remembered(path, identity)
+        curve = _read_curve(path, identity)
         column: int = recipe["epochs"].index(epochs)
         if len(curve) <= column:
             try:
@@ -147,7 +151,7 @@ class TrainedAccuracy:
                 self.failures[task.name, key, seed] = str(error)
                 warnings.warn(f"{task.name} {key}, seed {seed}: {error}", stacklevel=2)
                 return float("nan")
-            _remember(path, {**identity, "percent": curve})
+            _write_curve(path, {**identity, "percent": curve})
         return curve[column]
 
     def _trained(
@@ -184,7 +188,7 @@ class TrainedAccuracy:
 
 
 def default_cache() -> Path:
-    """Where curves are remembered: ``archgym/nas`` in the user's cache folder.
+    """Folder of cached curves: ``archgym/nas`` in the user's cache folder.
 
     That is ``XDG_CACHE_HOME`` if it is set, else ``.cache`` in the home folder.
     """
@@ -193,7 +197,7 @@ def default_cache() -> Path:
 
 
 def train_one(job: Mapping[str, Any]) -> list[float]:
-    """What a process does: the curve of one network and seed, percent after each epoch looked at.
+    """Runs in each process: the curve of one network and seed, percent after each evaluated epoch.
 
     Args:
         job: ``task``, ``architecture``, ``seed``, ``epochs``, ``device`` and the data's ``folder``.
@@ -225,8 +229,8 @@ def _loaded(task: Task, folder: Path | None) -> Dataset:
     return load(task.data, folder)
 
 
-def _remembered(path: Path, identity: Mapping[str, Any]) -> list[float]:
-    """The curve in a file; empty if there is none, or something else is in it."""
+def _read_curve(path: Path, identity: Mapping[str, Any]) -> list[float]:
+    """The cached curve in a file; empty if there is none, or the file holds something else."""
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
         curve = [float(value) for value in stored.pop("percent")]
@@ -235,8 +239,8 @@ def _remembered(path: Path, identity: Mapping[str, Any]) -> list[float]:
     return curve if stored == identity else []
 
 
-def _remember(path: Path, entry: Mapping[str, Any]) -> None:
-    """Written beside and renamed: a reader never sees half a file."""
+def _write_curve(path: Path, entry: Mapping[str, Any]) -> None:
+    """Writes a new file and renames it: a reader never sees half a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(
         "w", dir=path.parent, suffix=".part", delete=False, encoding="utf-8"

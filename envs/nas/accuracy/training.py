@@ -1,8 +1,8 @@
 """Training one architecture: the same function makes the tables and trains on the spot.
 
 All seeds of an architecture are trained side by side, as copies in one module, in one run to the
-last epoch of the recipe; the accuracy at an earlier epoch (a lower fidelity) is a point on the way
-of that run, not a shorter run with a schedule of its own. Weights and the order of the images come
+last epoch of the recipe; the accuracy at an earlier epoch (a lower fidelity) is a point of that
+run, not a shorter run with its own schedule. Weights and the order of the images come
 from NumPy's generators, so that they are the same on every device; on one machine, with one
 thread, the same call gives the same numbers to the last bit.
 """
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.envs.nas.tasks import Task, family_of
+from archgym.envs.nas.families import Task
+from archgym.envs.nas.tasks import family_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -136,7 +137,7 @@ def _prepared(
 ) -> tuple[nn.Module, Any]:
     import torch
 
-    from archgym.envs.nas.families.blocks import initialise
+    from archgym.envs.nas.families.torch_modules import initialise
 
     network = family_of(task).module(task, architecture, len(seeds))
     initialise(network, [np.random.default_rng([seed, 0]) for seed in seeds])

@@ -1,0 +1,193 @@
+"""Networks on a device of PyTorch: a first layer of tables, and what follows it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from archgym.errors import InvalidValueError
+from archgym.proxy.inputs import Inputs
+from archgym.proxy.models import Features, Model
+from archgym.proxy.models.networks import Networks
+from archgym.proxy.models.residual import ResidualNetworks
+from archgym.proxy.proxy import Part
+from archgym.space import DesignSpace
+
+if TYPE_CHECKING:
+    import torch
+
+_TABLE_ROWS = 512
+"""Rows of a table of the first layer, one a combination of levels of neighbouring parameters."""
+
+
+class FirstLayer:
+    """The first layer of an ensemble, from codes of designs.
+
+    It sees a sum over parameters, and pairs of them that are compared, of what each level or two
+    contribute. So codes are looked up in tables, one for some parameters together, and no features
+    are ever made.
+
+    Args:
+        space: the design space.
+        part: whose models are networks; what these see of a workload joins the biases.
+        workload: its index.
+        device: where the tables are.
+    """
+
+    def __init__(self, space: DesignSpace, part: Part, workload: int, device: torch.device) -> None:
+        import torch
+
+        first, bias = _first(part.model)
+        inputs = Inputs(space)
+        if part.workload_names:
+            own = part.workload_values[part.workloads.index(workload)]
+            bias = bias + np.einsum("f,mfo->mo", own, first[:, len(inputs.names) :])
+        # What each level of each parameter adds; inactive is the last row.
+        sizes = [parameter.size + 1 for parameter in space.parameters]
+        shares, end = [], 0
+        for position, size in enumerate(sizes):
+            codes = np.full((size, len(sizes)), -1, dtype=np.int64)
+            codes[:-1, position] = np.arange(size - 1)
+            features = inputs.of_parameter(codes, position)
+            begin, end = end, end + features.shape[1]
+            shares.append(np.einsum("lf,mfo->lmo", features, first[:, begin:end]))
+        groups = _grouped(sizes)
+        tables = []
+        for group in groups:
+            joined = shares[group[0]]
+            for position in group[1:]:
+                joined = (joined[:, None] + shares[position][None]).reshape(-1, *joined.shape[1:])
+            tables.append(joined)
+        for number, pair in enumerate(inputs.pairs):
+            codes = np.full((sizes[pair[0]] * sizes[pair[1]], len(sizes)), -1, dtype=np.int64)
+            codes[:, pair] = np.indices([sizes[p] for p in pair]).reshape(2, -1).T
+            for position in pair:
+                codes[codes[:, position] == sizes[position] - 1, position] = -1
+            begin, end = end, end + 2
+            features = inputs.of_pair(codes, number)
+            tables.append(np.einsum("lf,mfo->lmo", features, first[:, begin:end]))
+        groups += [list(pair) for pair in inputs.pairs]
+        strides = np.zeros((len(groups), max(map(len, groups))), dtype=np.int32)
+        places = np.zeros_like(strides)
+        for number, group in enumerate(groups):
+            places[number, : len(group)] = group
+            steps = [math.prod(sizes[p] for p in group[i + 1 :]) for i in range(len(group))]
+            strides[number, : len(group)] = steps
+        starts = np.cumsum([0, *map(len, tables[:-1])]).astype(np.int32)
+        self._members, self._width = len(first), first.shape[2]
+        rows = np.concatenate(tables).reshape(-1, self._members * self._width)
+        self._table, self._places, self._strides, self._starts, self._last, self._bias = (
+            torch.as_tensor(one, device=device)
+            for one in (
+                *(rows, places.ravel(), strides, starts),
+                *(np.array(sizes, dtype=np.int32) - 1, bias.reshape(-1)),
+            )
+        )
+
+    def __call__(self, codes: torch.Tensor) -> torch.Tensor:
+        """What the layer gives before it is made non-linear, float32, (n, members * width)."""
+        import torch
+
+        levels = torch.where(codes < 0, self._last, codes)[:, self._places]
+        rows = (levels.view(len(codes), *self._strides.shape) * self._strides).sum(dim=2)
+        rows = rows.to(torch.int32) + self._starts
+        found = torch.nn.functional.embedding_bag(rows, self._table, mode="sum")
+        return found + self._bias
+
+    def by_member(self, values: torch.Tensor) -> torch.Tensor:
+        """What is (n, members * width) as (members, n, width)."""
+        return values.view(len(values), self._members, self._width).transpose(0, 1)
+
+
+class Following:
+    """The layers after the first.
+
+    Args:
+        first: the first layer.
+        weights: of each layer, (members, inputs, outputs).
+        biases: of each layer, (members, outputs).
+        residual: whether layers but the last add to what they get (SiLU), or replace it (ReLU).
+        kind: type of the products' factors; what residual layers add up stays float32.
+        device: where they are.
+    """
+
+    def __init__(
+        self,
+        first: FirstLayer,
+        weights: list[Features],
+        biases: list[Features],
+        residual: bool,
+        kind: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        import torch
+
+        self._first, self._residual, self._kind = first, residual, kind
+        self._weights = [torch.as_tensor(one, dtype=kind, device=device) for one in weights]
+        self._biases = [torch.as_tensor(b[:, None], dtype=kind, device=device) for b in biases]
+
+    def __call__(self, codes: torch.Tensor) -> torch.Tensor:
+        """Outputs of the members, float32, shape (members, n, outputs)."""
+        import torch
+
+        hidden = self._first(codes)
+        if not self._residual:
+            hidden = torch.relu(hidden).to(self._kind)
+        hidden = self._first.by_member(hidden)
+        last = len(self._weights) - 1
+        for layer, (weights, biases) in enumerate(zip(self._weights, self._biases, strict=True)):
+            if self._residual:
+                active = torch.nn.functional.silu(hidden).to(self._kind)
+                found = torch.baddbmm(biases, active, weights)
+                hidden = hidden + found if layer < last else found
+            else:
+                hidden = torch.baddbmm(biases, hidden, weights)
+                hidden = torch.relu(hidden) if layer < last else hidden
+        return hidden.float()
+
+
+def following(
+    space: DesignSpace, part: Part, workload: int, device: torch.device, kind: torch.dtype
+) -> Following:
+    """The networks of a part of a proxy on a device.
+
+    Raises:
+        InvalidValueError: if its model is of another family.
+    """
+    first = FirstLayer(space, part, workload, device)
+    if isinstance(part.model, Networks):
+        weights, biases = part.model.weights[1:], part.model.biases[1:]
+        return Following(first, weights, biases, False, kind, device)
+    arrays = part.model.arrays()
+    return Following(
+        first,
+        [*arrays["inner"], arrays["last"]],
+        [*arrays["inner_bias"], arrays["last_bias"]],
+        *(True, kind, device),
+    )
+
+
+def _first(model: Model) -> tuple[Features, Features]:
+    """Weights (members, inputs, width) and biases (members, width) of the first layer."""
+    if isinstance(model, Networks):
+        return model.weights[0], model.biases[0]
+    if isinstance(model, ResidualNetworks):
+        arrays = model.arrays()
+        return arrays["first"], arrays["first_bias"]
+    raise InvalidValueError(
+        f"only networks run with PyTorch, and a model of this proxy is of family "
+        f"{model.kind!r}: train with models=('mlp',) or ('residual',)"
+    )
+
+
+def _grouped(sizes: list[int]) -> list[list[int]]:
+    """Positions of neighbours that share a table."""
+    groups: list[list[int]] = []
+    for position, size in enumerate(sizes):
+        if groups and math.prod(sizes[p] for p in groups[-1]) * size <= _TABLE_ROWS:
+            groups[-1].append(position)
+        else:
+            groups.append([position])
+    return groups
