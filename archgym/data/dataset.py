@@ -18,7 +18,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -179,19 +179,6 @@ class Dataset:
                 path.unlink(missing_ok=True)
 
     # -- inner workings --------------------------------------------------------------------------
-
-    def _undisturbed(self, read: Callable[[], pa.Table]) -> pa.Table:
-        """The result of ``read`` when no journal was sealed meanwhile."""
-        while True:
-            before = sorted(self.directory.glob("*/*.parquet"))
-            try:
-                table, lost = read(), None
-            except FileNotFoundError as error:
-                table, lost = None, error
-            if sorted(self.directory.glob("*/*.parquet")) == before:
-                if lost is not None:
-                    raise lost
-                return table
 
     def _open_journals(self) -> list[Path]:
         sealed = set(self._sealed_journals())
