@@ -71,7 +71,7 @@ def write_card(
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    template = (importlib.resources.files("archgym.export") / "card.md").read_text("utf-8")
+    template = (importlib.resources.files("archgym.export") / "card.md.j2").read_text("utf-8")
     text = environment.from_string(template).render(
         front_matter=_front_matter(selection, licence, title),
         title=title,
@@ -137,10 +137,9 @@ def _front_matter(selection: Selection, licence: str, title: str) -> str:
 
 
 def _features(schema: pa.Schema) -> list[dict[str, str]]:
-    plain = {
-        f.name: f.type.value_type if pa.types.is_dictionary(f.type) else f.type for f in schema
-    }
-    return [
-        {"name": name, "dtype": "float64" if pa.types.is_float64(kind) else str(kind)}
-        for name, kind in plain.items()
-    ]
+    found = []
+    for field in schema:
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        name = "float64" if pa.types.is_float64(kind) else str(kind)
+        found.append({"name": field.name, "dtype": name})
+    return found
