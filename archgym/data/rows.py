@@ -19,6 +19,7 @@ from archgym.data.designs import (
     design_columns,
     design_fingerprints,
     fingerprint,
+    looked_up,
     mixed,
     shuffled,
 )
@@ -271,16 +272,9 @@ class Rows:
     def _trial_of(self, table: pa.Table) -> NDArray[np.int32]:
         """The number of each row's trial in the table of trials, shape (n,)."""
         numbers = {trial_id: number for number, trial_id in enumerate(self._trials)}
-        column = table["trial_id"].unify_dictionaries().combine_chunks()
-        if isinstance(column, pa.ChunkedArray):
-            column = column.chunk(0)
-        # A file's dictionary may name trials of which none of these rows is.
-        names = column.dictionary.to_pylist()
-        mine = np.array([numbers.get(text, -1) for text in names], np.int32)
-        indices = column.indices.to_numpy()
-        places: NDArray[np.int32] = mine[indices]
+        places = looked_up(table["trial_id"], lambda name: numbers.get(name, -1), np.int32)
         if len(places) and places.min() < 0:
-            unknown = names[int(indices[int(np.argmin(places))])]
+            unknown = table["trial_id"][int(np.argmin(places))].as_py()
             raise DatasetError(
                 f"{self.dataset.directory}: trial {unknown!r} has evaluations, but is not in the "
                 "table of trials; archgym dataset validate lists what is wrong"

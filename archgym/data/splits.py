@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.data.designs import uniform
+from archgym.data.designs import looked_up, uniform
 from archgym.data.rows import Numbered, Rows, gathered
 from archgym.errors import InvalidValueError, UnknownNameError
 
@@ -86,7 +86,10 @@ def split(
     else:
         found = sorted(selection.values_of(by))
         groups = _draw_groups(by, found, np.diff([0.0, *ends, 1.0]), seed, hold_out)
-        numbers, part = gathered(_by_group(selection, by, groups))
+        numbers, part = gathered(
+            (some, looked_up(table[by], lambda name: groups.get(name, 0), np.int64))
+            for some, table in selection.numbered([by])
+        )
     dropped = dict.fromkeys(shares, 0)
     if by != "design":
         dropped = _without_leaks(selection, by, part, list(shares))
@@ -110,13 +113,6 @@ def _by_time(rows: Rows, ends: NDArray[np.float64]) -> Numbered:
     # The last moment of each part; rows of one moment stay together.
     cuts = np.quantile(times, ends, method="inverted_cdf") if len(times) else np.empty(0)
     return numbers, np.searchsorted(cuts, times, side="left").astype(np.int64)
-
-
-def _by_group(rows: Rows, by: str, part_of: Mapping[str, int]) -> Iterator[Numbered]:
-    for some, table in rows.numbered([by]):
-        column = table[by].combine_chunks()
-        parts = np.array([part_of.get(name, 0) for name in column.dictionary.to_pylist()])
-        yield some, parts[column.indices.to_numpy()]
 
 
 def _draw_groups(
