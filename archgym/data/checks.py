@@ -175,8 +175,11 @@ class _Block:
             columns: these columns, each (n,).
         """
 
-        text = problem.format if columns else lambda: problem
-        check.note(wrong, lambda row: f"{self.at(row)}: {text(*(part[row] for part in columns))}")
+        def describe(row: int) -> str:
+            text = problem.format(*(column[row] for column in columns)) if columns else problem
+            return f"{self.at(row)}: {text}"
+
+        check.note(wrong, describe)
 
 
 class _Rows:

@@ -72,7 +72,7 @@ def looked_up(
         column = column.dictionary_encode()
     values = [*column.dictionary.to_pylist(), None]
     index = column.indices.fill_null(len(values) - 1).to_numpy()
-    return np.array([find(value) for value in values], dtype=dtype)[index]
+    return np.asarray(np.array([find(value) for value in values], dtype=dtype)[index])
 
 
 def design_fingerprints(space: DesignSpace, table: pa.Table) -> NDArray[np.uint64]:

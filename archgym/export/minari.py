@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from minari.data_collector.episode_buffer import EpisodeBuffer
 
 EPISODES = ("recorded", "trial")
-_EPISODES_AT_ONCE = 500
 _NAME = "archgym"
 
 
@@ -97,6 +96,7 @@ class _Writer:
         self._seen = BoxEncoding(self._space)
         real = any(self._space.parameters[i].continuous for i in self._space.free)
         self._actions: Encoding = self._seen if real else MultiDiscreteEncoding(self._space)
+        self._notes: list[dict[str, Any]] = []  # metadata of each episode
         width = len(self._seen.free) + len(self._metrics)
         self._observed = gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
 
@@ -123,21 +123,16 @@ class _Writer:
                 "description": f"{self._problem.name}: {self._problem.first['objective']}",
             }
         )
-        steps, batch, notes = 0, [], []
         with _size_at_the_end(storage):
-            for episode, note in self._episodes():
-                batch.append(episode)
-                notes.append(note)
-                steps += len(episode.rewards)
-                if len(batch) == _EPISODES_AT_ONCE:
-                    _store(storage, batch, notes)
-                    batch, notes = [], []
-            _store(storage, batch, notes)
-        return steps
+            storage.update_episodes(self._episodes())
+            storage.update_episode_metadata(self._notes)
+        return int(storage.total_steps)
 
-    def _episodes(self) -> Iterator[tuple[EpisodeBuffer, dict[str, Any]]]:
-        """Episodes, each with what its metadata say, as soon as they are whole."""
-        counts = self._counts()
+    def _episodes(self) -> Iterator[EpisodeBuffer]:
+        """Episodes as soon as they are whole."""
+        counts: Counter[str] = Counter()  # rows of each trial that are still to come
+        for table in self._selection.blocks(["trial_id"]):
+            counts += counts_of(table["trial_id"])
         held: dict[str, list[pa.Table]] = {}  # of each trial what is in no episode yet
         columns = ["trial_id", "step", *design_columns(self._space), "reward"]
         columns += [f"metric.{metric.name}" for metric in self._metrics]
@@ -156,20 +151,29 @@ class _Writer:
 
     def _cut(
         self, name: str, part: list[pa.Table], length: float, *, last: bool
-    ) -> Iterator[tuple[EpisodeBuffer, dict[str, Any]]]:
+    ) -> Iterator[EpisodeBuffer]:
+        from minari.data_collector.episode_buffer import EpisodeBuffer
+
         table = pa.concat_tables(part).sort_by("step")
         whole = int(table.num_rows if last else table.num_rows // length * length)
         trial, start = self._trials[name], 0
-        arrays = self._arrays(trial, table.slice(0, whole))
+        first, seen, actions, rewards = self._arrays(trial, table.slice(0, whole))
         steps = table["step"].to_numpy()[:whole]
         while start < whole:
             stop = int(min(start + length, whole))
             self._check_steps(name, steps[start:stop], length)
             # Whether the environment, or the search, reported the end.
             ended = trial["state"] == "finished" if self._whole else stop - start == length
+            last_step = np.arange(start, stop) == stop - 1
             note = {"trial_id": name, "agent": trial["agent"], "agent_seed": trial["seed"]}
-            note["first_step"] = int(steps[start])
-            yield _episode(arrays, start, stop, ended=ended), note
+            self._notes.append({**note, "first_step": int(steps[start])})
+            yield EpisodeBuffer(
+                observations=np.concatenate([first[None], seen[start:stop]]),
+                actions=np.asarray(actions[start:stop]),
+                rewards=rewards[start:stop],
+                terminations=last_step & ended,
+                truncations=last_step & (not ended),
+            )
             start = stop
         part[:] = [table.slice(whole)]
 
@@ -194,13 +198,6 @@ class _Writer:
         seen = observations(self._seen, self._metrics, base, design, np.array([base]))
         return np.asarray(seen[0])
 
-    def _counts(self) -> Counter[str]:
-        """Number of rows of each trial."""
-        counts: Counter[str] = Counter()
-        for table in self._selection.blocks(["trial_id"]):
-            counts += counts_of(table["trial_id"])
-        return counts
-
     def _check_steps(self, name: str, steps: NDArray[np.int64], length: float) -> None:
         if length == 1:
             return
@@ -209,29 +206,6 @@ class _Writer:
             raise InvalidValueError(
                 f"trial {name} lacks steps of an episode, rows were left out: export whole trials"
             )
-
-
-def _episode(arrays: tuple[Any, ...], start: int, stop: int, *, ended: bool) -> EpisodeBuffer:
-    from minari.data_collector.episode_buffer import EpisodeBuffer
-
-    first, seen, actions, rewards = arrays
-    terminations = np.zeros(stop - start, dtype=bool)
-    truncations = terminations.copy()
-    (terminations if ended else truncations)[-1] = True
-    return EpisodeBuffer(
-        observations=np.concatenate([first[None], seen[start:stop]]),
-        actions=np.asarray(actions[start:stop]),
-        rewards=rewards[start:stop],
-        terminations=terminations,
-        truncations=truncations,
-    )
-
-
-def _store(storage: Any, episodes: list[EpisodeBuffer], notes: list[dict[str, Any]]) -> None:
-    if episodes:
-        first = storage.total_episodes
-        storage.update_episodes(episodes)
-        storage.update_episode_metadata(notes, range(first, first + len(episodes)))
 
 
 @contextmanager
