@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -321,25 +322,24 @@ class _Rows:
             return
         kept = {name: np.concatenate([one[name] for one in self._kept]) for name in self._kept[0]}
         self._kept.clear()
-        names = list(self._numbers)
-        self._compare_steps(kept["trial"], kept["step"], names, whole_trials)
+        self._compare_steps(kept["trial"], kept["step"], whole_trials)
         order = np.lexsort((kept["step"], kept["design"], kept["trial"]))
         ordered = {name: column[order] for name, column in kept.items()}
-        self._compare_repeats(ordered, names, whole_trials)
+        self._compare_repeats(ordered, whole_trials)
         del order, ordered
-        self._compare_results(kept, names)
+        self._compare_results(kept)
 
-    def _compare_steps(
-        self, trial: NDArray[Any], step: NDArray[Any], names: Sequence[str], whole: bool
+    def _note(
+        self, check: str, wrong: NDArray[Any], trial: NDArray[Any], problem: str, *parts: Any
     ) -> None:
-        check = self._by_name["steps"]
+        """Notes a problem of rows; fields in braces in its text take a row's value of the parts."""
+        names, text = list(self._numbers), ("trial {}" + problem).format
+        self._by_name[check].note(
+            wrong, lambda row: text(names[trial[row]], *(part[row] for part in parts))
+        )
 
-        def note(
-            wrong: NDArray[np.bool_], of: NDArray[Any], problem: str, *parts: NDArray[Any]
-        ) -> None:
-            text = ("trial {}" + problem).format
-            check.note(wrong, lambda row: text(names[of[row]], *(part[row] for part in parts)))
-
+    def _compare_steps(self, trial: NDArray[Any], step: NDArray[Any], whole: bool) -> None:
+        note = functools.partial(self._note, "steps")
         order = np.lexsort((np.arange(len(step)), step, trial))
         t, s = trial[order], step[order]
         follows = t[1:] == t[:-1]
@@ -351,39 +351,29 @@ class _Rows:
         note(back, u, ": step {} is stored after step {}", v[1:], v)
         note(s < 0, t, ": step {} is below 0", s)
         if not whole:
-            check.what = "of each trial are each once and in order (rows were left out)"
+            what = "of each trial are each once and in order (rows were left out)"
+            self._by_name["steps"].what = what
             return
         first = np.concatenate([[True], ~follows])
         note(first & (s > 0), t, " begins with step {}, not 0", s)
         note(follows & (s[1:] > s[:-1] + 1), t, ": after step {} comes {}", s, s[1:])
 
-    def _compare_repeats(
-        self, rows: dict[str, NDArray[Any]], names: Sequence[str], whole: bool
-    ) -> None:
-        check = self._by_name["duplicates"]
+    def _compare_repeats(self, rows: dict[str, NDArray[Any]], whole: bool) -> None:
+        note = functools.partial(self._note, "duplicates")
         t, d, s, c = rows["trial"], rows["design"], rows["step"], rows["cached"]
         known = rows["status"] != Status.ILLEGAL  # a design that breaks a rule is refused each time
         again = np.concatenate([[False], (t[1:] == t[:-1]) & (d[1:] == d[:-1])])
-        check.note(
-            again & known & ~c,
-            lambda row: (
-                f"trial {names[t[row]]}: step {s[row]} repeats the design of step "
-                f"{s[row - 1]}, but is not cached"
-            ),
-        )
+        text = ": step {} repeats the design of step {}, but is not cached"
+        note(again & known & ~c, t, text, s, np.roll(s, 1))
         if whole:
             # A forked process continues as a new trial, with the cache of its parent.
-            parents = [name.rpartition("-")[0] for name in names]
+            parents = [name.rpartition("-")[0] for name in self._numbers]
             own = np.array([parent not in self._numbers for parent in parents], dtype=bool)
-            check.note(
-                ~again & c & own[t],
-                lambda row: (
-                    f"trial {names[t[row]]}: step {s[row]} is cached, but no earlier step "
-                    "has its design"
-                ),
-            )
+            text = ": step {} is cached, but no earlier step has its design"
+            note(~again & c & own[t], t, text, s)
 
-    def _compare_results(self, rows: dict[str, NDArray[Any]], names: Sequence[str]) -> None:
+    def _compare_results(self, rows: dict[str, NDArray[Any]]) -> None:
+        names = list(self._numbers)
         conditions = Rows(self._dataset).conditions_of_trials
         of_trial = np.array([conditions.get(name, np.uint64(0)) for name in names], np.uint64)
         with np.errstate(over="ignore"):

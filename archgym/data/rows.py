@@ -220,19 +220,14 @@ class Rows:
 
     def values_of(self, name: str) -> set[str]:
         """The values of a column of texts that some row has."""
-        found: set[str] = set()
-        for table in self.blocks([name]):
-            found.update(table[name].unique().to_pylist())
-        return found
+        tables = self.blocks([name])
+        return {value for table in tables for value in table[name].unique().to_pylist()}
 
     def arrow(self, columns: Iterable[str] | None = None) -> pa.Table:
         """All rows as one table in memory; see :meth:`blocks`."""
         names = self.columns if columns is None else list(columns)
-        tables = list(self.blocks(names))
-        if not tables:
-            schema = pa.schema([self._field(name) for name in names])
-            return schema.empty_table()
-        return pa.concat_tables(tables).unify_dictionaries()
+        empty = pa.schema([self._field(name) for name in names]).empty_table()
+        return pa.concat_tables([empty, *self.blocks(names)]).unify_dictionaries()
 
     def pandas(self, columns: Iterable[str] | None = None) -> pd.DataFrame:
         """All rows as a pandas frame in memory; see :meth:`blocks`."""

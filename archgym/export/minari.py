@@ -7,7 +7,6 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,9 +122,11 @@ class _Writer:
                 "description": f"{self._problem.name}: {self._problem.first['objective']}",
             }
         )
-        with _size_at_the_end(storage):
-            storage.update_episodes(self._episodes())
-            storage.update_episode_metadata(self._notes)
+        storage.get_size = lambda: 0.0  # not the sizes of all files after every episode
+        storage.update_episodes(self._episodes())
+        storage.update_episode_metadata(self._notes)
+        del storage.get_size
+        storage.update_metadata({"dataset_size": float(storage.get_size())})
         return int(storage.total_steps)
 
     def _episodes(self) -> Iterator[EpisodeBuffer]:
@@ -206,17 +207,6 @@ class _Writer:
             raise InvalidValueError(
                 f"trial {name} lacks steps of an episode, rows were left out: export whole trials"
             )
-
-
-@contextmanager
-def _size_at_the_end(storage: Any) -> Iterator[None]:
-    """Keeps Minari from adding up the sizes of all files after every episode."""
-    storage.get_size = lambda: 0.0
-    try:
-        yield
-    finally:
-        del storage.get_size
-    storage.update_metadata({"dataset_size": float(storage.get_size())})
 
 
 def _spec(problem: Problem, selection: Selection) -> gymnasium.envs.registration.EnvSpec | None:
