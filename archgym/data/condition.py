@@ -27,7 +27,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.errors import InvalidValueError, UnknownNameError, check_choice
 from archgym.space.expression import Expression, param
 
 _TOKEN = re.compile(
@@ -218,8 +218,7 @@ def known_values(kind: str, allowed: Iterable[Any]) -> Callable[[str], Any]:
     by_text = {str(value): value for value in allowed}
 
     def parse(text: str) -> Any:
-        if text not in by_text:
-            raise UnknownNameError(kind, text, by_text)
+        check_choice(kind, text, by_text)
         return by_text[text]
 
     return parse

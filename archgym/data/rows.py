@@ -25,7 +25,7 @@ from archgym.data.designs import (
 )
 from archgym.data.files import provenance
 from archgym.data.schema import TRIAL_FIELDS
-from archgym.errors import DatasetError, InvalidValueError, UnknownNameError
+from archgym.errors import DatasetError, InvalidValueError, check_choice
 from archgym.problem.status import LABELS
 from archgym.space.expression import param
 
@@ -204,8 +204,7 @@ class Rows:
         names = list(names)
         of_trial = [name for name in names if name not in own]
         for name in of_trial:
-            if name not in TRIAL_FIELDS:
-                raise UnknownNameError("column", name, [*self.columns, *TRIAL_FIELDS])
+            check_choice("column", name, [*self.columns, *TRIAL_FIELDS])
         read = [name for name in names if name in own]
         if of_trial or not read:
             read.append("trial_id")
@@ -226,8 +225,9 @@ class Rows:
     def arrow(self, columns: Iterable[str] | None = None) -> pa.Table:
         """All rows as one table in memory; see :meth:`blocks`."""
         names = self.columns if columns is None else list(columns)
+        tables = list(self.blocks(names))
         empty = pa.schema([self._field(name) for name in names]).empty_table()
-        return pa.concat_tables([empty, *self.blocks(names)]).unify_dictionaries()
+        return pa.concat_tables([empty, *tables]).unify_dictionaries()
 
     def pandas(self, columns: Iterable[str] | None = None) -> pd.DataFrame:
         """All rows as a pandas frame in memory; see :meth:`blocks`."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from archgym.data.designs import looked_up, uniform
 from archgym.data.rows import Numbered, Rows, gathered
-from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.errors import InvalidValueError, check_choice
 
 SPLIT_BY = ("design", "workload", "agent", "time")
 _GROUPS = ("workload", "agent")
@@ -33,8 +33,7 @@ class Split(Generic[R]):
     dropped: dict[str, int]
 
     def __getitem__(self, name: str) -> R:
-        if name not in self.parts:
-            raise UnknownNameError("part", name, self.parts)
+        check_choice("part", name, self.parts)
         return self.parts[name]
 
 
@@ -69,8 +68,7 @@ def split(
         InvalidValueError: if the shares are not possible, or a part would be empty.
         UnknownNameError: if ``by`` or a name to hold out does not exist.
     """
-    if by not in SPLIT_BY:
-        raise UnknownNameError("kind of split", by, SPLIT_BY)
+    check_choice("kind of split", by, SPLIT_BY)
     shares = _DEFAULT_SHARES if shares is None else dict(shares)
     _check_shares(shares)
     if hold_out and by not in _GROUPS:
@@ -127,8 +125,7 @@ def _draw_groups(
         if len(shares) != 2:
             raise InvalidValueError(f"hold_out makes two parts, not {len(shares)}")
         for name in hold_out:
-            if name not in found:
-                raise UnknownNameError(by, name, found)
+            check_choice(by, name, found)
         return {name: int(name in hold_out) for name in found}
     if len(found) < len(shares):
         raise InvalidValueError(

@@ -18,7 +18,7 @@ from archgym.data.problems import problems_of
 from archgym.data.schema import TRIAL_SCHEMA
 from archgym.data.selection import Selection
 from archgym.data.snapshot import counts_of
-from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.errors import InvalidValueError, check_choice
 
 LICENCES = (
     *("apache-2.0", "bsd-2-clause", "bsd-3-clause", "cc-by-4.0", "cc-by-nc-4.0", "cc-by-sa-4.0"),
@@ -57,8 +57,7 @@ def write_card(
             "a card names the licence of the data: --license cc-by-4.0, for example; "
             f"known are {', '.join(LICENCES)}"
         )
-    if licence not in LICENCES:
-        raise UnknownNameError("licence", licence, LICENCES)
+    check_choice("licence", licence, LICENCES)
     environments = sorted({row["environment"] for row in selection.trials})
     title = title or f"Design-space exploration of {', '.join(environments)}"
     figures, trials = _Figures(selection), selection.trials

@@ -13,7 +13,7 @@ import pyarrow.csv
 from archgym.data.dataset import Dataset, write_parquet
 from archgym.data.rows import OF_THE_TRIAL
 from archgym.data.selection import Selection
-from archgym.errors import DatasetError, InvalidValueError, UnknownNameError
+from archgym.errors import DatasetError, InvalidValueError, check_choice
 from archgym.export.card import write_card
 from archgym.export.minari import export_minari
 from archgym.export.optuna import export_optuna
@@ -59,8 +59,7 @@ def export(data: Dataset | Selection, path: str | Path, form: str = "", **option
     write = _WRITERS[form]
     allowed = list(write.__kwdefaults__ or ())
     for name in options:
-        if name not in allowed:
-            raise UnknownNameError(f"option of export format {form}", name, allowed)
+        check_choice(f"option of export format {form}", name, allowed)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,8 +85,7 @@ def form_of(path: Path, form: str = "") -> str:
     if not form and not ending:
         raise InvalidValueError(f"{path} has no ending: say --format {', '.join(FORMATS)}")
     form = form or _ENDINGS.get(ending, ending)
-    if form not in FORMATS:
-        raise UnknownNameError("export format", form, FORMATS)
+    check_choice("export format", form, FORMATS)
     return form
 
 

@@ -22,12 +22,7 @@ from archgym.data.problems import Problem, baseline_of, identifier, problems_of
 from archgym.data.selection import Selection
 from archgym.data.snapshot import counts_of
 from archgym.environment.observation import observations
-from archgym.errors import (
-    ArchgymError,
-    InvalidValueError,
-    MissingDependencyError,
-    UnknownNameError,
-)
+from archgym.errors import ArchgymError, InvalidValueError, MissingDependencyError, check_choice
 from archgym.registry import environment_class, environment_names
 from archgym.space import BoxEncoding, Encoding, MultiDiscreteEncoding
 
@@ -65,8 +60,7 @@ def export_minari(
         InvalidValueError: if an episode lacks steps, as in a dataset from which rows were left
             out.
     """
-    if episodes not in EPISODES:
-        raise UnknownNameError("kind of episodes", episodes, EPISODES)
+    check_choice("kind of episodes", episodes, EPISODES)
     try:
         import minari  # noqa: F401
     except ImportError:
