@@ -35,7 +35,9 @@ class ConstrainedSpace(SpaceDefinition):
         held = [self.index(name) for name in self.fixed]
         self._held = [(position, int(self.allowed_codes(position)[0])) for position in held]
         self._conditions = [
-            (i, *self._compiled(p.when)) for i, p in enumerate(self.parameters) if p.when is not None
+            (i, *self._compiled(p.when))
+            for i, p in enumerate(self.parameters)
+            if p.when is not None
         ]
         self._compiled_rules = [self._compiled(rule.expression) for rule in self.rules]
 

@@ -43,12 +43,7 @@ class MultiDiscreteEncoding(Encoding):
                 raise InvalidValueError(f"levels={levels}: at least 2 are needed")
             else:
                 self._levels.append(parameter.from_unit_interval(np.linspace(0, 1, levels)))
-        self.nvec = np.array(
-            [
-                p.size if seen is None else len(seen)
-                for p, seen in zip(self._parameters, self._levels, strict=True)
-            ]
-        )
+        self.nvec = np.array([levels if p.continuous else p.size for p in self._parameters])
         self.space = gymnasium.spaces.MultiDiscrete(self.nvec)
         self._limits = self.nvec.tolist()
         self._simple = all(seen is None for seen in self._levels)

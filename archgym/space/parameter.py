@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,15 @@ MAX_LEVELS = 1 << 22
 """Most levels of an integer or ordinal parameter: float32 views must tell them apart."""
 TABLE_LEVELS = 4096
 """Most levels of a parameter whose values are kept in a table."""
+
+
+class About(TypedDict, total=False):
+    """What may be said of every parameter: the attributes of :class:`Parameter` of these names."""
+
+    doc: str
+    unit: str
+    when: Expression | None
+    group: str
 
 
 class Parameter:
@@ -38,7 +47,14 @@ class Parameter:
     continuous: ClassVar[bool] = False
 
     def __init__(
-        self, name: str, size: int, doc: str, unit: str, when: Expression | None, group: str
+        self,
+        name: str,
+        size: int,
+        *,
+        doc: str = "",
+        unit: str = "",
+        when: Expression | None = None,
+        group: str = "",
     ) -> None:
         if not isinstance(name, str) or not name.isidentifier():
             raise InvalidValueError(f"a parameter's name must be an identifier, not {name!r}")
@@ -96,7 +112,10 @@ class Parameter:
 
     def parse(self, text: str) -> Any:
         """The value that a text on a command line means."""
-        raise NotImplementedError
+        try:
+            return self.value(self.code(float(text)))
+        except ValueError:
+            raise self._refuse(text) from None
 
     @property
     def range(self) -> str:
