@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import gymnasium
@@ -45,13 +45,6 @@ def check_stable_baselines3(make_env: Maker) -> str:
     with _no_warnings():
         check_env(make_env(), warn=True)
     return "stable_baselines3.common.env_checker.check_env is content"
-
-
-INTERFACES: tuple[Callable[[Maker], str], ...] = (
-    check_gymnasium,
-    check_gymnasium_make,
-    check_stable_baselines3,
-)
 
 
 @contextmanager

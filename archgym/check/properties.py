@@ -228,22 +228,6 @@ def check_recording(make_env: Maker) -> str:
     return f"{len(rows)} rows"
 
 
-PROPERTIES: tuple[Callable[[Maker], str], ...] = (
-    check_design_space,
-    check_encodings,
-    check_baseline,
-    check_metrics,
-    check_determinism,
-    check_batches,
-    check_illegal_designs,
-    check_steps,
-    check_rewards,
-    check_duplicates,
-    check_fidelities,
-    check_recording,
-)
-
-
 def _fresh(env: Environment) -> Environment:
     """The environment with an empty cache."""
     env.start_trial()
