@@ -110,10 +110,8 @@ class ConstrainedSpace(SpaceDefinition):
         active = [True] * len(codes)
         values = [table[code] for table, code in zip(self._tables, codes, strict=True)]
         for position, parents, condition in self._conditions:
-            if not all(active[p] and values[p] is not None for p in parents):
-                active[position] = False
-            else:
-                active[position] = bool(condition(values))
+            known = all(active[p] and values[p] is not None for p in parents)
+            active[position] = known and bool(condition(values))
         return active
 
     # -- many rows of codes --------------------------------------------------------------------

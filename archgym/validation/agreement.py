@@ -14,22 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "STATISTICS",
-    "TIE",
-    "TOP_SHARE",
-    "Agreement",
-    "Summary",
-    "agreement",
-    "average_ranks",
-    "kendall",
-    "regret",
-    "spearman",
-    "summarise",
-    "tie_groups",
-    "top_overlap",
-]
-
 TIE = 1e-3
 """Values that differ by less than this share count as equal: those of two designs, and the two
 sides' values of one design."""

@@ -16,7 +16,7 @@ from archgym.data.designs import design_columns, read_designs
 from archgym.data.problems import PROBLEM_COLUMNS
 from archgym.data.selection import Selection
 from archgym.environment.environment import Environment
-from archgym.errors import ArchgymError, DatasetError, InvalidValueError
+from archgym.errors import ArchgymError, DatasetError, InvalidValueError, check_integer
 from archgym.space import Designs
 from archgym.validation.recorded import make_recorded
 
@@ -111,8 +111,7 @@ def replay(
     if not 0 <= tolerance < 1:
         raise InvalidValueError(f"tolerance must be at least 0 and below 1, not {tolerance!r}")
     if rows is not None and len(selection):
-        if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
-            raise InvalidValueError(f"rows must be an integer of at least 1, not {rows!r}")
+        check_integer("rows", rows, 1)
         selection = selection.sample(min(rows, len(selection)), seed)
     player = _Player(selection, environment, simulator, tolerance)
     space = selection.dataset.sidecar.space

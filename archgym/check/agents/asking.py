@@ -29,13 +29,13 @@ _BOUNDED = "Field(16, ge=1, le=1000, description=...)"
 
 def check_hyperparameters(subject: Subject) -> str:
     """Hyperparameters have defaults, descriptions and bounds; what is out of them is refused."""
-    fields = subject.cls.Hyperparameters.model_fields
+    fields, accept = subject.cls.Hyperparameters.model_fields, subject.cls.check_hyperparameters
     for name, found in fields.items():
         expect(bool(found.description), f"{name} has no description")
         expect(not found.is_required(), f"{name} has no default")
         kinds = {kind for kind in _kinds(found.annotation) if kind in (int, float)}
-        _refuse(UnknownNameError, subject, name, {name + "_": 1})
-        _refuse(InvalidValueError, subject, name, {name: object()})
+        refused(UnknownNameError, name, partial(accept, {name + "_": 1}))
+        refused(InvalidValueError, name, partial(accept, {name: object()}))
         if not kinds:
             continue
         bounds = [
@@ -47,9 +47,9 @@ def check_hyperparameters(subject: Subject) -> str:
         missing = [word for word, side in _BOUNDS if side not in {sign for _, sign in bounds}]
         expect(not missing, f"{name} has no {' and no '.join(missing)} bound, as in {_BOUNDED}")
         for value in (math.inf, math.nan, *(bound + sign for bound, sign in bounds)):
-            _refuse(InvalidValueError, subject, name, {name: value})
-    defaults = subject.cls.check_hyperparameters({})
-    again = subject.cls.check_hyperparameters(json.loads(defaults.model_dump_json()))
+            refused(InvalidValueError, name, partial(accept, {name: value}))
+    defaults = accept({})
+    again = accept(json.loads(defaults.model_dump_json()))
     expect(again == defaults, "the defaults are others after a round trip through JSON")
     return f"{len(fields)} hyperparameters"
 
@@ -131,10 +131,6 @@ def check_every_value(subject: Subject) -> str:
         else:
             expect(len(values) == parameter.size, f"{parameter.name} takes only {sorted(values)}")
     return f"{len(seen)} proposals"
-
-
-def _refuse(error: type[Exception], subject: Subject, name: str, given: dict[str, Any]) -> None:
-    refused(error, name, partial(subject.cls.check_hyperparameters, given))
 
 
 def _kinds(annotation: Any) -> Iterator[Any]:
