@@ -55,12 +55,11 @@ def check_encodings(make_env: Maker) -> str:
     """Every encoding gives a design back as it was."""
     env = make_env()
     space = env.design_space
-    finite = not any(space.parameters[position].continuous for position in space.free)
     kinds: list[Callable[[DesignSpace], Encoding]]
     kinds = [BoxEncoding, UnitCubeEncoding, FeatureEncoding, SkoptEncoding]
-    if finite:
+    if space.raw_cardinality < np.inf:
         kinds.append(MultiDiscreteEncoding)
-    if finite and space.raw_cardinality <= FlatEncoding.MAX:
+    if space.raw_cardinality <= FlatEncoding.MAX:
         kinds.append(FlatEncoding)
     samples = _sample(space, 256)
     for encoding in (kind(space) for kind in kinds):

@@ -96,23 +96,17 @@ class ConstrainedSpace(SpaceDefinition):
             else:
                 allowed = self.allowed_codes(position)
                 raw.append(int(allowed[0]) if len(allowed) == 1 else -1)
-        codes = self.canonical_codes(raw)
-        for position, active in enumerate(self._active(raw)):
-            if active and codes[position] < 0:
-                missing = self.parameters[position]
-                raise DesignError(
-                    f"the design lacks parameter {missing.name!r}: allowed is {missing.range}"
-                )
-        return codes
-
-    def _active(self, codes: Sequence[int]) -> list[bool]:
-        """Activity of each parameter, also of those whose code is not known (-1)."""
-        active = [True] * len(codes)
-        values = [table[code] for table, code in zip(self._tables, codes, strict=True)]
+        active = [True] * len(raw)
+        values = [table[code] for table, code in zip(self._tables, raw, strict=True)]
         for position, parents, condition in self._conditions:
             known = all(active[p] and values[p] is not None for p in parents)
             active[position] = known and bool(condition(values))
-        return active
+        for acts, code, parameter in zip(active, raw, self.parameters, strict=True):
+            if acts and code < 0:
+                raise DesignError(
+                    f"the design lacks parameter {parameter.name!r}: allowed is {parameter.range}"
+                )
+        return tuple(code if acts else -1 for acts, code in zip(active, raw, strict=True))
 
     # -- many rows of codes --------------------------------------------------------------------
 

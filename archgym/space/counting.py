@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError, SpaceTooLargeError
 from archgym.space.constraints import ConstrainedSpace
+from archgym.space.designs import Designs
 
 MAX_STATES = 20_000_000
 """Maximum number of partial designs that an exact count holds at once."""
@@ -65,8 +66,8 @@ def _count(space: ConstrainedSpace) -> int:
     return int(counts.sum()) if len(counts) else 0
 
 
-def enumerate_codes(space: ConstrainedSpace, chunk: int) -> Iterator[NDArray[np.int64]]:
-    """Codes of all canonical legal designs, in lexicographic order of codes (inactive first)."""
+def enumerate_designs(space: ConstrainedSpace, chunk: int) -> Iterator[Designs]:
+    """All canonical legal designs, in lexicographic order of codes (inactive first)."""
     buffer: list[NDArray[np.int64]] = []
     held = 0
     start = np.zeros((1, 0), dtype=np.int64)
@@ -75,10 +76,10 @@ def enumerate_codes(space: ConstrainedSpace, chunk: int) -> Iterator[NDArray[np.
         held += len(block)
         while held >= chunk:
             joined = np.concatenate(buffer)
-            yield np.asfortranarray(joined[:chunk])
+            yield Designs(space, np.asfortranarray(joined[:chunk]))
             buffer, held = [joined[chunk:]], held - chunk
     if held:
-        yield np.asfortranarray(np.concatenate(buffer))
+        yield Designs(space, np.asfortranarray(np.concatenate(buffer)))
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class _Layer:
 
 
 class Ranking:
-    """Positions of designs in the order of :func:`enumerate_codes`, both ways, by table look-up.
+    """Positions of designs in the order of :func:`enumerate_designs`, both ways, by table look-up.
 
     Raises:
         SpaceTooLargeError: if too many parameters depend on each other for such tables.

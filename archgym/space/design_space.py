@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError
 from archgym.space.constraints import ConstrainedSpace
-from archgym.space.counting import Ranking, count_canonical, enumerate_codes
+from archgym.space.counting import Ranking, count_canonical, enumerate_designs
 from archgym.space.definition import Rule
 from archgym.space.designs import Designs
 from archgym.space.expression import Expression
@@ -125,8 +125,7 @@ class DesignSpace(ConstrainedSpace):
             InvalidValueError: if a free parameter is real.
         """
         self._check_finite()
-        for codes in enumerate_codes(self, chunk):
-            yield Designs(self, codes)
+        yield from enumerate_designs(self, chunk)
 
     def rank(self, designs: Designs) -> NDArray[np.int64]:
         """Position of each design in :meth:`enumerate`, -1 if it is not there, shape (n,).

@@ -161,19 +161,18 @@ class _Player:
         self.found.rows += len(outcomes)
         for row, outcome in zip(table.to_pylist(), outcomes, strict=True):
             place = (str(row["trial_id"]), int(row["step"]))
+            pairs: dict[str, tuple[Any, Any]] = {
+                name: (row[f"metric.{name}"], value) for name, value in outcome.metrics.items()
+            }
             if outcome.status != row["status"]:
-                self.found.mismatches.append(
-                    Mismatch(*place, "status", row["status"], outcome.status)
-                )
-                continue
-            for name, value in outcome.metrics.items():
-                recorded = row[f"metric.{name}"]
-                if recorded is None or value is None:
-                    equal = recorded is value
+                pairs = {"status": (row["status"], outcome.status)}
+            for what, (recorded, value) in pairs.items():
+                if recorded is None or value is None or isinstance(recorded, str):
+                    equal = recorded == value
                 else:
                     equal = math.isclose(recorded, value, rel_tol=self._tolerance)
                 if not equal:
-                    self.found.mismatches.append(Mismatch(*place, name, recorded, value))
+                    self.found.mismatches.append(Mismatch(*place, what, recorded, value))
 
     def _skip(self, reason: str, times: int) -> None:
         if times:
