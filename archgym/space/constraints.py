@@ -12,7 +12,7 @@ from archgym.errors import DesignError
 from archgym.space.definition import Rule, SpaceDefinition
 from archgym.space.designs import Designs
 from archgym.space.expression import Expression
-from archgym.space.parameter import Parameter
+from archgym.space.parameter import Codes, Parameter
 
 _FEW = 32
 """Up to this many designs, rules are checked faster one by one than on columns."""
@@ -110,7 +110,7 @@ class ConstrainedSpace(SpaceDefinition):
 
     # -- many rows of codes --------------------------------------------------------------------
 
-    def canonicalise(self, codes: NDArray[np.int64]) -> Designs:
+    def canonicalise(self, codes: Codes) -> Designs:
         """Designs from any codes within range, shape (n, n_parameters)."""
         if self._conditions:
             codes = np.array(codes, dtype=np.int64, order="F")
@@ -118,14 +118,14 @@ class ConstrainedSpace(SpaceDefinition):
                 codes[~self.activity(position, codes), position] = -1
         return Designs(self, codes)
 
-    def activity(self, position: int, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def activity(self, position: int, codes: Codes) -> NDArray[np.bool_]:
         """Which rows have the parameter active, shape (n,); looks only at its parents."""
         when = self.parameters[position].when
         if when is None:
             return np.ones(len(codes), dtype=bool)
         return self._evaluate(when, codes, missing=False)
 
-    def rule_holds(self, rule: Rule, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def rule_holds(self, rule: Rule, codes: Codes) -> NDArray[np.bool_]:
         """Which rows of canonical codes keep the rule, shape (n,)."""
         return self._evaluate(rule.expression, codes, missing=True)
 
@@ -151,7 +151,7 @@ class ConstrainedSpace(SpaceDefinition):
         return np.asarray(self.first_broken_rule(designs) == -1)
 
     def _evaluate(
-        self, expression: Expression, codes: NDArray[np.int64], *, missing: bool
+        self, expression: Expression, codes: Codes, *, missing: bool
     ) -> NDArray[np.bool_]:
         """A condition or rule on rows of codes; ``missing`` where it looks at an inactive one."""
         positions = [self._positions[name] for name in expression.names]

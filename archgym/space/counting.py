@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from archgym.errors import InvalidValueError, SpaceTooLargeError
 from archgym.space.constraints import ConstrainedSpace
 from archgym.space.designs import Designs
+from archgym.space.parameter import Codes
 
 MAX_STATES = 20_000_000
 """Maximum number of partial designs that an exact count holds at once."""
@@ -68,7 +69,7 @@ def _count(space: ConstrainedSpace) -> int:
 
 def enumerate_designs(space: ConstrainedSpace, chunk: int) -> Iterator[Designs]:
     """All canonical legal designs, in lexicographic order of codes (inactive first)."""
-    buffer: list[NDArray[np.int64]] = []
+    buffer: list[Codes] = []
     held = 0
     start = np.zeros((1, 0), dtype=np.int64)
     for block in _descend(space, start, 0, chunk):
@@ -123,7 +124,7 @@ class Ranking:
         self._fixed = {space.index(name) for name in space.fixed}
         self.count = int(after[0])
 
-    def rank(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    def rank(self, codes: Codes) -> NDArray[np.int64]:
         """Position of each row of codes, -1 for one that is no canonical legal design."""
         ranks = np.zeros(len(codes), dtype=np.int64)
         state = np.zeros(len(codes), dtype=np.int64)
@@ -140,7 +141,7 @@ class Ranking:
         ranks[state != 0] = -1
         return ranks
 
-    def unrank(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    def unrank(self, positions: NDArray[np.int64]) -> Codes:
         """Codes of the designs at positions, shape (n, n_parameters).
 
         Raises:
@@ -189,7 +190,7 @@ def _targets(space: ConstrainedSpace) -> list[NDArray[np.int64]]:
     return targets
 
 
-def _unique_rows(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _unique_rows(rows: Codes) -> tuple[Codes, NDArray[np.int64]]:
     """Distinct rows, at least one, and which of them each row is."""
     if rows.shape[1] == 0 or not len(rows):
         return np.zeros((1, rows.shape[1]), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
@@ -197,9 +198,7 @@ def _unique_rows(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np
     return unique, inverse.ravel()
 
 
-def _descend(
-    space: ConstrainedSpace, prefix: NDArray[np.int64], position: int, chunk: int
-) -> Iterator[NDArray[np.int64]]:
+def _descend(space: ConstrainedSpace, prefix: Codes, position: int, chunk: int) -> Iterator[Codes]:
     if position == len(space.parameters):
         yield prefix
         return
@@ -212,16 +211,14 @@ def _descend(
 
 
 def _activity(
-    space: ConstrainedSpace, position: int, kept: list[int], states: NDArray[np.int64]
+    space: ConstrainedSpace, position: int, kept: list[int], states: Codes
 ) -> NDArray[np.bool_]:
     if space.parameters[position].when is None:
         return np.ones(len(states), dtype=bool)
     return space.activity(position, _spread(space, states, kept))
 
 
-def _spread(
-    space: ConstrainedSpace, states: NDArray[np.int64], kept: list[int]
-) -> NDArray[np.int64]:
+def _spread(space: ConstrainedSpace, states: Codes, kept: list[int]) -> Codes:
     """Rows of codes with the kept columns in place; the others hold -1 and are not looked at."""
     full = np.full((len(states), len(space.parameters)), -1, dtype=np.int64, order="F")
     full[:, kept] = states
@@ -229,8 +226,8 @@ def _spread(
 
 
 def _expand(
-    space: ConstrainedSpace, position: int, kept: list[int], states: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    space: ConstrainedSpace, position: int, kept: list[int], states: Codes
+) -> tuple[Codes, NDArray[np.int64]]:
     """Every state with every level of the next parameter (-1 if inactive), and its origin.
 
     Those that break a rule of which this is the last parameter are left out.

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from archgym.errors import DesignError, InvalidValueError
 from archgym.space.expression import Expression
 
+Codes = NDArray[np.int64]
+"""Levels of one parameter, or of each parameter (columns) of each design (rows)."""
 MAX_LEVELS = 1 << 22
 """Most levels of an integer or ordinal parameter: float32 views must tell them apart."""
 TABLE_LEVELS = 4096
