@@ -46,10 +46,8 @@ class SkoptEncoding(Encoding):
         codes = self._known(designs)
         points = np.empty(codes.shape, dtype=object)
         for i, p in enumerate(self._parameters):
-            column = p.values(codes[:, i]) if p.continuous else codes[:, i]
-            points[:, i] = column.tolist()
-            if not p.ordered:
-                points[:, i] = [str(p.value(c)) for c in column.tolist()]
+            column = (p.values(codes[:, i]) if p.continuous else codes[:, i]).tolist()
+            points[:, i] = column if p.ordered else [str(p.value(c)) for c in column]
         return points
 
     def decode(self, rows: NDArray[Any]) -> Designs:

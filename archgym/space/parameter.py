@@ -24,7 +24,7 @@ TABLE_LEVELS = 4096
 
 
 class About(TypedDict, total=False):
-    """What may be said of every parameter: the attributes of :class:`Parameter` of these names."""
+    """Keywords of every parameter, see the attributes of :class:`Parameter`."""
 
     doc: str
     unit: str
@@ -34,6 +34,8 @@ class About(TypedDict, total=False):
 
 class Parameter:
     """One named knob of a design; use one of the subclasses.
+
+    Each of them takes ``doc``, ``unit``, ``when`` and ``group`` as keywords.
 
     Attributes:
         name: identifier, as in ``request_buffer_size``.
