@@ -230,9 +230,8 @@ def regret(
     if not len(reference):
         return math.nan
     candidates = reference[_best_first(ours, maximize) == 0]
-    optimum, chosen = (
-        (reference.max(), candidates.max()) if maximize else (reference.min(), candidates.min())
-    )
+    best = np.max if maximize else np.min
+    optimum, chosen = best(reference), best(candidates)
     if optimum == 0:
         return 0.0 if chosen == 0 else math.nan
     return float(abs(chosen - optimum) / abs(optimum))
