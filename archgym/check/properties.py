@@ -55,12 +55,11 @@ def check_encodings(make_env: Maker) -> str:
     """Every encoding gives a design back as it was."""
     env = make_env()
     space = env.design_space
-    finite = not any(space.parameters[position].continuous for position in space.free)
     kinds: list[Callable[[DesignSpace], Encoding]]
     kinds = [BoxEncoding, UnitCubeEncoding, FeatureEncoding, SkoptEncoding]
-    if finite:
+    if space.raw_cardinality < np.inf:
         kinds.append(MultiDiscreteEncoding)
-    if finite and space.raw_cardinality <= FlatEncoding.MAX:
+    if space.raw_cardinality <= FlatEncoding.MAX:
         kinds.append(FlatEncoding)
     samples = _sample(space, 256)
     for encoding in (kind(space) for kind in kinds):
@@ -226,22 +225,6 @@ def check_recording(make_env: Maker) -> str:
     for step, (row, outcome) in enumerate(zip(rows, outcomes, strict=True)):
         expect(_recorded(env, row) == _returned(step, outcome), f"row {row} is not {outcome}")
     return f"{len(rows)} rows"
-
-
-PROPERTIES: tuple[Callable[[Maker], str], ...] = (
-    check_design_space,
-    check_encodings,
-    check_baseline,
-    check_metrics,
-    check_determinism,
-    check_batches,
-    check_illegal_designs,
-    check_steps,
-    check_rewards,
-    check_duplicates,
-    check_fidelities,
-    check_recording,
-)
 
 
 def _fresh(env: Environment) -> Environment:
