@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,15 +12,15 @@ from numba import njit
 from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError
-from archgym.proxy.models.base import Array, Features
+from archgym.proxy.models.base import Array, Arrays, Features, checked
 
-_DTYPES = {
-    "feature": np.int32,
-    "threshold": np.float32,
-    "left": np.int32,
-    "right": np.int32,
-    "value": np.float64,
-    "roots": np.int32,
+_LAYOUT = {
+    "feature": (np.int32, "nodes"),
+    "threshold": (np.float32, "nodes"),
+    "left": (np.int32, "nodes"),
+    "right": (np.int32, "nodes"),
+    "value": (np.float64, "nodes targets"),
+    "roots": (np.int32, "trees"),
 }
 _CHILDREN = ("left", "right")
 _BLOCK = 64
@@ -48,21 +48,16 @@ class Trees:
     roots: NDArray[np.int32]
 
     @staticmethod
-    def join(trees: Sequence[Mapping[str, NDArray[Any]]]) -> Trees:
+    def join(trees: Sequence[Arrays]) -> Trees:
         """One object of many trees, each with nodes numbered from 0, its root."""
         sizes = [len(tree["feature"]) for tree in trees]
-        roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int32)
-        parts: dict[str, list[NDArray[Any]]] = {name: [] for name in _DTYPES if name != "roots"}
-        for root, tree in zip(roots.tolist(), trees, strict=True):
-            leaf = tree["feature"] < 0
-            for name, found in parts.items():
-                column = tree[name]
-                found.append(np.where(leaf, 0, column + root) if name in _CHILDREN else column)
-        joined = {
-            name: np.ascontiguousarray(np.concatenate(found), dtype=_DTYPES[name])
-            for name, found in parts.items()
-        }
-        return Trees(**joined, roots=roots)
+        joined = {name: np.concatenate([tree[name] for tree in trees]) for name in trees[0]}
+        roots = np.cumsum([0, *sizes[:-1]])
+        inner = joined["feature"] >= 0
+        for side in _CHILDREN:
+            joined[side] = np.where(inner, joined[side] + np.repeat(roots, sizes), 0)
+        joined["roots"] = roots
+        return Trees(**{name: joined[name].astype(dtype) for name, (dtype, _) in _LAYOUT.items()})
 
     def sums(self, x: Features) -> Array:
         """Sum over the trees of their values, shape (n, n_outputs)."""
@@ -100,30 +95,26 @@ class Trees:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays by name."""
-        return {name: getattr(self, name) for name in _DTYPES}
+        return {name: getattr(self, name) for name in _LAYOUT}
 
     @staticmethod
-    def of(arrays: Mapping[str, NDArray[Any]], n_features: int, n_outputs: int) -> Trees:
+    def of(arrays: Arrays, n_features: int, n_outputs: int) -> Trees:
         """The inverse of :meth:`arrays`; a walk never leaves what it accepts, and always ends.
 
         Raises:
             InvalidValueError: if they are not trees.
         """
-        if not _DTYPES.keys() <= arrays.keys():
-            raise InvalidValueError("trees lack arrays")
-        made = Trees(
-            **{name: np.ascontiguousarray(arrays[name], dtype) for name, dtype in _DTYPES.items()}
-        )
-        n = len(made.feature)
-        shapes = [getattr(made, name).shape for name in ("feature", "threshold", "left", "right")]
-        sound = shapes == [(n,)] * 4 and made.value.shape == (n, n_outputs)
-        if sound and made.roots.ndim == 1:
-            children = np.stack([made.left, made.right])
-            inside = (children > np.arange(n)) & (children < n)
-            sound = bool((made.feature < n_features).all() and inside[:, made.feature >= 0].all())
-            if sound and ((made.roots >= 0) & (made.roots < n)).all():
-                return made
-        raise InvalidValueError("the arrays are not trees")
+        made = Trees(**checked(arrays, _LAYOUT, n_features, n_outputs, "trees"))
+        n, inner = len(made.feature), made.feature >= 0
+        children = np.stack([made.left, made.right])[:, inner]
+        sound = [
+            (children > np.flatnonzero(inner)) & (children < n),
+            made.feature < n_features,
+            (made.roots >= 0) & (made.roots < n),
+        ]
+        if not all(map(np.all, sound)):
+            raise InvalidValueError("the arrays are not trees")
+        return made
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]

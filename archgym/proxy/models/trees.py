@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.errors import InvalidValueError
-from archgym.proxy.models.base import Array, Features, Model, under
+from archgym.proxy.models.base import (
+    Array,
+    Arrays,
+    Features,
+    Layout,
+    Model,
+    Options,
+    checked,
+    under,
+    with_prefix,
+)
 from archgym.proxy.models.traversal import Trees
 
 _MANY = 2000
@@ -21,13 +29,13 @@ _A_THREAD = 50_000
 class Forest(Model):
     """A random forest (Breiman 2001); its spread is that between the trees."""
 
-    kind: ClassVar[str] = "forest"
+    kind = "forest"
 
     def __init__(self, trees: Trees) -> None:
         self._trees = trees
 
     @classmethod
-    def fit(cls, x: Features, z: Array, seed: int, settings: Mapping[str, Any]) -> Forest:
+    def fit(cls, x: Features, z: Array, seed: int, settings: Options) -> Forest:
         """Settings: ``trees`` (100), ``features`` (share of features a split sees, 0.5)."""
         from sklearn.ensemble import RandomForestRegressor
 
@@ -61,7 +69,7 @@ class Forest(Model):
         return self._trees.arrays()
 
     @classmethod
-    def of(cls, arrays: Mapping[str, NDArray[Any]], n_features: int, n_targets: int) -> Forest:
+    def of(cls, arrays: Arrays, n_features: int, n_targets: int) -> Forest:
         """The inverse of :meth:`arrays`."""
         return cls(Trees.of(arrays, n_features, n_targets))
 
@@ -72,13 +80,14 @@ class Boosting(Model):
     It predicts no spread: its intervals are equally wide everywhere.
     """
 
-    kind: ClassVar[str] = "boosting"
+    kind = "boosting"
+    layout: ClassVar[Layout] = {"start": (np.float64, "targets")}
 
     def __init__(self, start: Array, trees: list[Trees]) -> None:
         self._start, self._trees = start, trees
 
     @classmethod
-    def fit(cls, x: Features, z: Array, seed: int, settings: Mapping[str, Any]) -> Boosting:
+    def fit(cls, x: Features, z: Array, seed: int, settings: Options) -> Boosting:
         """Settings: ``trees`` (300), ``rate`` (0.12), ``leaves`` (63); with few data 0.08, 31."""
         from sklearn.ensemble import HistGradientBoostingRegressor
         from threadpoolctl import ThreadpoolController
@@ -113,17 +122,15 @@ class Boosting(Model):
         """The trees of each target."""
         found: dict[str, NDArray[Any]] = {"start": self._start}
         for number, trees in enumerate(self._trees):
-            found.update({f"{number}.{name}": value for name, value in trees.arrays().items()})
+            found |= with_prefix(f"{number}.", trees.arrays())
         return found
 
     @classmethod
-    def of(cls, arrays: Mapping[str, NDArray[Any]], n_features: int, n_targets: int) -> Boosting:
+    def of(cls, arrays: Arrays, n_features: int, n_targets: int) -> Boosting:
         """The inverse of :meth:`arrays`."""
-        start = arrays.get("start")
-        if start is None or start.shape != (n_targets,):
-            raise InvalidValueError("boosting lacks its start")
+        start = checked(arrays, cls.layout, n_features, n_targets, "boosting")["start"]
         trees = [Trees.of(under(f"{t}.", arrays), n_features, 1) for t in range(n_targets)]
-        return cls(start.astype(np.float64), trees)
+        return cls(start, trees)
 
 
 def _nodes(nodes: NDArray[Any]) -> dict[str, NDArray[Any]]:

@@ -9,9 +9,8 @@ import numpy as np
 
 from archgym.errors import InvalidValueError
 from archgym.proxy.inputs import Inputs
-from archgym.proxy.models import Features, Model
-from archgym.proxy.models.networks import Networks
-from archgym.proxy.models.residual import ResidualNetworks
+from archgym.proxy.models import Features
+from archgym.proxy.models.ensemble import Ensemble
 from archgym.proxy.proxy import Part
 from archgym.space import DesignSpace
 
@@ -31,15 +30,24 @@ class FirstLayer:
 
     Args:
         space: the design space.
-        part: whose models are networks; what these see of a workload joins the biases.
+        part: what its networks see of a workload joins the biases.
         workload: its index.
+        first: weights (members, inputs, width).
+        bias: biases (members, width).
         device: where the tables are.
     """
 
-    def __init__(self, space: DesignSpace, part: Part, workload: int, device: torch.device) -> None:
+    def __init__(
+        self,
+        space: DesignSpace,
+        part: Part,
+        workload: int,
+        first: Features,
+        bias: Features,
+        device: torch.device,
+    ) -> None:
         import torch
 
-        first, bias = _first(part.model)
         inputs = Inputs(space)
         if part.workload_names:
             own = part.workload_values[part.workloads.index(workload)]
@@ -101,32 +109,42 @@ class FirstLayer:
         return values.view(len(values), self._members, self._width).transpose(0, 1)
 
 
-class Following:
-    """The layers after the first.
+class DeviceNetworks:
+    """The networks of a part of a proxy on a device.
 
     Args:
-        first: the first layer.
-        weights: of each layer, (members, inputs, outputs).
-        biases: of each layer, (members, outputs).
-        residual: whether layers but the last add to what they get (SiLU), or replace it (ReLU).
-        kind: type of the products' factors; what residual layers add up stays float32.
+        space: the design space.
+        part: whose model is an ensemble of networks.
+        workload: its index.
         device: where they are.
+        kind: type of the products' factors; what residual layers add up stays float32.
+
+    Raises:
+        InvalidValueError: if its model is of another family.
     """
 
     def __init__(
         self,
-        first: FirstLayer,
-        weights: list[Features],
-        biases: list[Features],
-        residual: bool,
-        kind: torch.dtype,
+        space: DesignSpace,
+        part: Part,
+        workload: int,
         device: torch.device,
+        kind: torch.dtype,
     ) -> None:
         import torch
 
-        self._first, self._residual, self._kind = first, residual, kind
-        self._weights = [torch.as_tensor(one, dtype=kind, device=device) for one in weights]
-        self._biases = [torch.as_tensor(b[:, None], dtype=kind, device=device) for b in biases]
+        if not isinstance(part.model, Ensemble):
+            raise InvalidValueError(
+                f"only networks run with PyTorch, and a model of this proxy is of family "
+                f"{part.model.kind!r}: train with models=('mlp',) or ('residual',)"
+            )
+        first, *rest = part.model.layers()
+        self._first = FirstLayer(space, part, workload, *first, device)
+        self._residual, self._kind = part.model.residual, kind
+        self._layers = [
+            [torch.as_tensor(one, dtype=kind, device=device) for one in (weights, biases[:, None])]
+            for weights, biases in rest
+        ]
 
     def __call__(self, codes: torch.Tensor) -> torch.Tensor:
         """Outputs of the members, float32, shape (members, n, outputs)."""
@@ -136,8 +154,8 @@ class Following:
         if not self._residual:
             hidden = torch.relu(hidden).to(self._kind)
         hidden = self._first.by_member(hidden)
-        last = len(self._weights) - 1
-        for layer, (weights, biases) in enumerate(zip(self._weights, self._biases, strict=True)):
+        last = len(self._layers) - 1
+        for layer, (weights, biases) in enumerate(self._layers):
             if self._residual:
                 active = torch.nn.functional.silu(hidden).to(self._kind)
                 found = torch.baddbmm(biases, active, weights)
@@ -146,40 +164,6 @@ class Following:
                 hidden = torch.baddbmm(biases, hidden, weights)
                 hidden = torch.relu(hidden) if layer < last else hidden
         return hidden.float()
-
-
-def following(
-    space: DesignSpace, part: Part, workload: int, device: torch.device, kind: torch.dtype
-) -> Following:
-    """The networks of a part of a proxy on a device.
-
-    Raises:
-        InvalidValueError: if its model is of another family.
-    """
-    first = FirstLayer(space, part, workload, device)
-    if isinstance(part.model, Networks):
-        weights, biases = part.model.weights[1:], part.model.biases[1:]
-        return Following(first, weights, biases, False, kind, device)
-    arrays = part.model.arrays()
-    return Following(
-        first,
-        [*arrays["inner"], arrays["last"]],
-        [*arrays["inner_bias"], arrays["last_bias"]],
-        *(True, kind, device),
-    )
-
-
-def _first(model: Model) -> tuple[Features, Features]:
-    """Weights (members, inputs, width) and biases (members, width) of the first layer."""
-    if isinstance(model, Networks):
-        return model.weights[0], model.biases[0]
-    if isinstance(model, ResidualNetworks):
-        arrays = model.arrays()
-        return arrays["first"], arrays["first_bias"]
-    raise InvalidValueError(
-        f"only networks run with PyTorch, and a model of this proxy is of family "
-        f"{model.kind!r}: train with models=('mlp',) or ('residual',)"
-    )
 
 
 def _grouped(sizes: list[int]) -> list[list[int]]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError, MissingDependencyError
 from archgym.proxy.proxy import Part, Proxy
-from archgym.proxy.torch.layers import following
+from archgym.proxy.torch.layers import DeviceNetworks
 
 if TYPE_CHECKING:
     import torch
@@ -101,7 +101,7 @@ class _Part:
     ) -> None:
         import torch
 
-        self._networks = following(proxy.space, part, workload, device, kind)
+        self._networks = DeviceNetworks(proxy.space, part, workload, device, kind)
         scale = part.scale
         baseline = proxy.baseline(workload)[list(part.targets)]
         ratio = [
