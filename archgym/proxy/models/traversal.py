@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numba import njit
@@ -27,25 +24,33 @@ _BLOCK = 64
 _AT_ONCE = 8
 
 
-@dataclass(frozen=True)
 class Trees:
     """Many regression trees, their nodes in a row.
 
+    Args:
+        arrays: ``feature`` that a node looks at, -1 in a leaf, shape (n_nodes,); ``threshold``: a
+            design goes left where the feature is at most this, shape (n_nodes,); ``left``: node on
+            the left, always a later one, shape (n_nodes,); ``right``: node on the right; ``value``
+            of leaves, shape (n_nodes, n_outputs); ``roots``: first node of each tree, (n_trees,).
+
     Attributes:
-        feature: that a node looks at, -1 in a leaf, shape (n_nodes,).
-        threshold: a design goes left where the feature is at most this, shape (n_nodes,).
-        left: node on the left, always a later one, shape (n_nodes,).
-        right: node on the right.
-        value: of leaves, shape (n_nodes, n_outputs).
-        roots: first node of each tree, shape (n_trees,).
+        arrays: the same.
     """
 
-    feature: NDArray[np.int32]
-    threshold: NDArray[np.float32]
-    left: NDArray[np.int32]
-    right: NDArray[np.int32]
-    value: Array
-    roots: NDArray[np.int32]
+    def __init__(self, arrays: Arrays) -> None:
+        self.arrays = dict(arrays)
+        feature, threshold, left, right, value, roots = (arrays[name] for name in _LAYOUT)
+        # The walk takes the roots first, then pairs of children. The right child comes after the
+        # left one; a leaf is its own left child, never left.
+        inner = np.flatnonzero(feature >= 0)
+        source = np.concatenate([roots, np.stack([left[inner], right[inner]], axis=1).ravel()])
+        lefts = np.zeros(len(feature), dtype=np.int32)
+        lefts[inner] = len(roots) + 2 * np.arange(len(inner))
+        leaf = feature[source] < 0
+        self._feature = np.where(leaf, 0, feature[source]).astype(np.int32)
+        self._threshold = np.where(leaf, np.inf, threshold[source]).astype(np.float32)
+        self._child = np.where(leaf, np.arange(len(source)), lefts[source]).astype(np.int32)
+        self._value = np.ascontiguousarray(value[source])
 
     @staticmethod
     def join(trees: Sequence[Arrays]) -> Trees:
@@ -57,64 +62,44 @@ class Trees:
         for side in _CHILDREN:
             joined[side] = np.where(inner, joined[side] + np.repeat(roots, sizes), 0)
         joined["roots"] = roots
-        return Trees(**{name: joined[name].astype(dtype) for name, (dtype, _) in _LAYOUT.items()})
+        return Trees({name: joined[name].astype(dtype) for name, (dtype, _) in _LAYOUT.items()})
 
     def sums(self, x: Features) -> Array:
         """Sum over the trees of their values, shape (n, n_outputs)."""
-        return self._sums(x, self._ordered[2])
+        return self._sums(x, self._value)
 
     def square_sums(self, x: Features) -> Array:
         """Sum over the trees of the squares of their values, shape (n, n_outputs)."""
-        return self._sums(x, self._ordered[2] ** 2)
+        return self._sums(x, self._value**2)
 
     def _sums(self, x: Features, value: Array) -> Array:
         n = len(x)
         padded = np.zeros((-(-n // _AT_ONCE) * _AT_ONCE, x.shape[1]), dtype=np.float32)
         padded[:n] = x
         total = np.zeros((len(padded), value.shape[1]))
-        nodes, child, _ = self._ordered
-        _walk(padded, *nodes, child, value, len(self.roots), total)
+        nodes = (self._feature, self._threshold, self._child)
+        _walk(padded, *nodes, value, len(self.arrays["roots"]), total)
         return total[:n]
-
-    @cached_property
-    def _ordered(self) -> tuple[tuple[NDArray[Any], NDArray[Any]], NDArray[np.int32], Array]:
-        """Features and thresholds, left children and values of nodes: first the roots, then pairs.
-
-        The right child comes after the left one; a leaf is its own left child, never left.
-        """
-        inner = np.flatnonzero(self.feature >= 0)
-        pairs = np.stack([self.left[inner], self.right[inner]], axis=1)
-        source = np.concatenate([self.roots, pairs.ravel()])
-        lefts = np.zeros(len(self.feature), dtype=np.int32)
-        lefts[inner] = len(self.roots) + 2 * np.arange(len(inner))
-        leaf = self.feature[source] < 0
-        child = np.where(leaf, np.arange(len(source)), lefts[source]).astype(np.int32)
-        feature = np.where(leaf, 0, self.feature[source]).astype(np.int32)
-        threshold = np.where(leaf, np.float32(np.inf), self.threshold[source]).astype(np.float32)
-        return (feature, threshold), child, np.ascontiguousarray(self.value[source])
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays by name."""
-        return {name: getattr(self, name) for name in _LAYOUT}
 
     @staticmethod
     def of(arrays: Arrays, n_features: int, n_outputs: int) -> Trees:
-        """The inverse of :meth:`arrays`; a walk never leaves what it accepts, and always ends.
+        """The trees in a file; a walk never leaves what it accepts, and always ends.
 
         Raises:
             InvalidValueError: if they are not trees.
         """
-        made = Trees(**checked(arrays, _LAYOUT, n_features, n_outputs, "trees"))
-        n, inner = len(made.feature), made.feature >= 0
-        children = np.stack([made.left, made.right])[:, inner]
+        found = checked(arrays, _LAYOUT, n_features, n_outputs, "trees")
+        feature, roots = found["feature"], found["roots"]
+        inner = np.flatnonzero(feature >= 0)
+        children = np.stack([found[side][inner] for side in _CHILDREN])
         sound = [
-            (children > np.flatnonzero(inner)) & (children < n),
-            made.feature < n_features,
-            (made.roots >= 0) & (made.roots < n),
+            (children > inner) & (children < len(feature)),
+            feature < n_features,
+            (roots >= 0) & (roots < len(feature)),
         ]
         if not all(map(np.all, sound)):
             raise InvalidValueError("the arrays are not trees")
-        return made
+        return Trees(found)
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]

@@ -60,13 +60,13 @@ class Forest(Model):
 
     def predict(self, x: Features) -> tuple[Array, Array]:
         """Mean of the trees, and their standard deviation."""
-        n = len(self._trees.roots)
+        n = len(self._trees.arrays["roots"])
         mean = self._trees.sums(x) / n
         return mean, np.sqrt(np.maximum(self._trees.square_sums(x) / n - mean**2, 0.0))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The trees."""
-        return self._trees.arrays()
+        return self._trees.arrays
 
     @classmethod
     def of(cls, arrays: Arrays, n_features: int, n_targets: int) -> Forest:
@@ -122,7 +122,7 @@ class Boosting(Model):
         """The trees of each target."""
         found: dict[str, NDArray[Any]] = {"start": self._start}
         for number, trees in enumerate(self._trees):
-            found |= with_prefix(f"{number}.", trees.arrays())
+            found |= with_prefix(f"{number}.", trees.arrays)
         return found
 
     @classmethod

@@ -11,7 +11,7 @@ from archgym.errors import InvalidValueError
 from archgym.proxy.inputs import Inputs
 from archgym.proxy.models import Features
 from archgym.proxy.models.ensemble import Ensemble
-from archgym.proxy.proxy import Part
+from archgym.proxy.proxy import Part, Proxy
 from archgym.space import DesignSpace
 
 if TYPE_CHECKING:
@@ -30,28 +30,24 @@ class FirstLayer:
 
     Args:
         space: the design space.
-        part: what its networks see of a workload joins the biases.
-        workload: its index.
         first: weights (members, inputs, width).
         bias: biases (members, width).
+        own: what the networks see of the workload; it joins the biases.
         device: where the tables are.
     """
 
     def __init__(
         self,
         space: DesignSpace,
-        part: Part,
-        workload: int,
         first: Features,
         bias: Features,
+        own: Features,
         device: torch.device,
     ) -> None:
         import torch
 
         inputs = Inputs(space)
-        if part.workload_names:
-            own = part.workload_values[part.workloads.index(workload)]
-            bias = bias + np.einsum("f,mfo->mo", own, first[:, len(inputs.names) :])
+        bias = bias + np.einsum("f,mfo->mo", own, first[:, len(inputs.names) :])
         # What each level of each parameter adds; inactive is the last row.
         sizes = [parameter.size + 1 for parameter in space.parameters]
         shares, end = [], 0
@@ -109,12 +105,12 @@ class FirstLayer:
         return values.view(len(values), self._members, self._width).transpose(0, 1)
 
 
-class DeviceNetworks:
-    """The networks of a part of a proxy on a device.
+class PartOnDevice:
+    """The networks of a part of a proxy on a device, and the way back from outputs to metrics.
 
     Args:
-        space: the design space.
-        part: whose model is an ensemble of networks.
+        proxy: the proxy.
+        part: one of its parts, whose model is an ensemble of networks.
         workload: its index.
         device: where they are.
         kind: type of the products' factors; what residual layers add up stays float32.
@@ -124,12 +120,7 @@ class DeviceNetworks:
     """
 
     def __init__(
-        self,
-        space: DesignSpace,
-        part: Part,
-        workload: int,
-        device: torch.device,
-        kind: torch.dtype,
+        self, proxy: Proxy, part: Part, workload: int, device: torch.device, kind: torch.dtype
     ) -> None:
         import torch
 
@@ -139,14 +130,30 @@ class DeviceNetworks:
                 f"{part.model.kind!r}: train with models=('mlp',) or ('residual',)"
             )
         first, *rest = part.model.layers()
-        self._first = FirstLayer(space, part, workload, *first, device)
+        own = part.workload_values[part.workloads.index(workload)]
+        self._first = FirstLayer(proxy.space, *first, own, device)
         self._residual, self._kind = part.model.residual, kind
         self._layers = [
             [torch.as_tensor(one, dtype=kind, device=device) for one in (weights, biases[:, None])]
             for weights, biases in rest
         ]
+        scale, baseline = part.scale, proxy.baseline(workload)[list(part.targets)]
+        ratio = np.where(np.array(scale.form) == "relative", baseline, 1.0)
+        self._log = torch.as_tensor([form != "linear" for form in scale.form], device=device)
+        self._spread, self._centre, self._ratio = (
+            torch.as_tensor(one, dtype=torch.float32, device=device)
+            for one in (scale.spread, scale.centre, ratio)
+        )
 
     def __call__(self, codes: torch.Tensor) -> torch.Tensor:
+        """Metrics in their units, float32, shape (n, n_targets)."""
+        import torch
+
+        values = self._outputs(codes).mean(dim=0) * self._spread + self._centre
+        values = torch.where(self._log, torch.exp(values.clamp(max=80.0)), values)
+        return values * self._ratio
+
+    def _outputs(self, codes: torch.Tensor) -> torch.Tensor:
         """Outputs of the members, float32, shape (members, n, outputs)."""
         import torch
 
