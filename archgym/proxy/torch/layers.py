@@ -48,31 +48,24 @@ class FirstLayer:
 
         inputs = Inputs(space)
         bias = bias + np.einsum("f,mfo->mo", own, first[:, len(inputs.names) :])
-        # What each level of each parameter adds; inactive is the last row.
-        sizes = [parameter.size + 1 for parameter in space.parameters]
-        shares, end = [], 0
-        for position, size in enumerate(sizes):
-            codes = np.full((size, len(sizes)), -1, dtype=np.int64)
-            codes[:-1, position] = np.arange(size - 1)
-            features = inputs.of_parameter(codes, position)
-            begin, end = end, end + features.shape[1]
-            shares.append(np.einsum("lf,mfo->lmo", features, first[:, begin:end]))
-        groups = _grouped(sizes)
-        tables = []
-        for group in groups:
-            joined = shares[group[0]]
-            for position in group[1:]:
-                joined = (joined[:, None] + shares[position][None]).reshape(-1, *joined.shape[1:])
-            tables.append(joined)
-        for number, pair in enumerate(inputs.pairs):
-            codes = np.full((sizes[pair[0]] * sizes[pair[1]], len(sizes)), -1, dtype=np.int64)
-            codes[:, pair] = np.indices([sizes[p] for p in pair]).reshape(2, -1).T
-            for position in pair:
-                codes[codes[:, position] == sizes[position] - 1, position] = -1
-            begin, end = end, end + 2
-            features = inputs.of_pair(codes, number)
-            tables.append(np.einsum("lf,mfo->lmo", features, first[:, begin:end]))
-        groups += [list(pair) for pair in inputs.pairs]
+        sizes = [parameter.size + 1 for parameter in space.parameters]  # inactive is the last level
+        last = np.array(sizes, dtype=np.int32) - 1
+        neighbours = _grouped(sizes)
+        groups = [*neighbours, *map(list, inputs.pairs)]
+        tables, end = [], 0
+        for number, group in enumerate(groups):
+            levels = np.indices([sizes[p] for p in group]).reshape(len(group), -1).T
+            codes = np.full((len(levels), len(sizes)), -1, dtype=np.int64)
+            codes[:, group] = np.where(levels == last[group], -1, levels)
+            if number < len(neighbours):
+                seen = [inputs.of_parameter(codes, position) for position in group]
+            else:
+                seen = [inputs.of_pair(codes, number - len(neighbours))]
+            table = np.zeros((len(levels), len(first), first.shape[2]), dtype=np.float32)
+            for features in seen:
+                begin, end = end, end + features.shape[1]
+                table += np.einsum("lf,mfo->lmo", features, first[:, begin:end])
+            tables.append(table)
         strides = np.zeros((len(groups), max(map(len, groups))), dtype=np.int32)
         places = np.zeros_like(strides)
         for number, group in enumerate(groups):
@@ -86,7 +79,7 @@ class FirstLayer:
             torch.as_tensor(one, device=device)
             for one in (
                 *(rows, places.ravel(), strides, starts),
-                *(np.array(sizes, dtype=np.int32) - 1, bias.reshape(-1)),
+                *(last, bias.reshape(-1)),
             )
         )
 
