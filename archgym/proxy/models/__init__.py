@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 
 from archgym.errors import check_choice
-from archgym.proxy.models.base import Array, Features, Model
+from archgym.proxy.models.base import Array, Features, Model, Options
 
-__all__ = ["COMPETING", "FAMILIES", "Array", "Features", "Model", "family"]
+__all__ = ["COMPETING", "FAMILIES", "Array", "Features", "Model", "Options", "family"]
 
 FAMILIES = {
     "forest": "archgym.proxy.models.trees:Forest",
