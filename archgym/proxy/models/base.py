@@ -101,7 +101,7 @@ def checked(
         InvalidValueError: if one is missing or of another shape.
     """
     sizes = {"features": n_features, "targets": n_targets, "1": 1}
-    found = {}
+    found: dict[str, NDArray[Any]] = {}
     for name, (dtype, names) in layout.items():
         if name not in arrays:
             raise InvalidValueError(f"the arrays of the {what} lack {name!r}")

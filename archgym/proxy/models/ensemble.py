@@ -82,8 +82,8 @@ def first_arrays(
 
     arrays = []
     for shape, scale in shapes:
-        arrays += [torch.randn(*shape, generator=generator) * scale]
-        arrays += [torch.zeros(*shape[:-2], shape[-1])]
+        weights = torch.randn(*shape, generator=generator) * scale
+        arrays += [weights, torch.zeros(*shape[:-2], shape[-1])]
     return [one.to(device).requires_grad_() for one in arrays]
 
 

@@ -84,18 +84,15 @@ class FirstLayer:
         )
 
     def __call__(self, codes: torch.Tensor) -> torch.Tensor:
-        """What the layer gives before it is made non-linear, float32, (n, members * width)."""
+        """What the layer gives before it is made non-linear, float32, (members, n, width)."""
         import torch
 
         levels = torch.where(codes < 0, self._last, codes)[:, self._places]
         rows = (levels.view(len(codes), *self._strides.shape) * self._strides).sum(dim=2)
         rows = rows.to(torch.int32) + self._starts
         found = torch.nn.functional.embedding_bag(rows, self._table, mode="sum")
-        return found + self._bias
-
-    def by_member(self, values: torch.Tensor) -> torch.Tensor:
-        """What is (n, members * width) as (members, n, width)."""
-        return values.view(len(values), self._members, self._width).transpose(0, 1)
+        by_design = (found + self._bias).view(len(codes), self._members, self._width)
+        return by_design.transpose(0, 1)
 
 
 class PartOnDevice:
@@ -153,7 +150,6 @@ class PartOnDevice:
         hidden = self._first(codes)
         if not self._residual:
             hidden = torch.relu(hidden).to(self._kind)
-        hidden = self._first.by_member(hidden)
         last = len(self._layers) - 1
         for layer, (weights, biases) in enumerate(self._layers):
             if self._residual:
