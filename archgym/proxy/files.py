@@ -19,7 +19,7 @@ from archgym.problem.metrics import Metric
 from archgym.proxy.calibration import Calibration
 from archgym.proxy.inputs import Inputs
 from archgym.proxy.models import family
-from archgym.proxy.models.base import under, with_prefix
+from archgym.proxy.models.base import prefixed, under
 from archgym.proxy.origin import Origin
 from archgym.proxy.proxy import Part, Proxy
 from archgym.proxy.ranges import Ranges
@@ -48,7 +48,7 @@ def save_proxy(proxy: Proxy, path: str | Path) -> Proxy:
     arrays: dict[str, NDArray[Any]] = {"trained_on": proxy.trained_on}
     parts = []
     for number, part in enumerate(proxy.parts):
-        arrays |= with_prefix(f"{number}/", part.model.arrays())
+        arrays |= prefixed(f"{number}/", part.model.arrays())
         arrays[f"{number}/workload_values"] = part.workload_values
         parts.append(
             {

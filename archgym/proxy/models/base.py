@@ -52,7 +52,7 @@ class Model(ABC):
     def predict(self, x: Features) -> tuple[Array, Array]:
         """Mean and spread (a standard deviation, not calibrated), each (n, n_targets)."""
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """All that it has learned."""
         return self._arrays
 
@@ -71,7 +71,7 @@ class Model(ABC):
         return cls(checked(arrays, cls.layout, n_features, n_targets, cls.__name__))
 
 
-def with_prefix(prefix: str, arrays: Arrays) -> dict[str, NDArray[Any]]:
+def prefixed(prefix: str, arrays: Arrays) -> dict[str, NDArray[Any]]:
     """The arrays, each with a prefix before its name."""
     return {prefix + name: value for name, value in arrays.items()}
 

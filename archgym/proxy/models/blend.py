@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from archgym.proxy.models.base import Array, Arrays, Features, Model, Options, under, with_prefix
+from archgym.proxy.models.base import Array, Arrays, Features, Model, Options, prefixed, under
 from archgym.proxy.models.networks import Networks
 from archgym.proxy.models.trees import Boosting
 
@@ -37,10 +34,10 @@ class Blend(Model):
         (trees, _), (mean, spread) = boosting, networks
         return 0.5 * (trees + mean), np.hypot(0.5 * (trees - mean), spread)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Those of both."""
         boosting, networks = self._boosting.arrays(), self._networks.arrays()
-        return with_prefix("boosting.", boosting) | with_prefix("mlp.", networks)
+        return prefixed("boosting.", boosting) | prefixed("mlp.", networks)
 
     @classmethod
     def of(cls, arrays: Arrays, n_features: int, n_targets: int) -> Blend:

@@ -73,7 +73,7 @@ class Ensemble(Model):
 
 
 def first_arrays(
-    shapes: Sequence[tuple[tuple[int, ...], float]],
+    shapes: list[tuple[tuple[int, ...], float]],
     generator: torch.Generator,
     device: torch.device,
 ) -> list[torch.Tensor]:

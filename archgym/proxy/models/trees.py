@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +11,11 @@ from archgym.proxy.models.base import (
     Array,
     Arrays,
     Features,
-    Layout,
     Model,
     Options,
     checked,
+    prefixed,
     under,
-    with_prefix,
 )
 from archgym.proxy.models.traversal import Trees
 
@@ -64,7 +63,7 @@ class Forest(Model):
         mean = self._trees.sums(x) / n
         return mean, np.sqrt(np.maximum(self._trees.square_sums(x) / n - mean**2, 0.0))
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """The trees."""
         return self._trees.arrays
 
@@ -81,7 +80,6 @@ class Boosting(Model):
     """
 
     kind = "boosting"
-    layout: ClassVar[Layout] = {"start": (np.float64, "targets")}
 
     def __init__(self, start: Array, trees: list[Trees]) -> None:
         self._start, self._trees = start, trees
@@ -118,22 +116,23 @@ class Boosting(Model):
         mean = np.stack(columns, axis=1) + self._start
         return mean, np.zeros_like(mean)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """The trees of each target."""
         found: dict[str, NDArray[Any]] = {"start": self._start}
         for number, trees in enumerate(self._trees):
-            found |= with_prefix(f"{number}.", trees.arrays)
+            found |= prefixed(f"{number}.", trees.arrays)
         return found
 
     @classmethod
     def of(cls, arrays: Arrays, n_features: int, n_targets: int) -> Boosting:
         """The inverse of :meth:`arrays`."""
-        start = checked(arrays, cls.layout, n_features, n_targets, "boosting")["start"]
+        layout = {"start": (np.float64, "targets")}
+        start = checked(arrays, layout, n_features, n_targets, "boosting")["start"]
         trees = [Trees.of(under(f"{t}.", arrays), n_features, 1) for t in range(n_targets)]
         return cls(start, trees)
 
 
-def _nodes(nodes: NDArray[Any]) -> dict[str, NDArray[Any]]:
+def _nodes(nodes: NDArray[Any]) -> Arrays:
     leaf = nodes["is_leaf"].astype(bool)
     return {
         "feature": np.where(leaf, -1, nodes["feature_idx"].astype(np.int64)),
@@ -144,7 +143,7 @@ def _nodes(nodes: NDArray[Any]) -> dict[str, NDArray[Any]]:
     }
 
 
-def _below(threshold: Array) -> NDArray[np.float32]:
+def _below(threshold: Array) -> Features:
     """The largest float32 not above: float32 features then compare as with float64."""
     with np.errstate(over="ignore"):
         single = threshold.astype(np.float32)
