@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import archgym
+from archgym.data import Dataset
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -53,7 +53,7 @@ def test_search(run: Run, tmp_path: Path) -> None:
     best = printed.split("feasible designs:\n")[1].splitlines()
     assert len(best) == 6
     assert float(best[1].split()[0]) == pytest.approx(after, abs=0.05)
-    assert archgym.data.Dataset(tmp_path / "search-data").info()["evaluations"] >= 60
+    assert Dataset(tmp_path / "search-data").info()["evaluations"] >= 60
 
 
 def test_own_environment(run: Run) -> None:
@@ -90,7 +90,7 @@ def test_learner_from_another_library(run: Run, tmp_path: Path) -> None:
     assert len(rewards) == 4
     assert rewards[-1] > rewards[0]
     rows = _number(r"([\d,]+) rows recorded", printed)
-    assert rows == archgym.data.Dataset(tmp_path / "ppo-data").info()["evaluations"]
+    assert rows == Dataset(tmp_path / "ppo-data").info()["evaluations"]
 
 
 def test_every_example_has_a_test_a_header_and_public_imports() -> None:

@@ -36,8 +36,6 @@ from archgym.analysis.measures import WITHIN
 from archgym.analysis.statistics import compare, holm, mann_whitney, quantiles, share_interval
 from archgym.data.dataset import write_parquet
 
-__all__ = ["variance_share", "write_comparisons"]
-
 _POINTS = 40
 _COLUMNS = ("trial_id", "setting", "agent", "agent_label", "seed", "budget", "state", "goals")
 _MEASURED = ("best", "regret", "hypervolume", "hit_at")

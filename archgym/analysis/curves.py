@@ -11,8 +11,6 @@ from archgym.analysis.measures import reaches
 from archgym.analysis.statistics import quantiles
 from archgym.analysis.study import Problem
 
-__all__ = ["Band", "box", "budgets", "budgets_to_reach", "curves", "seconds", "spread"]
-
 
 @dataclass(frozen=True)
 class Band:

@@ -12,8 +12,6 @@ from archgym.analysis.trial_rows import metric_vector
 from archgym.environment.environment import Environment
 from archgym.problem.scorer import Scorer
 
-__all__ = ["expected_draws"]
-
 _DRAWS = 1 << 17
 _AT_ONCE = 1 << 14
 

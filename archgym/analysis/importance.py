@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from archgym.space import Parameter
 
-__all__ = ["REPEATS", "TREES", "Importance", "importance"]
-
 REPEATS = 5
 """Shuffles of each parameter's values."""
 TREES = 60

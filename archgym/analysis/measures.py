@@ -18,17 +18,6 @@ from archgym.analysis.rows import Rows
 from archgym.problem.fidelity import Fidelity, cost_units
 from archgym.problem.status import Status
 
-__all__ = [
-    "COUNTS",
-    "HYPERVOLUME_POINTS",
-    "WITHIN",
-    "Measures",
-    "measure",
-    "non_dominated",
-    "reaches",
-    "regret",
-]
-
 COUNTS = ("feasible", "infeasible", "failed", "timeout", "illegal", "duplicate")
 """Kinds of proposals: simulated and within all limits, simulated and beyond one, failed, timed
 out, against a rule of the space, or known before. The first four were simulated."""

@@ -10,8 +10,6 @@ from typing import Any
 
 from archgym.analysis.study import Problem
 
-__all__ = ["problem_names"]
-
 _MAX_LENGTH = 90
 
 

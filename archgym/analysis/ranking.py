@@ -9,8 +9,6 @@ import numpy as np
 from archgym.analysis.statistics import Interval, Ranking, rank
 from archgym.analysis.study import Problem, Study
 
-__all__ = ["RankedSearcher", "StudyRanking", "rank_searchers"]
-
 
 @dataclass(frozen=True)
 class RankedSearcher:

@@ -16,8 +16,6 @@ from archgym.data.snapshot import Snapshot
 from archgym.problem.scorer import Scorer
 from archgym.problem.status import STATUS_OF, Status
 
-__all__ = ["PLAIN_COLUMNS", "Rows", "join", "plain_columns", "read_rows"]
-
 _TYPES: dict[str, Any] = {
     "step": np.int32,
     "feasible": np.bool_,

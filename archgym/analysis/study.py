@@ -24,8 +24,6 @@ from archgym.problem.objective import Objective
 from archgym.problem.scorer import Scorer
 from archgym.space import DesignSpace
 
-__all__ = ["N_COLOURS", "Chosen", "Group", "Problem", "Searcher", "StudiedTrial", "Study"]
-
 N_COLOURS = 8
 """Colours of lines; further lines differ in their style."""
 

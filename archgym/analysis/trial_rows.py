@@ -15,8 +15,6 @@ from archgym.problem.metrics import Metric
 from archgym.problem.objective import Objective
 from archgym.problem.scorer import Scorer
 
-__all__ = ["fidelities_of", "metric_vector", "objective_of", "parsed", "scorer_of"]
-
 
 @functools.lru_cache(maxsize=4096)
 def parsed(text: str | None) -> Any:

@@ -31,8 +31,6 @@ from archgym.problem.scorer import Scorer
 from archgym.problem.status import Status
 from archgym.space import Designs
 
-__all__ = ["TrialSummary", "read_trials", "stream_trials"]
-
 
 @dataclass(frozen=True)
 class TrialSummary:

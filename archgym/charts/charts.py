@@ -10,19 +10,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "COLOURS",
-    "DASHES",
-    "Axis",
-    "Chart",
-    "Kind",
-    "Level",
-    "Numbers",
-    "Series",
-    "rounded",
-    "scaled",
-]
-
 Numbers = Sequence[float] | NDArray[Any]
 Kind = Literal["lines", "points", "boxes", "bars", "stack", "intervals", "parallel"]
 

@@ -18,8 +18,6 @@ from archgym.charts.charts import COLOURS, Axis, Chart, Numbers, Series
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Panel", "draw_grid"]
-
 _STYLES = ("-", "--", ":", "-.")
 _MARKERS = "os^Dv<>P"
 _HORIZONTAL = ("bars", "stack", "intervals")

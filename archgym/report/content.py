@@ -23,8 +23,6 @@ from archgym.report.space_charts import importance_chart, parallel_coordinates
 from archgym.report.study_tables import comparison_table, overview_table, ranking_table
 from archgym.report.table import Table
 
-__all__ = ["Section", "overview", "problem_sections"]
-
 
 @dataclass(frozen=True)
 class Section:

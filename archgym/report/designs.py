@@ -10,8 +10,6 @@ import numpy as np
 from archgym.analysis.study import Problem
 from archgym.experiment.results.reproduce import evaluate_command
 
-__all__ = ["ShownDesign", "best_designs", "front_designs"]
-
 _MAX_OF_FRONT = 16
 
 

@@ -9,8 +9,6 @@ from typing import Any
 from archgym.analysis.study import Problem, Study
 from archgym.report.table import Table
 
-__all__ = ["failed_trials_table", "failures_table", "reasons_table"]
-
 _MAX_REASONS = 12
 _MAX_FAILURES = 200
 

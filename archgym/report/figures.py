@@ -11,8 +11,6 @@ from archgym.data.problems import identifier
 from archgym.errors import InvalidValueError, ReportError, UnknownNameError
 from archgym.report.content import overview, problem_sections
 
-__all__ = ["FORMATS", "check_formats", "write_figures"]
-
 FORMATS = ("pdf", "png", "svg")
 """Formats of figures."""
 _POINTS = 400

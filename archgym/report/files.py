@@ -16,8 +16,6 @@ from archgym.analysis.measures import COUNTS
 from archgym.analysis.study import Study
 from archgym.data.dataset import write_parquet
 
-__all__ = ["write_data"]
-
 
 def write_data(study: Study, page: Path) -> list[dict[str, str]]:
     """Writes the trials and all their improvements beside a page.

@@ -20,8 +20,6 @@ from archgym.report.designs import ShownDesign
 from archgym.report.failure_tables import failed_trials_table
 from archgym.report.files import write_data
 
-__all__ = ["MAX_BYTES", "write_report"]
-
 MAX_BYTES = 8_000_000
 """A page that comes out larger is made again with fewer points in each curve."""
 _DARK = ("#4aa8f0", "#f58b45", "#2fc79a", "#e59cc5", "#f2b632", "#8fd0f7", "#a8a8a8", "#ffffff")

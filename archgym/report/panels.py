@@ -23,18 +23,6 @@ from archgym.analysis.study import Group, Problem, Study
 from archgym.charts.charts import Axis, Chart, Level, Numbers, Series, scaled
 from archgym.problem.goals import goal_label
 
-__all__ = [
-    "best_so_far",
-    "feasibility",
-    "fronts",
-    "hypervolumes",
-    "lottery",
-    "reaching",
-    "regrets",
-    "thinned",
-    "time_split",
-]
-
 _MIN_REGRET = 1e-4
 _MAX_POINTS = 150
 _MAX_FRONT_POINTS = 300

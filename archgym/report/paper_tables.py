@@ -20,8 +20,6 @@ from archgym.report.problem_tables import (
 )
 from archgym.report.table import Table
 
-__all__ = ["latex", "write_tables"]
-
 _LATEX = str.maketrans(
     {
         "\\": r"\textbackslash{}",

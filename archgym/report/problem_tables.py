@@ -23,8 +23,6 @@ from archgym.problem.goals import goal_label
 from archgym.report.designs import ShownDesign
 from archgym.report.table import Table, independence, number_text, p_text
 
-__all__ = ["front_table", "pairs_table", "results_table", "settings_table"]
-
 _MAX_PAIRED = 12
 
 

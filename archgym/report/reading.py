@@ -33,8 +33,6 @@ from archgym.problem.metrics import metric_named
 from archgym.problem.scorer import Scorer
 from archgym.report.source import Source, read_source
 
-__all__ = ["Grouping", "read_study"]
-
 Grouping = Literal["auto", "agent", "hyperparameters"]
 _MAX_SEARCHERS = 10
 """Sets of hyperparameters up to which ``auto`` shows each of them by itself."""

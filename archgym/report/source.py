@@ -21,8 +21,6 @@ from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.schema import read_experiment
 from archgym.reading import plain_yaml as bounded_yaml
 
-__all__ = ["Source", "read_source"]
-
 
 @dataclass(frozen=True)
 class Source:

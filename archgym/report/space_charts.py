@@ -16,8 +16,6 @@ from archgym.problem.goals import goal_label
 from archgym.report.panels import thinned
 from archgym.space import Parameter
 
-__all__ = ["importance_chart", "parallel_coordinates"]
-
 _SHOWN_PARAMETERS = 15
 _DIMENSIONS = 9
 _MAX_LEVELS = 24

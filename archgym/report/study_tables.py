@@ -15,8 +15,6 @@ from archgym.problem.goals import direction, goal_label
 from archgym.problem.metrics import change_text
 from archgym.report.table import SIGNIFICANT, Table, independence, number_text, p_text
 
-__all__ = ["comparison_table", "overview_table", "ranking_table"]
-
 _MAX_NAMES = 12
 _NOTHING_IN_BOTH = (
     "No agent of the one run has searched a problem of the other: a problem is the same where "

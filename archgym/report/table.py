@@ -11,8 +11,6 @@ import numpy as np
 from archgym.analysis.statistics import min_p
 from archgym.analysis.study import Problem
 
-__all__ = ["SIGNIFICANT", "Table", "independence", "number_text", "p_text"]
-
 SIGNIFICANT = 0.05
 """A corrected p-value below it stands out."""
 

@@ -17,14 +17,9 @@ if TYPE_CHECKING:
     from archgym.envs.dram.traces.cache_model import CacheHierarchy
     from archgym.envs.dram.traces.trace import Trace
 
-__all__ = ["add_to"]
+__all__ = ["commands"]
 
 commands = typer.Typer(no_args_is_help=True, help="Record memory traces for DRAM environments.")
-
-
-def add_to(app: typer.Typer) -> None:
-    """Adds the commands."""
-    app.add_typer(commands, name="trace")
 
 
 @commands.callback()
@@ -140,12 +135,12 @@ def commands_of_a_run(
     ] = False,
 ) -> None:
     """Write the commands that the controller sends to the memory as a CSV file."""
-    from archgym.cli.evaluate import pairs
+    from archgym.cli.options import parsed_pairs
     from archgym.cli.output import fail
     from archgym.envs.dram.validation.command_trace import command_trace
     from archgym.experiment.spec.load import parse_value
 
-    values = {name: parse_value(text, f"--set {name}") for name, text in pairs(settings, "--set ")}
+    values = parsed_pairs(settings, "--set")
     trace = command_trace(
         parse_value(workload, "WORKLOAD"), parse_value(memory, "--memory"), values
     )
@@ -205,13 +200,13 @@ def _rate(card: dict[str, Any]) -> str:
 def _caches(settings: list[str] | None) -> CacheHierarchy:
     from dataclasses import fields
 
-    from archgym.cli.evaluate import pairs
+    from archgym.cli.options import pairs
     from archgym.envs.dram.traces.cache_model import CacheHierarchy
     from archgym.errors import InvalidValueError, UnknownNameError
 
     allowed = [field.name for field in fields(CacheHierarchy)]
     values: dict[str, int] = {}
-    for name, text in pairs(settings, "--cache "):
+    for name, text in pairs(settings, "--cache ").items():
         if name not in allowed:
             raise UnknownNameError("cache setting", name, allowed, "--cache")
         if not text.isdigit():

@@ -11,14 +11,9 @@ import typer
 from archgym.cli.output import console, print_json
 from archgym.errors import InvalidValueError, UnknownNameError
 
-__all__ = ["add_to"]
+__all__ = ["commands"]
 
 commands = typer.Typer(no_args_is_help=True, help="Prepare and calibrate simulators.")
-
-
-def add_to(app: typer.Typer) -> None:
-    """Adds the commands."""
-    app.add_typer(commands, name="simulators")
 
 
 @commands.callback()

@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
-from archgym.cli.pages import commands_page
+from archgym.cli import app
+from archgym.cli.docs.commands_page import commands_page
 
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
@@ -87,7 +89,8 @@ def _commands() -> list[tuple[str, str]]:
 
 
 def test_commands_of_the_documents_have_the_options_that_they_use() -> None:
-    reference = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", commands_page(), re.M | re.S))
+    page = commands_page(get_command(app))
+    reference = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", page, re.M | re.S))
     commands = _commands()
     assert len(commands) > 50
     for where, line in commands:

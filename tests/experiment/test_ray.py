@@ -13,8 +13,11 @@ import pytest
 from archgym.data import Dataset
 from archgym.errors import ExperimentError
 from archgym.experiment import RunOptions, expand, run_experiment
+from archgym.experiment.folder.lock import locked
 from archgym.experiment.folder.run_folder import RunFolder
-from archgym.experiment.run import ray as ray_runner
+from archgym.experiment.run.batching import TrialBatch
+from archgym.experiment.run.context import RunContext
+from archgym.experiment.run.tune_batch import TuneBatch, write_batches
 from tests.experiment.experiments import (
     HELPERS,
     archgym,
@@ -119,28 +122,15 @@ def test_says_that_ray_cannot_be_used(tmp_path: Path) -> None:
     assert not list(RunFolder(tmp_path / "b").datasets.glob("*"))
 
 
-def test_a_pack_begins_with_its_first_step(tmp_path: Path) -> None:
-    """Tune sets a pack up in two processes now and then, and uses one: it must not run twice."""
+def test_a_batch_begins_with_its_first_step(tmp_path: Path) -> None:
+    """Tune sets a batch up in two processes now and then, and uses one: it must not run twice."""
     trials = expand(small(budget=5))[:2]
     folder = RunFolder(tmp_path / "run")
-    with folder.locked() as run_id:
-        pack = {
-            "trials": [trial.to_json() for trial in trials],
-            "begun": [],
-            "simulation": {},
-            "baselines": {},
-            "network": False,
-        }
-        folder.write_json("ray/packs/0.json", pack)
-        task = {
-            "folder": str(folder.path),
-            "shard": "",
-            "run_id": run_id,
-            "packs": "ray/packs",
-            "pack": "0",
-            "working_directory": os.getcwd(),
-        }
-        idle, used = (ray_runner._TunePack.__new__(ray_runner._TunePack) for _ in range(2))
+    with locked(folder) as run_id:
+        batch = TrialBatch("0", tuple(trials))
+        files = write_batches([batch], RunContext(folder, run_id))
+        task = {"files": str(files), "batch": "0", "working_directory": os.getcwd()}
+        idle, used = (TuneBatch.__new__(TuneBatch) for _ in range(2))
         for actor in (idle, used):
             actor.setup(task)
         reports = [used.step()]
@@ -210,7 +200,7 @@ def test_batches_spread_over_ray_actors(tmp_path: Path) -> None:
 
 @pytest.mark.nightly
 def test_a_node_is_lost(tmp_path: Path) -> None:
-    """Its packs go on at the other node, with the rows that they had."""
+    """Its batches go on at the other node, with the rows that they had."""
     from ray.cluster_utils import Cluster
 
     experiment = slow(tmp_path, budget=300, seeds=3)

@@ -1,4 +1,4 @@
-"""Packs, shards, and the studies that ship: every trial once, whoever runs it."""
+"""Batches, shards, and the studies that ship: every trial runs exactly once."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from archgym.data import Dataset
 from archgym.errors import ExperimentError, InvalidValueError, UnknownNameError
 from archgym.experiment import RunOptions, expand, load_experiment, run_experiment
 from archgym.experiment.results.files import CURVE_SCHEMA, TRIAL_SCHEMA
-from archgym.experiment.run.batches import make_packs, shard_of
+from archgym.experiment.run.batching import make_batches, shard_of
 from tests.experiment.experiments import HELPERS, archgym, assert_equal_runs, small, written
 
 QUIET = RunOptions(local=True, quiet=True)
 
 
 @pytest.mark.parametrize(("seeds", "workers"), [(1, 1), (7, 2), (40, 2), (40, 64)])
-def test_packs_hold_every_trial_once_and_one_environment_each(seeds: int, workers: int) -> None:
+def test_batches_hold_every_trial_once_and_one_environment_each(seeds: int, workers: int) -> None:
     environments = [{"id": "Conformance-v0", "space": "finite"}, {"id": f"{HELPERS}:Slow"}]
     trials = expand(small(seeds=seeds, environments=environments))
-    packs = make_packs(trials, workers)
-    dealt = [trial.trial_id for pack in packs for trial in pack.trials]
+    batches = make_batches(trials, workers)
+    dealt = [trial.trial_id for batch in batches for trial in batch.trials]
     assert sorted(dealt) == sorted(trial.trial_id for trial in trials)
-    assert len({pack.name for pack in packs}) == len(packs)
-    for pack in packs:
-        assert len({trial.environment for trial in pack.trials}) == 1
+    assert len({batch.name for batch in batches}) == len(batches)
+    for batch in batches:
+        assert len({trial.environment for trial in batch.trials}) == 1
     if seeds == 40:  # the same mix of agents in each, and work for everybody
-        assert len(packs) >= min(len(trials), 12 * workers)
-        sizes = [len(pack.trials) for pack in packs]
+        assert len(batches) >= min(len(trials), 12 * workers)
+        sizes = [len(batch.trials) for batch in batches]
         assert max(sizes) - min(sizes) <= 1
 
 

@@ -8,38 +8,35 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from archgym.cli.output import console, print_json, table
-from archgym.cli.proxy.options import (
+from archgym.cli.options import (
     Agents,
-    File,
-    Form,
     Json,
-    Models,
-    Options,
     Quiet,
     Seed,
-    Source,
-    Targets,
     Where,
     Workloads,
-    clocked,
+    parsed_pairs,
+    selected,
+)
+from archgym.cli.output import print_json, print_table
+from archgym.cli.progress import clocked
+from archgym.cli.proxy.options import (
+    File,
+    Form,
+    Models,
+    Options,
+    Source,
+    Targets,
     percent,
-    settings_of,
     training_data,
 )
 
 if TYPE_CHECKING:
     from archgym.proxy.quality.evaluation import Evaluation
 
-__all__ = ["add_to"]
+__all__ = ["compare", "evaluate", "study"]
 
 Panels = dict[str, dict[str, list[tuple[int, Sequence[float]]]]]
-
-
-def add_to(commands: typer.Typer) -> None:
-    """Adds the commands."""
-    for command in (evaluate, compare, study):
-        commands.command()(command)
 
 
 def evaluate(
@@ -48,7 +45,7 @@ def evaluate(
     where: Where = None,
     workload: Workloads = None,
     agent: Agents = None,
-    coverage: Annotated[float, typer.Option(help="Of the intervals, 0.5 to 0.99.")] = 0.9,
+    coverage: Annotated[float, typer.Option(help="Coverage of the intervals, 0.5 to 0.99.")] = 0.9,
     speed: Annotated[
         int,
         typer.Option(min=0, metavar="N", help="Also time N designs on the real simulator."),
@@ -75,7 +72,7 @@ def evaluate(
         rows = [one.to_json() for one in found]
         print_json({"seen": seen, "coverage": coverage, "scores": rows, "speed": timing})
         return
-    _draw(found, coverage)
+    _show(found, coverage)
     if seen:
         typer.echo(f"{seen:,} rows left out: their designs were among the training data")
     if made is not None:
@@ -124,36 +121,38 @@ def compare(
     wanted = _sizes(sizes, len(data))
     scopes = per or (["workload", "all"] if len(data.origin.workloads) > 1 else ["workload"])
     rows: list[dict[str, Any]] = []
-    panels: Panels = {}
     say = clocked()
     for scope in scopes:
         for name in model or COMPETING:
-            settings = Settings((name,), scope, form, seed, settings_of(options))
+            settings = Settings((name,), scope, form, seed, parsed_pairs(options, "--option"))
 
-            def progress(text: str, told: str = f"{name}, per {scope}") -> None:
-                say(f"{told}: {text}")
+            def progress(text: str, model: str = f"{name}, per {scope}") -> None:
+                say(f"{model}: {text}")
 
-            told = None if quiet else progress
-            for size, found in learning_curve(data, unseen, wanted, settings, told):
-                rows += [
-                    {"model": name, "per": scope, "size": size, **one.to_json()} for one in found
-                ]
-                for one in found:
-                    panel = panels.setdefault(f"{one.metric}, {one.workload}", {})
-                    line = panel.setdefault(f"{name}, {scope}", [])
-                    line.append((size, [one.scores.relative_rmse]))
+            shown = None if quiet else progress
+            for size, found in learning_curve(data, unseen, wanted, settings, shown):
+                head = {"model": name, "per": scope, "size": size}
+                rows += [{**head, **one.to_json()} for one in found]
     if plot is not None:
+        panels: Panels = {}
+        for row in rows:
+            panel = panels.setdefault(f"{row['metric']}, {row['workload']}", {})
+            points = panel.setdefault(f"{row['model']}, {row['per']}", [])
+            points.append((row["size"], [row["relative_rmse"]]))
         plot_curves(panels, plot)
     if json:
         print_json(rows)
         return
-    made = table("metric", "workload", "model", "per", ">designs", ">relative RMSE", ">coverage")
-    for row in sorted(rows, key=lambda one: (one["metric"], one["workload"], one["size"])):
-        made.add_row(
-            *(row["metric"], row["workload"], row["model"], row["per"], f"{row['size']:,}"),
-            *(percent(row["relative_rmse"]), percent(row["coverage"])),
-        )
-    console().print(made)
+    print_table(
+        ("metric", "workload", "model", "per", ">designs", ">relative RMSE", ">coverage"),
+        [
+            (
+                *(row["metric"], row["workload"], row["model"], row["per"], f"{row['size']:,}"),
+                *(percent(row["relative_rmse"]), percent(row["coverage"])),
+            )
+            for row in sorted(rows, key=lambda one: (one["metric"], one["workload"], one["size"]))
+        ],
+    )
 
 
 def study(
@@ -171,21 +170,22 @@ def study(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """See whether data of several agents make better proxies than as many of one agent.
+    """Test whether data of several agents make better proxies than as many data of one agent.
 
     Prints the median relative RMSE on unseen random designs, and its 10th to 90th percentile.
     """
-    from archgym.data import load
     from archgym.proxy import Settings, read_training_data
     from archgym.proxy.quality.diversity import study_diversity
     from archgym.proxy.quality.plots import plot_curves
 
-    selection = load(folder, agents=agent or (), workloads=workload or ())
+    selection = selected(folder, None, agent, workload)
     names = agent or sorted({str(trial["agent"]) for trial in selection.trials})
     agents = {name: read_training_data(selection.where(agents=name), target) for name in names}
     metrics = [metric.name for metric in next(iter(agents.values())).metrics]
     unseen = training_data(test, metrics, None, workload, None)
-    settings = Settings(tuple(model or ["boosting"]), seed=seed, options=settings_of(options))
+    settings = Settings(
+        tuple(model or ["boosting"]), seed=seed, options=parsed_pairs(options, "--option")
+    )
     most = sum(map(len, agents.values()))
     points = study_diversity(
         *(agents, unseen, _sizes(sizes, most), settings),
@@ -201,13 +201,14 @@ def study(
     if json:
         print_json([{**vars(point), "interval": point.interval} for point in points])
         return
-    made = table("metric", "workload", "trained on", ">designs", ">median", ">10 %", ">90 %")
-    for point in sorted(points, key=lambda one: (one.metric, one.workload, one.size, one.source)):
-        low, middle, high = (percent(value) for value in point.interval)
-        made.add_row(
-            *(point.metric, point.workload, point.source, f"{point.size:,}", middle, low, high)
-        )
-    console().print(made)
+    points.sort(key=lambda one: (one.metric, one.workload, one.size, one.source))
+    rows = []
+    for point in points:
+        low, middle, high = map(percent, point.interval)
+        where = (point.metric, point.workload, point.source)
+        rows.append((*where, f"{point.size:,}", middle, low, high))
+    columns = ("metric", "workload", "trained on", ">designs", ">median", ">10 %", ">90 %")
+    print_table(columns, rows)
 
 
 def _sizes(text: str, most: int) -> list[int]:
@@ -221,19 +222,20 @@ def _sizes(text: str, most: int) -> list[int]:
         raise InvalidValueError(f"--sizes takes numbers, as 100,1000, not {text!r}") from None
 
 
-def _draw(found: Sequence[Evaluation], coverage: float) -> None:
+def _show(found: Sequence[Evaluation], coverage: float) -> None:
     errors = (">rel.\nRMSE", ">RMS\nerror", ">MAPE")
     others = (">R2", ">Spear-\nman", ">top-10\nregret", f">in\n{coverage:.0%}")
-    made = table("metric", "workload", *errors, *others)
-    for one in found:
-        s = one.scores
-        made.add_row(
+    rows = [
+        (
             *(one.metric, one.workload),
-            *(percent(v) for v in (s.relative_rmse, s.rms_relative_error, s.mape)),
+            *map(percent, (s.relative_rmse, s.rms_relative_error, s.mape)),
             *(f"{s.r2:.4f}", f"{s.spearman:.4f}", percent(s.top10_regret)),
             percent(s.coverage),
         )
-    console().print(made)
+        for one in found
+        for s in [one.scores]
+    ]
+    print_table(("metric", "workload", *errors, *others), rows)
     sizes = sorted({one.scores.n for one in found})
     on = " to ".join(f"{n:,}" for n in dict.fromkeys((sizes[0], sizes[-1])))
     typer.echo(

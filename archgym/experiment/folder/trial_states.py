@@ -1,15 +1,13 @@
-"""What became of trials: a line as one begins and a line as it ends, in a file for each pack.
+"""The state of trials: a line when a trial begins and a line when it ends, one file per batch.
 
-The lines are with the operating system before anything else happens, so that they tell, whatever
-ends a worker process, which trial it was in the middle of. Evaluations are not here: they are in
-the datasets.
+Each line is handed to the operating system before anything else happens. Whatever ends a worker
+process, the file shows which trial it was in the middle of. Evaluations are in the datasets.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import json
 import os
 import socket
@@ -21,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from archgym.errors import ExperimentError
-from archgym.experiment.folder.run_folder import stop_if_full
+from archgym.experiment.folder.full_disk import stop_if_full
+from archgym.experiment.folder.lock import acquired
 
 __all__ = ["TrialEnd", "TrialLog", "read_ends"]
 
@@ -37,7 +36,7 @@ class TrialEnd:
         error: one line that says why it failed.
         wall_s: seconds from its beginning to its end, in the last process that ran it; 0 if the
             process died.
-        cpu_s: processor time of that, s.
+        cpu_s: processor time of that process in the trial, s.
     """
 
     state: str
@@ -47,17 +46,17 @@ class TrialEnd:
 
 
 class TrialLog:
-    """The log of one pack, open for one process at a time.
+    """The log of one batch of trials, open in one process at a time.
 
     Args:
-        path: its file; made if it is not there.
+        path: its file; made if it does not exist.
 
     Attributes:
-        ends: how trials ended, by id, what earlier processes wrote included.
-        begun: how often each trial was begun.
+        ends: how trials ended, by id, including those that earlier processes ran.
+        starts: how often each trial was begun, by id.
 
     Raises:
-        ExperimentError: if another process holds it for minutes, or it cannot be written.
+        ExperimentError: if another process holds the log for minutes, or it cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -67,27 +66,30 @@ class TrialLog:
         except OSError as error:
             raise ExperimentError(f"cannot write {path}: {error.strerror}") from error
         self._path = path
-        _lock(self._file, path)
+        # A process that Ray gave up, because its node was slow to answer, may still hold it.
+        if not acquired(self._file, _WAIT_S):
+            os.close(self._file)
+            raise ExperimentError(f"another process still works on {path.stem}")
         self.ends: dict[str, TrialEnd] = {}
-        self.begun: Counter[str] = Counter()
+        self.starts: Counter[str] = Counter()
         for line in _lines(path):
             if "begin" in line:
-                self.begun[line["begin"]] += 1
+                self.starts[line["begin"]] += 1
             else:
                 self.ends[line["trial_id"]] = _end(line)
 
     def begin(self, trial_id: str) -> None:
-        """A trial begins."""
-        self.begun[trial_id] += 1
+        """Records that a trial begins."""
+        self.starts[trial_id] += 1
         self._write({"begin": trial_id})
 
     def end(self, trial_id: str, end: TrialEnd) -> None:
-        """A trial is over."""
+        """Records how a trial ended."""
         self.ends[trial_id] = end
         self._write({"trial_id": trial_id, **asdict(end)})
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Closes the file and releases its lock."""
         os.close(self._file)
 
     def _write(self, line: dict[str, Any]) -> None:
@@ -105,20 +107,16 @@ class TrialLog:
 
 
 def read_ends(folder: Path, pattern: str = "*.jsonl") -> dict[str, TrialEnd]:
-    """How trials ended, by id: of several ends of one trial the last one.
+    """How trials ended, by id; the last end counts where a trial ended several times.
 
     Args:
         folder: of the logs.
-        pattern: names of those to read.
+        pattern: names of the logs to read.
     """
-    found: dict[str, tuple[float, TrialEnd]] = {}
-    for path in sorted(folder.glob(pattern)):
-        for line in _lines(path):
-            if "trial_id" in line:
-                held = found.get(line["trial_id"])
-                if held is None or held[0] <= line["t"]:
-                    found[line["trial_id"]] = (line["t"], _end(line))
-    return {trial_id: end for trial_id, (_, end) in found.items()}
+    lines = [
+        line for path in sorted(folder.glob(pattern)) for line in _lines(path) if "trial_id" in line
+    ]
+    return {line["trial_id"]: _end(line) for line in sorted(lines, key=lambda line: line["t"])}
 
 
 def _end(line: dict[str, Any]) -> TrialEnd:
@@ -131,17 +129,3 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
             if line.endswith(b"\n"):  # a process may have been killed in the middle of the last
                 with contextlib.suppress(ValueError):
                     yield json.loads(line)
-
-
-def _lock(file: int, path: Path) -> None:
-    """Waits for a process that was given up, on a node that is slow to answer say, but lives."""
-    end = time.monotonic() + _WAIT_S
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except OSError:
-            if time.monotonic() > end:
-                os.close(file)
-                raise ExperimentError(f"another process still works on {path.stem}") from None
-            time.sleep(0.1)

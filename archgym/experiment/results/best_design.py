@@ -15,8 +15,6 @@ from archgym.experiment.spec.expand import Trial
 from archgym.problem.metrics import change_text
 from archgym.registry import environment_class, environment_names
 
-__all__ = ["best_design", "best_of"]
-
 
 def best_of(summaries: Sequence[TrialSummary]) -> TrialSummary | None:
     """The trial with the best outcome; feasible ones first, then the larger reward."""

@@ -31,8 +31,6 @@ from archgym.experiment.folder.trial_states import TrialEnd
 from archgym.experiment.spec.expand import Trial
 from archgym.problem.goals import direction, goal_unit, natural
 
-__all__ = ["CURVE_SCHEMA", "TRIAL_SCHEMA", "TableWriter", "Totals"]
-
 _AT_ONCE = 500
 
 TRIAL_SCHEMA = pa.schema(

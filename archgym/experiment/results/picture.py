@@ -16,8 +16,6 @@ from archgym.experiment.results.run_result import RunResult
 from archgym.experiment.results.texts import agent_titles
 from archgym.problem.goals import goal_label, natural
 
-__all__ = ["plot_best_so_far"]
-
 _UNSETTLED = 0.05  # share of a search at its beginning that the axis need not show
 _DPI = 110
 

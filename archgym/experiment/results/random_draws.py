@@ -15,8 +15,6 @@ from archgym.experiment.spec.checks import entry_position
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.schema import Experiment
 
-__all__ = ["draws_table", "random_draws"]
-
 
 def random_draws(
     experiment: Experiment, trials: Sequence[Trial], environments: Mapping[str, Environment]

@@ -18,8 +18,6 @@ from archgym.reading import plain_yaml as bounded_yaml
 from archgym.registry import environment_class, environment_names
 from archgym.space import DesignSpace
 
-__all__ = ["evaluate_command", "trials_in"]
-
 _OPTIONS = ("workload", "objective", "space", "simulator")
 
 

@@ -10,8 +10,6 @@ from archgym.experiment.folder.run_folder import RunFolder
 from archgym.experiment.results.files import Totals
 from archgym.experiment.spec.expand import Trial
 
-__all__ = ["RunResult"]
-
 
 @dataclass(frozen=True)
 class RunResult:

@@ -24,8 +24,6 @@ from archgym.experiment.results.texts import agent_titles, from_here, regret_tex
 from archgym.experiment.spec.expand import Trial
 from archgym.problem.goals import direction, goal_unit, natural
 
-__all__ = ["by_agent", "run_tables", "title"]
-
 _MAX_ROWS = 30
 _MAX_REASONS = 3
 _ANY_WIDTH = 1000

@@ -12,16 +12,6 @@ from archgym.analysis.trials import TrialSummary
 from archgym.experiment.spec.expand import Trial
 from archgym.problem.goals import goal_unit, natural
 
-__all__ = [
-    "agent_titles",
-    "common_values",
-    "design_text",
-    "from_here",
-    "plain",
-    "regret_text",
-    "value_text",
-]
-
 _ROUNDING = 1e-9
 
 

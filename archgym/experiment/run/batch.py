@@ -1,36 +1,36 @@
-"""Runs the trials of a pack one after the other, in the process that it is called in."""
+"""Runs a batch of trials one after the other, in the process that it is called in."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Protocol
 
 from archgym.data.journal import journals_kept_open
-from archgym.experiment.folder.run_folder import RunFolder
-from archgym.experiment.run.progress import Counters
-from archgym.experiment.run.trial import Environments, run_trial
 from archgym.experiment.folder.trial_states import TrialEnd, TrialLog
-from archgym.experiment.spec.expand import Trial
+from archgym.experiment.run.batching import TrialBatch
+from archgym.experiment.run.context import RunContext
+from archgym.experiment.run.environments import Environments
+from archgym.experiment.run.progress import Counters
+from archgym.experiment.run.trial import run_trial
+from archgym.experiment.simulate.executors import MakeExecutor, ProcessExecutor
 from archgym.simulators.threads import one_numeric_thread
 
-__all__ = ["Listener", "run_pack"]
+__all__ = ["Listener", "dead_worker", "run_batch"]
 
-_MOST_BEGINNINGS = 3
-"""A trial in which the worker process died that often is given up, and the others go on."""
+_MAX_STARTS = 3
+"""A trial in which the worker process died this often counts as failed, and the others go on."""
 
 
 class Listener(Protocol):
-    """Is told how far a pack is; a :class:`archgym.experiment.run.progress.Progress` is one."""
+    """Hears of the progress of a batch, as :class:`archgym.experiment.run.progress.Progress`."""
 
     def started(self, trial_id: str) -> None:
         """A trial begins."""
         ...
 
     def counted(self, trial_id: str, counters: Counters) -> None:
-        """A trial has come further."""
+        """A trial has evaluated more designs."""
         ...
 
     def ended(self, trial_id: str, state: str) -> None:
@@ -38,54 +38,54 @@ class Listener(Protocol):
         ...
 
 
-def run_pack(
-    trials: Sequence[Trial],
-    begun: frozenset[str],
-    folder: RunFolder,
-    log: Path,
-    environments: Environments,
+def run_batch(
+    batch: TrialBatch,
+    context: RunContext,
     listener: Listener,
+    make_executor: MakeExecutor = ProcessExecutor,
 ) -> dict[str, TrialEnd]:
-    """Runs trials in order, those left out that the log knows the end of; how each ended.
+    """Runs the trials of a batch in order, except those that have ended according to its log.
 
     Args:
-        trials: what to run.
-        begun: ids of the trials that the datasets held a part of when the run began.
-        folder: of the run.
-        log: file of the pack's log.
-        environments: of this process.
-        listener: is told how far it is.
+        batch: what to run.
+        context: of the run.
+        listener: hears of the progress.
+        make_executor: makes what simulates, where the experiment asks for processes.
+
+    Returns:
+        How each trial ended, by id.
 
     Raises:
         NoRoomError: if the disk is full.
-        ExperimentError: if another process works on the pack, or the log cannot be written.
+        ExperimentError: if another process works on the batch, or its log cannot be written.
     """
+    log = TrialLog(context.folder.log_file(context.run_id, batch.name))
     with (
-        contextlib.closing(TrialLog(log)) as written,
+        contextlib.closing(log),
+        contextlib.closing(Environments(context, make_executor)) as environments,
         journals_kept_open(),
         one_numeric_thread(),
     ):
-        for trial in trials:
-            name, before = trial.trial_id, written.begun[trial.trial_id]
+        for trial in batch.trials:
+            name, starts = trial.trial_id, log.starts[trial.trial_id]
             listener.started(name)
-            if name not in written.ends:
-                if before >= _MOST_BEGINNINGS:
-                    end = TrialEnd("failed", dead_worker(before))
+            if name not in log.ends:
+                if starts >= _MAX_STARTS:
+                    end = TrialEnd("failed", dead_worker(starts))
                 else:
-                    written.begin(name)
+                    log.begin(name)
                     end = run_trial(
                         trial,
-                        folder,
                         environments,
-                        resume=before > 0 or name in begun,
+                        resume=starts > 0 or name in context.started,
                         report=partial(listener.counted, name),
                     )
-                written.end(name, end)
-            listener.ended(name, written.ends[name].state)
-        return written.ends
+                log.end(name, end)
+            listener.ended(name, log.ends[name].state)
+        return log.ends
 
 
 def dead_worker(times: int) -> str:
-    """Why a trial failed that ended its process."""
+    """Says why a trial failed that ended its process."""
     often = "" if times == 1 else f" {times} times"
     return f"its worker process died{often} (killed from outside, out of memory, or a crash)"

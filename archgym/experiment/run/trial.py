@@ -3,110 +3,54 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
 from archgym.environment.environment import Environment
 from archgym.errors import ExperimentError
 from archgym.evaluation.outcome import Outcomes
-from archgym.experiment.folder.run_folder import RunFolder, stop_if_full
-from archgym.experiment.run.progress import Counters
+from archgym.experiment.folder.full_disk import stop_if_full
 from archgym.experiment.folder.trial_states import TrialEnd
-from archgym.experiment.simulate.executors import Simulators
+from archgym.experiment.run.environments import Environments
+from archgym.experiment.run.progress import Counters
 from archgym.experiment.spec.checks import goal_directions
 from archgym.experiment.spec.expand import Trial
-from archgym.experiment.spec.schema import Simulation
-from archgym.registry import make, make_agent
+from archgym.registry import make_agent
 
-__all__ = ["Environments", "run_trial"]
+__all__ = ["run_trial"]
 
 REPORT_EVERY_S = 0.5
 
 
-class Environments:
-    """The environments of trials, in one process.
-
-    An environment is made once for trials that follow one another with the same arguments: each
-    begins with nothing known and all counters at zero. One that overrides ``close`` frees
-    something there and is made for each trial, and so is one in which a trial failed.
-
-    Args:
-        folder: of the run.
-        simulators: how designs are simulated; by default in this process.
-        baselines: metrics of the baseline design of each setting, where they are known.
-    """
-
-    def __init__(
-        self,
-        folder: RunFolder,
-        simulators: Simulators | None = None,
-        baselines: Mapping[str, Sequence[float]] | None = None,
-    ) -> None:
-        self._folder, self._baselines = folder, baselines or {}
-        self._simulators = simulators or Simulators(Simulation())
-        self._key = ""
-        self._held: Environment | None = None
-
-    @contextlib.contextmanager
-    def of(self, trial: Trial) -> Iterator[Environment]:
-        """The environment of a trial, to run it in."""
-        key = json.dumps([trial.dataset, trial.environment, trial.arguments], sort_keys=True)
-        environment, self._held = self._held, None
-        if environment is None or key != self._key:
-            self._simulators.close()
-            environment = make(
-                trial.environment,
-                **trial.arguments,
-                record=self._folder.datasets / trial.dataset,
-            )
-            self._simulators.serve(environment, trial.environment, trial.arguments)
-            if trial.setting in self._baselines:
-                environment.baseline_metrics = self._baselines[trial.setting]
-            self._simulators.simulate_baseline(environment)
-        environment.on_evaluated = None
-        self._key = key
-        with contextlib.closing(environment):
-            yield environment
-        if type(environment).close is Environment.close:
-            self._held = environment
-
-    def close(self) -> None:
-        """Ends what simulates."""
-        self._held = None
-        self._simulators.close()
-
-
 def run_trial(
     trial: Trial,
-    folder: RunFolder,
-    environments: Environments | None = None,
+    environments: Environments,
     *,
-    resume: bool = False,
-    report: Callable[[Counters], None] | None = None,
+    resume: bool,
+    report: Callable[[Counters], None],
 ) -> TrialEnd:
     """Runs a trial to its end and records it; an error ends this trial only.
 
+    The traceback of an error goes into the folder of the run.
+
     Args:
         trial: what to run.
-        folder: where its dataset is, and where the traceback of an error goes.
-        environments: of this process; by default one is made for this trial.
-        resume: go on with what the dataset holds of the trial.
-        report: called now and then, and at the end, with how far it is.
+        environments: of this process.
+        resume: whether to go on with the rows of the trial that the dataset holds.
+        report: called with the counters of the trial now and then, and at its end.
 
     Raises:
         NoRoomError: if it could not be recorded because the disk is full.
     """
     began, cpu = time.perf_counter(), time.process_time()
-    watch = _Watch(report) if report is not None else None
+    folder, watch = environments.folder, _Watch(report)
     state, error = "finished", ""
     try:
-        with (environments or Environments(folder)).of(trial) as environment:
-            if watch is not None:
-                watch.follow(environment)
+        with environments.of(trial) as environment:
+            watch.follow(environment)
             agent = make_agent(
                 trial.agent,
                 environment.design_space,
@@ -124,19 +68,18 @@ def run_trial(
     except Exception as raised:
         stop_if_full(raised, folder.path)
         with contextlib.suppress(ExperimentError):
-            folder.write(f"errors/{trial.trial_id}.txt", traceback.format_exc())
+            folder.write(folder.error_file(trial.trial_id), traceback.format_exc())
         message = str(raised).strip().partition("\n")[0]
         state, error = "failed", f"{type(raised).__name__}: {message}".removesuffix(": ")
     else:
         folder.error_file(trial.trial_id).unlink(missing_ok=True)
-    if watch is not None:
-        watch.last()
+    watch.report()
     seconds = time.perf_counter() - began, time.process_time() - cpu
     return TrialEnd(state, error, *(round(s, 6) for s in seconds))
 
 
 class _Watch:
-    """Follows a search for the display, at next to no cost."""
+    """Counts what a search evaluates, for the display, at next to no cost."""
 
     def __init__(self, report: Callable[[Counters], None]) -> None:
         self._report = report
@@ -148,7 +91,7 @@ class _Watch:
         self._environment = environment
         environment.on_evaluated = self._evaluated
 
-    def last(self) -> None:
+    def report(self) -> None:
         core = self._environment.evaluator if self._environment is not None else None
         if core is not None:
             self._report(Counters(core.simulations, core.proposals, self._best, core.spent))
@@ -165,4 +108,4 @@ class _Watch:
         now = time.perf_counter()
         if now >= self._next:
             self._next = now + REPORT_EVERY_S
-            self.last()
+            self.report()

@@ -1,4 +1,4 @@
-"""Simulates in Ray actors, wherever in the cluster there is room."""
+"""Simulates designs in Ray actors, on any node of the cluster that has room."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from typing import Any
 import ray
 
 from archgym.errors import ArchgymError
-from archgym.experiment.simulate.executors import LaneDiedError, read_answer
-from archgym.experiment.simulate.worker import answer, made
-from archgym.problem.simulator import SimulationResult
+from archgym.experiment.simulate.executors import (
+    START_S,
+    ExecutorDiedError,
+    TimedResult,
+    read_answer,
+)
+from archgym.experiment.simulate.worker import answer, make_ready
 
-__all__ = ["RayLane"]
-
-_START_S = 600.0
+__all__ = ["RayExecutor"]
 
 
-class RayLane:
-    """A :class:`archgym.experiment.simulate.executors.Lane` that is a Ray actor with a CPU of its own.
+class RayExecutor:
+    """A Ray actor with one CPU, as a :class:`~archgym.experiment.simulate.executors.Executor`.
 
     Args:
         environment: registered name, or ``module:Class``.
@@ -32,15 +34,13 @@ class RayLane:
         self._job = (environment, dict(arguments), os.getcwd(), list(sys.path))
         self._actor: Any = None
 
-    def simulate(
-        self, codes: Sequence[int], fidelity: float, limit_s: float | None
-    ) -> tuple[SimulationResult, float]:
-        """See :class:`archgym.experiment.simulate.executors.Lane`."""
+    def simulate(self, codes: Sequence[int], fidelity: float, limit_s: float | None) -> TimedResult:
+        """See :class:`~archgym.experiment.simulate.executors.Executor`."""
         try:
             if self._actor is None:
                 remote = ray.remote(num_cpus=1, max_restarts=0)(_Worker)
                 self._actor = remote.remote()
-                refused = ray.get(self._actor.start.remote(*self._job), timeout=_START_S)
+                refused = ray.get(self._actor.start.remote(*self._job), timeout=START_S)
                 if refused:
                     self.close()
                     raise ArchgymError(refused)
@@ -51,7 +51,7 @@ class RayLane:
             raise TimeoutError from None
         except ray.exceptions.RayError as error:
             self.close()
-            raise LaneDiedError from error
+            raise ExecutorDiedError from error
 
     def close(self) -> None:
         """Ends the actor."""
@@ -61,17 +61,17 @@ class RayLane:
 
 
 class _Worker:
-    """An environment in a process of its own."""
+    """Holds an environment in the process of an actor."""
 
     def start(
         self, environment: str, arguments: dict[str, Any], folder: str, path: list[str]
     ) -> str:
-        """Makes it; why that is not possible, or nothing."""
+        """Makes the environment; says why that is not possible, or nothing."""
         sys.path[:] = list(dict.fromkeys([*sys.path, *path]))
         with contextlib.suppress(OSError):
             os.chdir(folder)
         try:
-            self._environment = made(environment, arguments)
+            self._environment = make_ready(environment, arguments)
         except Exception as error:
             return f"{type(error).__name__}: {error}"
         return ""

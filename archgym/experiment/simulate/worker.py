@@ -1,7 +1,7 @@
-"""A process that simulates what it is told to: a line of JSON in, a line of JSON out.
+"""A process that simulates designs: it reads one line of JSON and writes one, per design.
 
-It ends when its standard input does, in the middle of a simulation too, so nothing is left
-behind by a run that was killed. What a simulator prints goes nowhere.
+It ends when its standard input ends, also in the middle of a simulation, so a run that was killed
+leaves no process behind. What a simulator prints is discarded.
 """
 
 from __future__ import annotations
@@ -19,29 +19,24 @@ import numpy as np
 
 from archgym.environment.environment import Environment
 from archgym.errors import ArchgymError, NotCoveredError
-from archgym.problem.simulator import MultiFidelitySimulator
+from archgym.problem.simulator import MultiFidelitySimulator, SimulationResult, Simulator
 from archgym.registry import make
 from archgym.space import Designs
 
-__all__ = ["answer", "made", "main"]
+__all__ = ["answer", "main", "make_ready", "simulate_at"]
 
 
 def answer(environment: Environment, codes: Sequence[int], fidelity: float) -> dict[str, Any]:
-    """What came of one design, as plain values.
+    """Simulates one design; gives the result as plain values.
 
     Args:
-        environment: that simulates it.
+        environment: whose simulator is used.
         codes: canonical codes of the design.
         fidelity: at which it is simulated.
     """
     designs = Designs(environment.design_space, np.array([codes], dtype=np.int64))
-    simulator = environment.simulator
     try:
-        if fidelity == 1:
-            ((result, seconds),) = simulator.simulate(designs)
-        else:
-            assert isinstance(simulator, MultiFidelitySimulator)
-            ((result, seconds),) = simulator.simulate_at(designs, fidelity)
+        ((result, seconds),) = simulate_at(environment.simulator, designs, fidelity)
     except ArchgymError as error:  # concerns every design, such as a missing program
         return {"fatal": str(error), "seconds": 0.0}
     if isinstance(result, Mapping):
@@ -54,8 +49,18 @@ def answer(environment: Environment, codes: Sequence[int], fidelity: float) -> d
     return {"error": kind, "reason": str(result), "seconds": float(seconds)}
 
 
-def made(name: str, arguments: Mapping[str, Any]) -> Environment:
-    """An environment that is ready to simulate within a time limit: what compiles has compiled.
+def simulate_at(
+    simulator: Simulator, designs: Designs, fidelity: float
+) -> Sequence[tuple[SimulationResult, float]]:
+    """Simulates designs fully, or at a lower fidelity; gives results with their seconds."""
+    if fidelity == 1:
+        return simulator.simulate(designs)
+    assert isinstance(simulator, MultiFidelitySimulator)
+    return simulator.simulate_at(designs, fidelity)
+
+
+def make_ready(name: str, arguments: Mapping[str, Any]) -> Environment:
+    """Makes an environment and compiles its simulator, so that no time limit includes that.
 
     Args:
         name: registered name, or ``module:Class``.
@@ -69,14 +74,14 @@ def made(name: str, arguments: Mapping[str, Any]) -> Environment:
 
 def main() -> None:
     """Runs until standard input ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
     out = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     questions: queue.Queue[dict[str, Any]] = queue.Queue()
     threading.Thread(target=_listen, args=(questions,), daemon=True).start()
     job = questions.get()
     try:
-        environment = made(job["environment"], job["arguments"])
+        environment = make_ready(job["environment"], job["arguments"])
     except Exception as error:
         _say(out, {"refused": f"{type(error).__name__}: {error}"})
         return

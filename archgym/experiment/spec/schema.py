@@ -16,7 +16,7 @@ __all__ = [
     "EnvironmentEntry",
     "Experiment",
     "Resources",
-    "Simulation",
+    "SimulationSettings",
     "read_experiment",
 ]
 
@@ -72,7 +72,7 @@ class EnvironmentEntry(_Model):
 
     @property
     def workloads(self) -> list[Any]:
-        """The workloads, one by one; ``[None]`` stands for the default one."""
+        """The workloads as a list; ``None`` in it is the default workload."""
         return list(self.workload) if isinstance(self.workload, list) else [self.workload]
 
     def constructor_arguments(self, workload: Any) -> dict[str, Any]:
@@ -139,7 +139,7 @@ class Resources(_Model):
     )
 
 
-class Simulation(_Model):
+class SimulationSettings(_Model):
     """How designs are simulated; for simulators of a second or more."""
 
     workers: int | None = Field(
@@ -180,7 +180,7 @@ class Experiment(_Model):
     environments: list[EnvironmentEntry] = Field(min_length=1)
     agents: list[AgentEntry] = Field(min_length=1)
     resources: Resources = Field(default_factory=Resources)
-    simulation: Simulation = Field(default_factory=Simulation)
+    simulation: SimulationSettings = Field(default_factory=SimulationSettings)
 
     @property
     def seed_list(self) -> list[int]:
@@ -263,7 +263,7 @@ def _model_at(location: tuple[int | str, ...]) -> type[BaseModel]:
         "environments": EnvironmentEntry,
         "agents": AgentEntry,
         "resources": Resources,
-        "simulation": Simulation,
+        "simulation": SimulationSettings,
     }
     return models[names[0]] if names else Experiment
 

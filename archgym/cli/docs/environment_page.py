@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from archgym.cli.pages.markdown import bullets, join, literal, opening, table, text
-from archgym.cli.show import environment_json
+from archgym.cli.describe import BETTER, count_text, environment_json, shortened
+from archgym.cli.docs.markdown import bullets, join, literal, opening, records, table, text
 
 __all__ = ["agreement_of", "environment_page"]
 
+_UNKNOWN = "more than can be counted"
 _LONGEST_RULE = 400
-_MOST_NAMED = 40
+_MAX_NAMED = 40
 
 
 def environment_page(name: str, cls: type[Any], agreement: Mapping[str, Any] | None = None) -> str:
@@ -35,17 +35,9 @@ def environment_page(name: str, cls: type[Any], agreement: Mapping[str, Any] | N
         f"Version {data['version']} of the embedded simulator. `archgym show {name}` prints "
         "spaces, metrics, workloads and arguments on a terminal.",
         "## What is measured",
-        table(
-            ("metric", "unit", "better", "what it is"),
-            (
-                (
-                    f"`{metric['name']}`",
-                    text(metric["unit"]),
-                    {"minimize": "smaller", "maximize": "larger"}[metric["direction"]],
-                    text(metric["doc"]),
-                )
-                for metric in data["metrics"]
-            ),
+        records(
+            {"metric": "`name`", "unit": "unit", "better": "better", "what it is": "doc"},
+            [{**metric, "better": BETTER[metric["direction"]]} for metric in data["metrics"]],
         ),
         f"Default objective: {literal(data['default_objective'])}.",
         "## What may vary",
@@ -146,31 +138,26 @@ def _spaces(data: dict[str, Any]) -> list[str]:
     for label, space in data["spaces"].items():
         parts.append(f"### Space `{label}`")
         parts.append(
-            f"{_count(space['raw_cardinality'])} raw designs, "
-            f"{_count(space['canonical_cardinality'])} distinct legal ones, "
+            f"{count_text(space['raw_cardinality'], _UNKNOWN)} raw designs, "
+            f"{count_text(space['canonical_cardinality'], _UNKNOWN)} distinct legal ones, "
             f"{len(space['parameters'])} parameters."
         )
         new = [p for p in space["parameters"] if p not in seen]
         known = len(space["parameters"]) - len(new)
         if known:
             parts.append(f"Parameters as in a space above: {known}.")
-        groups = any(p["group"] for p in new)
+        columns = {
+            "parameter": "`name`",
+            "range": "range",
+            "acts when": "`when`",
+            "what it is": "doc",
+        }
+        if any(p["group"] for p in new):
+            columns["group"] = "group"
         if new:
-            parts.append(
-                table(
-                    ("parameter", "range", "acts when", "what it is", *(["group"] * groups)),
-                    (
-                        (
-                            f"`{p['name']}`",
-                            text(f"{p['range']} {p['unit']}".strip()),
-                            literal(p["when"]),
-                            text(p["doc"]),
-                            *([text(p["group"])] * groups),
-                        )
-                        for p in new
-                    ),
-                )
-            )
+            ranges = [f"{p['range']} {p['unit']}".strip() for p in new]
+            rows = [{**p, "range": shown} for p, shown in zip(new, ranges, strict=True)]
+            parts.append(records(columns, rows))
         rules = [rule for rule in space["rules"] if rule not in seen]
         if rules:
             parts.append("Rules:\n\n" + bullets(map(_rule, rules)))
@@ -180,8 +167,8 @@ def _spaces(data: dict[str, Any]) -> list[str]:
     parts.append(f"Baseline design: {_design(data['baseline'])}.")
     named = list(data["named_designs"])
     if named:
-        more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
-        shown = ", ".join(f"`{name}`" for name in named[:_MOST_NAMED])
+        more = f" and {len(named) - _MAX_NAMED} more" if len(named) > _MAX_NAMED else ""
+        shown = ", ".join(f"`{name}`" for name in named[:_MAX_NAMED])
         parts.append(f"Named designs: {shown}{more}.")
     return parts
 
@@ -189,47 +176,31 @@ def _spaces(data: dict[str, Any]) -> list[str]:
 def _choices(data: dict[str, Any]) -> list[str]:
     parts = []
     if data["workloads"]:
-        parts.append(
-            table(
-                ("workload", "what it is"),
-                ((f"`{name}`", text(what)) for name, what in data["workloads"].items()),
-            )
-        )
+        workloads = [{"name": name, "doc": doc} for name, doc in data["workloads"].items()]
+        parts.append(records({"workload": "`name`", "what it is": "doc"}, workloads))
         parts.append(f"Default workload: {literal(data['default_workload'])}.")
     parts.append(f"Simulators: {', '.join(f'`{name}`' for name in data['simulators'])}.")
     if len(data["fidelities"]) > 1:
-        parts.append(
-            table(
-                ("fidelity", "relative cost", "what it is"),
-                (
-                    (f"{one['value']:.12g}", f"{one['cost']:.4g}", text(one["doc"]))
-                    for one in data["fidelities"]
-                ),
-            )
-        )
+        fidelities = [
+            {**one, "value": f"{one['value']:.12g}", "cost": f"{one['cost']:.4g}"}
+            for one in data["fidelities"]
+        ]
+        columns = {"fidelity": "value", "relative cost": "cost", "what it is": "doc"}
+        parts.append(records(columns, fidelities))
     if data["arguments"]:
-        parts.append(
-            table(
-                ("argument", "default", "what it may be"),
-                (
-                    (f"`{name}`", f"`{default}`", text(data["argument_docs"].get(name, "")))
-                    for name, default in data["arguments"].items()
-                ),
-            )
-        )
+        arguments = [
+            {"name": name, "default": default, "doc": data["argument_docs"].get(name, "")}
+            for name, default in data["arguments"].items()
+        ]
+        columns = {"argument": "`name`", "default": "`default`", "what it may be": "doc"}
+        parts.append(records(columns, arguments))
     return parts
 
 
 def _rule(rule: dict[str, Any]) -> str:
-    law = textwrap.shorten(rule["rule"], _LONGEST_RULE, placeholder=" ...")
+    law = shortened(rule["rule"], _LONGEST_RULE)
     return f"**{rule['name']}**: `{law}`" + (f" ({text(rule['doc'])})" if rule["doc"] else "")
 
 
 def _design(values: dict[str, Any]) -> str:
     return " ".join(f"`{name}={value}`" for name, value in values.items())
-
-
-def _count(number: float | None) -> str:
-    if number is None:
-        return "more than can be counted"
-    return "infinitely many" if math.isinf(number) else f"{int(number):,}"

@@ -4,18 +4,35 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from archgym.cli.listing import paragraphs
+from archgym.cli.describe import paragraphs
 
-__all__ = ["bullets", "code", "join", "literal", "note", "opening", "table", "text"]
+__all__ = ["bullets", "code", "join", "literal", "note", "opening", "records", "table", "text"]
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table; its cells are Markdown."""
     lines = [list(columns), ["---"] * len(columns), *map(list, rows)]
     return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
+
+
+def records(columns: Mapping[str, str], items: Iterable[Mapping[str, Any]]) -> str:
+    """A table with a row for each of several plain records.
+
+    Args:
+        columns: the key of a column's values, by heading; in backticks for the type of code.
+        items: the records.
+    """
+    rows = [
+        [
+            (literal if key.startswith("`") else text)(str(item[key.strip("`")]))
+            for key in columns.values()
+        ]
+        for item in items
+    ]
+    return table(list(columns), rows)
 
 
 def bullets(items: Iterable[str]) -> str:
@@ -49,7 +66,7 @@ def opening(name: str, cls: type[Any], *example: str) -> list[str]:
 
     Args:
         name: under which it is made.
-        cls: whose documentation says what it is.
+        cls: whose docstring describes it.
         example: lines of Python after ``import archgym``.
     """
     return [

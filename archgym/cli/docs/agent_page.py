@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from archgym.cli.pages.markdown import bullets, join, opening, table, text
-from archgym.cli.show import agent_json
+from archgym.cli.describe import agent_json
+from archgym.cli.docs.markdown import bullets, join, opening, table, text
 
 if TYPE_CHECKING:
     from archgym.agent import Agent
@@ -49,7 +49,7 @@ def agent_page(name: str, cls: type[Agent]) -> str:
         "## Hyperparameters",
         table(
             ("hyperparameter", "type", "default", "allowed", "what it is"),
-            (
+            [
                 (
                     f"`{field['name']}`",
                     text(field["type"]),
@@ -58,7 +58,7 @@ def agent_page(name: str, cls: type[Agent]) -> str:
                     text(field["doc"]),
                 )
                 for field in data["hyperparameters"]
-            ),
+            ],
         )
         if data["hyperparameters"]
         else "It has none.",

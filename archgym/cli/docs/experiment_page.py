@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from archgym.cli.pages.markdown import code, join, literal, note, table, text
+from archgym.cli.docs.markdown import code, join, literal, note, table, text
 
 __all__ = ["experiment_page"]
 
@@ -35,14 +36,8 @@ def experiment_page() -> str:
         "A file names code: `module:Class` is imported, and `arguments` may name programs. Run "
         "those of others only if you would run a script of theirs.",
     ]
-    for title, model in (
-        ("An experiment", schema),
-        *(
-            (f"{name}, an item of `{key}`" if many else f"{name}, the mapping `{key}`", model)
-            for name, key, many, model in _models(schema)
-        ),
-    ):
-        parts += [f"## {title}", _keys(model, schema)]
+    for title, model in (("An experiment", schema), *_models(schema)):
+        parts += [f"## {title}", _keys(model)]
     parts += [
         "## Experiments that ship",
         table(
@@ -57,19 +52,18 @@ def experiment_page() -> str:
     return join(parts)
 
 
-def _models(schema: dict[str, Any]) -> list[tuple[str, str, bool, dict[str, Any]]]:
-    """Name, key, whether a list of them, and schema of each part of an experiment."""
-    found = []
+def _models(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Title and schema of each part of an experiment."""
     for key, value in schema["properties"].items():
         many = value.get("type") == "array"
         target = (value.get("items", {}) if many else value).get("$ref", "")
         if target:
             name = target.rpartition("/")[2]
-            found.append((name, key, many, schema["$defs"][name]))
-    return found
+            place = "an item of" if many else "the mapping"
+            yield f"{name}, {place} `{key}`", schema["$defs"][name]
 
 
-def _keys(model: dict[str, Any], schema: dict[str, Any]) -> str:
+def _keys(model: dict[str, Any]) -> str:
     needed = model.get("required", [])
     return table(
         ("key", "value", "default", "what it is"),

@@ -2,52 +2,46 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import archgym
-from archgym.cli.evaluate import pairs
 from archgym.cli.interruption import interruptible
-from archgym.cli.output import console, print_json, table
+from archgym.cli.options import (
+    Arguments,
+    EnvironmentName,
+    Json,
+    Quiet,
+    Simulator,
+    Space,
+    Workload,
+    environment_arguments,
+)
+from archgym.cli.output import console, line, print_json, print_table
+from archgym.cli.progress import shown_progress
 
 if TYPE_CHECKING:
     from archgym.environment.environment import Environment
     from archgym.problem.metrics import Metric
     from archgym.simulators.tabular import Optimum, Table
 
-__all__ = ["add_to", "enumerate_"]
+__all__ = ["enumerate_"]
 
-_LINE_EVERY_S = 10.0
-_MOST_POINTS = 30
-
-
-def add_to(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("enumerate")(enumerate_)
+_MAX_POINTS = 30
 
 
 def enumerate_(
-    environment: Annotated[
-        str, typer.Argument(metavar="ENV", help="A registered name, or module:Class.")
+    environment: EnvironmentName,
+    out: Annotated[
+        Path, typer.Option(help="Folder of the table; one that is unfinished is continued.")
     ],
-    out: Annotated[Path, typer.Option(help="Folder of the table; goes on with what is there.")],
-    workload: Annotated[str | None, typer.Option(help="A name, a path, or a YAML mapping.")] = None,
-    space: Annotated[str | None, typer.Option(help="Name of a design space.")] = None,
-    simulator: Annotated[str | None, typer.Option(help="Name of a simulator.")] = None,
-    arguments: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--arg",
-            metavar="KEY=VALUE",
-            help="Any other argument of the environment, as in memory=DDR3-1600; repeatable.",
-        ),
-    ] = None,
+    workload: Workload = None,
+    space: Space = None,
+    simulator: Simulator = None,
+    arguments: Arguments = None,
     objective: Annotated[
         list[str] | None,
         typer.Option(help="Also find the optimum of this one; repeatable."),
@@ -65,42 +59,36 @@ def enumerate_(
         int | None, typer.Option(min=1, help="Designs that are simulated at once.")
     ] = None,
     most: Annotated[int, typer.Option(min=1, help="Refuse a space of more designs.")] = 10_000_000,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Evaluate a whole design space into a table, for simulator=tabular:DIR and exact optima."""
     from archgym.enumeration import enumerate_space
     from archgym.experiment.spec.checks import make_environment
     from archgym.experiment.spec.load import parse_value
 
-    given = {
-        "workload": None if workload is None else parse_value(workload, "--workload"),
-        "space": space,
-        "simulator": simulator,
-    }
-    given |= {name: parse_value(text, f"--arg {name}") for name, text in pairs(arguments, "--arg ")}
-    given = {name: value for name, value in given.items() if value is not None}
-    objectives = [parse_value(text, "--objective") for text in objective or ()]
+    given = environment_arguments(arguments, workload=workload, space=space, simulator=simulator)
     checked = make_environment(environment, given)
-    axes = [_axes(checked, text) for text in pareto or ()]
-    for goals in (*objectives, *axes):
-        make_environment(environment, {**given, "objective": goals})  # wrong ones stop it now
+    goals = [parse_value(text, "--objective") for text in objective or ()]
+    goals += [_axes(checked, text) for text in pareto or ()]
+    for one in goals:
+        make_environment(environment, {**given, "objective": one})  # wrong ones stop it now
     with (
         interruptible(lambda: ["Stopped. The same command goes on with what is done."]),
-        _progress(quiet) as progress,
+        shown_progress(quiet) as progress,
     ):
         made = enumerate_space(
             environment, given, out, workers=workers, chunk=chunk, most=most, progress=progress
         )
     served = [
-        make_environment(environment, {"simulator": f"tabular:{out}", "objective": goals})
-        for goals in (given.get("objective"), *objectives, *axes)
+        make_environment(environment, {"simulator": f"tabular:{out}", "objective": one})
+        for one in (given.get("objective"), *goals)
     ]
     data = _json(made, served, out)
     if json:
         print_json(data)
     else:
-        _draw(data)
+        _show(data)
 
 
 def _axes(environment: Environment, text: str) -> dict[str, list[str]]:
@@ -116,76 +104,6 @@ def _axes(environment: Environment, text: str) -> dict[str, list[str]]:
         metric = metric_named(name, environment.metrics, "--pareto")
         found.setdefault(metric.direction, []).append(name)
     return found
-
-
-# -- progress ------------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def _progress(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """What to call with the designs done and in all; shows them and the time left on stderr."""
-    if quiet:
-        yield None
-        return
-    from rich.console import Console
-
-    screen = Console(stderr=True, highlight=False)
-    if not screen.is_terminal:
-        yield _Lines()
-        return
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    columns = (BarColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=screen, transient=True) as bar:
-        task = bar.add_task("compiling and evaluating", total=None)
-        pace = _Pace()
-
-        def update(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total, description=pace.text(done, total))
-
-        yield update
-
-
-class _Pace:
-    """How fast it goes."""
-
-    def __init__(self) -> None:
-        self._began: tuple[float, int] | None = None
-
-    def text(self, done: int, total: int) -> str:
-        """Designs done, their rate, and the time left."""
-        now = time.monotonic()
-        if self._began is None:
-            self._began = now, done
-        seconds, fresh = now - self._began[0], done - self._began[1]
-        text = f"{done:,} of {total:,} designs"
-        if not fresh or not seconds or done >= total:
-            return text
-        rate = fresh / seconds
-        return f"{text}, {rate:,.0f} a second, {_duration((total - done) / rate)} left"
-
-
-class _Lines:
-    """Progress in a log: a line now and then."""
-
-    def __init__(self) -> None:
-        self._pace, self._next = _Pace(), 0.0
-
-    def __call__(self, done: int, total: int) -> None:
-        text = self._pace.text(done, total)
-        if time.monotonic() >= self._next or done >= total:
-            self._next = time.monotonic() + _LINE_EVERY_S
-            sys.stderr.write(text + "\n")
-            sys.stderr.flush()
-
-
-def _duration(seconds: float) -> str:
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"
-
-
-# -- results -------------------------------------------------------------------------------------
 
 
 def _json(made: Table, served: Sequence[Environment], out: Path) -> dict[str, Any]:
@@ -235,19 +153,16 @@ def _optimum_json(one: Optimum, scorer: Any, metrics: Sequence[Metric]) -> dict[
     from archgym.problem.goals import natural
 
     row = [one.metrics.get(name, float("nan")) for name in scorer.metric_names]
-    values = scorer.score(row)[0]
-    goals = scorer.objective.goals
+    values = zip(scorer.objective.goals, scorer.score(row)[0], strict=True)
     return {
         "design": one.design,
         "designs": one.designs,
-        "objectives": [
-            natural(goal, metrics, value) for goal, value in zip(goals, values, strict=True)
-        ],
+        "objectives": [natural(goal, metrics, value) for goal, value in values],
         "metrics": one.metrics,
     }
 
 
-def _draw(data: dict[str, Any]) -> None:
+def _show(data: dict[str, Any]) -> None:
     from rich.text import Text
 
     out = console()
@@ -260,32 +175,40 @@ def _draw(data: dict[str, Any]) -> None:
     )
     out.print(Text(f"{data['designs']:,} designs{f' ({bad})' if bad else ''}: {outcomes}"))
     size = f"{data['bytes'] / 1e6:.2f} MB, {data['bytes'] / data['designs']:.2f} bytes a design"
-    out.print(f"{data['table']}: {size}", soft_wrap=True, markup=False)
+    line(f"{data['table']}: {size}")
     for result in data["results"]:
+        limits = result["objective"].get("limits", [])
+        where = f" with {', '.join(limits)}" if limits else ""
+        goals = result["goals"]
         out.print()
-        out.print(Text(_title(result), style="bold"))
         if "front" in result:
-            _draw_front(result)
-        elif result["optimum"] is None:
+            out.print(Text(f"Pareto front of {' and '.join(goals)}{where}", style="bold"))
+            _show_front(goals, result["front"])
+            continue
+        out.print(Text(f"Exact optimum of {goals[0]}{where}", style="bold"))
+        if result["optimum"] is None:
             out.print("  no design is feasible")
         else:
-            _draw_optimum(result["goals"][0], result["optimum"])
+            _show_optimum(goals[0], result["optimum"])
 
 
-def _draw_front(result: dict[str, Any]) -> None:
+def _show_front(goals: Sequence[str], points: Sequence[dict[str, Any]]) -> None:
     from archgym.experiment.results.texts import design_text
 
-    out, points = console(), result["front"]
-    made = table(*(f">{goal}" for goal in result["goals"]), ">designs", "first design")
-    for one in points[:_MOST_POINTS]:
-        cells = [f"{value:.6g}" for value in one["objectives"]]
-        made.add_row(*cells, f"{one['designs']:,}", design_text(one["design"]))
-    out.print(made)
-    if len(points) > _MOST_POINTS:
-        out.print(f"... and {len(points) - _MOST_POINTS} points more; all of them with --json")
+    rows = [
+        [
+            *(f"{value:.6g}" for value in one["objectives"]),
+            f"{one['designs']:,}",
+            design_text(one["design"]),
+        ]
+        for one in points[:_MAX_POINTS]
+    ]
+    print_table([*(f">{goal}" for goal in goals), ">designs", "first design"], rows)
+    if len(points) > _MAX_POINTS:
+        line(f"... and {len(points) - _MAX_POINTS} points more; all of them with --json")
 
 
-def _draw_optimum(goal: str, best: dict[str, Any]) -> None:
+def _show_optimum(goal: str, best: dict[str, Any]) -> None:
     from rich.text import Text
 
     from archgym.experiment.results.texts import design_text
@@ -297,14 +220,6 @@ def _draw_optimum(goal: str, best: dict[str, Any]) -> None:
     out.print(Text("  " + design_text(best["design"])))
     shown = ", ".join(f"{name} {value:.6g}" for name, value in best["metrics"].items())
     out.print(Text("  " + shown, style="dim"))
-
-
-def _title(result: dict[str, Any]) -> str:
-    limits = result["objective"].get("limits", [])
-    where = f" with {', '.join(limits)}" if limits else ""
-    if "front" in result:
-        return f"Pareto front of {' and '.join(result['goals'])}{where}"
-    return f"Exact optimum of {result['goals'][0]}{where}"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
-import itertools
-import re
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
-from archgym.cli.output import console, print_json, table
-from archgym.cli.values import one_of
+from archgym.cli.describe import first_line
+from archgym.cli.options import Json, one_of
+from archgym.cli.output import print_json, print_table
 
-__all__ = ["add_to", "list_"]
+__all__ = ["list_"]
+
+Row = dict[str, str]
 
 
 class Kind(StrEnum):
@@ -26,11 +27,6 @@ class Kind(StrEnum):
     experiments = "experiments"
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("list")(list_)
-
-
 def list_(
     kind: Annotated[
         Kind | None,
@@ -41,53 +37,40 @@ def list_(
             show_default=False,
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """List environments, agents, simulators, workloads and the experiments that ship."""
-    from rich.markup import escape
-
-    kinds = [kind] if kind is not None else list(Kind)
-    found = {str(k): _rows(k) for k in kinds}
+    found = {str(one): _rows(one) for one in ([kind] if kind is not None else Kind)}
     if json:
         print_json(found)
         return
-
-    out = console()
     for name, rows in found.items():
         columns = list(rows[0]) if rows else ["name"]
-        made = table(*columns, title=name)
-        for row in rows:
-            made.add_row(*map(escape, row.values()))
-        out.print(made)
+        print_table(columns, [list(row.values()) for row in rows], title=name)
 
 
-def _rows(kind: Kind) -> list[dict[str, str]]:
-    from archgym.registry import agent_class, agent_names, environment_names
+def _rows(kind: Kind) -> list[Row]:
+    from archgym.registry import agent_class, agent_names, environment_class, environment_names
 
     if kind is Kind.agents:
         return [_described(name, agent_class) for name in agent_names()]
     if kind is Kind.envs:
-        from archgym.registry import environment_class
-
         return [_described(name, environment_class) for name in environment_names()]
     if kind is Kind.experiments:
         return _experiments()
-    rows = []
-    for name in environment_names():
-        offered = _simulators(name) if kind is Kind.simulators else _workloads(name)
-        rows += [
-            {"environment": name, "name": entry, "description": text}
-            for entry, text in offered.items()
-        ]
-    return rows
+    offered = _simulators if kind is Kind.simulators else _workloads
+    return [
+        {"environment": name, "name": entry, "description": text}
+        for name in environment_names()
+        for entry, text in offered(name).items()
+    ]
 
 
-def _experiments() -> list[dict[str, str]]:
+def _experiments() -> list[Row]:
     """The experiments that ``archgym run NAME`` knows."""
     from archgym.experiment.spec.expand import expand
     from archgym.experiment.spec.load import load_experiment, shipped_experiments
 
-    loaded = {name: load_experiment(name) for name in shipped_experiments()}
     return [
         {
             "name": name,
@@ -95,11 +78,12 @@ def _experiments() -> list[dict[str, str]]:
             "simulations": f"{one.budget:,} each",
             "description": " ".join(one.description.split()),
         }
-        for name, one in loaded.items()
+        for name in shipped_experiments()
+        for one in [load_experiment(name)]
     ]
 
 
-def _described(name: str, find: Any) -> dict[str, str]:
+def _described(name: str, find: Callable[[str], type[Any]]) -> Row:
     from archgym.errors import ArchgymError
 
     try:
@@ -108,7 +92,7 @@ def _described(name: str, find: Any) -> dict[str, str]:
         return {"name": name, "description": str(error)}
 
 
-def _simulators(name: str) -> dict[str, str]:
+def _simulators(name: str) -> Row:
     cls = _loaded(name)
     if cls is None:
         return {}
@@ -117,7 +101,7 @@ def _simulators(name: str) -> dict[str, str]:
     return found | _tables(name)
 
 
-def _tables(environment: str) -> dict[str, str]:
+def _tables(environment: str) -> Row:
     """The shipped tables of an environment."""
     from archgym.simulators.tabular import PREFIX, read_header, shipped_tables
 
@@ -133,7 +117,7 @@ def _tables(environment: str) -> dict[str, str]:
     return found
 
 
-def _workloads(name: str) -> dict[str, str]:
+def _workloads(name: str) -> Row:
     cls = _loaded(name)
     return {} if cls is None else dict(cls.workloads())
 
@@ -146,22 +130,3 @@ def _loaded(name: str) -> Any:
         return environment_class(name)
     except ArchgymError:
         return None
-
-
-def paragraphs(doc: str | None) -> str:
-    """A docstring up to its sections, each paragraph on one line, without markup."""
-    parts = inspect.cleandoc(doc or "").split("\n\n")
-    kept = itertools.takewhile(
-        lambda part: not re.match(r"(Args|Attributes|Raises|References):|>>>", part), parts
-    )
-    text = "\n\n".join(" ".join(part.split()) for part in kept)
-    return _plain(text)
-
-
-def first_line(doc: str | None) -> str:
-    """The first line of a docstring, without markup."""
-    return _plain((doc or "").strip().partition("\n")[0].strip())
-
-
-def _plain(text: str) -> str:
-    return re.sub(r":\w+:`[~!]?([^`]*)`|``([^`]*)``", lambda found: found[1] or found[2], text)

@@ -1,4 +1,4 @@
-"""``archgym docs``: pages of documentation, made from what they document."""
+"""``archgym docs``."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ from typing import Annotated, Any
 
 import typer
 
-from archgym.cli.output import console
+from archgym.cli.output import line
 
-__all__ = ["add_to", "docs", "pages"]
+__all__ = ["docs", "page"]
 
-
-def add_to(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("docs")(docs)
+_REFERENCES = ("commands", "experiment")
 
 
 def docs(
+    context: typer.Context,
     names: Annotated[
         list[str] | None,
         typer.Argument(
@@ -41,58 +39,50 @@ def docs(
 ) -> None:
     """Write pages of documentation: of environments, agents, the experiment file, the commands."""
     from archgym.errors import MissingDependencyError, ReportError
+    from archgym.registry import agent_names, environment_names
 
-    made = pages(names or _all_names(), out)
-    show = console()
-    for name, (path, page) in made.items():
+    everything = [*environment_names(), *agent_names(), *_REFERENCES]
+    command_line = context.find_root().command
+    pages = {name: page(name, out, command_line) for name in names or everything}
+    for name, (path, text) in pages.items():
         try:
             if validate:
                 _validate(name, out)
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(page(), encoding="utf-8")
+            path.write_text(text(), encoding="utf-8")
         except MissingDependencyError as error:
             if names:
                 raise
-            show.print(f"{name}: left out: {error}", soft_wrap=True, markup=False)
+            line(f"{name}: left out: {error}")
             continue
         except OSError as error:
             raise ReportError(f"cannot write {path}: {error.strerror or error}") from error
-        show.print(f"{name}: {path}", soft_wrap=True, markup=False)
+        line(f"{name}: {path}")
 
 
-def pages(names: list[str], out: Path) -> dict[str, tuple[Path, Callable[[], str]]]:
-    """Where the page of each name goes, and what makes it.
+def page(name: str, out: Path, command_line: Any) -> tuple[Path, Callable[[], str]]:
+    """The path of a page, and the function that makes its text.
 
     Args:
-        names: environments, agents, ``experiment`` or ``commands``.
+        name: an environment, an agent, ``experiment`` or ``commands``.
         out: folder of the pages.
+        command_line: the command line, as typer makes it for click.
 
     Raises:
         UnknownNameError: for a name that is none of them.
     """
-    return {name: _page(name, out) for name in names}
-
-
-def _all_names() -> list[str]:
-    from archgym.registry import agent_names, environment_names
-
-    return [*environment_names(), *agent_names(), *_references()]
-
-
-def _references() -> dict[str, Callable[[], str]]:
-    from archgym.cli.pages import commands_page, experiment_page
-
-    return {"commands": commands_page, "experiment": experiment_page}
-
-
-def _page(name: str, out: Path) -> tuple[Path, Callable[[], str]]:
-    from archgym.cli.pages import agent_page, environment_page
-    from archgym.cli.show import find
+    from archgym.cli.describe import find
+    from archgym.cli.docs.agent_page import agent_page
+    from archgym.cli.docs.commands_page import commands_page
+    from archgym.cli.docs.environment_page import environment_page
+    from archgym.cli.docs.experiment_page import experiment_page
     from archgym.data.problems import identifier
     from archgym.environment.environment import Environment
 
-    if name in _references():
-        return out / "reference" / f"{name}.md", _references()[name]
+    if name == "commands":
+        return out / "reference" / "commands.md", lambda: commands_page(command_line)
+    if name == "experiment":
+        return out / "reference" / "experiment.md", experiment_page
     cls = find(name)
     file = f"{identifier(name.removeprefix('archgym/').rpartition(':')[2])}.md"
     if not issubclass(cls, Environment):
@@ -118,7 +108,7 @@ def _agreement(name: str, out: Path) -> dict[str, Any] | None:
 def _validate(name: str, out: Path) -> None:
     """Compares an environment that has reference figures, and keeps the result."""
     import archgym
-    from archgym.cli.pages.environment import agreement_of
+    from archgym.cli.docs.environment_page import agreement_of
     from archgym.registry import environment_class, environment_names, make
     from archgym.validation.validate import validate
 

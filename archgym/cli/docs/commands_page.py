@@ -10,35 +10,37 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from archgym.cli.pages.markdown import code, join, note, table, text
+from archgym.cli.docs.markdown import code, join, note, table, text
 
 __all__ = ["commands_page"]
 
 _KINDS = {str: "TEXT", int: "N", float: "X", Path: "PATH"}
 
 
-def commands_page() -> str:
-    """Every command with its arguments and options, in Markdown."""
-    from archgym.cli import app
+def commands_page(command_line: Any) -> str:
+    """Every command with its arguments and options, in Markdown.
 
+    Args:
+        command_line: the group of all commands, as typer makes it from an application.
+    """
     parts = [
         "# The command line",
         note("archgym docs commands"),
         "`archgym COMMAND --help` prints the same. Messages go to stderr; a command that cannot "
         "do what it was asked for says why and ends with exit code 2.",
     ]
-    for path, callback in sorted(_commands("archgym", app), key=lambda found: found[0]):
+    for path, callback in sorted(_commands("archgym", command_line), key=lambda found: found[0]):
         parts += _command(path, callback)
     return join(parts)
 
 
-def _commands(path: str, app: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
-    """The commands of an application and of its groups."""
-    for command in app.registered_commands:
-        name = command.name or command.callback.__name__.replace("_", "-")
-        yield f"{path} {name}", command.callback
-    for group in app.registered_groups:
-        yield from _commands(f"{path} {group.name}", group.typer_instance)
+def _commands(path: str, command: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """The functions of a command, or of all commands of a group, with their names."""
+    if hasattr(command, "commands"):
+        for name, inner in command.commands.items():
+            yield from _commands(f"{path} {name}", inner)
+    else:
+        yield path, inspect.unwrap(command.callback)
 
 
 def _command(path: str, callback: Callable[..., Any]) -> list[str]:
@@ -46,29 +48,26 @@ def _command(path: str, callback: Callable[..., Any]) -> list[str]:
     arguments: list[tuple[str, Any, Any, Any]] = []
     options: list[tuple[str, Any, Any, Any]] = []
     for name, parameter in inspect.signature(callback).parameters.items():
-        kind, info = typing.get_args(hints[name])[:2]
-        if getattr(info, "hidden", False):
+        kind, info = (*typing.get_args(hints[name]), None, None)[:2]
+        if info is None or getattr(info, "hidden", False):  # the context, say
             continue
         row = (name, kind, info, parameter.default)
         (arguments if type(info).__name__ == "ArgumentInfo" else options).append(row)
     usage = [path, *(_metavar(*row) for row in arguments), *(["[OPTIONS]"] * bool(options))]
     rows = [(f"`{_metavar(*row)}`", "", text(row[2].help or "")) for row in arguments]
     rows += [(f"`{_option(*row)}`", _default(row[3]), text(row[2].help or "")) for row in options]
+    doc = inspect.getdoc(callback) or ""
     return [
         f"## {path}",
-        text("\n\n".join(" ".join(p.split()) for p in _doc(callback).split("\n\n"))),
+        text("\n\n".join(" ".join(part.split()) for part in doc.split("\n\n"))),
         code("text", " ".join(usage)),
         table(("argument or option", "default", "what it is"), rows) if rows else "",
     ]
 
 
-def _doc(callback: Callable[..., Any]) -> str:
-    return inspect.getdoc(callback) or ""
-
-
 def _metavar(name: str, kind: Any, info: Any, default: Any) -> str:
     shown = info.metavar or name.upper()
-    many = "..." if _many(kind) and "..." not in shown else ""
+    many = "..." if "list[" in str(kind) and "..." not in shown else ""
     needed = default is inspect.Parameter.empty or shown.startswith("[")
     return f"{shown}{many}" if needed else f"[{shown}{many}]"
 
@@ -92,11 +91,7 @@ def _plain(kind: Any) -> Any:
     return _plain(typing.get_args(kind)[0]) if typing.get_origin(kind) is list else kind
 
 
-def _many(kind: Any) -> bool:
-    return "list[" in str(kind)
-
-
 def _default(default: Any) -> str:
-    if default is None or default is False or default is inspect.Parameter.empty or default == "":
+    if default is False or default in (None, inspect.Parameter.empty, ""):
         return ""
     return f"`{default.value if isinstance(default, Enum) else default}`"
