@@ -214,3 +214,8 @@ def _arrow_type(value: Any) -> pa.DataType:
     if isinstance(value, int):
         return pa.int64()
     return pa.float64() if isinstance(value, float) else pa.dictionary(pa.int32(), pa.string())
+
+
+def columns(*types: tuple[pa.DataType, str]) -> pa.Schema:
+    """A schema from types, each with the names of consecutive columns, separated by blanks."""
+    return pa.schema([(name, kind) for kind, names in types for name in names.split()])

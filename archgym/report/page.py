@@ -105,7 +105,8 @@ def _page(
         "section_names": [{"key": k, "title": t} for k, t in _TITLES if k in shown],
         "problems": list(zip(study.problems, sections, strict=True)),
         "goals": _goals,
-        "describe": _design,
+        "summary": _summary,
+        "change": change_text,
         "links": links,
         "closing": failed_trials_table(study),
         "texts": _texts(study),
@@ -159,8 +160,8 @@ def _goals(problem: Problem) -> list[str]:
     return goals
 
 
-def _design(problem: Problem, best: ShownDesign) -> dict[str, Any]:
-    """The texts of a design that is shown."""
+def _summary(problem: Problem, best: ShownDesign) -> str:
+    """What stands beside the name of a design that is shown."""
     parts = [f"seed {best.seed}"]
     if best.at is not None:
         parts.append(f"after {best.at:,.6g} simulations")
@@ -170,37 +171,7 @@ def _design(problem: Problem, best: ShownDesign) -> dict[str, Any]:
     if best.regret is not None:
         target = "the optimum" if problem.exact else "the best known"
         parts.append(f"{best.regret:.2%} worse than {target}" if best.regret else f"is {target}")
-    parameters = [problem.space[name] for name in best.design]
-    baseline = problem.baseline_metrics
-    return {
-        "searcher": best.searcher,
-        "name": best.name,
-        "summary": ", ".join(parts),
-        "command": best.command,
-        "parameters": [
-            {"name": one.name, "value": _value(value), "unit": one.unit, "doc": one.doc}
-            for one, value in zip(parameters, best.design.values(), strict=True)
-        ],
-        "metrics": [
-            {
-                "name": metric.name,
-                "value": _number(value := best.metrics.get(metric.name)),
-                "unit": metric.unit,
-                "doc": metric.doc,
-                "baseline": _number(base := baseline.get(metric.name)),
-                "change": change_text(value, base),
-            }
-            for metric in problem.metrics
-        ],
-    }
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.6g}"
-
-
-def _value(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return ", ".join(parts)
 
 
 def _facts(study: Study) -> list[str]:

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.analysis.curves import (
-    Band,
-    box,
-    budgets,
-    budgets_to_reach,
-    curves,
-    seconds,
-    spread,
-)
+from archgym.analysis.curves import Band, box, budgets, budgets_to_reach, curves, seconds, spread
 from archgym.analysis.measures import COUNTS, WITHIN
 from archgym.analysis.statistics import share_interval
 from archgym.analysis.study import Group, Problem, Study
@@ -38,10 +30,9 @@ def thinned(count: int, most: int) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))
 
 
-def best_so_far(problem: Problem, points: int, *, time: bool = False) -> list[Chart]:
+def best_so_far(problem: Problem, points: int, *, time: bool = False) -> Iterator[Chart]:
     """Best value so far by budget, or by seconds in simulator and agent: a chart a goal."""
     grid = (seconds if time else budgets)(problem, points)
-    charts = []
     for goal, sought in enumerate(problem.objective.goals):
         series = []
         for group, band in _bands(problem, curves(problem, grid, time=time, goal=goal)):
@@ -50,23 +41,19 @@ def best_so_far(problem: Problem, points: int, *, time: bool = False) -> list[Ch
             series.append(_line(group, grid, problem.natural(goal, band.middle), low, high))
         baseline = problem.natural_baseline[goal]
         name = f"{sought.name} " if problem.several else ""
-        charts.append(
-            Chart(
-                key=f"best_by_{'time' if time else 'budget'}" + (f"_{goal + 1}" if goal else ""),
-                kind="lines",
-                title=f"Best {name}so far, by {'time' if time else 'evaluations'}",
-                x=Axis("time in simulator and agent [s]", log=True)
-                if time
-                else _budget_axis(problem),
-                y=_settled_axis(problem, goal),
-                series=series,
-                levels=[_baseline(problem, baseline)] if np.isfinite(baseline) else [],
-                note=_BAND
-                + (" Time: of simulator and agent, one after the other." if time else "")
-                + (" The baseline is not feasible." if problem.baseline_breaks else ""),
-            )
+        timed = Axis("time in simulator and agent [s]", log=True)
+        yield Chart(
+            key=f"best_by_{'time' if time else 'budget'}" + (f"_{goal + 1}" if goal else ""),
+            kind="lines",
+            title=f"Best {name}so far, by {'time' if time else 'evaluations'}",
+            x=timed if time else _budget_axis(problem),
+            y=_settled_axis(problem, goal),
+            series=series,
+            levels=[_baseline(problem, baseline)] if np.isfinite(baseline) else [],
+            note=_BAND
+            + (" Time: of simulator and agent, one after the other." if time else "")
+            + (" The baseline is not feasible." if problem.baseline_breaks else ""),
         )
-    return charts
 
 
 def _settled_axis(problem: Problem, goal: int) -> Axis:
@@ -80,10 +67,10 @@ def _settled_axis(problem: Problem, goal: int) -> Axis:
     return scaled(label, [problem.natural(goal, values) for values in shown])
 
 
-def regrets(problem: Problem, points: int) -> list[Chart]:
+def regrets(problem: Problem, points: int) -> Iterator[Chart]:
     """By which share the best so far is worse than the optimum; for one goal only."""
     if problem.several:
-        return []
+        return
     grid = budgets(problem, points)
     series = []
     for group, band in _bands(problem, problem.regret(curves(problem, grid, costs=True))):
@@ -93,24 +80,22 @@ def regrets(problem: Problem, points: int) -> list[Chart]:
         )
         series.append(_line(group, grid, middle, low, high))
     target = "the optimum" if problem.exact else "the best known design"
-    return [
-        Chart(
-            key="regret",
-            kind="lines",
-            title="Regret, by evaluations",
-            x=_budget_axis(problem),
-            y=Axis(f"worse than {target}", log=True, percent=True, low=_MIN_REGRET),
-            series=series,
-            note=f"{_BAND} {_about_target(problem)} Less than {_MIN_REGRET:.2%} is drawn as "
-            f"{_MIN_REGRET:.2%}.",
-        )
-    ]
+    yield Chart(
+        key="regret",
+        kind="lines",
+        title="Regret, by evaluations",
+        x=_budget_axis(problem),
+        y=Axis(f"worse than {target}", log=True, percent=True, low=_MIN_REGRET),
+        series=series,
+        note=f"{_BAND} {_about_target(problem)} Less than {_MIN_REGRET:.2%} is drawn as "
+        f"{_MIN_REGRET:.2%}.",
+    )
 
 
-def reaching(problem: Problem, points: int) -> list[Chart]:
+def reaching(problem: Problem, points: int) -> Iterator[Chart]:
     """Share of trials that have come within 1 % of the optimum; for one goal only."""
     if problem.several:
-        return []
+        return
     grid = np.concatenate([[0.0], budgets(problem, points)])
     reached = budgets_to_reach(problem, WITHIN)
     with_bands = len(problem.groups) <= _MAX_WITH_BANDS
@@ -122,25 +107,21 @@ def reaching(problem: Problem, points: int) -> list[Chart]:
         lines = np.array([(one.value, one.low, one.high) for one in known])[which].T
         series.append(_line(group, grid, *lines[: 3 if with_bands else 1]))
     target = "the optimum" if problem.exact else "the best known design"
-    intervals = (
-        "Band: 95 % Wilson interval."
-        if with_bands
-        else ("Intervals of the ends are in the table below.")
+    intervals = "Intervals of the ends are in the table below."
+    if with_bands:
+        intervals = "Band: 95 % Wilson interval."
+    yield Chart(
+        key="reaching",
+        kind="lines",
+        title=f"Probability to come within {WITHIN:.0%} of {target}",
+        x=_budget_axis(problem),
+        y=Axis("share of trials", percent=True, low=0.0, high=1.02),
+        series=series,
+        note=f"{intervals} {_about_target(problem)}",
     )
-    return [
-        Chart(
-            key="reaching",
-            kind="lines",
-            title=f"Probability to come within {WITHIN:.0%} of {target}",
-            x=_budget_axis(problem),
-            y=Axis("share of trials", percent=True, low=0.0, high=1.02),
-            series=series,
-            note=f"{intervals} {_about_target(problem)}",
-        )
-    ]
 
 
-def lottery(study: Study, problem: Problem) -> list[Chart]:
+def lottery(study: Study, problem: Problem) -> Chart:
     """Spread of the scores over hyperparameters and seeds, a box a searcher."""
     series = []
     for group in problem.groups:
@@ -160,30 +141,27 @@ def lottery(study: Study, problem: Problem) -> list[Chart]:
             axis = scaled(problem.score_label, [np.array([low, high, baseline])])
         else:
             far = f" The baseline, {baseline:,.5g} {problem.score_unit}, is out of sight."
-    return [
-        Chart(
-            key="lottery",
-            kind="boxes",
-            title="Spread over hyperparameters and seeds" if study.pooled else "Spread over seeds",
-            x=Axis(""),
-            y=axis,
-            series=series,
-            levels=levels,
-            categories=[one.name for one in series],
-            note="Box: middle half of the trials, and their median. Whiskers: furthest trial "
-            "within 1.5 times the box. Dots: trials"
-            + (", thinned" if len(problem.trials) > _MAX_POINTS else "")
-            + (f"; {lost} found nothing feasible and are not shown." if lost else ".")
-            + far,
-        )
-    ]
+    return Chart(
+        key="lottery",
+        kind="boxes",
+        title="Spread over hyperparameters and seeds" if study.pooled else "Spread over seeds",
+        y=axis,
+        series=series,
+        levels=levels,
+        categories=[one.name for one in series],
+        note="Box: middle half of the trials, and their median. Whiskers: furthest trial "
+        "within 1.5 times the box. Dots: trials"
+        + (", thinned" if len(problem.trials) > _MAX_POINTS else "")
+        + (f"; {lost} found nothing feasible and are not shown." if lost else ".")
+        + far,
+    )
 
 
-def hypervolumes(problem: Problem) -> list[Chart]:
+def hypervolumes(problem: Problem) -> Iterator[Chart]:
     """Hypervolume of the front so far by budget; for several goals only."""
     measures = problem.measures
     if not problem.several or not len(measures.hypervolume_at):
-        return []
+        return
     followed = np.asarray(np.isfinite(measures.hypervolume).all(axis=1))
     grid = np.concatenate([[0.0], measures.hypervolume_at])
     series = []
@@ -193,28 +171,25 @@ def hypervolumes(problem: Problem) -> list[Chart]:
             band = spread(np.column_stack([np.zeros(len(mine)), mine]))
             series.append(_line(group, grid, band.middle, band.low, band.high))
     left = int((~followed).sum())
-    return [
-        Chart(
-            key="hypervolume",
-            kind="lines",
-            title="Hypervolume, by evaluations",
-            x=_budget_axis(problem),
-            y=Axis("hypervolume", low=0.0),
-            series=series,
-            note=f"{_BAND} Volume that the front dominates in log ratios to the baseline, up to "
-            "twice the baseline in every goal; the baseline alone has 1."
-            + (f" {left} trials are left out of this chart only." if left else ""),
-        )
-    ]
+    yield Chart(
+        key="hypervolume",
+        kind="lines",
+        title="Hypervolume, by evaluations",
+        x=_budget_axis(problem),
+        y=Axis("hypervolume", low=0.0),
+        series=series,
+        note=f"{_BAND} Volume that the front dominates in log ratios to the baseline, up to "
+        "twice the baseline in every goal; the baseline alone has 1."
+        + (f" {left} trials are left out of this chart only." if left else ""),
+    )
 
 
-def fronts(problem: Problem) -> list[Chart]:
+def fronts(problem: Problem) -> Iterator[Chart]:
     """Non-dominated designs of each searcher, a chart for every pair of goals."""
     goals = problem.objective.goals
     _, found, searchers = problem.front
     values = np.column_stack([problem.natural(i, found[:, i]) for i in range(len(goals))])
     labels = [goal_label(goal, problem.metrics) for goal in goals]
-    charts = []
     pairs = itertools.combinations(range(len(goals)), 2)
     for i, j in itertools.islice(pairs, _MAX_FRONT_CHARTS):
         series = []
@@ -225,19 +200,16 @@ def fronts(problem: Problem) -> list[Chart]:
                 shown = mine[order[thinned(len(order), _MAX_FRONT_POINTS)]]
                 series.append(Series(group.name, group.searcher, shown[:, i], shown[:, j]))
         axes = values if len(values) else np.ones((1, len(goals)))
-        charts.append(
-            Chart(
-                key=f"front_{i + 1}_{j + 1}",
-                kind="points",
-                title=f"Pareto front: {goals[i].name} and {goals[j].name}",
-                x=scaled(labels[i], [axes[:, i]]),
-                y=scaled(labels[j], [axes[:, j]]),
-                series=series,
-                note="Designs of all trials of one name that no other of them beats in every goal"
-                + (f" (of {len(goals)}, seen from two)." if len(goals) > 2 else "."),
-            )
+        yield Chart(
+            key=f"front_{i + 1}_{j + 1}",
+            kind="points",
+            title=f"Pareto front: {goals[i].name} and {goals[j].name}",
+            x=scaled(labels[i], [axes[:, i]]),
+            y=scaled(labels[j], [axes[:, j]]),
+            series=series,
+            note="Designs of all trials of one name that no other of them beats in every goal"
+            + (f" (of {len(goals)}, seen from two)." if len(goals) > 2 else "."),
         )
-    return charts
 
 
 def feasibility(problem: Problem) -> Chart:
@@ -259,13 +231,10 @@ def feasibility(problem: Problem) -> Chart:
 def time_split(problem: Problem) -> Chart:
     """Shares of the time in simulator, agent and framework."""
     measures = problem.measures
+    columns = (measures.simulation_s, measures.agent_s, measures.framework_s)
     parts = {
         name: np.array([column[group.trials].sum() for group in problem.groups])
-        for name, column in (
-            ("simulator", measures.simulation_s),
-            ("agent", measures.agent_s),
-            ("framework", measures.framework_s),
-        )
+        for name, column in zip(("simulator", "agent", "framework"), columns, strict=True)
     }
     whole = np.maximum(sum(parts.values()), 1e-12)
     return _stack(
@@ -274,10 +243,7 @@ def time_split(problem: Problem) -> Chart:
         "share of time",
         parts,
         whole,
-        [
-            f"{group.name}, {_duration(total)}"
-            for group, total in zip(problem.groups, whole.tolist(), strict=True)
-        ],
+        [f"{g.name}, {_duration(s)}" for g, s in zip(problem.groups, whole.tolist(), strict=True)],
         "From the beginning of each trial to its end, or, where nothing says when these "
         "were, between its first and its last record: what neither simulator nor agent took is "
         "the framework's. Starting processes is not in it.",
@@ -299,7 +265,6 @@ def _stack(
         kind="stack",
         title=title,
         x=Axis(label, percent=True, low=0.0, high=1.01),
-        y=Axis(""),
         series=[Series(name, x=(part / whole).tolist()) for name, part in parts.items()],
         categories=categories,
         note=note,

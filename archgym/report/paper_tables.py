@@ -12,12 +12,7 @@ from archgym.data.problems import identifier
 from archgym.errors import ReportError
 from archgym.report.content import overview
 from archgym.report.designs import front_designs
-from archgym.report.problem_tables import (
-    front_table,
-    pairs_table,
-    results_table,
-    settings_table,
-)
+from archgym.report.problem_tables import front_table, pairs_table, results_table, settings_table
 from archgym.report.table import Table
 
 _LATEX = str.maketrans(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,11 @@ _MAX_LEVELS = 24
 _LOG_FROM = 5.0
 
 
-def importance_chart(problem: Problem) -> list[Chart]:
+def importance_chart(problem: Problem) -> Iterator[Chart]:
     """Bars of the parameters that matter most."""
     found = problem.importance
     if found is None:
-        return []
+        return
     names = found.names[:_SHOWN_PARAMETERS]
     drop, spread = found.drop[: len(names)], found.spread[: len(names)]
     trust = (
@@ -36,29 +37,26 @@ def importance_chart(problem: Problem) -> list[Chart]:
         "it has not seen: do not trust this chart."
     )
     more = len(found.names) - len(names)
-    return [
-        Chart(
-            key="importance",
-            kind="bars",
-            title="Which parameters matter",
-            x=Axis("loss of explained variance when shuffled", low=0.0),
-            y=Axis(""),
-            series=[Series("importance", x=drop, low=drop - spread, high=drop + spread)],
-            categories=names,
-            note=f"Permutation importance in a forest of {TREES} trees, {found.designs:,} "
-            f"designs, a third of them held out; ends: standard deviation of {REPEATS} shuffles. "
-            f"{trust}"
-            + (f" Parameters that matter less are left out: {more}." if more else "")
-            + " Agents choose the designs: what they never tried cannot show.",
-        )
-    ]
+    yield Chart(
+        key="importance",
+        kind="bars",
+        title="Which parameters matter",
+        x=Axis("loss of explained variance when shuffled", low=0.0),
+        series=[Series("importance", x=drop, low=drop - spread, high=drop + spread)],
+        categories=names,
+        note=f"Permutation importance in a forest of {TREES} trees, {found.designs:,} "
+        f"designs, a third of them held out; ends: standard deviation of {REPEATS} shuffles. "
+        f"{trust}"
+        + (f" Parameters that matter less are left out: {more}." if more else "")
+        + " Agents choose the designs: what they never tried cannot show.",
+    )
 
 
-def parallel_coordinates(problem: Problem, designs: int) -> list[Chart]:
+def parallel_coordinates(problem: Problem, designs: int) -> Iterator[Chart]:
     """A line a design through its parameters and goals; half of them among the best tenth."""
     codes, costs = problem.picked_designs
     if len(codes) < 2:
-        return []
+        return
     found = problem.importance
     ranked = np.argsort(costs, kind="stable")
     top = ranked[: max(1, len(ranked) // 10)]
@@ -78,21 +76,18 @@ def parallel_coordinates(problem: Problem, designs: int) -> list[Chart]:
     for number, goal in enumerate(problem.objective.goals):
         column = problem.natural(number, values[:, number])
         dimensions.append(_goal_dimension(goal_label(goal, problem.metrics), column))
-    return [
-        Chart(
-            key="parallel",
-            kind="parallel",
-            title="Designs through their parameters",
-            x=Axis("log ratio to the baseline"),
-            y=Axis(""),
-            series=[Series("cost", y=costs[some])],
-            dimensions=dimensions,
-            note=f"{len(some)} of {len(problem.measures.full_rows):,} simulated designs: half of "
-            "them from the best tenth, half from all. Strong lines are good designs. Drag along an "
-            "axis to choose a range, drag its name to move it."
-            + (" The parameters that matter most." if found is not None else ""),
-        )
-    ]
+    yield Chart(
+        key="parallel",
+        kind="parallel",
+        title="Designs through their parameters",
+        x=Axis("log ratio to the baseline"),
+        series=[Series("cost", y=costs[some])],
+        dimensions=dimensions,
+        note=f"{len(some)} of {len(problem.measures.full_rows):,} simulated designs: half of "
+        "them from the best tenth, half from all. Strong lines are good designs. Drag along an "
+        "axis to choose a range, drag its name to move it."
+        + (" The parameters that matter most." if found is not None else ""),
+    )
 
 
 def _goal_dimension(label: str, values: NDArray[np.float64]) -> dict[str, Any]:

@@ -233,7 +233,7 @@ def test_a_baseline_beyond_a_limit_is_said(tmp_path: Path) -> None:
     assert energy is not None
     assert energy > 3
     assert problem.baseline_breaks == [f"energy_pj <= 3 (it has {energy:,.5g} pJ)"]
-    assert [level.dotted for level in lottery(study, problem)[0].levels] == [True]
+    assert [level.dotted for level in lottery(study, problem).levels] == [True]
     row = overview_table(study).rows[0]
     assert row[3].endswith(", infeasible")
     assert row[5] == ""  # no change against what is not allowed

@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from archgym.analysis.trials import TrialSummary
+from archgym.data.schema import columns
 from archgym.errors import ExperimentError
 from archgym.experiment.folder.trial_states import TrialEnd
 from archgym.experiment.spec.expand import Trial
@@ -33,45 +34,33 @@ from archgym.problem.goals import direction, goal_unit, natural
 
 _AT_ONCE = 500
 
-TRIAL_SCHEMA = pa.schema(
-    [
-        *((name, pa.string()) for name in ("trial_id", "setting", "dataset", "environment")),
-        *((name, pa.string()) for name in ("workload", "simulator", "agent", "agent_label")),
-        ("hyperparameters", pa.string()),
-        ("seed", pa.int64()),
-        ("budget", pa.int64()),
-        ("state", pa.string()),
-        ("error", pa.string()),
-        *((name, pa.int64()) for name in ("simulations", "proposals", "duplicates", "illegal")),
-        ("failed", pa.int64()),
-        ("spent", pa.float64()),
-        ("goals", pa.list_(pa.string())),
-        ("best", pa.list_(pa.float64())),
-        ("best_feasible", pa.bool_()),
-        ("best_design", pa.string()),
-        ("best_metrics", pa.string()),
-        ("best_at", pa.int64()),
-        ("regret", pa.float64()),
-        ("hit_at", pa.int64()),
-        ("hypervolume", pa.float64()),
-        ("front_size", pa.int64()),
-        *((name, pa.float64()) for name in ("agent_s", "simulation_s", "wall_s", "framework_s")),
-    ]
+TRIAL_SCHEMA = columns(
+    (pa.string(), "trial_id setting dataset environment workload simulator agent agent_label"),
+    (pa.string(), "hyperparameters"),
+    (pa.int64(), "seed budget"),
+    (pa.string(), "state error"),
+    (pa.int64(), "simulations proposals duplicates illegal failed"),
+    (pa.float64(), "spent"),
+    (pa.list_(pa.string()), "goals"),
+    (pa.list_(pa.float64()), "best"),
+    (pa.bool_(), "best_feasible"),
+    (pa.string(), "best_design best_metrics"),
+    (pa.int64(), "best_at"),
+    (pa.float64(), "regret"),
+    (pa.int64(), "hit_at"),
+    (pa.float64(), "hypervolume"),
+    (pa.int64(), "front_size"),
+    (pa.float64(), "agent_s simulation_s wall_s framework_s"),
 )
 """Columns of ``trials.parquet``. ``best`` is in its natural sign, of feasible designs at full
 fidelity; ``hit_at`` the simulations after which it had reached the optimum (see
 :data:`archgym.analysis.measures.WITHIN`); ``framework_s`` the rest of ``wall_s``. What is not known
 is null."""
 
-CURVE_SCHEMA = pa.schema(
-    [
-        ("trial_id", pa.string()),
-        ("goal", pa.int32()),
-        ("spent", pa.list_(pa.float64())),
-        ("seconds", pa.list_(pa.float64())),
-        ("value", pa.list_(pa.float64())),
-        ("regret", pa.list_(pa.float64())),
-    ]
+CURVE_SCHEMA = columns(
+    (pa.string(), "trial_id"),
+    (pa.int32(), "goal"),
+    (pa.list_(pa.float64()), "spent seconds value regret"),
 )
 """Columns of ``curves.parquet``: budget spent, seconds in agent and simulator, value and regret at
 each improvement, and once more at the end of the search. ``regret`` is null where the optimum is
