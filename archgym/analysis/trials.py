@@ -208,7 +208,6 @@ def stream_trials(dataset: Dataset) -> Iterator[TrialSummary]:
 
 _Arrays = dict[str, NDArray[Any]]
 """Consecutive rows of one trial: codes, metrics and other columns, by name."""
-_NOT_PLAIN = ("codes", "metrics", "reward", "reason")
 
 
 def _arrays(dataset: Dataset, table: pa.Table) -> _Arrays:
@@ -238,7 +237,8 @@ def _summarise(dataset: Dataset, row: dict[str, Any], arrays: _Arrays) -> TrialS
     scorer = scorer_of(row, metrics)
     objective = scorer.objective
     n = len(arrays["step"])
-    plain = {name: array for name, array in arrays.items() if name not in _NOT_PLAIN}
+    others = ("codes", "metrics", "reward", "reason")
+    plain = {name: array for name, array in arrays.items() if name not in others}
     trial = np.zeros(n, dtype=np.int32)
     rows = Rows.scored(scorer, arrays["metrics"], plain, trial, np.arange(n))
     weights = [goal.weight for goal in objective.goals]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.analysis.curves import Band, box, budgets, budgets_to_reach, curves, seconds, spread
-from archgym.analysis.measures import COUNTS, WITHIN
+from archgym.analysis.measures import COUNTS, WITHIN, thinned
 from archgym.analysis.statistics import share_interval
 from archgym.analysis.study import Group, Problem, Study
 from archgym.charts.charts import Axis, Chart, Level, Numbers, Series, scaled
@@ -25,20 +25,15 @@ _SETTLED = 0.05  # share of a search at its beginning that the axis need not sho
 _BAND = "Line: median of trials. Band: the middle half of them (with up to three, their range)."
 
 
-def thinned(count: int, most: int) -> NDArray[np.int64]:
-    """Evenly spread indices of ``count`` things, at most ``most``."""
-    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))
-
-
 def best_so_far(problem: Problem, points: int, *, time: bool = False) -> Iterator[Chart]:
     """Best value so far by budget, or by seconds in simulator and agent: a chart a goal."""
     grid = (seconds if time else budgets)(problem, points)
     for goal, sought in enumerate(problem.objective.goals):
         series = []
-        for group, band in _bands(problem, curves(problem, grid, time=time, goal=goal)):
-            ends = [problem.natural(goal, line) for line in (band.low, band.high)]
-            low, high = sorted(ends, key=lambda line: float(line[-1]))
-            series.append(_line(group, grid, problem.natural(goal, band.middle), low, high))
+        for group, *band in _bands(problem, curves(problem, grid, time=time, goal=goal)):
+            first, middle, last = (problem.natural(goal, line) for line in band)
+            low, high = sorted((first, last), key=lambda line: float(line[-1]))
+            series.append(_line(group, grid, middle, low, high))
         baseline = problem.natural_baseline[goal]
         name = f"{sought.name} " if problem.several else ""
         timed = Axis("time in simulator and agent [s]", log=True)
@@ -60,9 +55,9 @@ def _settled_axis(problem: Problem, goal: int) -> Axis:
     """The axis of best values: where searches settle, not where they begin."""
     grid = budgets(problem, _AXIS_POINTS)
     shown = [problem.baseline[goal : goal + 1]]
-    for _, band in _bands(problem, curves(problem, grid, goal=goal)):
+    for _, low, middle, high in _bands(problem, curves(problem, grid, goal=goal)):
         late, later = grid >= _SETTLED * grid[-1], grid >= 0.5 * grid[-1]
-        shown += [band.low[late], band.middle[late], band.high[later]]
+        shown += [low[late], middle[late], high[later]]
     label = goal_label(problem.objective.goals[goal], problem.metrics)
     return scaled(label, [problem.natural(goal, values) for values in shown])
 
@@ -73,11 +68,9 @@ def regrets(problem: Problem, points: int) -> Iterator[Chart]:
         return
     grid = budgets(problem, points)
     series = []
-    for group, band in _bands(problem, problem.regret(curves(problem, grid, costs=True))):
-        low, middle, high = (
-            np.maximum(np.where(np.isfinite(line), line, np.nan), _MIN_REGRET)
-            for line in (band.low, band.middle, band.high)
-        )
+    for group, *band in _bands(problem, problem.regret(curves(problem, grid, costs=True))):
+        shown = np.maximum(np.where(np.isfinite(band), band, np.nan), _MIN_REGRET)
+        low, middle, high = shown
         series.append(_line(group, grid, middle, low, high))
     target = "the optimum" if problem.exact else "the best known design"
     yield Chart(
@@ -168,8 +161,8 @@ def hypervolumes(problem: Problem) -> Iterator[Chart]:
     for group in problem.groups:
         mine = measures.hypervolume[group.trials[followed[group.trials]]]
         if len(mine):
-            band = spread(np.column_stack([np.zeros(len(mine)), mine]))
-            series.append(_line(group, grid, band.middle, band.low, band.high))
+            low, middle, high = spread(np.column_stack([np.zeros(len(mine)), mine]))
+            series.append(_line(group, grid, middle, low, high))
     left = int((~followed).sum())
     yield Chart(
         key="hypervolume",
@@ -277,11 +270,11 @@ def _line(
     return Series(group.name, group.searcher, grid, middle, low, high)
 
 
-def _bands(problem: Problem, rows: NDArray[np.float64]) -> list[tuple[Group, Band]]:
-    """Median and quartiles of each searcher's trials."""
+def _bands(problem: Problem, rows: NDArray[np.float64]) -> list[tuple[Group, *Band]]:
+    """Lower quartile, median and upper quartile of each searcher's trials."""
     if not rows.shape[1]:
         return []
-    return [(group, spread(rows[group.trials])) for group in problem.groups]
+    return [(group, *spread(rows[group.trials])) for group in problem.groups]
 
 
 def _budget_axis(problem: Problem) -> Axis:

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.analysis.importance import REPEATS, TREES
+from archgym.analysis.measures import thinned
 from archgym.analysis.study import Problem
 from archgym.analysis.trial_rows import metric_vector
 from archgym.charts.charts import Axis, Chart, Series
 from archgym.problem.goals import goal_label
-from archgym.report.panels import thinned
 from archgym.space import Parameter
 
 _SHOWN_PARAMETERS = 15
