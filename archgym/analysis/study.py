@@ -73,18 +73,23 @@ class Group:
     """The trials of one searcher on one problem.
 
     Attributes:
-        name: of the searcher.
-        searcher: its index in the study.
+        searchers: all searchers of the study.
+        searcher: index of this one.
         trials: indices of its trials in the problem, shape (n,).
         scores: their scores, shape (n,).
         units: their units, shape (n,).
     """
 
-    name: str
+    searchers: Sequence[Searcher]
     searcher: int
     trials: NDArray[np.int64]
     scores: NDArray[np.float64]
     units: NDArray[np.int64]
+
+    @property
+    def name(self) -> str:
+        """Name of the searcher."""
+        return self.searchers[self.searcher].name
 
 
 @dataclass(frozen=True)
@@ -183,9 +188,9 @@ class Problem:
     def groups(self) -> list[Group]:
         """The trials of each searcher, by the index of the searcher."""
         return [
-            Group(self.searchers[i].name, i, mine, self.score[mine], self.units[mine])
-            for i in np.unique(self.searcher).tolist()
-            for mine in [np.flatnonzero(self.searcher == i)]
+            Group(self.searchers, searcher, mine, self.score[mine], self.units[mine])
+            for searcher in np.unique(self.searcher).tolist()
+            for mine in [np.flatnonzero(self.searcher == searcher)]
         ]
 
     @cached_property

@@ -18,8 +18,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from archgym.analysis.measures import COUNTS, Measures, measure, reaches, regret
-from archgym.analysis.rows import PLAIN_COLUMNS, Rows, plain_columns
-from archgym.analysis.trial_rows import fidelities_of, metric_vector, parsed, scorer_of
+from archgym.analysis.rows import (
+    PLAIN_COLUMNS,
+    Rows,
+    fidelities_of,
+    metric_vector,
+    parsed,
+    plain_columns,
+    scorer_of,
+)
 from archgym.data import Dataset
 from archgym.data.designs import design_codes, design_columns
 from archgym.evaluation.best import Best

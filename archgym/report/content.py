@@ -12,10 +12,15 @@ from archgym.analysis.study import Problem, Study
 from archgym.charts.charts import Axis, Chart, Series
 from archgym.report import panels
 from archgym.report.designs import ShownDesign, best_designs, front_designs
-from archgym.report.failure_tables import failures_table, reasons_table
 from archgym.report.problem_tables import front_table, pairs_table, results_table, settings_table
 from archgym.report.space_charts import importance_chart, parallel_coordinates
-from archgym.report.study_tables import comparison_table, overview_table, ranking_table
+from archgym.report.study_tables import (
+    comparison_table,
+    failures_table,
+    overview_table,
+    ranking_table,
+    reasons_table,
+)
 from archgym.report.table import Table
 
 

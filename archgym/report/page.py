@@ -17,8 +17,8 @@ from archgym.problem.goals import direction, goal_label
 from archgym.problem.metrics import change_text
 from archgym.report.content import Section, overview, problem_sections
 from archgym.report.designs import ShownDesign
-from archgym.report.failure_tables import failed_trials_table
 from archgym.report.files import write_data
+from archgym.report.study_tables import failed_trials_table
 
 MAX_BYTES = 8_000_000
 """A page that comes out larger is made again with fewer points in each curve."""

@@ -9,9 +9,9 @@ import numpy as np
 
 from archgym.analysis.curves import budgets_to_reach
 from archgym.analysis.measures import WITHIN
+from archgym.analysis.rows import metric_vector
 from archgym.analysis.statistics import median_interval, quantile, quantiles, share_interval
 from archgym.analysis.study import Group, Problem, Study
-from archgym.analysis.trial_rows import metric_vector
 from archgym.experiment.results.texts import common_values, design_text, regret_text
 from archgym.problem.goals import goal_label
 from archgym.report.designs import ShownDesign

@@ -13,15 +13,17 @@ import numpy as np
 
 from archgym.analysis.measures import measure, thinned
 from archgym.analysis.problem_names import problem_names
-from archgym.analysis.rows import Rows, join, read_rows
-from archgym.analysis.study import Chosen, Problem, Searcher, StudiedTrial, Study
-from archgym.analysis.trial_rows import (
+from archgym.analysis.rows import (
+    Rows,
     fidelities_of,
+    join,
     metric_vector,
     objective_of,
     parsed,
+    read_rows,
     scorer_of,
 )
+from archgym.analysis.study import Chosen, Problem, Searcher, StudiedTrial, Study
 from archgym.data import Dataset
 from archgym.data.designs import design_columns, read_designs
 from archgym.data.snapshot import Snapshot

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from archgym.analysis.importance import REPEATS, TREES
 from archgym.analysis.measures import thinned
+from archgym.analysis.rows import metric_vector
 from archgym.analysis.study import Problem
-from archgym.analysis.trial_rows import metric_vector
 from archgym.charts.charts import Axis, Chart, Series
 from archgym.problem.goals import goal_label
 from archgym.space import Parameter

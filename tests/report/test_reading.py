@@ -15,10 +15,9 @@ from archgym.analysis.trials import TrialSummary, read_trials
 from archgym.data import Dataset
 from archgym.errors import ArchgymError
 from archgym.report import Study, read_study
-from archgym.report.failure_tables import failures_table
 from archgym.report.panels import lottery
 from archgym.report.problem_tables import results_table
-from archgym.report.study_tables import comparison_table, overview_table
+from archgym.report.study_tables import comparison_table, failures_table, overview_table
 from tests.report.studies import run
 
 CASES: dict[str, dict[str, Any]] = {
