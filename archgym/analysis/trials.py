@@ -259,6 +259,7 @@ def _summarise(dataset: Dataset, row: dict[str, Any], arrays: _Arrays) -> TrialS
     known = optimum is not None and single
     optimum_cost = float(scorer.costs(optimum)[0, 0]) if known else math.nan
     improvements = _improvements(found, objective.goals, optimum_cost)
+    near = reaches(improvements[0][:, 3])
     counts = dict(zip(COUNTS, found.counts[0].tolist(), strict=True))
     full = rows.counted & rows.full
     failed = rows.counted & (rows.status > Status.ILLEGAL)
@@ -292,7 +293,7 @@ def _summarise(dataset: Dataset, row: dict[str, Any], arrays: _Arrays) -> TrialS
         optimum=None if optimum is None else scorer.values(optimum)[0],
         regret=float(regret(found.best_cost, optimum_cost)[0]) if known else None,
         improvements=improvements,
-        hit_at=_hit_at(improvements),
+        hit_at=math.ceil(improvements[0][near.argmax(), 0]) if near.any() else None,
     )
 
 
@@ -338,12 +339,6 @@ def _improvements(
         columns = [found.event_spent, found.event_s, values, regrets]
         improvements.append(np.column_stack(columns)[at])
     return improvements
-
-
-def _hit_at(improvements: Sequence[NDArray[np.float64]]) -> int | None:
-    """Simulations after which the search had reached the optimum."""
-    near = reaches(improvements[0][:, 3])
-    return math.ceil(improvements[0][near.argmax(), 0]) if near.any() else None
 
 
 def _number(value: float) -> float | None:

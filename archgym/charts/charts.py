@@ -157,6 +157,12 @@ def scaled(label: str, shown: Sequence[NDArray[np.float64]]) -> Axis:
     return Axis(label, low=low - margin, high=high + margin)
 
 
+def baseline_level(value: float, *, broken: bool) -> list[Level]:
+    """The baseline's level, which may break a limit; none for a value that is not finite."""
+    label = "baseline, not feasible" if broken else "baseline"
+    return [Level(value, label, dotted=broken)] if math.isfinite(value) else []
+
+
 def rounded(value: float | NDArray[np.float64]) -> float | int | None:
     """A number with five digits; ``None`` if it is not finite."""
     number = float(value)

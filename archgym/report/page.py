@@ -95,22 +95,6 @@ def _page(
     for number, some in enumerate(sections):
         for section in some:
             charts |= {f"p{number}-{chart.key}": chart.to_json() for chart in section.charts}
-    context = {
-        "study": study,
-        "searchers": {s.name: i for i, s in enumerate(study.searchers)},
-        "version": archgym.__version__,
-        "command": command,
-        "facts": _facts(study),
-        "overview": general,
-        "section_names": [{"key": k, "title": t} for k, t in _TITLES if k in shown],
-        "problems": list(zip(study.problems, sections, strict=True)),
-        "goals": _goals,
-        "summary": _summary,
-        "change": change_text,
-        "links": links,
-        "closing": failed_trials_table(study),
-        "texts": _texts(study),
-    }
     data = {
         "colours": {"light": COLOURS, "dark": _DARK},
         "dashes": DASHES,
@@ -121,7 +105,20 @@ def _page(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     return environment.from_string(_own("page.html")).render(
-        **context,
+        study=study,
+        searchers={s.name: i for i, s in enumerate(study.searchers)},
+        version=archgym.__version__,
+        command=command,
+        facts=_facts(study),
+        overview=general,
+        section_names=[{"key": k, "title": t} for k, t in _TITLES if k in shown],
+        problems=list(zip(study.problems, sections, strict=True)),
+        goals=_goals,
+        summary=_summary,
+        change=change_text,
+        links=links,
+        closing=failed_trials_table(study),
+        texts=_texts(study),
         style=Markup(_own("page.css")),
         script=Markup(_own("page.js")),
         plotly=Markup(get_plotlyjs()),

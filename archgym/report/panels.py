@@ -12,7 +12,7 @@ from archgym.analysis.curves import Band, box, budgets, budgets_to_reach, curves
 from archgym.analysis.measures import COUNTS, WITHIN, thinned
 from archgym.analysis.statistics import share_interval
 from archgym.analysis.study import Group, Problem, Study
-from archgym.charts.charts import Axis, Chart, Level, Numbers, Series, scaled
+from archgym.charts.charts import Axis, Chart, Numbers, Series, baseline_level, scaled
 from archgym.problem.goals import goal_label
 
 _MIN_REGRET = 1e-4
@@ -44,7 +44,7 @@ def best_so_far(problem: Problem, points: int, *, time: bool = False) -> Iterato
             x=timed if time else _budget_axis(problem),
             y=_settled_axis(problem, goal),
             series=series,
-            levels=[_baseline(problem, baseline)] if np.isfinite(baseline) else [],
+            levels=baseline_level(baseline, broken=bool(problem.baseline_breaks)),
             note=_BAND
             + (" Time: of simulator and agent, one after the other." if time else "")
             + (" The baseline is not feasible." if problem.baseline_breaks else ""),
@@ -130,7 +130,7 @@ def lottery(study: Study, problem: Problem) -> Chart:
         low, high = axis.low or 0.0, axis.high or 0.0
         margin = 0.5 * (high - low)
         if low - margin <= baseline <= high + margin:
-            levels = [_baseline(problem, baseline)]
+            levels = baseline_level(baseline, broken=bool(problem.baseline_breaks))
             axis = scaled(problem.score_label, [np.array([low, high, baseline])])
         else:
             far = f" The baseline, {baseline:,.5g} {problem.score_unit}, is out of sight."
@@ -280,11 +280,6 @@ def _bands(problem: Problem, rows: NDArray[np.float64]) -> list[tuple[Group, *Ba
 def _budget_axis(problem: Problem) -> Axis:
     partly = bool((problem.measures.spent != problem.measures.simulations).any())
     return Axis("budget spent, full simulations" if partly else "simulations", low=0.0)
-
-
-def _baseline(problem: Problem, value: float) -> Level:
-    broken = bool(problem.baseline_breaks)
-    return Level(value, "baseline, not feasible" if broken else "baseline", dotted=broken)
 
 
 def _about_target(problem: Problem) -> str:

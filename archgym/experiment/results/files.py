@@ -15,7 +15,7 @@ import contextlib
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -191,9 +191,10 @@ def _row(
 ) -> dict[str, Any]:
     copied = "trial_id setting dataset environment agent agent_label seed budget"
     row: dict[str, Any] = {name: getattr(trial, name) for name in copied.split()}
+    workload = trial.arguments.get("workload", "")
     row |= {
         "simulator": str(trial.arguments.get("simulator", "embedded")),
-        "workload": _text(trial.arguments.get("workload", "")),
+        "workload": json.dumps(workload) if isinstance(workload, dict | list) else str(workload),
         "hyperparameters": json.dumps(trial.hyperparameters),
         "state": state,
         "error": end.error if end is not None and state == "failed" else "",
@@ -202,6 +203,7 @@ def _row(
         return row
     wall_s = _wall_s(summary, end)
     best = summary.best
+    ends = [one[-1, 2] if len(one) else math.inf for one in summary.improvements]
     copied = (
         "workload simulations proposals duplicates illegal failed spent best_at regret hit_at "
         "hypervolume agent_s simulation_s"
@@ -209,10 +211,7 @@ def _row(
     row |= {name: getattr(summary, name) for name in copied.split()}
     row |= {
         "goals": [goal.name for goal in summary.objective.goals],
-        "best": [
-            natural(goal, summary.metrics, float(found[-1, 2])) if len(found) else None
-            for goal, found in zip(summary.objective.goals, summary.improvements, strict=True)
-        ],
+        "best": _naturals(summary, np.array(ends)),
         "best_feasible": best.feasible if best is not None else None,
         "best_design": None if best is None else json.dumps(best.design),
         "best_metrics": None if best is None else json.dumps(best.metrics),
@@ -276,9 +275,3 @@ def _naturals(summary: TrialSummary, values: NDArray[np.float64]) -> list[float 
         natural(goal, summary.metrics, value) if math.isfinite(value) else None
         for goal, value in zip(summary.objective.goals, values.tolist(), strict=True)
     ]
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, Mapping | list):
-        return json.dumps(value)
-    return str(value)
