@@ -279,17 +279,15 @@ def rank(
         np.concatenate([one for some in units for one in some]), return_inverse=True
     )
     weights = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=_RESAMPLES)
-    drawn = np.empty((n_problems, _RESAMPLES, n_groups))
-    start = 0
-    for i, groups in enumerate(problems):
-        resampled = np.empty((_RESAMPLES, n_groups))
-        for g, values in enumerate(groups):
-            mine = numbers[start : start + len(values)]
-            start += len(values)
-            resampled[:, g] = _weighted_medians(values, weights[:, mine])
-        drawn[i] = rankdata(resampled, axis=1)
+    scores = [values for groups in problems for values in groups]
+    parts = np.split(numbers, np.cumsum([len(values) for values in scores])[:-1])
+    resampled = [
+        _weighted_medians(values, weights[:, mine])
+        for values, mine in zip(scores, parts, strict=True)
+    ]
+    drawn = rankdata(np.reshape(resampled, (n_problems, n_groups, _RESAMPLES)), axis=1)
     picked = rng.integers(n_problems, size=(n_problems, _RESAMPLES))
-    means = drawn[picked, np.arange(_RESAMPLES)].mean(axis=0)
+    means = drawn[picked, :, np.arange(_RESAMPLES)].mean(axis=0)
     ends = np.quantile(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], axis=0)
     friedman, critical = math.nan, math.nan
     if n_groups > 2 and n_problems > 1 and np.ptp(by_problem) > 0:

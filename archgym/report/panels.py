@@ -181,7 +181,7 @@ def fronts(problem: Problem) -> Iterator[Chart]:
     """Non-dominated designs of each searcher, a chart for every pair of goals."""
     goals = problem.objective.goals
     _, found, searchers = problem.front
-    values = np.column_stack([problem.natural(i, found[:, i]) for i in range(len(goals))])
+    values = problem.natural_values(found)
     labels = [goal_label(goal, problem.metrics) for goal in goals]
     pairs = itertools.combinations(range(len(goals)), 2)
     for i, j in itertools.islice(pairs, _MAX_FRONT_CHARTS):

@@ -9,7 +9,6 @@ import numpy as np
 
 from archgym.analysis.curves import budgets_to_reach
 from archgym.analysis.measures import WITHIN
-from archgym.analysis.rows import metric_vector
 from archgym.analysis.statistics import median_interval, quantile, quantiles, share_interval
 from archgym.analysis.study import Group, Problem, Study
 from archgym.experiment.results.texts import common_values, design_text, regret_text
@@ -104,13 +103,10 @@ def front_table(problem: Problem, shown: Sequence[ShownDesign]) -> Table:
         problem: one with several goals.
         shown: of its Pareto set; at least one.
     """
-    names = problem.scorer.metric_names
-    values = problem.scorer.values(np.array([metric_vector(one.metrics, names) for one in shown]))
+    values = problem.goal_values([one.metrics for one in shown])
     alike = common_values([one.design for one in shown])
-    goals = range(len(problem.objective.goals))
-    shown_values = np.column_stack([problem.natural(i, values[:, i]) for i in goals])
     rows = []
-    for one, found in zip(shown, shown_values.tolist(), strict=True):
+    for one, found in zip(shown, values.tolist(), strict=True):
         own = {name: value for name, value in one.design.items() if name not in alike}
         rows.append([*map(number_text, found), f"{one.name}, seed {one.seed}", design_text(own)])
     size = len(problem.pareto_set[0])

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from archgym.analysis.importance import REPEATS, TREES
 from archgym.analysis.measures import thinned
-from archgym.analysis.rows import metric_vector
 from archgym.analysis.study import Problem
 from archgym.charts.charts import Axis, Chart, Series
 from archgym.problem.goals import goal_label
@@ -69,12 +68,8 @@ def parallel_coordinates(problem: Problem, designs: int) -> Iterator[Chart]:
         _dimension(problem.space[name], codes[some, problem.space.index(name)]) for name in shown
     ]
     rows = problem.measures.full_rows[problem.picked[some]].tolist()
-    metrics = problem.scorer.metric_names
-    values = problem.scorer.values(
-        np.array([metric_vector(problem.chosen[row].metrics, metrics) for row in rows])
-    )
-    for number, goal in enumerate(problem.objective.goals):
-        column = problem.natural(number, values[:, number])
+    values = problem.goal_values([problem.chosen[row].metrics for row in rows])
+    for goal, column in zip(problem.objective.goals, values.T, strict=True):
         dimensions.append(_goal_dimension(goal_label(goal, problem.metrics), column))
     yield Chart(
         key="parallel",

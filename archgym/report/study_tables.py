@@ -47,7 +47,7 @@ def _problem_row(study: Study, problem: Problem) -> list[str]:
     goals, measures = problem.objective.goals, problem.measures
     trial = int(measures.best_cost.argmin())
     cost, least = float(measures.best_cost[trial]), measures.best.min(axis=0, keepdims=True)
-    best = [problem.natural(i, values)[0] for i, values in enumerate(least.T)]
+    best = problem.natural_values(least)[0].tolist()
     change = ""
     if problem.found and not problem.several and not problem.baseline_breaks:
         larger = direction(goals[0], problem.metrics) == "maximize"
