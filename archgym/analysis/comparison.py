@@ -35,50 +35,38 @@ from numpy.typing import NDArray
 from archgym.analysis.measures import WITHIN
 from archgym.analysis.statistics import compare, holm, mann_whitney, quantiles, share_interval
 from archgym.data.dataset import write_parquet
+from archgym.data.schema import columns
 
 _POINTS = 40
 _COLUMNS = ("trial_id", "setting", "agent", "agent_label", "seed", "budget", "state", "goals")
 _MEASURED = ("best", "regret", "hypervolume", "hit_at")
-_QUARTILES = (0.25, 0.5, 0.75)
 _Trials = list[dict[str, Any]]
-"""Rows of ``trials.parquet``, each with its score, the measure of it and whether it is a hit."""
+"""Rows of ``trials.parquet``, each with its score, the measure of it, whether it is a hit, and the
+sign that makes values of its first goal smaller-is-better."""
 _Groups = dict[str, dict[str, _Trials]]
 """The trials of each agent, by setting."""
 
-_LOTTERY = pa.schema(
-    [
-        *((name, pa.string()) for name in ("setting", "agent", "measure")),
-        *((name, pa.int64()) for name in ("trials", "labels", "seeds")),
-        *((name, pa.float64()) for name in ("best", "q25", "median", "q75", "worst")),
-        ("best_label", pa.string()),
-        ("best_label_median", pa.float64()),
-        ("worst_label", pa.string()),
-        ("worst_label_median", pa.float64()),
-        ("label_medians", pa.list_(pa.float64())),
-        ("hyperparameter_share", pa.float64()),
-        *((name, pa.float64()) for name in ("p_optimum", "p_optimum_low", "p_optimum_high")),
-        ("best_label_p_optimum", pa.float64()),
-        ("worst_label_p_optimum", pa.float64()),
-        ("evaluations_median", pa.float64()),
-    ]
+_LOTTERY = columns(
+    (pa.string(), "setting agent measure"),
+    (pa.int64(), "trials labels seeds"),
+    (pa.float64(), "best q25 median q75 worst"),
+    (pa.string(), "best_label"),
+    (pa.float64(), "best_label_median"),
+    (pa.string(), "worst_label"),
+    (pa.float64(), "worst_label_median"),
+    (pa.list_(pa.float64()), "label_medians"),
+    (pa.float64(), "hyperparameter_share p_optimum p_optimum_low p_optimum_high"),
+    (pa.float64(), "best_label_p_optimum worst_label_p_optimum evaluations_median"),
 )
-_EFFICIENCY = pa.schema(
-    [
-        ("setting", pa.string()),
-        ("agent", pa.string()),
-        ("evaluations", pa.int64()),
-        *((name, pa.float64()) for name in ("q25", "median", "q75", "p_optimum")),
-    ]
+_EFFICIENCY = columns(
+    (pa.string(), "setting agent"),
+    (pa.int64(), "evaluations"),
+    (pa.float64(), "q25 median q75 p_optimum"),
 )
-_SIGNIFICANCE = pa.schema(
-    [
-        *((name, pa.string()) for name in ("setting", "agent_a", "agent_b", "test")),
-        ("n_a", pa.int64()),
-        ("n_b", pa.int64()),
-        ("units_a", pa.int64()),
-        ("units_b", pa.int64()),
-        *((name, pa.float64()) for name in ("median_a", "median_b", "a12", "p_value", "p_holm")),
-    ]
+_SIGNIFICANCE = columns(
+    (pa.string(), "setting agent_a agent_b test"),
+    (pa.int64(), "n_a n_b units_a units_b"),
+    (pa.float64(), "median_a median_b a12 p_value p_holm"),
 )
 
 
@@ -117,43 +105,32 @@ def variance_share(scores: NDArray[np.float64], labels: Sequence[str]) -> float 
 
     ranks, names = rankdata(scores), np.array(labels)
     total = float(((ranks - ranks.mean()) ** 2).sum())
-    kinds = np.unique(names)
+    kinds = [ranks[names == kind] for kind in np.unique(names)]
     if len(kinds) < 2 or total == 0:
         return None
-    between = sum(
-        float((names == kind).sum()) * float(ranks[names == kind].mean() - ranks.mean()) ** 2
-        for kind in kinds
-    )
-    return between / total
+    return sum(len(some) * float(some.mean() - ranks.mean()) ** 2 for some in kinds) / total
 
 
 def _scored(folder: Path) -> _Trials:
     """Finished trials with a score, its measure and whether they reached the optimum."""
+    settings: dict[str, Any] = json.loads((folder / "summary.json").read_text())["settings"]
     trials = pq.read_table(folder / "trials.parquet", columns=[*_COLUMNS, *_MEASURED]).to_pylist()
-    signs = _signs(folder)
     found = []
     for trial in trials:
         if trial["state"] != "finished" or not trial["goals"]:
             continue
+        largest = settings[trial["setting"]]["goals"][0]["direction"] == "maximize"
+        sign = -1.0 if largest else 1.0
         if len(trial["goals"]) > 1:
             score, measure = -(trial["hypervolume"] or 0.0), "hypervolume"
         elif trial["regret"] is not None:
             score, measure = trial["regret"], "regret"
         else:
             value, measure = trial["best"][0], trial["goals"][0]
-            score = math.inf if value is None else signs[trial["setting"]] * value
+            score = math.inf if value is None else sign * value
         hit = trial["regret"] is not None and trial["regret"] <= WITHIN
-        found.append({**trial, "score": score, "measure": measure, "hit": hit})
+        found.append({**trial, "score": score, "measure": measure, "hit": hit, "sign": sign})
     return found
-
-
-def _signs(folder: Path) -> dict[str, float]:
-    """By setting, -1 where the first goal's value is the better the larger it is, else 1."""
-    settings: dict[str, Any] = json.loads((folder / "summary.json").read_text())["settings"]
-    return {
-        name: -1.0 if setting["goals"][0]["direction"] == "maximize" else 1.0
-        for name, setting in settings.items()
-    }
 
 
 def _lottery_row(setting: str, agent: str, trials: _Trials) -> dict[str, Any]:
@@ -166,7 +143,6 @@ def _lottery_row(setting: str, agent: str, trials: _Trials) -> dict[str, Any]:
     shares = [sum(t["hit"] for t in some) / len(some) for some in by_label.values()]
     known = trials[0]["measure"] == "regret"
     share = share_interval(np.array([trial["hit"] for trial in trials]), _seeds(trials))
-    q25, median, q75 = quantiles(scores, _QUARTILES).tolist()
     middle = _median([math.inf if t["hit_at"] is None else t["hit_at"] for t in trials])
     return {
         "setting": setting,
@@ -176,9 +152,7 @@ def _lottery_row(setting: str, agent: str, trials: _Trials) -> dict[str, Any]:
         "labels": len(by_label),
         "seeds": len(np.unique(_seeds(trials))),
         "best": float(scores.min()),
-        "q25": q25,
-        "median": median,
-        "q75": q75,
+        **_quartiles(scores),
         "worst": float(scores.max()),
         "best_label": best,
         "best_label_median": medians[best],
@@ -198,7 +172,6 @@ def _lottery_row(setting: str, agent: str, trials: _Trials) -> dict[str, Any]:
 def _efficiency(folder: Path, groups: _Groups) -> Iterator[dict[str, Any]]:
     """Scores after some numbers of evaluations; none with several goals."""
     names = {t["trial_id"] for agents in groups.values() for ts in agents.values() for t in ts}
-    signs = _signs(folder)
     curves: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
     columns = ["trial_id", "goal", "spent", "value", "regret"]
     with pq.ParquetFile(folder / "curves.parquet") as file:
@@ -212,7 +185,7 @@ def _efficiency(folder: Path, groups: _Groups) -> Iterator[dict[str, Any]]:
             if trials[0]["measure"] == "hypervolume":
                 continue
             known = trials[0]["measure"] == "regret"
-            sign = 1.0 if known else signs[setting]
+            sign = 1.0 if known else trials[0]["sign"]
             budget = max(trial["budget"] for trial in trials)
             grid = np.unique(np.geomspace(1, budget, _POINTS).round().astype(int))
             table = np.full((len(trials), len(grid)), np.inf)
@@ -222,14 +195,11 @@ def _efficiency(folder: Path, groups: _Groups) -> Iterator[dict[str, Any]]:
                     at = np.searchsorted(spent, grid, side="right") - 1
                     row[at >= 0] = sign * values[at[at >= 0]]
             for column, evaluations in zip(table.T, grid.tolist(), strict=True):
-                q25, median, q75 = quantiles(column, _QUARTILES).tolist()
                 yield {
                     "setting": setting,
                     "agent": agent,
                     "evaluations": evaluations,
-                    "q25": q25,
-                    "median": median,
-                    "q75": q75,
+                    **_quartiles(column),
                     "p_optimum": float((column <= WITHIN).mean()) if known else None,
                 }
 
@@ -240,15 +210,9 @@ def _pairs(setting: str, agents: dict[str, _Trials]) -> list[dict[str, Any]]:
     for a, b in itertools.combinations(agents, 2):
         one, two = _scores(agents[a]), _scores(agents[b])
         units = _seeds(agents[a]), _seeds(agents[b])
-        row: dict[str, Any] = {
-            "setting": setting,
-            "agent_a": a,
-            "agent_b": b,
-            "test": "Mann-Whitney U",
-        }
-        row["p_value"], row["a12"] = compare(one, two, units)
-        row |= {"units_a": len(np.unique(units[0])), "units_b": len(np.unique(units[1]))}
-        rows.append(row | _sizes(one, two))
+        tested = "Mann-Whitney U", *compare(one, two, units)
+        sizes = [len(np.unique(some)) for some in units]
+        rows.append(_test(setting, (a, b), (one, two), tested, sizes))
     return _adjusted(rows)
 
 
@@ -266,29 +230,37 @@ def _over_settings(groups: _Groups) -> list[dict[str, Any]]:
         if len(both) < 3:
             continue
         chances = np.array([mann_whitney(one, two)[1] for one, two in both])
-        alike = (chances == 0.5).all()
-        row: dict[str, Any] = {
-            "setting": "",
-            "agent_a": a,
-            "agent_b": b,
-            "test": "Wilcoxon signed-rank",
-        }
-        row |= {"p_value": 1.0 if alike else float(wilcoxon(chances - 0.5).pvalue)}
-        row |= {"a12": float(chances.mean()), "units_a": len(both), "units_b": len(both)}
+        p_value = 1.0 if (chances == 0.5).all() else float(wilcoxon(chances - 0.5).pvalue)
+        tested = "Wilcoxon signed-rank", p_value, float(chances.mean())
         medians = [np.array([_median(one) for one in some]) for some in zip(*both, strict=True)]
-        rows.append(row | _sizes(*medians))
+        rows.append(_test("", (a, b), medians, tested, [len(both)] * 2))
     return _adjusted(rows)
 
 
-def _sizes(one: NDArray[np.float64], two: NDArray[np.float64]) -> dict[str, Any]:
-    medians = {"median_a": _median(one), "median_b": _median(two)}
-    return {"n_a": len(one), "n_b": len(two), **medians}
+def _test(
+    setting: str,
+    agents: tuple[str, str],
+    scores: Sequence[NDArray[np.float64]],
+    tested: tuple[str, float, float],
+    units: Sequence[int],
+) -> dict[str, Any]:
+    """A row of ``significance``; ``tested`` is the test, its p and Vargha and Delaney's A."""
+    row: dict[str, Any] = dict(zip(("test", "p_value", "a12"), tested, strict=True))
+    for side, agent, values, number in zip("ab", agents, scores, units, strict=True):
+        own = {"agent": agent, "n": len(values), "median": _median(values), "units": number}
+        row |= {f"{name}_{side}": value for name, value in own.items()}
+    return {"setting": setting, **row}
 
 
 def _adjusted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for row, p_value in zip(rows, holm([row["p_value"] for row in rows]), strict=True):
         row["p_holm"] = p_value
     return rows
+
+
+def _quartiles(scores: NDArray[np.float64]) -> dict[str, float]:
+    found = quantiles(scores, (0.25, 0.5, 0.75)).tolist()
+    return dict(zip(("q25", "median", "q75"), found, strict=True))
 
 
 def _scores(trials: _Trials) -> NDArray[np.float64]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,20 +9,10 @@ from archgym.analysis.measures import reaches
 from archgym.analysis.statistics import quantiles
 from archgym.analysis.study import Problem
 
-
-@dataclass(frozen=True)
-class Band:
-    """Best values of some trials at each point of a search.
-
-    Attributes:
-        low: a quarter of the trials is below; the least of up to three trials, shape (n,).
-        middle: their median, shape (n,).
-        high: a quarter of the trials is above; the largest of up to three trials, shape (n,).
-    """
-
-    low: NDArray[np.float64]
-    middle: NDArray[np.float64]
-    high: NDArray[np.float64]
+Band = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+"""Best values of some trials at each point of a search, each of shape (n,): a quarter of the trials
+is below the first (it is the least of up to three trials), the second is their median, and a
+quarter is above the third (it is the largest of up to three trials)."""
 
 
 def budgets(problem: Problem, points: int) -> NDArray[np.float64]:
@@ -91,7 +79,8 @@ def spread(rows: NDArray[np.float64]) -> Band:
         rows: shape (n_trials, n).
     """
     share = 0.25 if len(rows) > 3 else 0.0
-    return Band(*quantiles(rows, [share, 0.5, 1.0 - share]))
+    low, middle, high = quantiles(rows, [share, 0.5, 1.0 - share])
+    return low, middle, high
 
 
 def box(values: NDArray[np.float64]) -> tuple[float, float, float, float, float]:

@@ -199,6 +199,11 @@ def non_dominated(points: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.flatnonzero(moocore.is_nondominated(points, keep_weakly=False))
 
 
+def thinned(count: int, most: int) -> NDArray[np.int64]:
+    """Evenly spread indices of ``count`` things, at most ``most``."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))
+
+
 def _spent(rows: Rows, fidelities: Sequence[Fidelity]) -> NDArray[np.float64]:
     """Budget that a trial had spent after each row, shape (n,)."""
     units = np.array(cost_units(fidelities), dtype=np.int64)
@@ -253,7 +258,7 @@ def _hypervolumes(
         return np.empty((n_trials, 0)), np.empty(0)
     at = np.unique(np.ceil(np.linspace(0, spent.max(), points + 1)[1:]))
     found = np.full((n_trials, len(at)), np.nan)
-    followed = set(np.linspace(0, n_trials - 1, min(n_trials, _MAX_CURVES)).astype(int).tolist())
+    followed = set(thinned(n_trials, _MAX_CURVES).tolist())
     reference = np.full(n_goals, _REFERENCE_COST)
     for number, part in rows.parts():
         where = np.flatnonzero(good[part]) + part.start

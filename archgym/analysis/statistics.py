@@ -10,6 +10,7 @@ intervals and tests count units, not trials.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,24 +18,6 @@ from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = [
-    "CONFIDENCE",
-    "Comparison",
-    "Interval",
-    "Ranking",
-    "compare",
-    "compare_all",
-    "holm",
-    "mann_whitney",
-    "median_interval",
-    "min_p",
-    "quantile",
-    "quantiles",
-    "rank",
-    "share_interval",
-    "unit_medians",
-]
 
 CONFIDENCE = 0.95
 _RESAMPLES = 1000
@@ -242,12 +225,9 @@ def holm(values: Sequence[float]) -> list[float]:
     [0.03, 0.06, 0.06]
     """
     order = np.argsort(values, kind="stable")
-    found = np.zeros(len(values))
-    so_far = 0.0
-    for place, number in enumerate(order.tolist()):
-        so_far = max(so_far, min(1.0, (len(values) - place) * values[number]))
-        found[number] = so_far
-    return [round(value, 15) for value in found.tolist()]
+    found = np.arange(len(values), 0, -1) * np.asarray(values, dtype=np.float64)[order]
+    corrected = np.maximum.accumulate(np.fmin(1.0, found))
+    return [round(value, 15) for value in corrected[np.argsort(order)].tolist()]
 
 
 def compare_all(
@@ -260,13 +240,8 @@ def compare_all(
         units: of each group's trials; each trial is one by default.
     """
     units = units if units is not None else [np.arange(len(group)) for group in groups]
-    enough = [len(np.unique(some)) > 1 for some in units]
-    pairs = [
-        (i, j)
-        for i in range(len(groups))
-        for j in range(i + 1, len(groups))
-        if enough[i] and enough[j]
-    ]
+    enough = [i for i, some in enumerate(units) if len(np.unique(some)) > 1]
+    pairs = list(itertools.combinations(enough, 2))
     found = [compare(groups[i], groups[j], (units[i], units[j])) for i, j in pairs]
     corrected = holm([p for p, _ in found])
     return [
@@ -304,17 +279,15 @@ def rank(
         np.concatenate([one for some in units for one in some]), return_inverse=True
     )
     weights = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=_RESAMPLES)
-    drawn = np.empty((n_problems, _RESAMPLES, n_groups))
-    start = 0
-    for i, groups in enumerate(problems):
-        resampled = np.empty((_RESAMPLES, n_groups))
-        for g, values in enumerate(groups):
-            mine = numbers[start : start + len(values)]
-            start += len(values)
-            resampled[:, g] = _weighted_medians(values, weights[:, mine])
-        drawn[i] = rankdata(resampled, axis=1)
+    scores = [values for groups in problems for values in groups]
+    parts = np.split(numbers, np.cumsum([len(values) for values in scores])[:-1])
+    resampled = [
+        _weighted_medians(values, weights[:, mine])
+        for values, mine in zip(scores, parts, strict=True)
+    ]
+    drawn = rankdata(np.reshape(resampled, (n_problems, n_groups, _RESAMPLES)), axis=1)
     picked = rng.integers(n_problems, size=(n_problems, _RESAMPLES))
-    means = drawn[picked, np.arange(_RESAMPLES)].mean(axis=0)
+    means = drawn[picked, :, np.arange(_RESAMPLES)].mean(axis=0)
     ends = np.quantile(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], axis=0)
     friedman, critical = math.nan, math.nan
     if n_groups > 2 and n_problems > 1 and np.ptp(by_problem) > 0:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from archgym.analysis.importance import Importance, importance
 from archgym.analysis.measures import Measures, non_dominated, regret
+from archgym.analysis.rows import metric_vector
 from archgym.analysis.statistics import Comparison, compare_all
 from archgym.problem.goals import goal_unit, natural
 from archgym.problem.metrics import Metric
@@ -178,11 +179,20 @@ class Problem:
         """
         return natural(self.objective.goals[goal], self.metrics, values)
 
+    def natural_values(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Minimised values of all goals in their natural sign, shape (n, n_goals)."""
+        return np.column_stack([self.natural(i, column) for i, column in enumerate(values.T)])
+
+    def goal_values(self, metrics: Sequence[Mapping[str, float | None]]) -> NDArray[np.float64]:
+        """Values of the goals in their natural sign, by the metrics of each of some designs."""
+        names = self.scorer.metric_names
+        vectors = np.array([metric_vector(one, names) for one in metrics])
+        return self.natural_values(self.scorer.values(vectors))
+
     @property
     def natural_baseline(self) -> list[float]:
         """Value of each goal for the baseline design in its natural sign."""
-        goals = range(len(self.objective.goals))
-        return [float(self.natural(i, self.baseline[i : i + 1])[0]) for i in goals]
+        return list(map(float, self.natural_values(self.baseline[None])[0]))
 
     @cached_property
     def groups(self) -> list[Group]:

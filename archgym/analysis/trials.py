@@ -18,8 +18,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from archgym.analysis.measures import COUNTS, Measures, measure, reaches, regret
-from archgym.analysis.rows import PLAIN_COLUMNS, Rows, plain_columns
-from archgym.analysis.trial_rows import fidelities_of, metric_vector, parsed, scorer_of
+from archgym.analysis.rows import (
+    PLAIN_COLUMNS,
+    Rows,
+    fidelities_of,
+    metric_vector,
+    parsed,
+    plain_columns,
+    scorer_of,
+)
 from archgym.data import Dataset
 from archgym.data.designs import design_codes, design_columns
 from archgym.evaluation.best import Best
@@ -208,7 +215,6 @@ def stream_trials(dataset: Dataset) -> Iterator[TrialSummary]:
 
 _Arrays = dict[str, NDArray[Any]]
 """Consecutive rows of one trial: codes, metrics and other columns, by name."""
-_NOT_PLAIN = ("codes", "metrics", "reward", "reason")
 
 
 def _arrays(dataset: Dataset, table: pa.Table) -> _Arrays:
@@ -238,7 +244,8 @@ def _summarise(dataset: Dataset, row: dict[str, Any], arrays: _Arrays) -> TrialS
     scorer = scorer_of(row, metrics)
     objective = scorer.objective
     n = len(arrays["step"])
-    plain = {name: array for name, array in arrays.items() if name not in _NOT_PLAIN}
+    others = ("codes", "metrics", "reward", "reason")
+    plain = {name: array for name, array in arrays.items() if name not in others}
     trial = np.zeros(n, dtype=np.int32)
     rows = Rows.scored(scorer, arrays["metrics"], plain, trial, np.arange(n))
     weights = [goal.weight for goal in objective.goals]
@@ -252,6 +259,7 @@ def _summarise(dataset: Dataset, row: dict[str, Any], arrays: _Arrays) -> TrialS
     known = optimum is not None and single
     optimum_cost = float(scorer.costs(optimum)[0, 0]) if known else math.nan
     improvements = _improvements(found, objective.goals, optimum_cost)
+    near = reaches(improvements[0][:, 3])
     counts = dict(zip(COUNTS, found.counts[0].tolist(), strict=True))
     full = rows.counted & rows.full
     failed = rows.counted & (rows.status > Status.ILLEGAL)
@@ -285,7 +293,7 @@ def _summarise(dataset: Dataset, row: dict[str, Any], arrays: _Arrays) -> TrialS
         optimum=None if optimum is None else scorer.values(optimum)[0],
         regret=float(regret(found.best_cost, optimum_cost)[0]) if known else None,
         improvements=improvements,
-        hit_at=_hit_at(improvements),
+        hit_at=math.ceil(improvements[0][near.argmax(), 0]) if near.any() else None,
     )
 
 
@@ -331,12 +339,6 @@ def _improvements(
         columns = [found.event_spent, found.event_s, values, regrets]
         improvements.append(np.column_stack(columns)[at])
     return improvements
-
-
-def _hit_at(improvements: Sequence[NDArray[np.float64]]) -> int | None:
-    """Simulations after which the search had reached the optimum."""
-    near = reaches(improvements[0][:, 3])
-    return math.ceil(improvements[0][near.argmax(), 0]) if near.any() else None
 
 
 def _number(value: float) -> float | None:

@@ -98,8 +98,8 @@ class Chart:
     key: str
     kind: Kind
     title: str
-    x: Axis
-    y: Axis
+    x: Axis = Axis("")
+    y: Axis = Axis("")
     series: Sequence[Series] = ()
     levels: Sequence[Level] = ()
     categories: Sequence[str] = ()
@@ -109,41 +109,33 @@ class Chart:
     def to_json(self) -> dict[str, Any]:
         """Plain values, with five digits."""
         return {
-            "key": self.key,
-            "kind": self.kind,
-            "title": self.title,
-            "x": _axis(self.x),
-            "y": _axis(self.y),
-            "series": [_series(one) for one in self.series],
-            "levels": [
-                {"value": rounded(one.value), "label": one.label, "dotted": one.dotted}
-                for one in self.levels
-            ],
+            **vars(self),
+            "x": _plain(self.x),
+            "y": _plain(self.y),
+            "series": [_plain(one) for one in self.series],
+            "levels": [{**vars(one), "value": rounded(one.value)} for one in self.levels],
             "categories": list(self.categories),
-            "note": self.note,
             "dimensions": [
-                {**one, "values": [rounded(v) for v in one["values"]]} for one in self.dimensions
+                {**one, "values": _rounded_all(one["values"])} for one in self.dimensions
             ],
         }
 
 
-def _axis(axis: Axis) -> dict[str, Any]:
-    found: dict[str, Any] = {"label": axis.label}
-    for name in ("log", "percent"):
-        if getattr(axis, name):
-            found[name] = True
-    for name in ("low", "high"):
-        if getattr(axis, name) is not None:
-            found[name] = rounded(getattr(axis, name))
+def _plain(one: Axis | Series) -> dict[str, Any]:
+    """Its fields but those that are not set."""
+    found: dict[str, Any] = {}
+    for name, value in vars(one).items():
+        if isinstance(value, float):
+            found[name] = rounded(value)
+        elif isinstance(value, str) or name == "searcher" or value is True:
+            found[name] = value
+        elif value is not None and value is not False and len(value):
+            found[name] = _rounded_all(value)
     return found
 
 
-def _series(one: Series) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": one.name, "searcher": one.searcher}
-    for name in ("x", "y", "low", "high", "points"):
-        if len(getattr(one, name)):
-            found[name] = [rounded(value) for value in np.asarray(getattr(one, name)).tolist()]
-    return found
+def _rounded_all(values: Numbers) -> list[float | int | None]:
+    return [rounded(value) for value in np.asarray(values).tolist()]
 
 
 def scaled(label: str, shown: Sequence[NDArray[np.float64]]) -> Axis:
@@ -163,6 +155,12 @@ def scaled(label: str, shown: Sequence[NDArray[np.float64]]) -> Axis:
         return Axis(label, log=True, low=low / 1.1, high=high * 1.1)
     margin = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
     return Axis(label, low=low - margin, high=high + margin)
+
+
+def baseline_level(value: float, *, broken: bool) -> list[Level]:
+    """The baseline's level, which may break a limit; none for a value that is not finite."""
+    label = "baseline, not feasible" if broken else "baseline"
+    return [Level(value, label, dotted=broken)] if math.isfinite(value) else []
 
 
 def rounded(value: float | NDArray[np.float64]) -> float | int | None:

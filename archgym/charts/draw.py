@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.charts.charts import COLOURS, Axis, Chart, Numbers, Series
+from archgym.charts.charts import COLOURS, Axis, Chart, Kind, Numbers, Series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,9 +76,9 @@ class _Drawing:
         if one.searcher < 0:
             return "#555555", "--"
         number = one.searcher
-        colour, style = (
-            self.looks[number] if self.looks else (number % len(COLOURS), number // len(COLOURS))
-        )
+        style, colour = divmod(number, len(COLOURS))
+        if self.looks:
+            colour, style = self.looks[number]
         return COLOURS[colour], _STYLES[style % len(_STYLES)]
 
 
@@ -140,11 +140,8 @@ def draw_grid(
 
 
 def _extra_height(panels: Sequence[Panel]) -> float:
-    rows = max(
-        (len(p.chart.categories) for p in panels if p.chart.kind in _HORIZONTAL),
-        default=0,
-    )
-    return max(0.0, 0.2 * (rows - 12))
+    rows = [len(one.chart.categories) for one in panels if one.chart.kind in _HORIZONTAL]
+    return max(0.0, 0.2 * (max(rows, default=0) - 12))
 
 
 def _lines(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
@@ -256,22 +253,14 @@ def _parallel(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
                 )
     labels = [_text(_folded(one["label"], 14)) for one in chart.dimensions]
     axis.set_xticks(range(width), labels, fontsize=7)
-    axis.set_yticks([])
-    axis.set_xlim(-0.1, width - 0.6)
-    axis.set_ylim(-0.04, 1.04)
+    axis.set(yticks=[], xlim=(-0.1, width - 0.6), ylim=(-0.04, 1.04))
     axis.spines[["left", "bottom"]].set_visible(False)
     axis.grid(False)
 
 
-_KINDS = {
-    "lines": _lines,
-    "points": _points,
-    "boxes": _boxes,
-    "bars": _bars,
-    "stack": _stack,
-    "intervals": _intervals,
-    "parallel": _parallel,
-}
+# In the order of the kinds.
+_DRAWN = (_lines, _points, _boxes, _bars, _stack, _intervals, _parallel)
+_KINDS = dict(zip(get_args(Kind), _DRAWN, strict=True))
 
 
 def _frame(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
@@ -286,19 +275,14 @@ def _frame(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
         axis.set_ylim(len(names) - 0.4, -0.6)
         axis.grid(False, axis="y")
     if chart.kind != "parallel":
-        _axis(axis.xaxis, axis.set_xscale, axis.set_xlim, axis.set_xlabel, chart.x)
-        _axis(axis.yaxis, axis.set_yscale, axis.set_ylim, axis.set_ylabel, chart.y)
+        _axis(axis, "x", chart.x)
+        _axis(axis, "y", chart.y)
 
 
-def _axis(
-    ticks: Any,
-    set_scale: Callable[..., Any],
-    set_limits: Callable[..., Any],
-    set_label: Callable[..., Any],
-    one: Axis,
-) -> None:
+def _axis(axis: Axes, which: str, one: Axis) -> None:
+    ticks: Any = getattr(axis, f"{which}axis")
     if one.log:
-        set_scale("log")
+        axis.set(**{f"{which}scale": "log"})
         if not one.percent:
             near = bool(one.low and one.high and one.high / one.low < 30)
             ticks.set_major_formatter(lambda value, _: _tick(value))
@@ -306,11 +290,11 @@ def _axis(
                 lambda value, _: _tick(value) if near and _head(value) else ""
             )
     if one.low is not None:
-        set_limits(one.low, one.high)
+        axis.set(**{f"{which}lim": (one.low, one.high)})
     if one.percent:
         ticks.set_major_formatter(lambda value, _: f"{100 * value:g} %")
     if one.label:
-        set_label(_text(_folded(one.label, 42)))
+        axis.set(**{f"{which}label": _text(_folded(one.label, 42))})
 
 
 def _tick(value: float) -> str:
@@ -353,4 +337,4 @@ def _between(values: NDArray[np.float64], low: float, high: float) -> NDArray[np
 
 
 def _array(values: Numbers) -> NDArray[np.float64]:
-    return np.array([math.nan if v is None else v for v in values], dtype=np.float64)
+    return np.asarray(values, dtype=np.float64)

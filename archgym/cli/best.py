@@ -75,14 +75,15 @@ def _json(summaries: list[TrialSummary], trials: Mapping[str, Trial]) -> dict[st
 
 def _front(summaries: list[TrialSummary]) -> list[tuple[TrialSummary, Outcome]]:
     """Non-dominated outcomes of all trials together, ordered by the first goal."""
-    import moocore
     import numpy as np
+
+    from archgym.analysis.measures import non_dominated
 
     all_of_them = [(summary, outcome) for summary in summaries for outcome in summary.front]
     if not all_of_them:
         return []
     values = np.array([outcome.objectives for _, outcome in all_of_them])
-    keep = np.flatnonzero(moocore.is_nondominated(values, keep_weakly=False)).tolist()
+    keep = non_dominated(values).tolist()
     return sorted((all_of_them[i] for i in keep), key=lambda pair: pair[1].objectives)
 
 

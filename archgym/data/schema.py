@@ -208,3 +208,8 @@ def rows_to_table(
     return pa.table(
         [pa.array(arrays.get(f.name, columns.get(f.name)), type=f.type) for f in schema], schema
     )
+
+
+def columns(*types: tuple[pa.DataType, str]) -> pa.Schema:
+    """A schema from types, each with the names of consecutive columns, separated by blanks."""
+    return pa.schema([(name, kind) for kind, names in types for name in names.split()])

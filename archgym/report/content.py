@@ -12,15 +12,15 @@ from archgym.analysis.study import Problem, Study
 from archgym.charts.charts import Axis, Chart, Series
 from archgym.report import panels
 from archgym.report.designs import ShownDesign, best_designs, front_designs
-from archgym.report.failure_tables import failures_table, reasons_table
-from archgym.report.problem_tables import (
-    front_table,
-    pairs_table,
-    results_table,
-    settings_table,
-)
+from archgym.report.problem_tables import front_table, pairs_table, results_table, settings_table
 from archgym.report.space_charts import importance_chart, parallel_coordinates
-from archgym.report.study_tables import comparison_table, overview_table, ranking_table
+from archgym.report.study_tables import (
+    comparison_table,
+    failures_table,
+    overview_table,
+    ranking_table,
+    reasons_table,
+)
 from archgym.report.table import Table
 
 
@@ -45,16 +45,13 @@ class Section:
 
 def overview(study: Study) -> Section:
     """The study as a whole: its problems, the ranking over all of them, and what changed."""
-    tables = [overview_table(study)]
+    tables = [comparison_table(study)] if study.compared is not None else []
+    tables.append(overview_table(study))
     charts = []
-    ranking = rank_searchers(study)
-    if ranking is not None:
+    if ranking := rank_searchers(study):
         charts.append(_ranking_chart(ranking))
         tables.append(ranking_table(ranking))
-    if study.compared is not None:
-        tables.insert(0, comparison_table(study))
-    tables += failures_table(study)
-    return Section("overview", "Overview", charts, tables)
+    return Section("overview", "Overview", charts, [*tables, *failures_table(study)])
 
 
 def problem_sections(study: Study, problem: Problem, points: int, designs: int) -> list[Section]:
@@ -66,30 +63,29 @@ def problem_sections(study: Study, problem: Problem, points: int, designs: int) 
         points: of a curve, at most.
         designs: in parallel coordinates, at most.
     """
-    parallel = parallel_coordinates(problem, designs)
+    parallel = list(parallel_coordinates(problem, designs))
     proposals = Section(
         "proposals",
         "Feasibility and time",
         [panels.feasibility(problem), panels.time_split(problem)],
-        reasons_table(problem),
+        list(reasons_table(problem)),
     )
     if not problem.found:  # there are no best values to draw or compare
         return [Section("parameters", "Parameters", parallel), proposals]
     by_budget, by_time = (panels.best_so_far(problem, points, time=time) for time in (False, True))
-    regrets = panels.regrets(problem, points) + panels.reaching(problem, points)
-    fronts = panels.hypervolumes(problem) + panels.fronts(problem)
+    regrets = [*panels.regrets(problem, points), *panels.reaching(problem, points)]
+    fronts = [*panels.hypervolumes(problem), *panels.fronts(problem)]
     front = front_designs(problem)
     front_tables = [front_table(problem, front)] if front else []
     results = [results_table(study, problem), *pairs_table(problem)]
-    spread, settings = panels.lottery(study, problem), settings_table(study, problem)
-    importance = importance_chart(problem)
+    spread, settings = [panels.lottery(study, problem)], list(settings_table(study, problem))
     sections = [
-        Section("progress", "Best so far", by_budget + by_time),
+        Section("progress", "Best so far", [*by_budget, *by_time]),
         Section("regret", "Regret and probability", regrets),
         Section("pareto", "Pareto", fronts, front_tables, front),
         Section("results", "Results and significance", (), results),
         Section("lottery", "Spread", spread, settings),
-        Section("parameters", "Parameters", importance + parallel),
+        Section("parameters", "Parameters", [*importance_chart(problem), *parallel]),
         proposals,
         Section("designs", "Best designs", designs=best_designs(problem)),
     ]
@@ -97,16 +93,11 @@ def problem_sections(study: Study, problem: Problem, points: int, designs: int) 
 
 
 def _ranking_chart(ranking: StudyRanking) -> Chart:
-    series = [
-        Series(
-            one.name,
-            one.index,
-            x=[one.mean_rank.value],
-            low=[one.mean_rank.low],
-            high=[one.mean_rank.high],
-        )
-        for one in ranking.searchers
-    ]
+    series = []
+    for one in ranking.searchers:
+        mean = one.mean_rank
+        ends = {"low": [mean.low], "high": [mean.high]}
+        series.append(Series(one.name, one.index, [mean.value], **ends))
     difference = ranking.tests.critical_difference
     critical = f" Critical difference (Nemenyi, 5 %): {difference:.2f}."
     over = "problem" if ranking.problems == 1 else "problems"
@@ -115,7 +106,6 @@ def _ranking_chart(ranking: StudyRanking) -> Chart:
         kind="intervals",
         title=f"Ranking of agents over {ranking.problems} {over}",
         x=Axis("mean rank, 1 is best", low=0.8, high=len(series) + 0.2),
-        y=Axis(""),
         series=series,
         categories=[one.name for one in series],
         note="Ends: 95 % bootstrap interval, over problems and seeds."

@@ -17,8 +17,8 @@ from archgym.problem.goals import direction, goal_label
 from archgym.problem.metrics import change_text
 from archgym.report.content import Section, overview, problem_sections
 from archgym.report.designs import ShownDesign
-from archgym.report.failure_tables import failed_trials_table
 from archgym.report.files import write_data
+from archgym.report.study_tables import failed_trials_table
 
 MAX_BYTES = 8_000_000
 """A page that comes out larger is made again with fewer points in each curve."""
@@ -95,21 +95,6 @@ def _page(
     for number, some in enumerate(sections):
         for section in some:
             charts |= {f"p{number}-{chart.key}": chart.to_json() for chart in section.charts}
-    context = {
-        "study": study,
-        "searchers": {s.name: i for i, s in enumerate(study.searchers)},
-        "version": archgym.__version__,
-        "command": command,
-        "facts": _facts(study),
-        "overview": general,
-        "section_names": [{"key": k, "title": t} for k, t in _TITLES if k in shown],
-        "problems": list(zip(study.problems, sections, strict=True)),
-        "goals": _goals,
-        "describe": _design,
-        "links": links,
-        "closing": failed_trials_table(study),
-        "texts": _texts(study),
-    }
     data = {
         "colours": {"light": COLOURS, "dark": _DARK},
         "dashes": DASHES,
@@ -120,7 +105,20 @@ def _page(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     return environment.from_string(_own("page.html")).render(
-        **context,
+        study=study,
+        searchers={s.name: i for i, s in enumerate(study.searchers)},
+        version=archgym.__version__,
+        command=command,
+        facts=_facts(study),
+        overview=general,
+        section_names=[{"key": k, "title": t} for k, t in _TITLES if k in shown],
+        problems=list(zip(study.problems, sections, strict=True)),
+        goals=_goals,
+        summary=_summary,
+        change=change_text,
+        links=links,
+        closing=failed_trials_table(study),
+        texts=_texts(study),
         style=Markup(_own("page.css")),
         script=Markup(_own("page.js")),
         plotly=Markup(get_plotlyjs()),
@@ -159,8 +157,8 @@ def _goals(problem: Problem) -> list[str]:
     return goals
 
 
-def _design(problem: Problem, best: ShownDesign) -> dict[str, Any]:
-    """The texts of a design that is shown."""
+def _summary(problem: Problem, best: ShownDesign) -> str:
+    """What stands beside the name of a design that is shown."""
     parts = [f"seed {best.seed}"]
     if best.at is not None:
         parts.append(f"after {best.at:,.6g} simulations")
@@ -170,37 +168,7 @@ def _design(problem: Problem, best: ShownDesign) -> dict[str, Any]:
     if best.regret is not None:
         target = "the optimum" if problem.exact else "the best known"
         parts.append(f"{best.regret:.2%} worse than {target}" if best.regret else f"is {target}")
-    parameters = [problem.space[name] for name in best.design]
-    baseline = problem.baseline_metrics
-    return {
-        "searcher": best.searcher,
-        "name": best.name,
-        "summary": ", ".join(parts),
-        "command": best.command,
-        "parameters": [
-            {"name": one.name, "value": _value(value), "unit": one.unit, "doc": one.doc}
-            for one, value in zip(parameters, best.design.values(), strict=True)
-        ],
-        "metrics": [
-            {
-                "name": metric.name,
-                "value": _number(value := best.metrics.get(metric.name)),
-                "unit": metric.unit,
-                "doc": metric.doc,
-                "baseline": _number(base := baseline.get(metric.name)),
-                "change": change_text(value, base),
-            }
-            for metric in problem.metrics
-        ],
-    }
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.6g}"
-
-
-def _value(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return ", ".join(parts)
 
 
 def _facts(study: Study) -> list[str]:

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.analysis.curves import (
-    Band,
-    box,
-    budgets,
-    budgets_to_reach,
-    curves,
-    seconds,
-    spread,
-)
-from archgym.analysis.measures import COUNTS, WITHIN
+from archgym.analysis.curves import Band, box, budgets, budgets_to_reach, curves, seconds, spread
+from archgym.analysis.measures import COUNTS, WITHIN, thinned
 from archgym.analysis.statistics import share_interval
 from archgym.analysis.study import Group, Problem, Study
-from archgym.charts.charts import Axis, Chart, Level, Numbers, Series, scaled
+from archgym.charts.charts import Axis, Chart, Numbers, Series, baseline_level, scaled
 from archgym.problem.goals import goal_label
 
 _MIN_REGRET = 1e-4
@@ -33,84 +25,70 @@ _SETTLED = 0.05  # share of a search at its beginning that the axis need not sho
 _BAND = "Line: median of trials. Band: the middle half of them (with up to three, their range)."
 
 
-def thinned(count: int, most: int) -> NDArray[np.int64]:
-    """Evenly spread indices of ``count`` things, at most ``most``."""
-    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))
-
-
-def best_so_far(problem: Problem, points: int, *, time: bool = False) -> list[Chart]:
+def best_so_far(problem: Problem, points: int, *, time: bool = False) -> Iterator[Chart]:
     """Best value so far by budget, or by seconds in simulator and agent: a chart a goal."""
     grid = (seconds if time else budgets)(problem, points)
-    charts = []
     for goal, sought in enumerate(problem.objective.goals):
         series = []
-        for group, band in _bands(problem, curves(problem, grid, time=time, goal=goal)):
-            ends = [problem.natural(goal, line) for line in (band.low, band.high)]
-            low, high = sorted(ends, key=lambda line: float(line[-1]))
-            series.append(_line(group, grid, problem.natural(goal, band.middle), low, high))
+        for group, *band in _bands(problem, curves(problem, grid, time=time, goal=goal)):
+            first, middle, last = (problem.natural(goal, line) for line in band)
+            low, high = sorted((first, last), key=lambda line: float(line[-1]))
+            series.append(_line(group, grid, middle, low, high))
         baseline = problem.natural_baseline[goal]
         name = f"{sought.name} " if problem.several else ""
-        charts.append(
-            Chart(
-                key=f"best_by_{'time' if time else 'budget'}" + (f"_{goal + 1}" if goal else ""),
-                kind="lines",
-                title=f"Best {name}so far, by {'time' if time else 'evaluations'}",
-                x=Axis("time in simulator and agent [s]", log=True)
-                if time
-                else _budget_axis(problem),
-                y=_settled_axis(problem, goal),
-                series=series,
-                levels=[_baseline(problem, baseline)] if np.isfinite(baseline) else [],
-                note=_BAND
-                + (" Time: of simulator and agent, one after the other." if time else "")
-                + (" The baseline is not feasible." if problem.baseline_breaks else ""),
-            )
+        timed = Axis("time in simulator and agent [s]", log=True)
+        yield Chart(
+            key=f"best_by_{'time' if time else 'budget'}" + (f"_{goal + 1}" if goal else ""),
+            kind="lines",
+            title=f"Best {name}so far, by {'time' if time else 'evaluations'}",
+            x=timed if time else _budget_axis(problem),
+            y=_settled_axis(problem, goal),
+            series=series,
+            levels=baseline_level(baseline, broken=bool(problem.baseline_breaks)),
+            note=_BAND
+            + (" Time: of simulator and agent, one after the other." if time else "")
+            + (" The baseline is not feasible." if problem.baseline_breaks else ""),
         )
-    return charts
 
 
 def _settled_axis(problem: Problem, goal: int) -> Axis:
     """The axis of best values: where searches settle, not where they begin."""
     grid = budgets(problem, _AXIS_POINTS)
     shown = [problem.baseline[goal : goal + 1]]
-    for _, band in _bands(problem, curves(problem, grid, goal=goal)):
+    for _, low, middle, high in _bands(problem, curves(problem, grid, goal=goal)):
         late, later = grid >= _SETTLED * grid[-1], grid >= 0.5 * grid[-1]
-        shown += [band.low[late], band.middle[late], band.high[later]]
+        shown += [low[late], middle[late], high[later]]
     label = goal_label(problem.objective.goals[goal], problem.metrics)
     return scaled(label, [problem.natural(goal, values) for values in shown])
 
 
-def regrets(problem: Problem, points: int) -> list[Chart]:
+def regrets(problem: Problem, points: int) -> Iterator[Chart]:
     """By which share the best so far is worse than the optimum; for one goal only."""
     if problem.several:
-        return []
+        return
     grid = budgets(problem, points)
     series = []
-    for group, band in _bands(problem, problem.regret(curves(problem, grid, costs=True))):
-        low, middle, high = (
-            np.maximum(np.where(np.isfinite(line), line, np.nan), _MIN_REGRET)
-            for line in (band.low, band.middle, band.high)
-        )
+    for group, *band in _bands(problem, problem.regret(curves(problem, grid, costs=True))):
+        shown = np.maximum(np.where(np.isfinite(band), band, np.nan), _MIN_REGRET)
+        low, middle, high = shown
         series.append(_line(group, grid, middle, low, high))
     target = "the optimum" if problem.exact else "the best known design"
-    return [
-        Chart(
-            key="regret",
-            kind="lines",
-            title="Regret, by evaluations",
-            x=_budget_axis(problem),
-            y=Axis(f"worse than {target}", log=True, percent=True, low=_MIN_REGRET),
-            series=series,
-            note=f"{_BAND} {_about_target(problem)} Less than {_MIN_REGRET:.2%} is drawn as "
-            f"{_MIN_REGRET:.2%}.",
-        )
-    ]
+    yield Chart(
+        key="regret",
+        kind="lines",
+        title="Regret, by evaluations",
+        x=_budget_axis(problem),
+        y=Axis(f"worse than {target}", log=True, percent=True, low=_MIN_REGRET),
+        series=series,
+        note=f"{_BAND} {_about_target(problem)} Less than {_MIN_REGRET:.2%} is drawn as "
+        f"{_MIN_REGRET:.2%}.",
+    )
 
 
-def reaching(problem: Problem, points: int) -> list[Chart]:
+def reaching(problem: Problem, points: int) -> Iterator[Chart]:
     """Share of trials that have come within 1 % of the optimum; for one goal only."""
     if problem.several:
-        return []
+        return
     grid = np.concatenate([[0.0], budgets(problem, points)])
     reached = budgets_to_reach(problem, WITHIN)
     with_bands = len(problem.groups) <= _MAX_WITH_BANDS
@@ -122,25 +100,21 @@ def reaching(problem: Problem, points: int) -> list[Chart]:
         lines = np.array([(one.value, one.low, one.high) for one in known])[which].T
         series.append(_line(group, grid, *lines[: 3 if with_bands else 1]))
     target = "the optimum" if problem.exact else "the best known design"
-    intervals = (
-        "Band: 95 % Wilson interval."
-        if with_bands
-        else ("Intervals of the ends are in the table below.")
+    intervals = "Intervals of the ends are in the table below."
+    if with_bands:
+        intervals = "Band: 95 % Wilson interval."
+    yield Chart(
+        key="reaching",
+        kind="lines",
+        title=f"Probability to come within {WITHIN:.0%} of {target}",
+        x=_budget_axis(problem),
+        y=Axis("share of trials", percent=True, low=0.0, high=1.02),
+        series=series,
+        note=f"{intervals} {_about_target(problem)}",
     )
-    return [
-        Chart(
-            key="reaching",
-            kind="lines",
-            title=f"Probability to come within {WITHIN:.0%} of {target}",
-            x=_budget_axis(problem),
-            y=Axis("share of trials", percent=True, low=0.0, high=1.02),
-            series=series,
-            note=f"{intervals} {_about_target(problem)}",
-        )
-    ]
 
 
-def lottery(study: Study, problem: Problem) -> list[Chart]:
+def lottery(study: Study, problem: Problem) -> Chart:
     """Spread of the scores over hyperparameters and seeds, a box a searcher."""
     series = []
     for group in problem.groups:
@@ -156,65 +130,59 @@ def lottery(study: Study, problem: Problem) -> list[Chart]:
         low, high = axis.low or 0.0, axis.high or 0.0
         margin = 0.5 * (high - low)
         if low - margin <= baseline <= high + margin:
-            levels = [_baseline(problem, baseline)]
+            levels = baseline_level(baseline, broken=bool(problem.baseline_breaks))
             axis = scaled(problem.score_label, [np.array([low, high, baseline])])
         else:
             far = f" The baseline, {baseline:,.5g} {problem.score_unit}, is out of sight."
-    return [
-        Chart(
-            key="lottery",
-            kind="boxes",
-            title="Spread over hyperparameters and seeds" if study.pooled else "Spread over seeds",
-            x=Axis(""),
-            y=axis,
-            series=series,
-            levels=levels,
-            categories=[one.name for one in series],
-            note="Box: middle half of the trials, and their median. Whiskers: furthest trial "
-            "within 1.5 times the box. Dots: trials"
-            + (", thinned" if len(problem.trials) > _MAX_POINTS else "")
-            + (f"; {lost} found nothing feasible and are not shown." if lost else ".")
-            + far,
-        )
-    ]
+    return Chart(
+        key="lottery",
+        kind="boxes",
+        title="Spread over hyperparameters and seeds" if study.pooled else "Spread over seeds",
+        y=axis,
+        series=series,
+        levels=levels,
+        categories=[one.name for one in series],
+        note="Box: middle half of the trials, and their median. Whiskers: furthest trial "
+        "within 1.5 times the box. Dots: trials"
+        + (", thinned" if len(problem.trials) > _MAX_POINTS else "")
+        + (f"; {lost} found nothing feasible and are not shown." if lost else ".")
+        + far,
+    )
 
 
-def hypervolumes(problem: Problem) -> list[Chart]:
+def hypervolumes(problem: Problem) -> Iterator[Chart]:
     """Hypervolume of the front so far by budget; for several goals only."""
     measures = problem.measures
     if not problem.several or not len(measures.hypervolume_at):
-        return []
+        return
     followed = np.asarray(np.isfinite(measures.hypervolume).all(axis=1))
     grid = np.concatenate([[0.0], measures.hypervolume_at])
     series = []
     for group in problem.groups:
         mine = measures.hypervolume[group.trials[followed[group.trials]]]
         if len(mine):
-            band = spread(np.column_stack([np.zeros(len(mine)), mine]))
-            series.append(_line(group, grid, band.middle, band.low, band.high))
+            low, middle, high = spread(np.column_stack([np.zeros(len(mine)), mine]))
+            series.append(_line(group, grid, middle, low, high))
     left = int((~followed).sum())
-    return [
-        Chart(
-            key="hypervolume",
-            kind="lines",
-            title="Hypervolume, by evaluations",
-            x=_budget_axis(problem),
-            y=Axis("hypervolume", low=0.0),
-            series=series,
-            note=f"{_BAND} Volume that the front dominates in log ratios to the baseline, up to "
-            "twice the baseline in every goal; the baseline alone has 1."
-            + (f" {left} trials are left out of this chart only." if left else ""),
-        )
-    ]
+    yield Chart(
+        key="hypervolume",
+        kind="lines",
+        title="Hypervolume, by evaluations",
+        x=_budget_axis(problem),
+        y=Axis("hypervolume", low=0.0),
+        series=series,
+        note=f"{_BAND} Volume that the front dominates in log ratios to the baseline, up to "
+        "twice the baseline in every goal; the baseline alone has 1."
+        + (f" {left} trials are left out of this chart only." if left else ""),
+    )
 
 
-def fronts(problem: Problem) -> list[Chart]:
+def fronts(problem: Problem) -> Iterator[Chart]:
     """Non-dominated designs of each searcher, a chart for every pair of goals."""
     goals = problem.objective.goals
     _, found, searchers = problem.front
-    values = np.column_stack([problem.natural(i, found[:, i]) for i in range(len(goals))])
+    values = problem.natural_values(found)
     labels = [goal_label(goal, problem.metrics) for goal in goals]
-    charts = []
     pairs = itertools.combinations(range(len(goals)), 2)
     for i, j in itertools.islice(pairs, _MAX_FRONT_CHARTS):
         series = []
@@ -225,19 +193,16 @@ def fronts(problem: Problem) -> list[Chart]:
                 shown = mine[order[thinned(len(order), _MAX_FRONT_POINTS)]]
                 series.append(Series(group.name, group.searcher, shown[:, i], shown[:, j]))
         axes = values if len(values) else np.ones((1, len(goals)))
-        charts.append(
-            Chart(
-                key=f"front_{i + 1}_{j + 1}",
-                kind="points",
-                title=f"Pareto front: {goals[i].name} and {goals[j].name}",
-                x=scaled(labels[i], [axes[:, i]]),
-                y=scaled(labels[j], [axes[:, j]]),
-                series=series,
-                note="Designs of all trials of one name that no other of them beats in every goal"
-                + (f" (of {len(goals)}, seen from two)." if len(goals) > 2 else "."),
-            )
+        yield Chart(
+            key=f"front_{i + 1}_{j + 1}",
+            kind="points",
+            title=f"Pareto front: {goals[i].name} and {goals[j].name}",
+            x=scaled(labels[i], [axes[:, i]]),
+            y=scaled(labels[j], [axes[:, j]]),
+            series=series,
+            note="Designs of all trials of one name that no other of them beats in every goal"
+            + (f" (of {len(goals)}, seen from two)." if len(goals) > 2 else "."),
         )
-    return charts
 
 
 def feasibility(problem: Problem) -> Chart:
@@ -259,13 +224,10 @@ def feasibility(problem: Problem) -> Chart:
 def time_split(problem: Problem) -> Chart:
     """Shares of the time in simulator, agent and framework."""
     measures = problem.measures
+    columns = (measures.simulation_s, measures.agent_s, measures.framework_s)
     parts = {
         name: np.array([column[group.trials].sum() for group in problem.groups])
-        for name, column in (
-            ("simulator", measures.simulation_s),
-            ("agent", measures.agent_s),
-            ("framework", measures.framework_s),
-        )
+        for name, column in zip(("simulator", "agent", "framework"), columns, strict=True)
     }
     whole = np.maximum(sum(parts.values()), 1e-12)
     return _stack(
@@ -274,10 +236,7 @@ def time_split(problem: Problem) -> Chart:
         "share of time",
         parts,
         whole,
-        [
-            f"{group.name}, {_duration(total)}"
-            for group, total in zip(problem.groups, whole.tolist(), strict=True)
-        ],
+        [f"{g.name}, {_duration(s)}" for g, s in zip(problem.groups, whole.tolist(), strict=True)],
         "From the beginning of each trial to its end, or, where nothing says when these "
         "were, between its first and its last record: what neither simulator nor agent took is "
         "the framework's. Starting processes is not in it.",
@@ -299,7 +258,6 @@ def _stack(
         kind="stack",
         title=title,
         x=Axis(label, percent=True, low=0.0, high=1.01),
-        y=Axis(""),
         series=[Series(name, x=(part / whole).tolist()) for name, part in parts.items()],
         categories=categories,
         note=note,
@@ -312,21 +270,16 @@ def _line(
     return Series(group.name, group.searcher, grid, middle, low, high)
 
 
-def _bands(problem: Problem, rows: NDArray[np.float64]) -> list[tuple[Group, Band]]:
-    """Median and quartiles of each searcher's trials."""
+def _bands(problem: Problem, rows: NDArray[np.float64]) -> list[tuple[Group, *Band]]:
+    """Lower quartile, median and upper quartile of each searcher's trials."""
     if not rows.shape[1]:
         return []
-    return [(group, spread(rows[group.trials])) for group in problem.groups]
+    return [(group, *spread(rows[group.trials])) for group in problem.groups]
 
 
 def _budget_axis(problem: Problem) -> Axis:
     partly = bool((problem.measures.spent != problem.measures.simulations).any())
     return Axis("budget spent, full simulations" if partly else "simulations", low=0.0)
-
-
-def _baseline(problem: Problem, value: float) -> Level:
-    broken = bool(problem.baseline_breaks)
-    return Level(value, "baseline, not feasible" if broken else "baseline", dotted=broken)
 
 
 def _about_target(problem: Problem) -> str:

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from archgym.analysis.curves import budgets_to_reach
 from archgym.analysis.measures import WITHIN
-from archgym.analysis.statistics import (
-    Interval,
-    median_interval,
-    quantile,
-    quantiles,
-    share_interval,
-)
+from archgym.analysis.statistics import median_interval, quantile, quantiles, share_interval
 from archgym.analysis.study import Group, Problem, Study
-from archgym.analysis.trial_rows import metric_vector
 from archgym.experiment.results.texts import common_values, design_text, regret_text
 from archgym.problem.goals import goal_label
 from archgym.report.designs import ShownDesign
@@ -32,8 +25,8 @@ def results_table(study: Study, problem: Problem) -> Table:
 
     groups = problem.groups
     ranks = rankdata(np.concatenate([group.scores for group in groups]))
-    ends = np.cumsum([len(group.scores) for group in groups])[:-1]
-    means = [float(some.mean()) for some in np.split(ranks, ends)]
+    parts = np.split(ranks, np.cumsum([len(group.scores) for group in groups])[:-1])
+    means = [float(some.mean()) for some in parts]
     order = sorted(range(len(groups)), key=lambda i: (quantile(groups[i].scores, 0.5), means[i], i))
     reached = None if problem.several else budgets_to_reach(problem, WITHIN)
     columns = ["agent", ">trials", ">median", ">95 % interval", ">best"]
@@ -43,9 +36,17 @@ def results_table(study: Study, problem: Problem) -> Table:
     rows = []
     for i in order:
         group = groups[i]
-        cells = [group.name, _trials(problem, group)]
-        cells += _median_cells(problem, median_interval(group.scores, group.units))
-        cells.append(number_text(problem.natural_score(float(group.scores.min()))))
+        interval = median_interval(group.scores, group.units)
+        ends = map(problem.natural_score, (interval.low, interval.high))
+        span = " to ".join(map(number_text, sorted(ends)))
+        best = problem.natural_score(float(group.scores.min()))
+        cells = [
+            group.name,
+            _trials(problem, group),
+            number_text(problem.natural_score(interval.value)),
+            span if interval.exact else f"[{span}]",
+            number_text(best),
+        ]
         if reached is not None:
             mine = reached[group.trials]
             median = np.array([quantile(problem.measures.best_cost[group.trials], 0.5)])
@@ -54,13 +55,11 @@ def results_table(study: Study, problem: Problem) -> Table:
             cells.append(f"+{regret_text(regret)}" if np.isfinite(regret) else "-")
             cells.append(f"{share.value:.0%} ({share.low:.0%} to {share.high:.0%})")
             cells.append(number_text(quantile(mine, 0.5)))
-        pair = problem.comparisons.get(frozenset((order[0], i)))
-        if pair is not None:
+        against = "" if i == order[0] else "-"
+        if pair := problem.comparisons.get(frozenset((order[0], i))):
             better = pair.superiority if pair.first == i else 1 - pair.superiority
-            cells.append(f"{p_text(pair.p)}, A = {better:.2f}")
-        else:
-            cells.append("" if i == order[0] else "-")
-        rows.append(cells)
+            against = f"{p_text(pair.p)}, A = {better:.2f}"
+        rows.append([*cells, against])
     return Table(
         f"Results: {problem.score_label}",
         [*columns, ">against the first"],
@@ -80,23 +79,21 @@ def results_table(study: Study, problem: Problem) -> Table:
     )
 
 
-def pairs_table(problem: Problem) -> list[Table]:
+def pairs_table(problem: Problem) -> Iterator[Table]:
     """Corrected p-values of all pairs."""
     groups = problem.groups
     if not 2 < len(groups) <= _MAX_PAIRED or not problem.comparisons:
-        return []
+        return
     rows = [[group.name, *([""] * len(groups))] for group in groups]
     for i, j in itertools.permutations(range(len(groups)), 2):
         pair = problem.comparisons.get(frozenset((i, j)))
         rows[i][j + 1] = "-" if pair is None else p_text(pair.p)
-    return [
-        Table(
-            "All pairs",
-            ["p (Mann-Whitney U, Holm)", *(f">{group.name}" for group in groups)],
-            rows,
-            f"Bold: different at 5 %, corrected for the number of pairs. {independence(problem)}",
-        )
-    ]
+    yield Table(
+        "All pairs",
+        ["p (Mann-Whitney U, Holm)", *(f">{group.name}" for group in groups)],
+        rows,
+        f"Bold: different at 5 %, corrected for the number of pairs. {independence(problem)}",
+    )
 
 
 def front_table(problem: Problem, shown: Sequence[ShownDesign]) -> Table:
@@ -106,13 +103,10 @@ def front_table(problem: Problem, shown: Sequence[ShownDesign]) -> Table:
         problem: one with several goals.
         shown: of its Pareto set; at least one.
     """
-    names = problem.scorer.metric_names
-    values = problem.scorer.values(np.array([metric_vector(one.metrics, names) for one in shown]))
+    values = problem.goal_values([one.metrics for one in shown])
     alike = common_values([one.design for one in shown])
-    goals = range(len(problem.objective.goals))
-    shown_values = np.column_stack([problem.natural(i, values[:, i]) for i in goals])
     rows = []
-    for one, found in zip(shown, shown_values.tolist(), strict=True):
+    for one, found in zip(shown, values.tolist(), strict=True):
         own = {name: value for name, value in one.design.items() if name not in alike}
         rows.append([*map(number_text, found), f"{one.name}, seed {one.seed}", design_text(own)])
     size = len(problem.pareto_set[0])
@@ -128,14 +122,14 @@ def front_table(problem: Problem, shown: Sequence[ShownDesign]) -> Table:
     )
 
 
-def settings_table(study: Study, problem: Problem) -> list[Table]:
+def settings_table(study: Study, problem: Problem) -> Iterator[Table]:
     """The hyperparameter lottery: how much the choice of hyperparameters matters to each agent."""
     agents: dict[str, dict[int, float]] = {}
     for number in np.unique(problem.setting).tolist():
         median = quantile(problem.score[problem.setting == number], 0.5)
         agents.setdefault(study.setting_agent[number], {})[number] = median
     if all(len(medians) < 2 for medians in agents.values()):
-        return []
+        return
     random = min(agents.get("random", {}).values(), default=None)
     rows = []
     for agent, medians in agents.items():
@@ -151,17 +145,15 @@ def settings_table(study: Study, problem: Problem) -> list[Table]:
     unit = f" [{problem.score_unit}]" if problem.score_unit else ""
     columns = ["agent", ">sets", f">best{unit}", ">middle", ">worst"]
     columns += [">better than random"] if random is not None else []
-    return [
-        Table(
-            "The hyperparameter lottery",
-            [*columns, "best set", "worst set"],
-            rows,
-            f"Of each set of hyperparameters the median {problem.score_name} over seeds; of these "
-            "the best, the median and the worst set, and the share of sets whose median beats that "
-            "of random search. The best of many sets is better than it will be again: choose on "
-            "other seeds than those that you report.",
-        )
-    ]
+    yield Table(
+        "The hyperparameter lottery",
+        [*columns, "best set", "worst set"],
+        rows,
+        f"Of each set of hyperparameters the median {problem.score_name} over seeds; of these "
+        "the best, the median and the worst set, and the share of sets whose median beats that "
+        "of random search. The best of many sets is better than it will be again: choose on "
+        "other seeds than those that you report.",
+    )
 
 
 def _trials(problem: Problem, group: Group) -> str:
@@ -173,10 +165,3 @@ def _trials(problem: Problem, group: Group) -> str:
     parts += [f"{failed:,} failed"] if failed else []
     parts += [f"{stillborn:,} more failed at once"] if stillborn else []
     return ", ".join(parts)
-
-
-def _median_cells(problem: Problem, interval: Interval) -> list[str]:
-    low, high = sorted((problem.natural_score(interval.low), problem.natural_score(interval.high)))
-    text = f"{number_text(low)} to {number_text(high)}"
-    median = number_text(problem.natural_score(interval.value))
-    return [median, text if interval.exact else f"[{text}]"]

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from archgym.analysis.measures import measure
+from archgym.analysis.measures import measure, thinned
 from archgym.analysis.problem_names import problem_names
-from archgym.analysis.rows import Rows, join, read_rows
-from archgym.analysis.study import Chosen, Problem, Searcher, StudiedTrial, Study
-from archgym.analysis.trial_rows import (
+from archgym.analysis.rows import (
+    Rows,
     fidelities_of,
+    join,
     metric_vector,
     objective_of,
     parsed,
+    read_rows,
     scorer_of,
 )
+from archgym.analysis.study import Chosen, Problem, Searcher, StudiedTrial, Study
 from archgym.data import Dataset
 from archgym.data.designs import design_columns, read_designs
 from archgym.data.snapshot import Snapshot
@@ -65,12 +67,6 @@ class _Entry(NamedTuple):
     searcher: int
     setting: int
 
-    @property
-    def state(self) -> str:
-        """State in the dataset; that an error ended the trial, only the log says."""
-        failed = self.end is not None and self.end.state == "failed"
-        return "failed" if failed and self.row["state"] != "finished" else str(self.row["state"])
-
 
 def read_study(
     folders: Sequence[str | Path],
@@ -99,13 +95,7 @@ def read_study(
     labels = _distinct_names(sources)
     titles = agent_titles([trial for source in sources for trial in source.trials.values()])
     by = by if by != "auto" else ("hyperparameters" if len(titles) <= _MAX_SEARCHERS else "agent")
-    searchers = _searchers(sources, labels, titles, by, compare)
-    numbers = {key: number for number, key in enumerate(searchers)}
-    in_order = list(searchers.values())
-
-    def searcher_of(source: int, trial: Trial) -> int:
-        return numbers[_searcher_key(source, trial, by, compare)]
-
+    searchers, searcher_of = _searchers(sources, labels, titles, by, compare)
     datasets = [dataset for source in sources for dataset, _ in source.datasets]
     entries = _entries(sources, list(titles), searcher_of)
     if not entries:
@@ -114,16 +104,16 @@ def read_study(
     groups: dict[tuple[str, ...], list[_Entry]] = {}
     for entry in entries:
         groups.setdefault(entry.key, []).append(entry)
-    problems = _read_problems(list(groups.values()), datasets, in_order, sources, prefixes)
+    problems = _read_problems(list(groups.values()), datasets, searchers, sources, prefixes)
     failures = {
-        (place, trial_id): (searcher_of(place, source.trials[trial_id]), end.error or "failed")
+        (place, trial_id): (searcher_of[place, trial_id], end.error or "failed")
         for place, source in enumerate(sources)
         for trial_id, end in source.ends.items()
         if end.state == "failed" and trial_id in source.trials
     }
     began = {(entry.source, entry.trial.trial_id) for entry in entries}
-    of_key = dict(zip(groups, problems, strict=True))
-    of_setting = {(e.source, e.trial.setting): of_key[e.key] for e in entries}
+    some = zip(groups.values(), problems, strict=True)
+    of_setting = {(e.source, e.trial.setting): one for group, one in some for e in group}
     for (place, trial_id), (searcher, _) in failures.items():
         problem = of_setting.get((place, sources[place].trials[trial_id].setting))
         if (place, trial_id) not in began and problem is not None:
@@ -133,7 +123,7 @@ def read_study(
         name=" and ".join(labels),
         folders=[source.path for source in sources],
         problems=problems,
-        searchers=in_order,
+        searchers=searchers,
         settings=list(titles.values()),
         setting_agent=[agent_of[label] for label in titles],
         failures={prefixes[place] + trial_id: why for (place, trial_id), why in failures.items()},
@@ -146,14 +136,14 @@ def read_study(
 
 
 def _entries(
-    sources: Sequence[Source], labels: Sequence[str], searcher_of: Callable[[int, Trial], int]
+    sources: Sequence[Source], labels: Sequence[str], searcher_of: Mapping[tuple[int, str], int]
 ) -> list[_Entry]:
     """The trials that have evaluations, in the order of their experiments.
 
     Args:
         sources: the folders.
         labels: of sets of hyperparameters, in their order.
-        searcher_of: index of the searcher for the index of a folder and a trial in it.
+        searcher_of: index of the searcher by the index of a folder and the name of a trial in it.
     """
     entries: list[_Entry] = []
     settings = {label: number for number, label in enumerate(labels)}
@@ -167,7 +157,7 @@ def _entries(
             for row in rows:
                 trial = source.trials[row["trial_id"]]
                 end, key = source.ends.get(trial.trial_id), tuple(str(row[n]) for n in _KEY)
-                known = searcher_of(place, trial), settings[trial.agent_label]
+                known = searcher_of[place, trial.trial_id], settings[trial.agent_label]
                 mine.append(_Entry(place, number, row, trial, end, key + about, *known))
         entries += sorted(mine, key=lambda entry: order[entry.trial.trial_id])
     return entries
@@ -182,35 +172,36 @@ def _distinct_names(sources: Sequence[Source]) -> list[str]:
     return names
 
 
-def _searcher_key(source: int, trial: Trial, by: Grouping, compare: bool) -> tuple[int, str]:
-    """Equal for trials that are shown under one name."""
-    name = trial.agent_label if by == "hyperparameters" else trial.agent
-    return (source if compare else 0), name
-
-
 def _searchers(
     sources: Sequence[Source],
     labels: Sequence[str],
     titles: Mapping[str, str],
     by: Grouping,
     compare: bool,
-) -> dict[tuple[int, str], Searcher]:
-    """The searchers by key, in the order of the trials."""
-    found: dict[tuple[int, str], Searcher] = {}
+) -> tuple[list[Searcher], dict[tuple[int, str], int]]:
+    """The searchers in the order of the trials, and the index of that of each trial.
+
+    Trials are by the index of their folder and their name.
+    """
+    searchers: list[Searcher] = []
+    numbers: dict[tuple[int, str], int] = {}
+    index_of: dict[tuple[int, str], int] = {}
     for place, source in enumerate(sources):
         for trial in source.trials.values():
-            key = _searcher_key(place, trial, by, compare)
-            if key not in found:
-                agent = trial.agent.rpartition(":")[2]
-                title = titles[trial.agent_label] if by == "hyperparameters" else agent
+            key, title = trial.agent, trial.agent.rpartition(":")[2]
+            if by == "hyperparameters":
+                key, title = trial.agent_label, titles[trial.agent_label]
+            number = numbers.setdefault((place if compare else 0, key), len(searchers))
+            index_of[place, trial.trial_id] = number
+            if number == len(searchers):
                 name = f"{title} ({labels[place]})" if compare else title
-                found[key] = Searcher(name, trial.agent, place, title)
-    often = Counter((one.agent, one.source) for one in found.values())
-    for key, one in found.items():
+                searchers.append(Searcher(name, trial.agent, place, title))
+    often = Counter((one.agent, one.source) for one in searchers)
+    for number, one in enumerate(searchers):
         # An agent that both runs have with a single set of hyperparameters, not the same one.
         if compare and often[one.agent, 0] == often[one.agent, 1] == 1:
-            found[key] = replace(one, pair=one.agent.rpartition(":")[2])
-    return found
+            searchers[number] = replace(one, pair=one.agent.rpartition(":")[2])
+    return searchers, index_of
 
 
 def _read_problems(
@@ -238,13 +229,11 @@ def _read_problems(
             held[number].append(found.pop(number))
             group = groups[number]
             if max(entry.dataset for entry in group) == place:
-                rows = join(held[number])
-                held[number] = []
-                problems[number] = _problem(
-                    group, dataset, rows, scorers[number], searchers, prefixes
-                )
+                rows, held[number] = join(held[number]), []
+                made = _problem(group, dataset, rows, scorers[number], searchers, prefixes)
                 setting, source = group[0].trial.setting, sources[group[0].source]
-                problems[number].name = setting if setting in source.named else ""
+                made.name = setting if setting in source.named else ""
+                problems[number] = made
     ordered = [problems[number] for number in range(len(groups))]
     for problem, name in zip(ordered, problem_names(ordered), strict=True):
         problem.name = name
@@ -297,19 +286,19 @@ def _problem(
         searcher=np.array([entry.searcher for entry in entries]),
         setting=np.array([entry.setting for entry in entries]),
         measures=measure(rows, len(entries), fidelities_of(row), weights, wall_s),
-        trials=[
-            StudiedTrial(
-                prefixes[entry.source] + entry.trial.trial_id,
-                entry.trial.environment,
-                entry.trial.arguments,
-                entry.trial.agent,
-                entry.trial.hyperparameters,
-                entry.trial.seed,
-                entry.state,
-            )
-            for entry in entries
-        ],
+        trials=[_studied(entry, prefixes[entry.source]) for entry in entries],
         searchers=searchers,
+    )
+
+
+def _studied(entry: _Entry, prefix: str) -> StudiedTrial:
+    """The trial as reports show it; that an error ended it, only the log says."""
+    copied = ("environment", "arguments", "agent", "hyperparameters", "seed")
+    failed = entry.end is not None and entry.end.state == "failed"
+    return StudiedTrial(
+        id=prefix + entry.trial.trial_id,
+        **{name: getattr(entry.trial, name) for name in copied},
+        state="failed" if failed and entry.row["state"] != "finished" else entry.row["state"],
     )
 
 
@@ -318,9 +307,7 @@ def _read_designs(problems: Sequence[Problem], snapshots: Sequence[Snapshot]) ->
     wanted: dict[int, Problem] = {}
     for problem in problems:
         full = problem.measures.full_rows
-        problem.picked = np.unique(
-            np.linspace(0, max(0, len(full) - 1), min(len(full), _MAX_PICKED)).astype(np.int64)
-        )
+        problem.picked = thinned(len(full), _MAX_PICKED)
         best = [row for _, row in problem.best_trials if row >= 0]
         shown = np.concatenate([full[problem.picked], best, problem.front[0][:_MAX_FRONT]])
         wanted |= dict.fromkeys(np.unique(shown.astype(np.int64)).tolist(), problem)

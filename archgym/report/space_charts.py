@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from archgym.analysis.importance import REPEATS, TREES
+from archgym.analysis.measures import thinned
 from archgym.analysis.study import Problem
-from archgym.analysis.trial_rows import metric_vector
 from archgym.charts.charts import Axis, Chart, Series
 from archgym.problem.goals import goal_label
-from archgym.report.panels import thinned
 from archgym.space import Parameter
 
 _SHOWN_PARAMETERS = 15
@@ -22,11 +22,11 @@ _MAX_LEVELS = 24
 _LOG_FROM = 5.0
 
 
-def importance_chart(problem: Problem) -> list[Chart]:
+def importance_chart(problem: Problem) -> Iterator[Chart]:
     """Bars of the parameters that matter most."""
     found = problem.importance
     if found is None:
-        return []
+        return
     names = found.names[:_SHOWN_PARAMETERS]
     drop, spread = found.drop[: len(names)], found.spread[: len(names)]
     trust = (
@@ -36,29 +36,26 @@ def importance_chart(problem: Problem) -> list[Chart]:
         "it has not seen: do not trust this chart."
     )
     more = len(found.names) - len(names)
-    return [
-        Chart(
-            key="importance",
-            kind="bars",
-            title="Which parameters matter",
-            x=Axis("loss of explained variance when shuffled", low=0.0),
-            y=Axis(""),
-            series=[Series("importance", x=drop, low=drop - spread, high=drop + spread)],
-            categories=names,
-            note=f"Permutation importance in a forest of {TREES} trees, {found.designs:,} "
-            f"designs, a third of them held out; ends: standard deviation of {REPEATS} shuffles. "
-            f"{trust}"
-            + (f" Parameters that matter less are left out: {more}." if more else "")
-            + " Agents choose the designs: what they never tried cannot show.",
-        )
-    ]
+    yield Chart(
+        key="importance",
+        kind="bars",
+        title="Which parameters matter",
+        x=Axis("loss of explained variance when shuffled", low=0.0),
+        series=[Series("importance", x=drop, low=drop - spread, high=drop + spread)],
+        categories=names,
+        note=f"Permutation importance in a forest of {TREES} trees, {found.designs:,} "
+        f"designs, a third of them held out; ends: standard deviation of {REPEATS} shuffles. "
+        f"{trust}"
+        + (f" Parameters that matter less are left out: {more}." if more else "")
+        + " Agents choose the designs: what they never tried cannot show.",
+    )
 
 
-def parallel_coordinates(problem: Problem, designs: int) -> list[Chart]:
+def parallel_coordinates(problem: Problem, designs: int) -> Iterator[Chart]:
     """A line a design through its parameters and goals; half of them among the best tenth."""
     codes, costs = problem.picked_designs
     if len(codes) < 2:
-        return []
+        return
     found = problem.importance
     ranked = np.argsort(costs, kind="stable")
     top = ranked[: max(1, len(ranked) // 10)]
@@ -71,28 +68,21 @@ def parallel_coordinates(problem: Problem, designs: int) -> list[Chart]:
         _dimension(problem.space[name], codes[some, problem.space.index(name)]) for name in shown
     ]
     rows = problem.measures.full_rows[problem.picked[some]].tolist()
-    metrics = problem.scorer.metric_names
-    values = problem.scorer.values(
-        np.array([metric_vector(problem.chosen[row].metrics, metrics) for row in rows])
-    )
-    for number, goal in enumerate(problem.objective.goals):
-        column = problem.natural(number, values[:, number])
+    values = problem.goal_values([problem.chosen[row].metrics for row in rows])
+    for goal, column in zip(problem.objective.goals, values.T, strict=True):
         dimensions.append(_goal_dimension(goal_label(goal, problem.metrics), column))
-    return [
-        Chart(
-            key="parallel",
-            kind="parallel",
-            title="Designs through their parameters",
-            x=Axis("log ratio to the baseline"),
-            y=Axis(""),
-            series=[Series("cost", y=costs[some])],
-            dimensions=dimensions,
-            note=f"{len(some)} of {len(problem.measures.full_rows):,} simulated designs: half of "
-            "them from the best tenth, half from all. Strong lines are good designs. Drag along an "
-            "axis to choose a range, drag its name to move it."
-            + (" The parameters that matter most." if found is not None else ""),
-        )
-    ]
+    yield Chart(
+        key="parallel",
+        kind="parallel",
+        title="Designs through their parameters",
+        x=Axis("log ratio to the baseline"),
+        series=[Series("cost", y=costs[some])],
+        dimensions=dimensions,
+        note=f"{len(some)} of {len(problem.measures.full_rows):,} simulated designs: half of "
+        "them from the best tenth, half from all. Strong lines are good designs. Drag along an "
+        "axis to choose a range, drag its name to move it."
+        + (" The parameters that matter most." if found is not None else ""),
+    )
 
 
 def _goal_dimension(label: str, values: NDArray[np.float64]) -> dict[str, Any]:

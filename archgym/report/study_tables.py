@@ -1,9 +1,11 @@
-"""The tables over all problems: the best found, mean ranks, and two runs compared."""
+"""The tables over all problems: the best found, mean ranks, two runs compared, and failures."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +18,8 @@ from archgym.problem.metrics import change_text
 from archgym.report.table import SIGNIFICANT, Table, independence, number_text, p_text
 
 _MAX_NAMES = 12
+_MAX_REASONS = 12
+_MAX_FAILURES = 200
 _NOTHING_IN_BOTH = (
     "No agent of the one run has searched a problem of the other: a problem is the same where "
     "environment, settings, workload, objective, limits and held parameters are. "
@@ -43,7 +47,7 @@ def _problem_row(study: Study, problem: Problem) -> list[str]:
     goals, measures = problem.objective.goals, problem.measures
     trial = int(measures.best_cost.argmin())
     cost, least = float(measures.best_cost[trial]), measures.best.min(axis=0, keepdims=True)
-    best = [problem.natural(i, values)[0] for i, values in enumerate(least.T)]
+    best = problem.natural_values(least)[0].tolist()
     change = ""
     if problem.found and not problem.several and not problem.baseline_breaks:
         larger = direction(goals[0], problem.metrics) == "maximize"
@@ -163,6 +167,61 @@ def comparison_table(study: Study) -> Table:
     )
 
 
+def reasons_table(problem: Problem) -> Iterator[Table]:
+    """Reasons why proposals were illegal, infeasible or failed."""
+    totals, overall = Counter[tuple[int, str]](), Counter[str]()
+    for (trial, reason), count in problem.measures.reasons.items():
+        totals[int(problem.searcher[trial]), reason] += count
+        overall[reason] += count
+    if not totals:
+        return
+    proposals = {
+        group.searcher: max(1, int(problem.measures.counts[group.trials].sum()))
+        for group in problem.groups
+    }
+    rows = [
+        [reason, f"{count:,}", *(f"{totals[g, reason] / n:.1%}" for g, n in proposals.items())]
+        for reason, count in overall.most_common(_MAX_REASONS)
+    ]
+    yield Table(
+        "Why designs were not good",
+        ["reason", ">times", *(f">{group.name}" for group in problem.groups)],
+        rows,
+        "Share of each agent's proposals, duplicates included." + _rarer(overall, rows),
+    )
+
+
+def failures_table(study: Study) -> Iterator[Table]:
+    """Reasons why trials failed, and how many did."""
+    if not study.failures:
+        return
+    by_reason: dict[tuple[int, str], list[str]] = {}
+    for trial_id, reason in study.failures.items():
+        by_reason.setdefault(reason, []).append(trial_id)
+    ordered = sorted(by_reason.items(), key=lambda pair: -len(pair[1]))
+    rows = [
+        [study.searchers[searcher].name, reason, f"{len(trials):,}", ", ".join(trials[:3])]
+        for (searcher, reason), trials in ordered[:_MAX_REASONS]
+    ]
+    yield Table(
+        "Why trials failed",
+        ["agent", "reason", ">trials", "such as"],
+        rows,
+        "Each trial is in the list at the end, and its traceback in the run's folder errors."
+        + _rarer(by_reason, rows),
+    )
+
+
+def failed_trials_table(study: Study) -> Iterator[Table]:
+    """Trials that ended in an error, with it."""
+    if not study.failures:
+        return
+    rows = [[trial_id, error] for trial_id, (_, error) in study.failures.items()][:_MAX_FAILURES]
+    more = len(study.failures) - len(rows)
+    note = f"{more:,} more are in results/trials.parquet of the run." if more else ""
+    yield Table("Trials that failed", ["trial", "why"], rows, note)
+
+
 def _unpaired(study: Study, pairs: Mapping[str, Mapping[int, int]]) -> str:
     """Searchers that only one of two compared runs has."""
     alone = [
@@ -172,3 +231,8 @@ def _unpaired(study: Study, pairs: Mapping[str, Mapping[int, int]]) -> str:
         return ""
     shown = ", ".join(alone[:_MAX_NAMES]) + (", ..." if len(alone) > _MAX_NAMES else "")
     return f" Only one of the two has {shown}; --by agent compares agents whatever their settings."
+
+
+def _rarer(reasons: Collection[Any], rows: Collection[Any]) -> str:
+    more = len(reasons) - len(rows)
+    return f" {more} rarer reasons are left out." if more else ""

@@ -17,7 +17,7 @@ import pytest
 from archgym.data import Dataset
 from archgym.report import read_study, write_report
 from archgym.report.designs import front_designs
-from archgym.report.paper_tables import latex
+from archgym.report.papers import latex
 from archgym.report.problem_tables import front_table
 from archgym.report.table import Table
 from tests.cli.conftest import Called, call

@@ -15,7 +15,7 @@ import contextlib
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from archgym.analysis.trials import TrialSummary
+from archgym.data.schema import columns
 from archgym.errors import ExperimentError
 from archgym.experiment.folder.trial_states import TrialEnd
 from archgym.experiment.spec.expand import Trial
@@ -33,45 +34,33 @@ from archgym.problem.goals import direction, goal_unit, natural
 
 _AT_ONCE = 500
 
-TRIAL_SCHEMA = pa.schema(
-    [
-        *((name, pa.string()) for name in ("trial_id", "setting", "dataset", "environment")),
-        *((name, pa.string()) for name in ("workload", "simulator", "agent", "agent_label")),
-        ("hyperparameters", pa.string()),
-        ("seed", pa.int64()),
-        ("budget", pa.int64()),
-        ("state", pa.string()),
-        ("error", pa.string()),
-        *((name, pa.int64()) for name in ("simulations", "proposals", "duplicates", "illegal")),
-        ("failed", pa.int64()),
-        ("spent", pa.float64()),
-        ("goals", pa.list_(pa.string())),
-        ("best", pa.list_(pa.float64())),
-        ("best_feasible", pa.bool_()),
-        ("best_design", pa.string()),
-        ("best_metrics", pa.string()),
-        ("best_at", pa.int64()),
-        ("regret", pa.float64()),
-        ("hit_at", pa.int64()),
-        ("hypervolume", pa.float64()),
-        ("front_size", pa.int64()),
-        *((name, pa.float64()) for name in ("agent_s", "simulation_s", "wall_s", "framework_s")),
-    ]
+TRIAL_SCHEMA = columns(
+    (pa.string(), "trial_id setting dataset environment workload simulator agent agent_label"),
+    (pa.string(), "hyperparameters"),
+    (pa.int64(), "seed budget"),
+    (pa.string(), "state error"),
+    (pa.int64(), "simulations proposals duplicates illegal failed"),
+    (pa.float64(), "spent"),
+    (pa.list_(pa.string()), "goals"),
+    (pa.list_(pa.float64()), "best"),
+    (pa.bool_(), "best_feasible"),
+    (pa.string(), "best_design best_metrics"),
+    (pa.int64(), "best_at"),
+    (pa.float64(), "regret"),
+    (pa.int64(), "hit_at"),
+    (pa.float64(), "hypervolume"),
+    (pa.int64(), "front_size"),
+    (pa.float64(), "agent_s simulation_s wall_s framework_s"),
 )
 """Columns of ``trials.parquet``. ``best`` is in its natural sign, of feasible designs at full
 fidelity; ``hit_at`` the simulations after which it had reached the optimum (see
 :data:`archgym.analysis.measures.WITHIN`); ``framework_s`` the rest of ``wall_s``. What is not known
 is null."""
 
-CURVE_SCHEMA = pa.schema(
-    [
-        ("trial_id", pa.string()),
-        ("goal", pa.int32()),
-        ("spent", pa.list_(pa.float64())),
-        ("seconds", pa.list_(pa.float64())),
-        ("value", pa.list_(pa.float64())),
-        ("regret", pa.list_(pa.float64())),
-    ]
+CURVE_SCHEMA = columns(
+    (pa.string(), "trial_id"),
+    (pa.int32(), "goal"),
+    (pa.list_(pa.float64()), "spent seconds value regret"),
 )
 """Columns of ``curves.parquet``: budget spent, seconds in agent and simulator, value and regret at
 each improvement, and once more at the end of the search. ``regret`` is null where the optimum is
@@ -202,9 +191,10 @@ def _row(
 ) -> dict[str, Any]:
     copied = "trial_id setting dataset environment agent agent_label seed budget"
     row: dict[str, Any] = {name: getattr(trial, name) for name in copied.split()}
+    workload = trial.arguments.get("workload", "")
     row |= {
         "simulator": str(trial.arguments.get("simulator", "embedded")),
-        "workload": _text(trial.arguments.get("workload", "")),
+        "workload": json.dumps(workload) if isinstance(workload, dict | list) else str(workload),
         "hyperparameters": json.dumps(trial.hyperparameters),
         "state": state,
         "error": end.error if end is not None and state == "failed" else "",
@@ -213,6 +203,7 @@ def _row(
         return row
     wall_s = _wall_s(summary, end)
     best = summary.best
+    ends = [one[-1, 2] if len(one) else math.inf for one in summary.improvements]
     copied = (
         "workload simulations proposals duplicates illegal failed spent best_at regret hit_at "
         "hypervolume agent_s simulation_s"
@@ -220,10 +211,7 @@ def _row(
     row |= {name: getattr(summary, name) for name in copied.split()}
     row |= {
         "goals": [goal.name for goal in summary.objective.goals],
-        "best": [
-            natural(goal, summary.metrics, float(found[-1, 2])) if len(found) else None
-            for goal, found in zip(summary.objective.goals, summary.improvements, strict=True)
-        ],
+        "best": _naturals(summary, np.array(ends)),
         "best_feasible": best.feasible if best is not None else None,
         "best_design": None if best is None else json.dumps(best.design),
         "best_metrics": None if best is None else json.dumps(best.metrics),
@@ -287,9 +275,3 @@ def _naturals(summary: TrialSummary, values: NDArray[np.float64]) -> list[float 
         natural(goal, summary.metrics, value) if math.isfinite(value) else None
         for goal, value in zip(summary.objective.goals, values.tolist(), strict=True)
     ]
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, Mapping | list):
-        return json.dumps(value)
-    return str(value)

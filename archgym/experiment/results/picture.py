@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.analysis.trials import TrialSummary
-from archgym.charts.charts import Axis, Chart, Level, Series, scaled
+from archgym.charts.charts import Axis, Chart, Series, baseline_level, scaled
 from archgym.charts.draw import Panel, draw_grid
 from archgym.errors import ExperimentError
 from archgym.experiment.results.run_result import RunResult
@@ -74,8 +74,7 @@ def _chart(number: int, by_agent: dict[str, list[TrialSummary]], titles: dict[st
         shown += [low[settled], high[settled]]
     baseline = natural(goal, some.metrics, float(some.baseline[number]))
     broken = any(one.broken_by(some.baseline_metrics.get(one.metric)) for one in limits)
-    label = "baseline, not feasible" if broken else "baseline"
-    levels = [Level(baseline, label, dotted=broken)] if np.isfinite(baseline) else []
+    levels = baseline_level(baseline, broken=broken)
     partly = any(s.spent != s.simulations for trials in by_agent.values() for s in trials)
     return Chart(
         key="best_so_far",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shlex
@@ -75,12 +76,9 @@ def _plain(value: Any) -> str:
 
 def _yaml(value: Any) -> str:
     """A value as YAML on one line: a text by itself where that means the same."""
-    if isinstance(value, str):
-        try:
-            same = bounded_yaml.parse(value) == value
-        except yaml.YAMLError:
-            same = False
-        return value if same else json.dumps(value)
+    with contextlib.suppress(yaml.YAMLError):
+        if isinstance(value, str) and bounded_yaml.parse(value) == value:
+            return value
     return json.dumps(value)
 
 

@@ -67,11 +67,8 @@ def run_tables(result: RunResult) -> RenderableType:
     result = by_agent(result)
     titles = agent_titles(result.trials)
     parts: list[RenderableType] = []
-    begun = {
-        trial.setting
-        for trial in result.trials
-        if trial.trial_id in result.summaries or trial.trial_id in result.failures
-    }
+    known = result.summaries.keys() | result.failures
+    begun = {trial.setting for trial in result.trials if trial.trial_id in known}
     settings = dict.fromkeys(trial.setting for trial in result.trials)
     for setting in (name for name in settings if name in begun or not begun):
         trials = [trial for trial in result.trials if trial.setting == setting]
@@ -88,9 +85,8 @@ def run_tables(result: RunResult) -> RenderableType:
         legend += _LEGEND_OF_REGRET
     parts.append(Text(legend, style="dim"))
     if several:
-        parts.append(
-            Text(f"Pareto sets: archgym best {from_here(result.folder.path)}", style="dim")
-        )
+        command = f"archgym best {from_here(result.folder.path)}"
+        parts.append(Text(f"Pareto sets: {command}", style="dim"))
     return Group(*parts)
 
 
@@ -139,18 +135,13 @@ def _setting_table(
     }
     goals = range(len(known[0].objective.goals) if known else 0)
     parts: list[RenderableType] = [title(setting, known)]
-    if len(goals) > 1:
-        # One goal under the other: side by side they would not fit a terminal.
-        parts += [_table(agents, result, known, [number], counts=False) for number in goals]
+    # One goal under the other: side by side they would not fit a terminal.
+    apart = [_table(agents, result, known, [number], counts=False) for number in goals]
+    apart.append(_table(agents, result, known, (), counts=True))
     if len(goals) == 1:
-        whole = _table(agents, result, known, goals, counts=True)
-        apart = [
-            _table(agents, result, known, goals, counts=False),
-            _table(agents, result, known, (), counts=True),
-        ]
-        parts.append(_Fitting(whole, apart))
+        parts.append(_Fitting(_table(agents, result, known, goals, counts=True), apart))
     else:
-        parts.append(_table(agents, result, known, (), counts=True))
+        parts += apart
     if len(labels) > _MAX_ROWS:
         more = f"... and {len(labels) - _MAX_ROWS} more in {result.folder.results.name}"
         parts.append(Text(more))
@@ -217,21 +208,19 @@ def _goal_column(some: TrialSummary, number: int) -> _Column:
 
 
 def _count_columns(known: Sequence[TrialSummary]) -> list[_Column]:
-    columns: list[_Column] = []
+    columns: dict[str, Callable[[Sequence[TrialSummary]], str]] = {}
     if any(one.regret is not None for one in known):
-        columns.append(("regret\nmedian / best", _regrets))
+        columns["regret\nmedian / best"] = _regrets
     if known and len(known[0].objective.goals) > 1:
-        columns.append(("Pareto", lambda found: _median([len(s.front) for s in found], "g")))
-        columns.append(
-            ("hypervolume", lambda found: _median([s.hypervolume or 0.0 for s in found], ".3f"))
-        )
-    columns.append(("better", lambda found: _share(found, "better", "full_simulations")))
-    columns.append(("sims", lambda found: f"{sum(s.simulations for s in found):,}"))
+        columns["Pareto"] = lambda found: _median([len(s.front) for s in found], "g")
+        columns["hypervolume"] = lambda found: _median([s.hypervolume or 0.0 for s in found], ".3f")
+    columns["better"] = lambda found: _share(found, "better", "full_simulations")
+    columns["sims"] = lambda found: f"{sum(s.simulations for s in found):,}"
     if any(one.spent != one.simulations for one in known):
-        columns.append(("spent", lambda found: f"{sum(s.spent for s in found):,.6g}"))
-    columns.append(("dupl.", lambda found: _share(found, "duplicates", "proposals")))
-    columns.append(("illegal", lambda found: _share(found, "illegal", "proposals")))
-    return columns
+        columns["spent"] = lambda found: f"{sum(s.spent for s in found):,.6g}"
+    columns["dupl."] = lambda found: _share(found, "duplicates", "proposals")
+    columns["illegal"] = lambda found: _share(found, "illegal", "proposals")
+    return list(columns.items())
 
 
 def _folded(name: str) -> str:
@@ -249,10 +238,10 @@ def _median_and_best(summaries: Sequence[TrialSummary], number: int) -> str:
     ends = [float(s.curve[-1, number]) if len(s.curve) else math.inf for s in summaries]
     if not ends or min(ends) == math.inf:
         return "- / -"
-    goal = summaries[0].objective.goals[number]
-    shown = [natural(goal, summaries[0].metrics, end) for end in ends]
-    best = min(shown) if direction(goal, summaries[0].metrics) == "minimize" else max(shown)
-    median = natural(goal, summaries[0].metrics, quantile(np.array(ends), 0.5))
+    goal, metrics = summaries[0].objective.goals[number], summaries[0].metrics
+    choose = min if direction(goal, metrics) == "minimize" else max
+    best = choose(natural(goal, metrics, end) for end in ends)
+    median = natural(goal, metrics, quantile(np.array(ends), 0.5))
     text = f"{median:.5g}" if math.isfinite(median) else "-"
     return f"{text} / {best:.5g}"
 
