@@ -9,6 +9,8 @@ import re
 import textwrap
 from typing import TYPE_CHECKING, Any
 
+from archgym.errors import InvalidValueError, SpaceTooLargeError, UnknownNameError
+
 if TYPE_CHECKING:
     from archgym.agent import Agent
     from archgym.environment.environment import Environment
@@ -38,7 +40,6 @@ def find(name: str) -> Any:
     """
     from archgym.agent import Agent
     from archgym.environment.environment import Environment
-    from archgym.errors import InvalidValueError, UnknownNameError
     from archgym.registry import (
         agent_class,
         agent_names,
@@ -132,8 +133,6 @@ def shortened(rule: str, width: int) -> str:
 
 
 def _space_json(space: DesignSpace) -> dict[str, Any]:
-    from archgym.errors import SpaceTooLargeError
-
     try:
         canonical: float | None = space.canonical_cardinality
     except SpaceTooLargeError:

@@ -9,19 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import archgym
+from archgym.cli import options
 from archgym.cli.interruption import interruptible
-from archgym.cli.options import (
-    Arguments,
-    EnvironmentName,
-    Json,
-    Quiet,
-    Simulator,
-    Space,
-    Workload,
-    environment_arguments,
-)
 from archgym.cli.output import console, line, print_json, print_table
 from archgym.cli.progress import shown_progress
+from archgym.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from archgym.environment.environment import Environment
@@ -34,14 +26,14 @@ _MAX_POINTS = 30
 
 
 def enumerate_(
-    environment: EnvironmentName,
+    environment: options.EnvironmentName,
     out: Annotated[
         Path, typer.Option(help="Folder of the table; one that is unfinished is continued.")
     ],
-    workload: Workload = None,
-    space: Space = None,
-    simulator: Simulator = None,
-    arguments: Arguments = None,
+    workload: options.Workload = None,
+    space: options.Space = None,
+    simulator: options.Simulator = None,
+    arguments: options.Arguments = None,
     objective: Annotated[
         list[str] | None,
         typer.Option(help="Also find the optimum of this one; repeatable."),
@@ -59,15 +51,17 @@ def enumerate_(
         int | None, typer.Option(min=1, help="Designs that are simulated at once.")
     ] = None,
     most: Annotated[int, typer.Option(min=1, help="Refuse a space of more designs.")] = 10_000_000,
-    json: Json = False,
-    quiet: Quiet = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Evaluate a whole design space into a table, for simulator=tabular:DIR and exact optima."""
     from archgym.enumeration import enumerate_space
     from archgym.experiment.spec.checks import make_environment
     from archgym.experiment.spec.load import parse_value
 
-    given = environment_arguments(arguments, workload=workload, space=space, simulator=simulator)
+    given = options.environment_arguments(
+        arguments, workload=workload, space=space, simulator=simulator
+    )
     checked = make_environment(environment, given)
     goals = [parse_value(text, "--objective") for text in objective or ()]
     goals += [_axes(checked, text) for text in pareto or ()]
@@ -93,7 +87,6 @@ def enumerate_(
 
 def _axes(environment: Environment, text: str) -> dict[str, list[str]]:
     """An objective of several metrics, each better in its own direction."""
-    from archgym.errors import InvalidValueError
     from archgym.problem.metrics import metric_named
 
     names = text.replace(",", " ").split()

@@ -9,17 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import archgym
-from archgym.cli.options import (
-    Arguments,
-    EnvironmentName,
-    Json,
-    Objective,
-    Simulator,
-    Space,
-    Workload,
-    environment_arguments,
-    pairs,
-)
+from archgym.cli import options
 from archgym.cli.output import console, print_json, print_table
 
 if TYPE_CHECKING:
@@ -30,28 +20,28 @@ __all__ = ["evaluate"]
 
 
 def evaluate(
-    environment: EnvironmentName,
+    environment: options.EnvironmentName,
     values: Annotated[
         list[str] | None,
         typer.Argument(metavar="[KEY=VALUE]...", help="Parameters; others as in the baseline."),
     ] = None,
-    workload: Workload = None,
-    objective: Objective = None,
-    space: Space = None,
-    simulator: Simulator = None,
+    workload: options.Workload = None,
+    objective: options.Objective = None,
+    space: options.Space = None,
+    simulator: options.Simulator = None,
     fidelity: Annotated[
         float, typer.Option(help="How much of the simulation to run, as archgym show lists it.")
     ] = 1.0,
-    arguments: Arguments = None,
+    arguments: options.Arguments = None,
     record: Annotated[Path | None, typer.Option(help="Dataset that takes the evaluation.")] = None,
-    json: Json = False,
+    json: options.Json = False,
 ) -> None:
     """Evaluate one design. The exit status is 1 if its simulation fails or takes too long."""
     from archgym.experiment.spec.checks import make_environment
     from archgym.experiment.spec.load import parse_value
 
     goals = None if objective is None else parse_value(objective, "--objective")
-    given = environment_arguments(
+    given = options.environment_arguments(
         arguments,
         workload=workload,
         objective=goals,
@@ -60,7 +50,7 @@ def evaluate(
         record=record,
     )
     env = make_environment(environment, given)
-    chosen = pairs(values, "")
+    chosen = options.pairs(values, "")
     outcome = env.evaluate(_design(env, chosen), fidelity)
     env.close()
     if record is not None:

@@ -11,6 +11,7 @@ import typer
 from archgym.cli.describe import first_line
 from archgym.cli.options import Json, one_of
 from archgym.cli.output import print_json, print_table
+from archgym.errors import ArchgymError
 
 __all__ = ["list_"]
 
@@ -84,8 +85,6 @@ def _experiments() -> list[Row]:
 
 
 def _described(name: str, find: Callable[[str], type[Any]]) -> Row:
-    from archgym.errors import ArchgymError
-
     try:
         return {"name": name, "description": first_line(find(name).__doc__)}
     except ArchgymError as error:  # another package's entry point that does not load
@@ -123,7 +122,6 @@ def _workloads(name: str) -> Row:
 
 
 def _loaded(name: str) -> Any:
-    from archgym.errors import ArchgymError
     from archgym.registry import environment_class
 
     try:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from archgym.errors import InvalidValueError, UnknownNameError
+
 if TYPE_CHECKING:
     from archgym.data import Selection
 
@@ -118,8 +120,6 @@ def pairs(texts: list[str] | None, prefix: str) -> dict[str, str]:
     Raises:
         InvalidValueError: for a text of another form, or a key that is given twice.
     """
-    from archgym.errors import InvalidValueError
-
     found: dict[str, str] = {}
     for text in texts or ():
         name, equals, value = text.partition("=")
@@ -143,7 +143,6 @@ def one_of(kind: type[Choice], name: str) -> Callable[[str], Choice]:
     """
 
     def read(text: str) -> Choice:
-        from archgym.errors import UnknownNameError
 
         if text not in list(kind):
             raise UnknownNameError(name, text, kind)

@@ -12,6 +12,7 @@ import typer
 
 from archgym.cli.options import one_of
 from archgym.cli.output import line
+from archgym.errors import InvalidValueError
 
 __all__ = ["report"]
 
@@ -63,7 +64,6 @@ def report(
     ] = _By.auto,
 ) -> None:
     """Make one HTML page of a run, with every chart and table, that works offline."""
-    from archgym.errors import InvalidValueError
     from archgym.report import (
         check_formats,
         read_study,

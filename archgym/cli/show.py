@@ -17,6 +17,7 @@ from archgym.cli.describe import (
 )
 from archgym.cli.options import Json
 from archgym.cli.output import console, print_json, print_table
+from archgym.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["show"]
 
@@ -56,7 +57,6 @@ def show(
 
 def _draw_picture(name: str, found: Any, picture: Path | None, design: str | None) -> None:
     from archgym.environment.environment import Environment
-    from archgym.errors import InvalidValueError, UnknownNameError
 
     if not issubclass(found, Environment):
         raise InvalidValueError(f"agent {name!r} has no picture; --picture is for environments")

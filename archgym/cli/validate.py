@@ -12,6 +12,7 @@ import typer
 import archgym
 from archgym.cli.options import EnvironmentName, Json
 from archgym.cli.output import console, line, print_json, table
+from archgym.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -87,7 +88,6 @@ def validate(
     (rank correlation), error and largest (mean and maximum of the absolute relative errors) and
     regret (what the best design by our figures loses by the reference's).
     """
-    from archgym.errors import InvalidValueError
     from archgym.experiment.spec.checks import make_environment
     from archgym.experiment.spec.load import parse_value, with_settings
     from archgym.registry import environment_class

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from archgym.cli.output import line
+from archgym.errors import MissingDependencyError, ReportError
 
 __all__ = ["docs", "page"]
 
@@ -38,7 +39,6 @@ def docs(
     ] = False,
 ) -> None:
     """Write pages of documentation: of environments, agents, the experiment file, the commands."""
-    from archgym.errors import MissingDependencyError, ReportError
     from archgym.registry import agent_names, environment_names
 
     everything = [*environment_names(), *agent_names(), *_REFERENCES]

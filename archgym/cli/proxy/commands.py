@@ -9,30 +9,10 @@ from typing import Annotated, Any
 import typer
 
 import archgym
-from archgym.cli.options import (
-    Agents,
-    Json,
-    Objective,
-    Quiet,
-    Seed,
-    Where,
-    Workloads,
-    parsed_pairs,
-)
+from archgym.cli import options as common
 from archgym.cli.output import print_json, print_table
 from archgym.cli.progress import clocked
-from archgym.cli.proxy.options import (
-    File,
-    Form,
-    Models,
-    Options,
-    Per,
-    Rows,
-    Source,
-    Targets,
-    percent,
-    training_data,
-)
+from archgym.cli.proxy import options as own
 from archgym.cli.proxy.quality import compare, evaluate, study
 
 __all__ = ["commands"]
@@ -62,7 +42,7 @@ def collect(
     model: Annotated[
         str, typer.Option(help="Model that chooses: boosting, or residual, which takes longer.")
     ] = "boosting",
-    options: Options = None,
+    options: own.Options = None,
     drawn: Annotated[
         float, typer.Option(help="Share of the designs that is drawn at random.")
     ] = 0.2,
@@ -73,8 +53,8 @@ def collect(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Argument of the environment."),
     ] = None,
-    seed: Seed = 0,
-    quiet: Quiet = False,
+    seed: common.Seed = 0,
+    quiet: common.Quiet = False,
 ) -> None:
     """Simulate designs to train a proxy on: random ones, then where models are unsure.
 
@@ -85,9 +65,9 @@ def collect(
     from archgym.proxy.training.active_collection import collect as choose
     from archgym.registry import make
 
-    own = parsed_pairs(settings, "--set")
+    arguments = common.parsed_pairs(settings, "--set")
     loads = [{"workload": parse_value(text, "--workload")} for text in workload or []]
-    made = [make(environment, **own, **one, record=record) for one in loads or [{}]]
+    made = [make(environment, **arguments, **one, record=record) for one in loads or [{}]]
     counted, say = [0], clocked()
 
     def progress(designs: int) -> None:
@@ -100,7 +80,7 @@ def collect(
         *(made, target, budget),
         rounds=rounds,
         model=model,
-        options=parsed_pairs(options, "--option"),
+        options=common.parsed_pairs(options, "--option"),
         drawn=drawn,
         most=most,
         seed=seed,
@@ -114,20 +94,20 @@ def collect(
 
 @commands.command("train")
 def train(
-    folder: Source,
+    folder: own.Source,
     out: Annotated[Path, typer.Option(metavar="FILE", help="The file to write.")],
-    target: Targets = None,
-    model: Models = None,
-    per: Per = "auto",
-    form: Form = "auto",
-    rows: Rows = None,
-    where: Where = None,
-    workload: Workloads = None,
-    agent: Agents = None,
-    options: Options = None,
-    seed: Seed = 0,
-    quiet: Quiet = False,
-    json: Json = False,
+    target: own.Targets = None,
+    model: own.Models = None,
+    per: own.Per = "auto",
+    form: own.Form = "auto",
+    rows: own.Rows = None,
+    where: common.Where = None,
+    workload: common.Workloads = None,
+    agent: common.Agents = None,
+    options: own.Options = None,
+    seed: common.Seed = 0,
+    quiet: common.Quiet = False,
+    json: common.Json = False,
 ) -> None:
     """Train a proxy: families compete in cross-validation, metric by metric.
 
@@ -137,11 +117,11 @@ def train(
     from archgym.proxy import Settings, save_proxy
     from archgym.proxy import train as learn
 
-    data = training_data(folder, target, where, workload, agent)
+    data = own.training_data(folder, target, where, workload, agent)
     if rows is not None:
         data = data.sample(rows, seed)
     settings = Settings(
-        tuple(model or ["auto"]), per, form, seed, parsed_pairs(options, "--option")
+        tuple(model or ["auto"]), per, form, seed, common.parsed_pairs(options, "--option")
     )
     proxy = save_proxy(learn(data, settings, None if quiet else clocked()), out)
     if json:
@@ -152,7 +132,7 @@ def train(
     rows_shown = [
         (
             *(one["metric"], _short(one["workloads"]), one["chosen"]),
-            percent(scores["relative_rmse"]),
+            own.percent(scores["relative_rmse"]),
             *(f"{scores[name]:.4f}" for name in ("r2", "spearman")),
             f"{one['validated_on']:,}",
         )
@@ -166,8 +146,8 @@ def train(
 
 @commands.command("search")
 def search(
-    file: File,
-    objective: Objective = None,
+    file: own.File,
+    objective: common.Objective = None,
     workload: Annotated[
         str, typer.Option(help="A workload of the proxy; the first by default.")
     ] = "",
@@ -179,8 +159,8 @@ def search(
     record: Annotated[
         Path | None, typer.Option(help="Dataset that takes the verified designs.")
     ] = None,
-    seed: Seed = 0,
-    json: Json = False,
+    seed: common.Seed = 0,
+    json: common.Json = False,
 ) -> None:
     """Search on a proxy, and verify the best designs on the real simulator."""
     from archgym.experiment.spec.load import parse_value
