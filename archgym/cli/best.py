@@ -10,10 +10,10 @@ import typer
 
 from archgym.cli.options import Json
 from archgym.cli.output import console, print_json, print_table
+from archgym.evaluation.outcome import Outcome
 
 if TYPE_CHECKING:
     from archgym.analysis.trials import TrialSummary
-    from archgym.evaluation.outcome import Outcome
     from archgym.experiment.spec.expand import Trial
 
 __all__ = ["best"]

@@ -13,11 +13,12 @@ from archgym.cli import options
 from archgym.cli.interruption import interruptible
 from archgym.cli.output import console, line, print_json, print_table
 from archgym.cli.progress import shown_progress
+from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError
+from archgym.problem.metrics import Metric, metric_named
+from archgym.problem.scorer import Scorer
 
 if TYPE_CHECKING:
-    from archgym.environment.environment import Environment
-    from archgym.problem.metrics import Metric
     from archgym.simulators.tabular import Optimum, Table
 
 __all__ = ["enumerate_"]
@@ -87,8 +88,6 @@ def enumerate_(
 
 def _axes(environment: Environment, text: str) -> dict[str, list[str]]:
     """An objective of several metrics, each better in its own direction."""
-    from archgym.problem.metrics import metric_named
-
     names = text.replace(",", " ").split()
     if len(names) < 2:
         raise InvalidValueError(f"--pareto {text!r}: name two metrics or more")
@@ -122,7 +121,6 @@ def _json(made: Table, served: Sequence[Environment], out: Path) -> dict[str, An
 def _result(made: Table, env: Environment) -> dict[str, Any]:
     """The optimum of an environment's objective, or its Pareto front."""
     from archgym.problem.goals import goal_label
-    from archgym.problem.scorer import Scorer
     from archgym.simulators.tabular import pareto_front
 
     objective = env.objective

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 import archgym
 from archgym.cli import options
 from archgym.cli.output import console, print_json, print_table
-
-if TYPE_CHECKING:
-    from archgym.environment.environment import Environment
-    from archgym.evaluation.outcome import Outcome
+from archgym.environment.environment import Environment
+from archgym.evaluation.outcome import Outcome
+from archgym.problem.metrics import change_text
 
 __all__ = ["evaluate"]
 
@@ -97,8 +96,6 @@ def _json(env: Environment, outcome: Outcome) -> dict[str, Any]:
 
 def _show(env: Environment, outcome: Outcome, data: dict[str, Any], chosen: Iterable[str]) -> None:
     from rich.text import Text
-
-    from archgym.problem.metrics import change_text
 
     out = console()
     on = f" on {env.workload_name}" if env.workload_name else ""

@@ -12,6 +12,7 @@ from archgym.cli.describe import first_line
 from archgym.cli.options import Json, one_of
 from archgym.cli.output import print_json, print_table
 from archgym.errors import ArchgymError
+from archgym.registry import agent_class, agent_names, environment_class, environment_names
 
 __all__ = ["list_"]
 
@@ -51,7 +52,6 @@ def list_(
 
 
 def _rows(kind: Kind) -> list[Row]:
-    from archgym.registry import agent_class, agent_names, environment_class, environment_names
 
     if kind is Kind.agents:
         return [_described(name, agent_class) for name in agent_names()]
@@ -122,7 +122,6 @@ def _workloads(name: str) -> Row:
 
 
 def _loaded(name: str) -> Any:
-    from archgym.registry import environment_class
 
     try:
         return environment_class(name)

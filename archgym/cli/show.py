@@ -17,6 +17,7 @@ from archgym.cli.describe import (
 )
 from archgym.cli.options import Json
 from archgym.cli.output import console, print_json, print_table
+from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["show"]
@@ -39,8 +40,6 @@ def show(
     json: Json = False,
 ) -> None:
     """Show everything about an environment or an agent."""
-    from archgym.environment.environment import Environment
-
     found = find(name)
     if picture is not None or design is not None:
         _draw_picture(name, found, picture, design)
@@ -56,7 +55,6 @@ def show(
 
 
 def _draw_picture(name: str, found: Any, picture: Path | None, design: str | None) -> None:
-    from archgym.environment.environment import Environment
 
     if not issubclass(found, Environment):
         raise InvalidValueError(f"agent {name!r} has no picture; --picture is for environments")

@@ -12,12 +12,13 @@ import typer
 import archgym
 from archgym.cli.options import EnvironmentName, Json
 from archgym.cli.output import console, line, print_json, table
+from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError
+from archgym.registry import environment_class
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from archgym.environment.environment import Environment
     from archgym.problem.reference import Reference, Skipped
     from archgym.validation.validate import Validation
 
@@ -90,7 +91,6 @@ def validate(
     """
     from archgym.experiment.spec.checks import make_environment
     from archgym.experiment.spec.load import parse_value, with_settings
-    from archgym.registry import environment_class
     from archgym.validation.validate import live_reference
     from archgym.validation.validate import validate as compare
 

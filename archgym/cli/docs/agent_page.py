@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from archgym.cli.describe import agent_json
 from archgym.cli.docs.markdown import page_of, text
 from archgym.errors import AgentUnsuitableError
+from archgym.registry import environment_class
 
 if TYPE_CHECKING:
     from archgym.agent import Agent
@@ -46,8 +47,6 @@ def agent_page(name: str, cls: type[Agent]) -> str:
 
 def _suits(cls: type[Agent], arguments: Mapping[str, Any], goals: int) -> str:
     """Whether it can be made for a problem, or why not."""
-    from archgym.registry import environment_class
-
     space = environment_class("Conformance-v0").spaces()[arguments["space"]]
     try:
         cls(space, ("minimize",) * goals)

@@ -14,6 +14,7 @@ from archgym.cli.output import print_json, print_table
 from archgym.cli.progress import clocked
 from archgym.cli.proxy import options as own
 from archgym.cli.proxy.quality import compare, evaluate, study
+from archgym.registry import make
 
 __all__ = ["commands"]
 
@@ -63,7 +64,6 @@ def collect(
     from archgym.data import Dataset
     from archgym.experiment.spec.load import parse_value
     from archgym.proxy.training.active_collection import collect as choose
-    from archgym.registry import make
 
     arguments = common.parsed_pairs(settings, "--set")
     loads = [{"workload": parse_value(text, "--workload")} for text in workload or []]
