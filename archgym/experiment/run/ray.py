@@ -152,14 +152,10 @@ class _Follower(tune.Callback, tune.Stopper):
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
         for what, trial_id, *rest in json.loads(result["news"]):
-            if what == "started":
-                self._progress.started(trial_id)
-            elif what == "counted":
+            if what == "counted":
                 simulations, proposals, best, spent = rest
-                counters = Counters(simulations, proposals, tuple(best), spent)
-                self._progress.counted(trial_id, counters)
-            else:
-                self._progress.ended(trial_id, rest[0])
+                rest = [Counters(simulations, proposals, tuple(best), spent)]
+            getattr(self._progress, what)(trial_id, *rest)
         if result["no_room"]:
             self.no_room = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         elif result["error"]:
