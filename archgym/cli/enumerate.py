@@ -11,7 +11,7 @@ import typer
 import archgym
 from archgym.cli import options
 from archgym.cli.interruption import interruptible
-from archgym.cli.output import console, line, print_json, print_table
+from archgym.cli.output import line, paragraph, print_json, print_table
 from archgym.cli.progress import shown_progress
 from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError
@@ -58,13 +58,12 @@ def enumerate_(
     """Evaluate a whole design space into a table, for simulator=tabular:DIR and exact optima."""
     from archgym.enumeration import enumerate_space
     from archgym.experiment.spec.checks import make_environment
-    from archgym.experiment.spec.load import parse_value
 
     given = options.environment_arguments(
         arguments, workload=workload, space=space, simulator=simulator
     )
     checked = make_environment(environment, given)
-    goals = [parse_value(text, "--objective") for text in objective or ()]
+    goals = [options.parsed(text, "--objective") for text in objective or ()]
     goals += [_axes(checked, text) for text in pareto or ()]
     for one in goals:
         make_environment(environment, {**given, "objective": one})  # wrong ones stop it now
@@ -154,31 +153,28 @@ def _optimum_json(one: Optimum, scorer: Any, metrics: Sequence[Metric]) -> dict[
 
 
 def _show(data: dict[str, Any]) -> None:
-    from rich.text import Text
-
-    out = console()
     on = f" on {data['workload']}" if data["workload"] else ""
     simulator = f"{data['simulator']['name']} {data['simulator']['version']}"
-    out.print(Text(f"archgym {data['archgym']}: {data['environment']}{on}, simulator {simulator}"))
+    paragraph(f"archgym {data['archgym']}: {data['environment']}{on}, simulator {simulator}")
     bad = ", ".join(f"{number:,} {status}" for status, number in data["failures"].items())
     outcomes = ", ".join(
         f"{block['outcomes']:,} distinct {_listed(block['metrics'])}" for block in data["distinct"]
     )
-    out.print(Text(f"{data['designs']:,} designs{f' ({bad})' if bad else ''}: {outcomes}"))
+    paragraph(f"{data['designs']:,} designs{f' ({bad})' if bad else ''}: {outcomes}")
     size = f"{data['bytes'] / 1e6:.2f} MB, {data['bytes'] / data['designs']:.2f} bytes a design"
     line(f"{data['table']}: {size}")
     for result in data["results"]:
         limits = result["objective"].get("limits", [])
         where = f" with {', '.join(limits)}" if limits else ""
         goals = result["goals"]
-        out.print()
+        paragraph()
         if "front" in result:
-            out.print(Text(f"Pareto front of {' and '.join(goals)}{where}", style="bold"))
+            paragraph(f"Pareto front of {' and '.join(goals)}{where}", "bold")
             _show_front(goals, result["front"])
             continue
-        out.print(Text(f"Exact optimum of {goals[0]}{where}", style="bold"))
+        paragraph(f"Exact optimum of {goals[0]}{where}", "bold")
         if result["optimum"] is None:
-            out.print("  no design is feasible")
+            paragraph("  no design is feasible")
         else:
             _show_optimum(goals[0], result["optimum"])
 
@@ -200,17 +196,14 @@ def _show_front(goals: Sequence[str], points: Sequence[dict[str, Any]]) -> None:
 
 
 def _show_optimum(goal: str, best: dict[str, Any]) -> None:
-    from rich.text import Text
-
     from archgym.experiment.results.texts import design_text
 
-    out = console()
-    out.print(Text(f"  {goal} = {best['objectives'][0]:.8g}"))
+    paragraph(f"  {goal} = {best['objectives'][0]:.8g}")
     same = f"{best['designs']:,} designs" if best["designs"] > 1 else "one design"
-    out.print(Text(f"  {same}, the baseline is {best['baseline_regret']:.2%} worse; the first:"))
-    out.print(Text("  " + design_text(best["design"])))
+    paragraph(f"  {same}, the baseline is {best['baseline_regret']:.2%} worse; the first:")
+    paragraph("  " + design_text(best["design"]))
     shown = ", ".join(f"{name} {value:.6g}" for name, value in best["metrics"].items())
-    out.print(Text("  " + shown, style="dim"))
+    paragraph("  " + shown, "dim")
 
 
 def _listed(names: Sequence[str]) -> str:

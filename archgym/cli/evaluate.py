@@ -10,7 +10,7 @@ import typer
 
 import archgym
 from archgym.cli import options
-from archgym.cli.output import console, print_json, print_table
+from archgym.cli.output import paragraph, print_json, print_table
 from archgym.environment.environment import Environment
 from archgym.evaluation.outcome import Outcome
 from archgym.problem.metrics import change_text
@@ -37,9 +37,8 @@ def evaluate(
 ) -> None:
     """Evaluate one design. The exit status is 1 if its simulation fails or takes too long."""
     from archgym.experiment.spec.checks import make_environment
-    from archgym.experiment.spec.load import parse_value
 
-    goals = None if objective is None else parse_value(objective, "--objective")
+    goals = None if objective is None else options.parsed(objective, "--objective")
     given = options.environment_arguments(
         arguments,
         workload=workload,
@@ -50,7 +49,9 @@ def evaluate(
     )
     env = make_environment(environment, given)
     chosen = options.pairs(values, "")
-    outcome = env.evaluate(_design(env, chosen), fidelity)
+    baseline = {k: v for k, v in env.baseline.items() if k in env.design_space}
+    design = {name: env.design_space[name].parse(text) for name, text in chosen.items()}
+    outcome = env.evaluate({**baseline, **env.baseline_design, **design}, fidelity)
     env.close()
     if record is not None:
         from archgym.data import Dataset
@@ -63,13 +64,6 @@ def evaluate(
         _show(env, outcome, data, chosen)
     if outcome.status not in ("ok", "illegal"):
         raise typer.Exit(1)
-
-
-def _design(env: Environment, values: dict[str, str]) -> dict[str, Any]:
-    space = env.design_space
-    baseline = {k: v for k, v in env.baseline.items() if k in space}
-    given = {name: space[name].parse(text) for name, text in values.items()}
-    return {**baseline, **env.baseline_design, **given}
 
 
 def _json(env: Environment, outcome: Outcome) -> dict[str, Any]:
@@ -95,9 +89,6 @@ def _json(env: Environment, outcome: Outcome) -> dict[str, Any]:
 
 
 def _show(env: Environment, outcome: Outcome, data: dict[str, Any], chosen: Iterable[str]) -> None:
-    from rich.text import Text
-
-    out = console()
     on = f" on {env.workload_name}" if env.workload_name else ""
     at = f", fidelity {outcome.fidelity:g}" if outcome.fidelity < 1 else ""
     settings = "".join(
@@ -106,11 +97,11 @@ def _show(env: Environment, outcome: Outcome, data: dict[str, Any], chosen: Iter
         if value and not name.endswith("_sha256")
     )
     head = f"archgym {archgym.__version__}: {env.name}{on}, simulator {env.simulator.name}"
-    out.print(Text(f"{head}{at}{settings}"))
-    out.print(Text(" ".join(f"{name}={value}" for name, value in outcome.design.items())))
+    paragraph(f"{head}{at}{settings}")
+    paragraph(" ".join(f"{name}={value}" for name, value in outcome.design.items()))
     for name in chosen:
         if name not in outcome.design:
-            out.print(Text(f"{name} does not act here: it does when {env.design_space[name].when}"))
+            paragraph(f"{name} does not act here: it does when {env.design_space[name].when}")
     values = [(outcome.metrics.get(m.name), data["baseline_metrics"][m.name]) for m in env.metrics]
     print_table(
         ("metric", ">value", "unit", ">baseline", ">change"),
@@ -120,12 +111,12 @@ def _show(env: Environment, outcome: Outcome, data: dict[str, Any], chosen: Iter
         ],
     )
     for assumption in data["assumptions"]:
-        out.print(Text(f"assumed: {assumption}"))
+        paragraph(f"assumed: {assumption}")
     for caveat in data["caveats"]:
-        out.print(Text(f"note: {caveat}", style="yellow"))
+        paragraph(f"note: {caveat}", "yellow")
     feasible = "feasible" if outcome.feasible else "not feasible"
     reason = f" ({outcome.reason})" if outcome.reason else ""
-    out.print(Text(f"status {outcome.status}, {feasible}{reason}, reward {outcome.reward:.4f}"))
+    paragraph(f"status {outcome.status}, {feasible}{reason}, reward {outcome.reward:.4f}")
 
 
 def _text(value: float | None) -> str:

@@ -30,6 +30,7 @@ __all__ = [
     "environment_arguments",
     "one_of",
     "pairs",
+    "parsed",
     "parsed_pairs",
     "selected",
 ]
@@ -73,6 +74,21 @@ Workloads = Annotated[
 ]
 
 
+def parsed(text: str, option: str) -> Any:
+    """What the text of an option means, read as YAML.
+
+    Args:
+        text: what was given.
+        option: name of the option, for messages.
+
+    Raises:
+        ExperimentError: for a text that is not YAML.
+    """
+    from archgym.experiment.spec.load import parse_value
+
+    return parse_value(text, option)
+
+
 def environment_arguments(
     arguments: list[str] | None, *, workload: str | None = None, **given: Any
 ) -> dict[str, Any]:
@@ -86,10 +102,8 @@ def environment_arguments(
     Raises:
         InvalidValueError, ExperimentError: for a text that is not ``key=value``, or not YAML.
     """
-    from archgym.experiment.spec.load import parse_value
-
     if workload is not None:
-        given = {"workload": parse_value(workload, "--workload"), **given}
+        given = {"workload": parsed(workload, "--workload"), **given}
     own = {name: value for name, value in given.items() if value is not None}
     return own | parsed_pairs(arguments, "--arg")
 
@@ -104,10 +118,8 @@ def parsed_pairs(texts: list[str] | None, option: str) -> dict[str, Any]:
     Raises:
         InvalidValueError, ExperimentError: for a text that is not ``key=value``, or not YAML.
     """
-    from archgym.experiment.spec.load import parse_value
-
     given = pairs(texts, f"{option} ")
-    return {name: parse_value(text, f"{option} {name}") for name, text in given.items()}
+    return {name: parsed(text, f"{option} {name}") for name, text in given.items()}
 
 
 def pairs(texts: list[str] | None, prefix: str) -> dict[str, str]:

@@ -62,11 +62,10 @@ def collect(
     Workloads that are harder to learn get more of the designs.
     """
     from archgym.data import Dataset
-    from archgym.experiment.spec.load import parse_value
     from archgym.proxy.training.active_collection import collect as choose
 
     arguments = common.parsed_pairs(settings, "--set")
-    loads = [{"workload": parse_value(text, "--workload")} for text in workload or []]
+    loads = [{"workload": common.parsed(text, "--workload")} for text in workload or []]
     made = [make(environment, **arguments, **one, record=record) for one in loads or [{}]]
     counted, say = [0], clocked()
 
@@ -163,7 +162,6 @@ def search(
     json: common.Json = False,
 ) -> None:
     """Search on a proxy, and verify the best designs on the real simulator."""
-    from archgym.experiment.spec.load import parse_value
     from archgym.proxy import load_proxy
     from archgym.proxy.original import make_original
     from archgym.proxy.search import search_and_verify
@@ -172,7 +170,7 @@ def search(
     index = proxy.workload(workload) if workload else 0
     arguments: dict[str, Any] = {"space": proxy.space}
     if objective is not None:
-        arguments["objective"] = parse_value(objective, "--objective")
+        arguments["objective"] = common.parsed(objective, "--objective")
     real = make_original(proxy.origin, index, **arguments, record=record)
     learned = make_original(proxy.origin, index, **arguments, simulator=f"proxy:{file}")
     found = search_and_verify(learned, real, agent=agent, budget=budget, verify=verify, seed=seed)
