@@ -67,6 +67,7 @@ def evaluate(
 
 
 def _json(env: Environment, outcome: Outcome) -> dict[str, Any]:
+    of_outcome = ("fidelity", "design", "status", "reason", "feasible", "reward", "metrics")
     values = env.baseline_metrics.tolist()
     baseline = {m.name: v if v == v else None for m, v in zip(env.metrics, values, strict=True)}
     return {
@@ -74,13 +75,7 @@ def _json(env: Environment, outcome: Outcome) -> dict[str, Any]:
         "environment": env.name,
         "workload": env.workload_name,
         "objective": env.objective.to_json(),
-        "fidelity": outcome.fidelity,
-        "design": outcome.design,
-        "status": outcome.status,
-        "reason": outcome.reason,
-        "feasible": outcome.feasible,
-        "reward": outcome.reward,
-        "metrics": outcome.metrics,
+        **{name: getattr(outcome, name) for name in of_outcome},
         "baseline_metrics": baseline,
         "simulation_s": outcome.simulation_s,
         "assumptions": env.assumptions(outcome.design) if outcome.status == "ok" else [],

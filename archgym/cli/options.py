@@ -19,6 +19,7 @@ __all__ = [
     "Arguments",
     "EnvironmentName",
     "Json",
+    "Named",
     "Objective",
     "Quiet",
     "Seed",
@@ -42,6 +43,9 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
 EnvironmentName = Annotated[
     str, typer.Argument(metavar="ENV", help="A registered name, or module:Class.")
+]
+Named = Annotated[
+    str, typer.Argument(metavar="ENV|AGENT", help="A registered name, or module:Class.")
 ]
 Workload = Annotated[str | None, typer.Option(help="A name, a path, or a YAML mapping.")]
 Objective = Annotated[

@@ -15,7 +15,7 @@ from archgym.cli.describe import (
     find,
     shortened,
 )
-from archgym.cli.options import Json
+from archgym.cli.options import Json, Named
 from archgym.cli.output import console, print_json, print_table
 from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError, UnknownNameError
@@ -27,9 +27,7 @@ _LONGEST_RULE = 300
 
 
 def show(
-    name: Annotated[
-        str, typer.Argument(metavar="ENV|AGENT", help="A registered name, or module:Class.")
-    ],
+    name: Named,
     picture: Annotated[
         Path | None,
         typer.Option(help="Draw a design of the environment into this file, such as pe.svg."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from archgym.cli.describe import BETTER, count_text, environment_json, paragraphs, shortened
@@ -28,7 +28,7 @@ def environment_page(name: str, cls: type[Any], agreement: Mapping[str, Any] | N
         "What is modelled": list(cls.modelled),
         "What is not modelled": data["not_modelled"],
     }
-    filters = {
+    filters: dict[str, Callable[..., str]] = {
         "count": lambda number: count_text(number, "more than can be counted"),
         "shortened": lambda rule: shortened(rule, _LONGEST_RULE),
         "design": lambda values: " ".join(f"`{key}={value}`" for key, value in values.items()),

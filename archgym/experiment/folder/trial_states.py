@@ -112,13 +112,9 @@ def read_ends(folder: Path) -> dict[str, TrialEnd]:
     Args:
         folder: of the logs.
     """
-    lines = [
-        line
-        for path in sorted(folder.glob("*.jsonl"))
-        for line in _lines(path)
-        if "trial_id" in line
-    ]
-    return {line["trial_id"]: _end(line) for line in sorted(lines, key=lambda line: line["t"])}
+    lines = [line for path in sorted(folder.glob("*.jsonl")) for line in _lines(path)]
+    ends = [line for line in lines if "trial_id" in line]
+    return {line["trial_id"]: _end(line) for line in sorted(ends, key=lambda line: line["t"])}
 
 
 def _end(line: dict[str, Any]) -> TrialEnd:
