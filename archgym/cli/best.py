@@ -51,10 +51,7 @@ def _json(summaries: list[TrialSummary], trials: Mapping[str, Trial]) -> dict[st
 
     some, found = summaries[0], best_of(summaries)
     data: dict[str, Any] = {
-        "environment": some.environment,
-        "settings": some.settings,
-        "workload": some.workload,
-        "fixed": some.fixed,
+        **{name: getattr(some, name) for name in ("environment", "settings", "workload", "fixed")},
         "objective": some.objective.to_json(),
         "trials": len(summaries),
         "simulations": sum(summary.simulations for summary in summaries),

@@ -143,8 +143,7 @@ class _Follower(tune.Callback, tune.Stopper):
     ) -> None:
         for what, trial_id, *rest in json.loads(result["news"]):
             if what == "counted":
-                simulations, proposals, best, spent = rest
-                rest = [Counters(simulations, proposals, tuple(best), spent)]
+                rest = [Counters(**{**rest[0], "best": tuple(rest[0]["best"])})]
             getattr(self._progress, what)(trial_id, *rest)
         if result["no_room"]:
             self.no_room = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

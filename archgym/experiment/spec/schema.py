@@ -179,9 +179,17 @@ class Experiment(_Model):
     @classmethod
     def _plain_seeds(cls, value: Any) -> Any:
         """Checked here: a union of types would give a message for each of them."""
-        problem = _seeds_problem(value)
-        if problem:
-            raise ValueError(problem)
+        if type(value) is int:
+            if value < 1:
+                raise ValueError("a number of seeds is at least 1")
+        elif not isinstance(value, list) or not value:
+            raise ValueError(
+                "allowed is a list of integers of at least 0, or an integer n of at least 1"
+            )
+        elif not all(type(seed) is int and seed >= 0 for seed in value):
+            raise ValueError("a seed is an integer of at least 0")
+        elif len(set(value)) < len(value):
+            raise ValueError("a seed is listed twice")
         return value
 
     def to_json(self) -> dict[str, Any]:
@@ -262,19 +270,6 @@ def _path(location: tuple[int | str, ...]) -> str:
     for part in location:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text
-
-
-def _seeds_problem(seeds: Any) -> str:
-    def is_integer(value: Any) -> bool:
-        return isinstance(value, int) and not isinstance(value, bool)
-
-    if is_integer(seeds):
-        return "" if seeds >= 1 else "a number of seeds is at least 1"
-    if not isinstance(seeds, list) or not seeds:
-        return "allowed is a list of integers of at least 0, or an integer n of at least 1"
-    if not all(is_integer(seed) and seed >= 0 for seed in seeds):
-        return "a seed is an integer of at least 0"
-    return "" if len(set(seeds)) == len(seeds) else "a seed is listed twice"
 
 
 def _short(value: Any) -> str:
