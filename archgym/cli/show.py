@@ -7,14 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from archgym.cli.describe import (
-    BETTER,
-    agent_json,
-    count_text,
-    environment_json,
-    find,
-    shortened,
-)
+from archgym.cli import describe
 from archgym.cli.options import Json, Named
 from archgym.cli.output import console, print_json, print_table
 from archgym.environment.environment import Environment
@@ -38,12 +31,13 @@ def show(
     json: Json = False,
 ) -> None:
     """Show everything about an environment or an agent."""
-    found = find(name)
+    found = describe.find(name)
     if picture is not None or design is not None:
         _draw_picture(name, found, picture, design)
         return
     is_environment = issubclass(found, Environment)
-    data = environment_json(name, found) if is_environment else agent_json(name, found)
+    to_json = describe.environment_json if is_environment else describe.agent_json
+    data = to_json(name, found)
     if json:
         print_json(data)
     elif is_environment:
@@ -71,7 +65,7 @@ def _show_environment(data: dict[str, Any]) -> None:
     metrics = data["metrics"]
     print_table(
         ("metric", "unit", "better", "what it is"),
-        [(m["name"], m["unit"], BETTER[m["direction"]], m["doc"]) for m in metrics],
+        [(m["name"], m["unit"], describe.BETTER[m["direction"]], m["doc"]) for m in metrics],
     )
     fidelities = data["fidelities"] if len(data["fidelities"]) > 1 else ()
     default = f" (default {data['default_workload']})" if data["default_workload"] else ""
@@ -108,7 +102,7 @@ def _show_spaces(spaces: dict[str, Any]) -> None:
     for label, space in spaces.items():
         shown = {"parameters": [], "rules": []} if space is first else first
         raw, legal = (
-            count_text(space[f"{kind}_cardinality"], "too many to count")
+            describe.count_text(space[f"{kind}_cardinality"], "too many to count")
             for kind in ("raw", "canonical")
         )
         console().print()
@@ -129,7 +123,7 @@ def _show_spaces(spaces: dict[str, Any]) -> None:
             _heading("", f"parameters as in a space above: {same}")
         for rule in space["rules"]:
             if rule not in shown["rules"]:
-                law = shortened(rule["rule"], _LONGEST_RULE)
+                law = describe.shortened(rule["rule"], _LONGEST_RULE)
                 _heading("", f"rule {rule['name']}: {law}  ({rule['doc']})")
 
 

@@ -25,16 +25,10 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywher
 from ray import tune
 
 from archgym.experiment.folder.full_disk import stop_if_full
+from archgym.experiment.run import ray_cluster
 from archgym.experiment.run.batching import TrialBatch, make_batches
 from archgym.experiment.run.context import RunContext
 from archgym.experiment.run.progress import Counters, Progress
-from archgym.experiment.run.ray_cluster import (
-    check_address,
-    check_cpus,
-    check_nodes,
-    connected,
-    node_cpus,
-)
 from archgym.experiment.run.tune_batch import TuneBatch, write_batches
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.schema import Resources
@@ -76,16 +70,16 @@ def run_with_ray(
     """
     folder, run_id = context.folder, context.run_id
     executors = context.simulation.workers or 0
-    check_address(address)
+    ray_cluster.check_address(address)
     if cpus is not None and not address:  # known without waiting for Ray
-        check_cpus(resources, executors, [float(cpus)])
+        ray_cluster.check_cpus(resources, executors, [float(cpus)])
     progress.note("joining Ray" if address else "starting Ray")
     shutil.rmtree(folder.ray, ignore_errors=True)
-    with connected(address, cpus):
-        sizes = node_cpus()
-        check_cpus(resources, executors, sizes)
+    with ray_cluster.connected(address, cpus):
+        sizes = ray_cluster.node_cpus()
+        ray_cluster.check_cpus(resources, executors, sizes)
         if address:
-            check_nodes(folder)
+            ray_cluster.check_nodes(folder)
         fitting = max(1, int(sum(sizes) / (resources.cpus_per_trial + executors)))
         batches = make_batches(trials, min(fitting, resources.max_concurrent or fitting))
         follower = _Follower(progress, batches)
