@@ -12,27 +12,6 @@ import traceback
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = [
-    "AgentUnsuitableError",
-    "ArchgymError",
-    "BudgetExhausted",
-    "DatasetError",
-    "DesignError",
-    "ExperimentError",
-    "InvalidValueError",
-    "MissingDependencyError",
-    "NotCoveredError",
-    "ReplayMismatchError",
-    "ReportError",
-    "SimulationError",
-    "SpaceTooLargeError",
-    "TraceError",
-    "UnknownNameError",
-    "check_integer",
-    "did_you_mean",
-    "place_of",
-]
-
 _MAX_BEGUN = 3
 
 
@@ -173,3 +152,13 @@ def check_integer(name: str, value: object, least: int) -> None:
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise InvalidValueError(f"{name} must be an integer of at least {least}, not {value!r}")
+
+
+def check_choice(kind: str, name: object, allowed: Iterable[str]) -> None:
+    """Refuses a name that is not among the allowed ones.
+
+    Raises:
+        UnknownNameError: with what was named and the nearest allowed name.
+    """
+    if name not in allowed:
+        raise UnknownNameError(kind, name, allowed)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from archgym.check.interfaces import INTERFACES
-from archgym.check.properties import PROPERTIES, Maker
-from archgym.check.result import CheckResult, chosen_names, run, run_all
+from archgym.check import interfaces, properties
+from archgym.check.properties import Maker
+from archgym.check.result import CheckResult, checks_of, chosen_names, run, run_all
 from archgym.environment.arguments import constructor_arguments, own_arguments, unnamed_argument
 from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError
@@ -48,18 +48,18 @@ def check_environment(
         on_result(made)
     if not made.passed:
         return results
-    make_env, checks = _maker(target, kwargs), _named((*PROPERTIES, *INTERFACES))
+    make_env, checks = _maker(target, kwargs), _checks()
     named = {name: partial(checks[name], make_env) for name in names if name != _FIRST}
-    return results + run_all(named, on_result, _named(INTERFACES))
+    return results + run_all(named, on_result, checks_of(interfaces))
 
 
 def environment_check_names() -> list[str]:
     """Names of all checks, in the order in which they are made."""
-    return [_FIRST, *_named((*PROPERTIES, *INTERFACES))]
+    return [_FIRST, *_checks()]
 
 
-def _named(checks: Sequence[Callable[[Maker], str]]) -> dict[str, Callable[[Maker], str]]:
-    return {check.__name__.removeprefix("check_"): check for check in checks}
+def _checks() -> dict[str, Callable[[Maker], str]]:
+    return {**checks_of(properties), **checks_of(interfaces)}
 
 
 def _maker(target: str | type[Environment] | Environment, kwargs: Mapping[str, Any]) -> Maker:

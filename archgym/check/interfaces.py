@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import gymnasium
+from gymnasium.utils.env_checker import check_env
 
 from archgym.check.properties import Maker
 from archgym.check.result import CheckFailed
@@ -14,8 +15,6 @@ from archgym.check.result import CheckFailed
 
 def check_gymnasium(make_env: Maker) -> str:
     """Gymnasium's own checker raises nothing and warns of nothing."""
-    from gymnasium.utils.env_checker import check_env
-
     env = make_env()
     with _no_warnings():
         check_env(env, skip_render_check=env.spec is None)
@@ -24,8 +23,6 @@ def check_gymnasium(make_env: Maker) -> str:
 
 def check_gymnasium_make(make_env: Maker) -> str:
     """The same environment through ``gymnasium.make``, if it is registered."""
-    from gymnasium.utils.env_checker import check_env
-
     env = make_env()
     if env.spec is None:
         return "not registered: nothing to make"
@@ -40,18 +37,11 @@ def check_gymnasium_make(make_env: Maker) -> str:
 
 def check_stable_baselines3(make_env: Maker) -> str:
     """Stable-Baselines3's checker raises nothing and warns of nothing."""
-    from stable_baselines3.common.env_checker import check_env
+    from stable_baselines3.common import env_checker
 
     with _no_warnings():
-        check_env(make_env(), warn=True)
+        env_checker.check_env(make_env(), warn=True)
     return "stable_baselines3.common.env_checker.check_env is content"
-
-
-INTERFACES: tuple[Callable[[Maker], str], ...] = (
-    check_gymnasium,
-    check_gymnasium_make,
-    check_stable_baselines3,
-)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import ModuleType
 
 from archgym.errors import UnknownNameError
 
@@ -42,6 +43,15 @@ def expect(holds: bool, problem: str) -> None:
     """Raises :class:`CheckFailed` where a property does not hold."""
     if not holds:
         raise CheckFailed(problem)
+
+
+def checks_of(module: ModuleType) -> dict[str, Callable[..., str]]:
+    """The ``check_*`` functions that a module defines, by the rest of their names, in order."""
+    return {
+        name.removeprefix("check_"): value
+        for name, value in vars(module).items()
+        if name.startswith("check_") and value.__module__ == module.__name__
+    }
 
 
 def chosen_names(only: Sequence[str], names: Sequence[str], kind: str) -> list[str]:

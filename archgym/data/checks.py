@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -18,6 +20,7 @@ from archgym.data.designs import (
     column_fingerprints,
     design_codes,
     design_fingerprints,
+    looked_up,
     mixed,
 )
 from archgym.data.files import provenance
@@ -26,7 +29,7 @@ from archgym.data.rows import Rows
 from archgym.data.schema import TRIAL_SCHEMA
 from archgym.errors import ArchgymError
 from archgym.problem.scorer import Scorer
-from archgym.problem.status import STATUS_OF, Status
+from archgym.problem.status import LABELS, STATUS_OF, Status
 from archgym.space import Designs, DesignSpace
 
 EXAMPLES = 10
@@ -57,18 +60,18 @@ class Check:
 
     def add(self, problem: str) -> None:
         """Notes a problem."""
-        for _ in self.first(np.ones(1, dtype=bool)):
-            self.examples.append(problem)
+        self.note(np.ones(1, dtype=bool), lambda _: problem)
 
-    def first(self, wrong: NDArray[np.bool_]) -> list[int]:
-        """Counts the rows that are marked, and returns those that are to be examples.
+    def note(self, wrong: NDArray[np.bool_], describe: Callable[[int], str]) -> None:
+        """Counts the rows that are marked, and describes the first of them.
 
         Args:
             wrong: whether each row has the problem, shape (n,).
+            describe: the problem of a row.
         """
         rows = np.flatnonzero(wrong)
         self.wrong += len(rows)
-        return [int(row) for row in rows[: EXAMPLES - len(self.examples)]]
+        self.examples += [describe(int(row)) for row in rows[: EXAMPLES - len(self.examples)]]
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -161,9 +164,23 @@ class _Block:
         """The trial and step of a row."""
         return f"trial {self.trial_id(row)}, step {self.table['step'][row].as_py()}"
 
-    def note(self, check: Check, wrong: NDArray[np.bool_], problem: str) -> None:
-        """Notes a problem of the rows that are marked."""
-        check.examples += [f"{self.at(row)}: {problem}" for row in check.first(wrong)]
+    def note(
+        self, check: Check, wrong: NDArray[np.bool_], problem: str, *columns: NDArray[Any]
+    ) -> None:
+        """Notes a problem of the rows that are marked.
+
+        Args:
+            check: what is checked.
+            wrong: whether each row has the problem, shape (n,).
+            problem: what is wrong; its fields in braces take a row's values of the columns.
+            columns: these columns, each (n,).
+        """
+
+        def describe(row: int) -> str:
+            text = problem.format(*(column[row] for column in columns)) if columns else problem
+            return f"{self.at(row)}: {text}"
+
+        check.note(wrong, describe)
 
 
 class _Rows:
@@ -191,17 +208,14 @@ class _Rows:
 
     def look(self, table: pa.Table) -> None:
         """Checks rows by themselves, and keeps what is needed to compare them."""
-        ids, statuses = (table[name].combine_chunks() for name in ("trial_id", "status"))
-        names, codes = ids.dictionary.to_pylist(), ids.indices.to_numpy()
-        for name in sorted({names[i] for i in np.unique(codes)}):
+        for name in sorted(table["trial_id"].unique().to_pylist()):
             if name not in self._trials.rows and name not in self._numbers:
                 self._trials.check.add(f"trial {name} has evaluations, but is not in the table")
             self._numbers.setdefault(name, len(self._numbers))
-        known = [STATUS_OF.get(text, -1) for text in statuses.dictionary.to_pylist()]
         block = _Block(
             table,
-            np.array([self._numbers.get(name, -1) for name in names], np.int32)[codes],
-            np.array(known, dtype=np.int8)[statuses.indices.to_numpy()],
+            looked_up(table["trial_id"], lambda name: self._numbers.get(name, -1), np.int32),
+            looked_up(table["status"], lambda label: STATUS_OF.get(label, -1), np.int8),
             np.column_stack([table[name].to_numpy() for name in self._columns]).astype(np.float64),
         )
         self._look_at_designs(block)
@@ -225,9 +239,12 @@ class _Rows:
         codes = design_codes(space, block.table, no_level=True)
         wrong = codes == NO_LEVEL
         for position, name in enumerate(space.names):
-            for row in check.first(wrong[:, position]):
-                text = f"{block.table[f'param.{name}'][row].as_py()!r}: {space[name].range}"
-                check.examples.append(f"{block.at(row)}: {name} cannot be {text}")
+
+            def describe(row: int, name: str = name) -> str:
+                value = block.table[f"param.{name}"][row].as_py()
+                return f"{block.at(row)}: {name} cannot be {value!r}: {space[name].range}"
+
+            check.note(wrong[:, position], describe)
         sound = ~wrong.any(axis=1)
         codes[~sound] = 0
         canonical = space.canonicalise(np.maximum(codes, 0)).codes
@@ -251,26 +268,22 @@ class _Rows:
     def _look_at_metrics(self, block: _Block) -> None:
         check, ok = self._by_name["metrics"], block.status == Status.OK
         nothing = np.ones(len(ok), dtype=bool)
+        labels = np.array([*LABELS, "unknown"])[block.status]  # -1 is an unknown one
         for metric, column in zip(self._metrics, block.values.T, strict=True):
             there = block.table[f"metric.{metric.name}"].is_valid().to_numpy().astype(bool)
             nothing &= ~there
-            for row in check.first(there & ~np.isfinite(column)):
-                check.examples.append(f"{block.at(row)}: {metric.name} is {column[row]}")
-            for row in check.first(there & (column < 0) & (not metric.signed)):
-                text = f"{metric.name} is {column[row]:g}, below zero"
-                check.examples.append(f"{block.at(row)}: {text}")
-            for row in check.first(there & ~ok):
-                label = Status(block.status[row]).label if block.status[row] >= 0 else "unknown"
-                check.examples.append(f"{block.at(row)}: has {metric.name}, with status {label}")
+            name = metric.name
+            block.note(check, there & ~np.isfinite(column), name + " is {}", column)
+            below = there & (column < 0) & (not metric.signed)
+            block.note(check, below, name + " is {:g}, below zero", column)
+            block.note(check, there & ~ok, f"has {name}, with status {{}}", labels)
         block.note(check, ok & nothing, "status ok, but no metric at all")
 
     def _look_at_outcomes(self, block: _Block) -> None:
         check, table, status = self._by_name["outcomes"], block.table, block.status
         reward = table["reward"].to_numpy().astype(np.float64)
         feasible = table["feasible"].to_numpy().astype(bool)
-        reasons = table["reason"].combine_chunks()
-        empty = np.array([not text for text in [*reasons.dictionary.to_pylist(), None]])
-        silent = empty[reasons.indices.fill_null(len(empty) - 1).to_numpy()]
+        silent = looked_up(table["reason"], operator.not_, np.bool_)
         for wrong, text in (
             (status < 0, "an unknown status"),
             (~((reward >= -1) & (reward <= 1)), "a reward outside [-1, 1]"),
@@ -296,10 +309,8 @@ class _Rows:
             part = block.values[mine]
             expected[mine] = scorer.rewards(scorer.costs(part), scorer.violations(part))
         off = ~np.isclose(rewards, expected, rtol=_REWARD_TOLERANCE, atol=1e-15)
-        check = self._by_name["rewards"]
-        for row in check.first(off & ~np.isnan(expected)):
-            text = f"{float(rewards[row])!r}, but follows as {float(expected[row])!r}"
-            check.examples.append(f"{block.at(row)}: reward is {text}")
+        text, wrong = "reward is {}, but follows as {}", off & ~np.isnan(expected)
+        block.note(self._by_name["rewards"], wrong, text, rewards, expected)
 
     def finish(self, whole_trials: bool) -> None:
         """Compares rows with each other.
@@ -311,26 +322,24 @@ class _Rows:
             return
         kept = {name: np.concatenate([one[name] for one in self._kept]) for name in self._kept[0]}
         self._kept.clear()
-        names = list(self._numbers)
-        self._compare_steps(kept["trial"], kept["step"], names, whole_trials)
+        self._compare_steps(kept["trial"], kept["step"], whole_trials)
         order = np.lexsort((kept["step"], kept["design"], kept["trial"]))
         ordered = {name: column[order] for name, column in kept.items()}
-        self._compare_repeats(ordered, names, whole_trials)
+        self._compare_repeats(ordered, whole_trials)
         del order, ordered
-        self._compare_results(kept, names)
+        self._compare_results(kept)
 
-    def _compare_steps(
-        self, trial: NDArray[Any], step: NDArray[Any], names: Sequence[str], whole: bool
+    def _note(
+        self, check: str, wrong: NDArray[Any], trial: NDArray[Any], problem: str, *parts: Any
     ) -> None:
-        check = self._by_name["steps"]
+        """Notes a problem of rows; fields in braces in its text take a row's value of the parts."""
+        names, text = list(self._numbers), ("trial {}" + problem).format
+        self._by_name[check].note(
+            wrong, lambda row: text(names[trial[row]], *(part[row] for part in parts))
+        )
 
-        def note(
-            wrong: NDArray[np.bool_], of: NDArray[Any], problem: str, *parts: NDArray[Any]
-        ) -> None:
-            for row in check.first(wrong):
-                text = problem.format(*(part[row] for part in parts))
-                check.examples.append(f"trial {names[of[row]]}{text}")
-
+    def _compare_steps(self, trial: NDArray[Any], step: NDArray[Any], whole: bool) -> None:
+        note = functools.partial(self._note, "steps")
         order = np.lexsort((np.arange(len(step)), step, trial))
         t, s = trial[order], step[order]
         follows = t[1:] == t[:-1]
@@ -342,31 +351,29 @@ class _Rows:
         note(back, u, ": step {} is stored after step {}", v[1:], v)
         note(s < 0, t, ": step {} is below 0", s)
         if not whole:
-            check.what = "of each trial are each once and in order (rows were left out)"
+            what = "of each trial are each once and in order (rows were left out)"
+            self._by_name["steps"].what = what
             return
         first = np.concatenate([[True], ~follows])
         note(first & (s > 0), t, " begins with step {}, not 0", s)
         note(follows & (s[1:] > s[:-1] + 1), t, ": after step {} comes {}", s, s[1:])
 
-    def _compare_repeats(
-        self, rows: dict[str, NDArray[Any]], names: Sequence[str], whole: bool
-    ) -> None:
-        check = self._by_name["duplicates"]
+    def _compare_repeats(self, rows: dict[str, NDArray[Any]], whole: bool) -> None:
+        note = functools.partial(self._note, "duplicates")
         t, d, s, c = rows["trial"], rows["design"], rows["step"], rows["cached"]
         known = rows["status"] != Status.ILLEGAL  # a design that breaks a rule is refused each time
         again = np.concatenate([[False], (t[1:] == t[:-1]) & (d[1:] == d[:-1])])
-        for row in check.first(again & known & ~c):
-            text = f"step {s[row]} repeats the design of step {s[row - 1]}, but is not cached"
-            check.examples.append(f"trial {names[t[row]]}: {text}")
+        text = ": step {} repeats the design of step {}, but is not cached"
+        note(again & known & ~c, t, text, s, np.roll(s, 1))
         if whole:
             # A forked process continues as a new trial, with the cache of its parent.
-            parents = [name.rpartition("-")[0] for name in names]
+            parents = [name.rpartition("-")[0] for name in self._numbers]
             own = np.array([parent not in self._numbers for parent in parents], dtype=bool)
-            for row in check.first(~again & c & own[t]):
-                text = f"step {s[row]} is cached, but no earlier step has its design"
-                check.examples.append(f"trial {names[t[row]]}: {text}")
+            text = ": step {} is cached, but no earlier step has its design"
+            note(~again & c & own[t], t, text, s)
 
-    def _compare_results(self, rows: dict[str, NDArray[Any]], names: Sequence[str]) -> None:
+    def _compare_results(self, rows: dict[str, NDArray[Any]]) -> None:
+        names = list(self._numbers)
         conditions = Rows(self._dataset).conditions_of_trials
         of_trial = np.array([conditions.get(name, np.uint64(0)) for name in names], np.uint64)
         with np.errstate(over="ignore"):
@@ -376,10 +383,12 @@ class _Rows:
         order = np.lexsort((rows["result"], keys))
         k, r = keys[order], rows["result"][order]
         differs = (k[1:] == k[:-1]) & (r[1:] != r[:-1]) & (k[1:] != 0)
-        check = self._by_name["agreement"]
-        for row in check.first(differs):
+
+        def describe(row: int) -> str:
             one, other = (
                 f"trial {names[rows['trial'][i]]}, step {rows['step'][i]}"
                 for i in order[row : row + 2]
             )
-            check.examples.append(f"{one} and {other} have the same design, but other metrics")
+            return f"{one} and {other} have the same design, but other metrics"
+
+        self._by_name["agreement"].note(differs, describe)

@@ -18,7 +18,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from archgym.data.designs import design_codes, design_columns, design_fingerprints
 from archgym.data.journal import close_journals, is_locked, read_journal
 from archgym.data.schema import TRIAL_FIELDS, TRIAL_SCHEMA, Sidecar, evaluation_schema
-from archgym.data.snapshot import Snapshot, counts_of, journal_tables
+from archgym.data.snapshot import Snapshot, counts_of
 from archgym.errors import DatasetError
 from archgym.evaluation.resume import ResumedLog
 from archgym.problem.status import STATUS_OF
@@ -180,19 +180,6 @@ class Dataset:
 
     # -- inner workings --------------------------------------------------------------------------
 
-    def _undisturbed(self, read: Callable[[], pa.Table]) -> pa.Table:
-        """The result of ``read`` when no journal was sealed meanwhile."""
-        while True:
-            before = sorted(self.directory.glob("*/*.parquet"))
-            try:
-                table, lost = read(), None
-            except FileNotFoundError as error:
-                table, lost = None, error
-            if sorted(self.directory.glob("*/*.parquet")) == before:
-                if lost is not None:
-                    raise lost
-                return table
-
     def _open_journals(self) -> list[Path]:
         sealed = set(self._sealed_journals())
         paths = sorted((self.directory / "journal").glob("*.jsonl"))
@@ -219,8 +206,10 @@ class Dataset:
         table = pa.Table.from_pylist(list(merged.values()), schema=TRIAL_SCHEMA)
         write_parquet(self.directory / "trials" / file, table.schema, [table])
         schema = self.schema.with_metadata({_JOURNALS_KEY: json.dumps(names).encode()})
-        blocks = (block for path in journals for block in journal_tables(self.sidecar, path))
-        write_parquet(self.directory / "evaluations" / file, schema, blocks)
+        blocks = Snapshot(self.sidecar, (), journals).blocks()
+        write_parquet(
+            self.directory / "evaluations" / file, schema, (block.table for block in blocks)
+        )
 
 
 def equal_trajectories(left: pa.Table, right: pa.Table) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.data.rows import Rows
-from archgym.errors import UnknownNameError
+from archgym.errors import UnknownNameError, check_choice
 from archgym.space import Designs, DesignSpace, FeatureEncoding
 
 FEATURES = ("scaled", "values")
@@ -68,8 +68,7 @@ class Featuriser:
     """
 
     def __init__(self, space: DesignSpace, form: str = "scaled") -> None:
-        if form not in FEATURES:
-            raise UnknownNameError("form of features", form, FEATURES)
+        check_choice("form of features", form, FEATURES)
         self._space = space
         self._encoding = FeatureEncoding(space) if form == "scaled" else None
         self.names, self.units = space.names, tuple(one.unit for one in space.parameters)

@@ -207,27 +207,23 @@ def _abandon_all() -> None:
 os.register_at_fork(after_in_child=_abandon_all)
 
 
-def read_journal(
-    path: Path, lines: Iterable[bytes] | None = None
-) -> Iterator[dict[str, Any] | list[Any]]:
+def read_journal(path: Path, lines: Iterable[bytes]) -> Iterator[dict[str, Any] | list[Any]]:
     """The lines of a journal; a last line cut off by a kill is left out.
 
     Args:
-        path: the journal.
-        lines: what is in it; by default it is opened and read.
+        path: the journal, for messages.
+        lines: what is in it.
 
     Raises:
         DatasetError: if a line before the last one cannot be read.
     """
-    with contextlib.ExitStack() as stack:
-        found = stack.enter_context(path.open("rb")) if lines is None else lines
-        for number, line in enumerate(found, start=1):
-            if not line.endswith(b"\n"):
-                return
-            try:
-                yield json.loads(line)
-            except ValueError as error:
-                raise DatasetError(f"{path}, line {number} is not JSON: {error}") from error
+    for number, line in enumerate(lines, start=1):
+        if not line.endswith(b"\n"):
+            return
+        try:
+            yield json.loads(line)
+        except ValueError as error:
+            raise DatasetError(f"{path}, line {number} is not JSON: {error}") from error
 
 
 def is_locked(path: Path) -> bool:

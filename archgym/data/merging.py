@@ -13,12 +13,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from archgym.data.dataset import TIMING_COLUMNS, Dataset
-from archgym.data.designs import column_fingerprints
+from archgym.data.designs import column_fingerprints, looked_up
 from archgym.data.files import provenance, write_dataset
+from archgym.data.schema import Sidecar
 from archgym.errors import DatasetError
 
 _NOT_IDENTITY = ("trial_id", "state", "ended")
 """Columns in which two records of one trial may differ: one may be from before its end."""
+_PROSE = ("doc", "group")
+"""Fields of a parameter, rule or metric that do not change what it means."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +66,9 @@ class Merged:
 def differences(left: Dataset, right: Dataset) -> list[Difference]:
     """Everything in which two datasets differ that matters for their rows to share a table."""
     mine, theirs = left.sidecar, right.sidecar
-    found = _of_parameters(mine.space.to_json(), theirs.space.to_json())
-    found += _of_named("metric", _metrics(left), _metrics(right), notes=("doc",))
+    found: list[Difference] = []
+    for kind in ("parameter", "rule", "metric"):
+        found += _of_named(kind, _named(kind, mine), _named(kind, theirs))
     for field in sorted({*mine.simulator, *theirs.simulator}):
         found += _of("simulator's " + field, mine.simulator.get(field), theirs.simulator.get(field))
     ours, others = left.trials().to_pylist(), right.trials().to_pylist()
@@ -189,9 +193,7 @@ class _Plan:
         Raises:
             DatasetError: if an earlier dataset has a step with other values.
         """
-        ids = table["trial_id"].combine_chunks()
-        shared = np.array([name in self._shared for name in ids.dictionary.to_pylist()], bool)
-        mine = np.flatnonzero(shared[ids.indices.to_numpy()])
+        mine = np.flatnonzero(looked_up(table["trial_id"], self._shared.__contains__, np.bool_))
         part = table.take(mine)
         plain = [name for name in part.column_names if name not in TIMING_COLUMNS]
         steps = np.stack(
@@ -209,19 +211,16 @@ class _Plan:
                 "what an earlier dataset has: one of them was changed"
             )
         self.repeated += len(seen)
-        keep = np.ones(table.num_rows, dtype=bool)
-        keep[mine[seen]] = False
-        return table.filter(pa.array(keep)), np.delete(steps, seen, axis=1)
+        others = np.delete(np.arange(table.num_rows), mine[seen])
+        return table.take(others), np.delete(steps, seen, axis=1)
 
 
 def _renamed(table: pa.Table, names: Mapping[str, str], dataset: Dataset) -> pa.Table:
     column = table["trial_id"].combine_chunks()
     found = column.dictionary.to_pylist()
-    unknown = [name for name in found if name not in names]
-    if unknown:
-        raise DatasetError(
-            f"{dataset.directory}: trial {unknown[0]!r} is not in its table of trials"
-        )
+    for name in found:
+        if name not in names:
+            raise DatasetError(f"{dataset.directory}: trial {name!r} is not in its table of trials")
     if all(names[name] == name for name in found):
         return table
     new = pa.DictionaryArray.from_arrays(column.indices, pa.array([names[n] for n in found]))
@@ -232,23 +231,13 @@ def _of(what: str, left: Any, right: Any, *, apart: bool = True) -> list[Differe
     return [] if left == right else [Difference(what, _text(left), _text(right), apart)]
 
 
-def _of_parameters(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[Difference]:
-    notes = ("doc", "group")
-    found = []
-    for kind, field in (("parameter", "parameters"), ("rule", "rules")):
-        mine, theirs = ({entry["name"]: entry for entry in side[field]} for side in (left, right))
-        found += _of_named(kind, mine, theirs, notes=notes)
-        if not found and list(mine) != list(theirs):
-            found += _of(f"order of the {field}", ", ".join(mine), ", ".join(theirs))
-    return found
+def _named(kind: str, sidecar: Sidecar) -> dict[str, dict[str, Any]]:
+    described = sidecar.space.to_json() | {"metrics": [m.to_json() for m in sidecar.metrics]}
+    return {entry["name"]: entry for entry in described[f"{kind}s"]}
 
 
 def _of_named(
-    kind: str,
-    left: Mapping[str, Mapping[str, Any]],
-    right: Mapping[str, Mapping[str, Any]],
-    *,
-    notes: Sequence[str],
+    kind: str, left: Mapping[str, Mapping[str, Any]], right: Mapping[str, Mapping[str, Any]]
 ) -> list[Difference]:
     found = []
     for name in [*left, *(name for name in right if name not in left)]:
@@ -259,12 +248,8 @@ def _of_named(
             continue
         for field in sorted({*mine, *theirs} - {"name"}):
             what = f"{field} of {kind} {name!r}"
-            found += _of(what, mine.get(field), theirs.get(field), apart=field not in notes)
-    return found
-
-
-def _metrics(dataset: Dataset) -> dict[str, dict[str, Any]]:
-    return {metric.name: metric.to_json() for metric in dataset.sidecar.metrics}
+            found += _of(what, mine.get(field), theirs.get(field), apart=field not in _PROSE)
+    return found or _of(f"order of the {kind}s", ", ".join(left), ", ".join(right))
 
 
 def _text(value: Any) -> str:

@@ -19,12 +19,13 @@ from archgym.data.designs import (
     design_columns,
     design_fingerprints,
     fingerprint,
+    looked_up,
     mixed,
     shuffled,
 )
 from archgym.data.files import provenance
 from archgym.data.schema import TRIAL_FIELDS
-from archgym.errors import DatasetError, InvalidValueError, UnknownNameError
+from archgym.errors import DatasetError, InvalidValueError, check_choice
 from archgym.problem.status import LABELS
 from archgym.space.expression import param
 
@@ -203,8 +204,7 @@ class Rows:
         names = list(names)
         of_trial = [name for name in names if name not in own]
         for name in of_trial:
-            if name not in TRIAL_FIELDS:
-                raise UnknownNameError("column", name, [*self.columns, *TRIAL_FIELDS])
+            check_choice("column", name, [*self.columns, *TRIAL_FIELDS])
         read = [name for name in names if name in own]
         if of_trial or not read:
             read.append("trial_id")
@@ -219,19 +219,15 @@ class Rows:
 
     def values_of(self, name: str) -> set[str]:
         """The values of a column of texts that some row has."""
-        found: set[str] = set()
-        for table in self.blocks([name]):
-            found.update(table[name].unique().to_pylist())
-        return found
+        tables = self.blocks([name])
+        return {value for table in tables for value in table[name].unique().to_pylist()}
 
     def arrow(self, columns: Iterable[str] | None = None) -> pa.Table:
         """All rows as one table in memory; see :meth:`blocks`."""
         names = self.columns if columns is None else list(columns)
         tables = list(self.blocks(names))
-        if not tables:
-            schema = pa.schema([self._field(name) for name in names])
-            return schema.empty_table()
-        return pa.concat_tables(tables).unify_dictionaries()
+        empty = pa.schema([self._field(name) for name in names]).empty_table()
+        return pa.concat_tables([empty, *tables]).unify_dictionaries()
 
     def pandas(self, columns: Iterable[str] | None = None) -> pd.DataFrame:
         """All rows as a pandas frame in memory; see :meth:`blocks`."""
@@ -271,16 +267,9 @@ class Rows:
     def _trial_of(self, table: pa.Table) -> NDArray[np.int32]:
         """The number of each row's trial in the table of trials, shape (n,)."""
         numbers = {trial_id: number for number, trial_id in enumerate(self._trials)}
-        column = table["trial_id"].unify_dictionaries().combine_chunks()
-        if isinstance(column, pa.ChunkedArray):
-            column = column.chunk(0)
-        # A file's dictionary may name trials of which none of these rows is.
-        names = column.dictionary.to_pylist()
-        mine = np.array([numbers.get(text, -1) for text in names], np.int32)
-        indices = column.indices.to_numpy()
-        places: NDArray[np.int32] = mine[indices]
+        places = looked_up(table["trial_id"], lambda name: numbers.get(name, -1), np.int32)
         if len(places) and places.min() < 0:
-            unknown = names[int(indices[int(np.argmin(places))])]
+            unknown = table["trial_id"][int(np.argmin(places))].as_py()
             raise DatasetError(
                 f"{self.dataset.directory}: trial {unknown!r} has evaluations, but is not in the "
                 "table of trials; archgym dataset validate lists what is wrong"

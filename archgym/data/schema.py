@@ -24,6 +24,8 @@ from archgym.space import Designs, DesignSpace
 FORMAT = 1
 """Version of the layout."""
 SIDECAR = "dataset.json"
+_ARROW_TYPES = {bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
+"""Columns of parameters with numbers; those of all others are dictionaries of texts."""
 
 TRIAL_FIELDS: dict[str, pa.DataType] = {
     "trial_id": pa.string(),
@@ -158,10 +160,10 @@ def evaluation_schema(space: DesignSpace, metrics: Sequence[Metric]) -> pa.Schem
     text = pa.dictionary(pa.int32(), pa.string())
     fields = [("trial_id", text), ("step", pa.int64()), ("parent_step", pa.int64())]
     for parameter in space.parameters:
-        fields.append((f"param.{parameter.name}", _arrow_type(parameter.value(0))))
-        if parameter.kind == "ordinal":
-            kinds = {type(parameter.value(code)) for code in range(parameter.size)}
-            fields[-1] = (fields[-1][0], pa.float64() if kinds == {int, float} else fields[-1][1])
+        levels = range(parameter.size if parameter.kind == "ordinal" else 1)
+        kinds = {type(parameter.value(code)) for code in levels}
+        kind = float if kinds == {int, float} else type(parameter.value(0))
+        fields.append((f"param.{parameter.name}", _ARROW_TYPES.get(kind, text)))
     fields += [(f"metric.{metric.name}", pa.float64()) for metric in metrics]
     fields += [
         ("reward", pa.float64()),
@@ -206,11 +208,3 @@ def rows_to_table(
     return pa.table(
         [pa.array(arrays.get(f.name, columns.get(f.name)), type=f.type) for f in schema], schema
     )
-
-
-def _arrow_type(value: Any) -> pa.DataType:
-    if isinstance(value, bool):
-        return pa.bool_()
-    if isinstance(value, int):
-        return pa.int64()
-    return pa.float64() if isinstance(value, float) else pa.dictionary(pa.int32(), pa.string())

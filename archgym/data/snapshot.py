@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,6 +20,7 @@ from archgym.errors import DatasetError
 ROWS_A_BLOCK = 1 << 16
 """Maximum number of rows of a block from Parquet."""
 _ROWS_OF_A_JOURNAL = 20_000
+_BYTES_AT_ONCE = 1 << 18
 
 
 class Block(NamedTuple):
@@ -95,20 +95,18 @@ class Snapshot:
             except (pa.ArrowException, OSError, KeyError) as error:
                 raise DatasetError(f"cannot read {path}: {error}") from error
         for journal in self._journals:
-            for table in journal_tables(self.sidecar, journal.path, journal.lines()):
+            for table in _journal_tables(self.sidecar, journal.path, journal.lines()):
                 yield from _blocks([table], schema, start, keep)
                 start += table.num_rows
 
 
-def journal_tables(
-    sidecar: Sidecar, path: Path, lines: Iterable[bytes] | None = None
-) -> Iterator[pa.Table]:
+def _journal_tables(sidecar: Sidecar, path: Path, lines: Iterable[bytes]) -> Iterator[pa.Table]:
     """The rows of a journal, a block at a time.
 
     Args:
         sidecar: of its dataset.
         path: the journal.
-        lines: what is in it; by default it is opened and read.
+        lines: what is in it.
     """
     ids: dict[int, str] = {}
     rows: list[list[Any]] = []
@@ -140,28 +138,16 @@ class _Journal:
         self._size = os.fstat(self._file.fileno()).st_size
 
     def lines(self) -> Iterator[bytes]:
-        reader = io.BufferedReader(_Part(self._file, self._size), 1 << 18)
-        yield from reader
+        """Its lines; several readers may be at different places of the one file."""
+        rest = b""
+        for place in range(0, self._size, _BYTES_AT_ONCE):
+            size = min(_BYTES_AT_ONCE, self._size - place)
+            *whole, rest = (rest + os.pread(self._file.fileno(), size, place)).split(b"\n")
+            yield from (line + b"\n" for line in whole)
+        yield rest
 
     def count(self) -> int:
         return sum(line.startswith(b"[") and line.endswith(b"\n") for line in self.lines())
-
-
-class _Part(io.RawIOBase):
-    """The first bytes of an open file, with a separate read position."""
-
-    def __init__(self, file: BinaryIO, size: int) -> None:
-        self._file, self._size, self._at = file, size, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        size = max(0, min(len(buffer), self._size - self._at))
-        data = os.pread(self._file.fileno(), size, self._at)
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)
 
 
 def _blocks(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.data.designs import uniform
+from archgym.data.designs import looked_up, uniform
 from archgym.data.rows import Numbered, Rows, gathered
-from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.errors import InvalidValueError, check_choice
 
 SPLIT_BY = ("design", "workload", "agent", "time")
 _GROUPS = ("workload", "agent")
@@ -33,8 +33,7 @@ class Split(Generic[R]):
     dropped: dict[str, int]
 
     def __getitem__(self, name: str) -> R:
-        if name not in self.parts:
-            raise UnknownNameError("part", name, self.parts)
+        check_choice("part", name, self.parts)
         return self.parts[name]
 
 
@@ -69,8 +68,7 @@ def split(
         InvalidValueError: if the shares are not possible, or a part would be empty.
         UnknownNameError: if ``by`` or a name to hold out does not exist.
     """
-    if by not in SPLIT_BY:
-        raise UnknownNameError("kind of split", by, SPLIT_BY)
+    check_choice("kind of split", by, SPLIT_BY)
     shares = _DEFAULT_SHARES if shares is None else dict(shares)
     _check_shares(shares)
     if hold_out and by not in _GROUPS:
@@ -86,7 +84,10 @@ def split(
     else:
         found = sorted(selection.values_of(by))
         groups = _draw_groups(by, found, np.diff([0.0, *ends, 1.0]), seed, hold_out)
-        numbers, part = gathered(_by_group(selection, by, groups))
+        numbers, part = gathered(
+            (some, looked_up(table[by], lambda name: groups.get(name, 0), np.int64))
+            for some, table in selection.numbered([by])
+        )
     dropped = dict.fromkeys(shares, 0)
     if by != "design":
         dropped = _without_leaks(selection, by, part, list(shares))
@@ -112,13 +113,6 @@ def _by_time(rows: Rows, ends: NDArray[np.float64]) -> Numbered:
     return numbers, np.searchsorted(cuts, times, side="left").astype(np.int64)
 
 
-def _by_group(rows: Rows, by: str, part_of: Mapping[str, int]) -> Iterator[Numbered]:
-    for some, table in rows.numbered([by]):
-        column = table[by].combine_chunks()
-        parts = np.array([part_of.get(name, 0) for name in column.dictionary.to_pylist()])
-        yield some, parts[column.indices.to_numpy()]
-
-
 def _draw_groups(
     by: str,
     found: Sequence[str],
@@ -131,8 +125,7 @@ def _draw_groups(
         if len(shares) != 2:
             raise InvalidValueError(f"hold_out makes two parts, not {len(shares)}")
         for name in hold_out:
-            if name not in found:
-                raise UnknownNameError(by, name, found)
+            check_choice(by, name, found)
         return {name: int(name in hold_out) for name in found}
     if len(found) < len(shares):
         raise InvalidValueError(

@@ -11,7 +11,7 @@ from torch.utils.data import Dataset, IterableDataset, get_worker_info
 from archgym.data.designs import design_columns, read_designs
 from archgym.data.features import ExampleArrays, Featuriser, target_names
 from archgym.data.rows import Rows
-from archgym.errors import InvalidValueError
+from archgym.errors import check_integer
 
 Pair = tuple[torch.Tensor, torch.Tensor]
 
@@ -65,8 +65,7 @@ class ExampleStream(IterableDataset[Pair]):
         batch_size: int = 1024,
         seed: int | None = None,
     ) -> None:
-        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-            raise InvalidValueError(f"batch_size must be an integer from 1, not {batch_size!r}")
+        check_integer("batch_size", batch_size, 1)
         self._rows = selection.where("status == ok")
         self.target_names = tuple(target_names(selection, targets))
         self._featuriser = Featuriser(selection.dataset.sidecar.space, features)

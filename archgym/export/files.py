@@ -13,18 +13,14 @@ import pyarrow.csv
 from archgym.data.dataset import Dataset, write_parquet
 from archgym.data.rows import OF_THE_TRIAL
 from archgym.data.selection import Selection
-from archgym.errors import DatasetError, InvalidValueError, UnknownNameError
+from archgym.errors import DatasetError, InvalidValueError, check_choice
+from archgym.export.card import write_card
+from archgym.export.minari import export_minari
+from archgym.export.optuna import export_optuna
 
 __all__ = ["FORMATS", "export", "form_of"]
 
-FORMATS = ("card", "csv", "minari", "optuna", "parquet")
-_ENDINGS = {
-    "md": "card",
-    "db": "optuna",
-    "sqlite": "optuna",
-    "sqlite3": "optuna",
-    "log": "optuna",
-}
+_ENDINGS = {"md": "card", **dict.fromkeys(("db", "sqlite", "sqlite3", "log"), "optuna")}
 
 
 def export(data: Dataset | Selection, path: str | Path, form: str = "", **options: Any) -> int:
@@ -60,11 +56,10 @@ def export(data: Dataset | Selection, path: str | Path, form: str = "", **option
         raise DatasetError(f"{path} exists already")
     if not len(selection):
         raise DatasetError(f"no row is left of {selection.dataset.directory}: nothing to export")
-    write = _writer(form)
+    write = _WRITERS[form]
     allowed = list(write.__kwdefaults__ or ())
     for name in options:
-        if name not in allowed:
-            raise UnknownNameError(f"option of export format {form}", name, allowed)
+        check_choice(f"option of export format {form}", name, allowed)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -90,26 +85,8 @@ def form_of(path: Path, form: str = "") -> str:
     if not form and not ending:
         raise InvalidValueError(f"{path} has no ending: say --format {', '.join(FORMATS)}")
     form = form or _ENDINGS.get(ending, ending)
-    if form not in FORMATS:
-        raise UnknownNameError("export format", form, FORMATS)
+    check_choice("export format", form, FORMATS)
     return form
-
-
-def _writer(form: str) -> Callable[..., int]:
-    """The function that writes a form; what it needs is imported when it is used."""
-    if form == "minari":
-        from archgym.export.minari import export_minari
-
-        return export_minari
-    if form == "optuna":
-        from archgym.export.optuna import export_optuna
-
-        return export_optuna
-    if form == "card":
-        from archgym.export.card import write_card
-
-        return write_card
-    return _write_csv if form == "csv" else _write_parquet
 
 
 def _write_parquet(selection: Selection, path: Path) -> int:
@@ -134,3 +111,13 @@ def _columns(selection: Selection) -> tuple[list[str], pa.Schema]:
     own = [name for name in selection.columns if name not in (*OF_THE_TRIAL, "trial_id")]
     names = ["trial_id", *OF_THE_TRIAL, *own]
     return names, selection.where("step < 0").arrow(names).schema
+
+
+_WRITERS: dict[str, Callable[..., int]] = {
+    "card": write_card,
+    "csv": _write_csv,
+    "minari": export_minari,
+    "optuna": export_optuna,
+    "parquet": _write_parquet,
+}
+FORMATS = tuple(_WRITERS)

@@ -7,7 +7,6 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +21,8 @@ from archgym.data.files import new_folder
 from archgym.data.problems import Problem, baseline_of, identifier, problems_of
 from archgym.data.selection import Selection
 from archgym.data.snapshot import counts_of
-from archgym.environment.observation import observations
-from archgym.errors import (
-    ArchgymError,
-    InvalidValueError,
-    MissingDependencyError,
-    UnknownNameError,
-)
+from archgym.environment.observation import Observer, observation_space
+from archgym.errors import ArchgymError, InvalidValueError, MissingDependencyError, check_choice
 from archgym.registry import environment_class, environment_names
 from archgym.space import BoxEncoding, Encoding, MultiDiscreteEncoding
 
@@ -36,7 +30,6 @@ if TYPE_CHECKING:
     from minari.data_collector.episode_buffer import EpisodeBuffer
 
 EPISODES = ("recorded", "trial")
-_EPISODES_AT_ONCE = 500
 _NAME = "archgym"
 
 
@@ -67,8 +60,7 @@ def export_minari(
         InvalidValueError: if an episode lacks steps, as in a dataset from which rows were left
             out.
     """
-    if episodes not in EPISODES:
-        raise UnknownNameError("kind of episodes", episodes, EPISODES)
+    check_choice("kind of episodes", episodes, EPISODES)
     try:
         import minari  # noqa: F401
     except ImportError:
@@ -94,11 +86,10 @@ class _Writer:
         self._space = sidecar.space.fix(problem.fixed)
         self._metrics = sidecar.metrics
         self._trials = {row["trial_id"]: row for row in problem.trials}
-        self._seen = BoxEncoding(self._space)
         real = any(self._space.parameters[i].continuous for i in self._space.free)
-        self._actions: Encoding = self._seen if real else MultiDiscreteEncoding(self._space)
-        width = len(self._seen.free) + len(self._metrics)
-        self._observed = gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
+        self._actions: Encoding = (BoxEncoding if real else MultiDiscreteEncoding)(self._space)
+        self._notes: list[dict[str, Any]] = []  # metadata of each episode
+        self._observed = observation_space(self._space, self._metrics)
 
     def write(self, root: Path, dataset_id: str) -> int:
         """Number of steps written."""
@@ -123,21 +114,18 @@ class _Writer:
                 "description": f"{self._problem.name}: {self._problem.first['objective']}",
             }
         )
-        steps, batch, notes = 0, [], []
-        with _size_at_the_end(storage):
-            for episode, note in self._episodes():
-                batch.append(episode)
-                notes.append(note)
-                steps += len(episode.rewards)
-                if len(batch) == _EPISODES_AT_ONCE:
-                    _store(storage, batch, notes)
-                    batch, notes = [], []
-            _store(storage, batch, notes)
-        return steps
+        storage.get_size = lambda: 0.0  # not the sizes of all files after every episode
+        storage.update_episodes(self._episodes())
+        storage.update_episode_metadata(self._notes)
+        del storage.get_size
+        storage.update_metadata({"dataset_size": float(storage.get_size())})
+        return int(storage.total_steps)
 
-    def _episodes(self) -> Iterator[tuple[EpisodeBuffer, dict[str, Any]]]:
-        """Episodes, each with what its metadata say, as soon as they are whole."""
-        counts = self._counts()
+    def _episodes(self) -> Iterator[EpisodeBuffer]:
+        """Episodes as soon as they are whole."""
+        counts: Counter[str] = Counter()  # rows of each trial that are still to come
+        for table in self._selection.blocks(["trial_id"]):
+            counts += counts_of(table["trial_id"])
         held: dict[str, list[pa.Table]] = {}  # of each trial what is in no episode yet
         columns = ["trial_id", "step", *design_columns(self._space), "reward"]
         columns += [f"metric.{metric.name}" for metric in self._metrics]
@@ -156,20 +144,29 @@ class _Writer:
 
     def _cut(
         self, name: str, part: list[pa.Table], length: float, *, last: bool
-    ) -> Iterator[tuple[EpisodeBuffer, dict[str, Any]]]:
+    ) -> Iterator[EpisodeBuffer]:
+        from minari.data_collector.episode_buffer import EpisodeBuffer
+
         table = pa.concat_tables(part).sort_by("step")
         whole = int(table.num_rows if last else table.num_rows // length * length)
         trial, start = self._trials[name], 0
-        arrays = self._arrays(trial, table.slice(0, whole))
+        first, seen, actions, rewards = self._arrays(trial, table.slice(0, whole))
         steps = table["step"].to_numpy()[:whole]
         while start < whole:
             stop = int(min(start + length, whole))
             self._check_steps(name, steps[start:stop], length)
             # Whether the environment, or the search, reported the end.
             ended = trial["state"] == "finished" if self._whole else stop - start == length
+            last_step = np.arange(start, stop) == stop - 1
             note = {"trial_id": name, "agent": trial["agent"], "agent_seed": trial["seed"]}
-            note["first_step"] = int(steps[start])
-            yield _episode(arrays, start, stop, ended=ended), note
+            self._notes.append({**note, "first_step": int(steps[start])})
+            yield EpisodeBuffer(
+                observations=np.concatenate([first[None], seen[start:stop]]),
+                actions=np.asarray(actions[start:stop]),
+                rewards=rewards[start:stop],
+                terminations=last_step & ended,
+                truncations=last_step & (not ended),
+            )
             start = stop
         part[:] = [table.slice(whole)]
 
@@ -179,11 +176,14 @@ class _Writer:
         columns = [table[f"metric.{m.name}"].to_numpy() for m in self._metrics]
         designs = read_designs(self._space, table)
         values = np.column_stack(columns).astype(np.float64)
-        seen = observations(self._seen, self._metrics, base, designs, values)
+        observer = Observer(self._space, self._metrics, base)
+        seen = observer.many(designs, values)
         rewards = table["reward"].to_numpy()
-        return self._first(trial, base), seen, self._actions.encode(designs), rewards
+        return self._first(trial, observer, base), seen, self._actions.encode(designs), rewards
 
-    def _first(self, trial: dict[str, Any], base: list[float]) -> NDArray[np.float32]:
+    def _first(
+        self, trial: dict[str, Any], observer: Observer, base: list[float]
+    ) -> NDArray[np.float32]:
         """What an environment shows at the start: the baseline design."""
         if trial["baseline_design"] is None:
             raise InvalidValueError(
@@ -191,15 +191,7 @@ class _Writer:
                 "the baseline design that agents see first: record it again"
             )
         design = self._space.designs([json.loads(trial["baseline_design"])])
-        seen = observations(self._seen, self._metrics, base, design, np.array([base]))
-        return np.asarray(seen[0])
-
-    def _counts(self) -> Counter[str]:
-        """Number of rows of each trial."""
-        counts: Counter[str] = Counter()
-        for table in self._selection.blocks(["trial_id"]):
-            counts += counts_of(table["trial_id"])
-        return counts
+        return np.asarray(observer.many(design, np.array([base]))[0])
 
     def _check_steps(self, name: str, steps: NDArray[np.int64], length: float) -> None:
         if length == 1:
@@ -209,40 +201,6 @@ class _Writer:
             raise InvalidValueError(
                 f"trial {name} lacks steps of an episode, rows were left out: export whole trials"
             )
-
-
-def _episode(arrays: tuple[Any, ...], start: int, stop: int, *, ended: bool) -> EpisodeBuffer:
-    from minari.data_collector.episode_buffer import EpisodeBuffer
-
-    first, seen, actions, rewards = arrays
-    terminations = np.zeros(stop - start, dtype=bool)
-    truncations = terminations.copy()
-    (terminations if ended else truncations)[-1] = True
-    return EpisodeBuffer(
-        observations=np.concatenate([first[None], seen[start:stop]]),
-        actions=np.asarray(actions[start:stop]),
-        rewards=rewards[start:stop],
-        terminations=terminations,
-        truncations=truncations,
-    )
-
-
-def _store(storage: Any, episodes: list[EpisodeBuffer], notes: list[dict[str, Any]]) -> None:
-    if episodes:
-        first = storage.total_episodes
-        storage.update_episodes(episodes)
-        storage.update_episode_metadata(notes, range(first, first + len(episodes)))
-
-
-@contextmanager
-def _size_at_the_end(storage: Any) -> Iterator[None]:
-    """Keeps Minari from adding up the sizes of all files after every episode."""
-    storage.get_size = lambda: 0.0
-    try:
-        yield
-    finally:
-        del storage.get_size
-    storage.update_metadata({"dataset_size": float(storage.get_size())})
 
 
 def _spec(problem: Problem, selection: Selection) -> gymnasium.envs.registration.EnvSpec | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import inspect
+import itertools
 import json
 import math
 import warnings
@@ -11,9 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from archgym.data.designs import design_columns
 from archgym.data.problems import Problem, problems_of, scorer_of
 from archgym.data.selection import Selection
 from archgym.errors import DatasetError, MissingDependencyError
@@ -111,129 +109,87 @@ def _write_study(storage: Any, selection: Selection, problem: Problem, name: str
         "units": {metric.name: metric.unit for metric in sidecar.metrics},
     }.items():
         made.set_user_attr(key, value)
-    writer = _Trials(selection, problem)
-    for table in selection.of_trials(problem.trial_ids).blocks():
-        for start in range(0, table.num_rows, _TRIALS_AT_ONCE):
-            _add(made, list(writer.trials(table.slice(start, _TRIALS_AT_ONCE))))
+    trials = _trials(selection, problem)
+    while some := list(itertools.islice(trials, _TRIALS_AT_ONCE)):
+        _add(storage, made, some)
 
 
-def _add(study: optuna.Study, trials: list[optuna.trial.FrozenTrial]) -> None:
+def _add(storage: Any, study: optuna.Study, trials: list[optuna.trial.FrozenTrial]) -> None:
     """Adds trials; into SQLite many at once, for which Optuna itself has no function.
 
-    ``add_trials`` takes some 50 statements a trial there, a hundred times as long.
+    ``add_trials`` takes some 50 statements a trial there, and minutes for ten thousand.
     """
     import optuna
 
-    storage = study._storage
-    if isinstance(storage, optuna.storages._CachedStorage):
-        storage = storage._backend
     if not isinstance(storage, optuna.storages.RDBStorage):
         study.add_trials(trials)
         return
-    from optuna.storages._rdb import models
-
     with storage.scoped_session() as session:
+        models = optuna.storages._rdb.models
         first = session.query(models.TrialModel).filter_by(study_id=study._study_id).count()
-        rows = [
-            models.TrialModel(
-                study_id=study._study_id,
-                number=number,
-                state=trial.state,
-                datetime_start=trial.datetime_start,
-                datetime_complete=trial.datetime_complete,
-            )
-            for number, trial in enumerate(trials, start=first)
-        ]
-        session.add_all(rows)
-        session.flush()
-        ids = [row.trial_id for row in rows]
-        for model, fields in _details(models, trials, ids):
-            if fields:
-                session.execute(model.__table__.insert(), fields)
+        for number, trial in enumerate(trials, start=first):
+            session.add(_row(trial, study_id=study._study_id, number=number))
         session.commit()
 
 
-def _details(
-    models: Any, trials: list[optuna.trial.FrozenTrial], ids: list[int]
-) -> list[tuple[Any, list[dict[str, Any]]]]:
-    """Rows of Optuna's tables of parameters, values and attributes."""
+def _row(trial: optuna.trial.FrozenTrial, **fields: int) -> Any:
+    """A trial as a row of Optuna's table, with those of its parameters, values and attributes."""
     from optuna.distributions import distribution_to_json
+    from optuna.storages._rdb import models
 
-    numbered = list(zip(ids, trials, strict=True))
-    distributions = {name: d for trial in trials for name, d in trial.distributions.items()}
-    texts = {name: distribution_to_json(d) for name, d in distributions.items()}
-    params = [
-        {
-            "trial_id": trial_id,
-            "param_name": name,
-            "param_value": trial.distributions[name].to_internal_repr(value),
-            "distribution_json": texts[name],
-        }
-        for trial_id, trial in numbered
-        for name, value in trial.params.items()
-    ]
-    values = []
-    for trial_id, trial in numbered:
-        for objective, value in enumerate(trial.values or ()):
-            stored, kind = models.TrialValueModel.value_to_stored_repr(value)
-            field = {"trial_id": trial_id, "objective": objective, "value": stored}
-            values.append({**field, "value_type": kind})
-
-    def attributes(field: str) -> list[dict[str, Any]]:
-        return [
-            {"trial_id": trial_id, "key": key, "value_json": json.dumps(value)}
-            for trial_id, trial in numbered
-            for key, value in getattr(trial, field).items()
-        ]
-
-    return [
-        (models.TrialParamModel, params),
-        (models.TrialValueModel, values),
-        (models.TrialUserAttributeModel, attributes("user_attrs")),
-        (models.TrialSystemAttributeModel, attributes("system_attrs")),
-    ]
+    stored = map(models.TrialValueModel.value_to_stored_repr, trial.values or ())
+    return models.TrialModel(
+        **fields,
+        state=trial.state,
+        datetime_start=trial.datetime_start,
+        datetime_complete=trial.datetime_complete,
+        params=[
+            models.TrialParamModel(
+                param_name=name,
+                param_value=distribution.to_internal_repr(trial.params[name]),
+                distribution_json=distribution_to_json(distribution),
+            )
+            for name, distribution in trial.distributions.items()
+        ],
+        values=[
+            models.TrialValueModel(objective=objective, value=value, value_type=kind)
+            for objective, (value, kind) in enumerate(stored)
+        ],
+        user_attributes=_attributes(models.TrialUserAttributeModel, trial.user_attrs),
+        system_attributes=_attributes(models.TrialSystemAttributeModel, trial.system_attrs),
+    )
 
 
-class _Trials:
-    """Turns rows of one problem into trials."""
+def _attributes(model: Any, values: dict[str, Any]) -> list[Any]:
+    return [model(key=key, value_json=json.dumps(value)) for key, value in values.items()]
 
-    def __init__(self, selection: Selection, problem: Problem) -> None:
-        from optuna.trial import create_trial
 
-        sidecar = selection.dataset.sidecar
-        self._space: DesignSpace = sidecar.space
-        self._metrics = sidecar.metrics
-        self._objective: Objective = problem.objective
-        self._scorer = scorer_of(problem.first, self._metrics)
-        self._distributions = _distributions(self._space.fix(problem.fixed))
-        self._names_constraints = "constraints" in inspect.signature(create_trial).parameters
+def _trials(selection: Selection, problem: Problem) -> Iterator[optuna.trial.FrozenTrial]:
+    """A trial for each row of a problem."""
+    from optuna.trial import TrialState, create_trial
 
-    def trials(self, table: pa.Table) -> Iterator[optuna.trial.FrozenTrial]:
-        """A trial a row."""
-        from optuna.trial import TrialState, create_trial
-
-        columns = design_columns(self._space)
-        for row in table.to_pylist():
-            metrics = {m.name: row[f"metric.{m.name}"] for m in self._metrics}
-            params = {
-                name: row[column]
-                for name, column in zip(self._space.names, columns, strict=True)
-                if row[column] is not None and name in self._distributions
-            }
+    sidecar, goals = selection.dataset.sidecar, problem.objective.goals
+    scorer = scorer_of(problem.first, sidecar.metrics)
+    distributions = _distributions(sidecar.space.fix(problem.fixed))
+    for table in selection.of_trials(problem.trial_ids).blocks():
+        for row in (row for some in table.to_batches(_TRIALS_AT_ONCE) for row in some.to_pylist()):
+            metrics = {m.name: row[f"metric.{m.name}"] for m in sidecar.metrics}
+            given = {name: row[f"param.{name}"] for name in distributions}
+            params = {name: value for name, value in given.items() if value is not None}
             ok = row["status"] == "ok"
             kwargs: dict[str, Any] = {}
             if ok:
                 values = [math.nan if v is None else v for v in metrics.values()]
-                minimised = self._scorer.score(values)[0]
+                minimised = scorer.score(values)[0]
                 kwargs["values"] = [
                     -value if goal.kind == "maximize" else value
-                    for goal, value in zip(self._objective.goals, minimised, strict=True)
+                    for goal, value in zip(goals, minimised, strict=True)
                 ]
-                kwargs.update(self._constraints(metrics))
+                kwargs |= _constraints(problem.objective, metrics)
             trial = create_trial(
                 state=TrialState.COMPLETE if ok else TrialState.FAIL,
                 params=params,
-                distributions={name: self._distributions[name] for name in params},
+                distributions={name: distributions[name] for name in params},
                 user_attrs={
                     **{name: row[name] for name in _ATTRIBUTES},
                     **{name: value for name, value in metrics.items() if value is not None},
@@ -246,17 +202,20 @@ class _Trials:
             trial.datetime_complete = ended
             yield trial
 
-    def _constraints(self, metrics: dict[str, float | None]) -> dict[str, Any]:
-        excess = {
-            str(limit): value - limit.value if limit.op == "<=" else limit.value - value
-            for limit in self._objective.limits
-            if (value := metrics[limit.metric]) is not None
-        }
-        if not excess:
-            return {}
-        if self._names_constraints:  # Optuna 5
-            return {"constraints": excess}
-        return {"system_attrs": {"constraints": list(excess.values())}}
+
+def _constraints(objective: Objective, metrics: dict[str, float | None]) -> dict[str, Any]:
+    from optuna.trial import create_trial
+
+    excess = {
+        str(limit): value - limit.value if limit.op == "<=" else limit.value - value
+        for limit in objective.limits
+        if (value := metrics[limit.metric]) is not None
+    }
+    if not excess:
+        return {}
+    if "constraints" in inspect.signature(create_trial).parameters:  # Optuna 5
+        return {"constraints": excess}
+    return {"system_attrs": {"constraints": list(excess.values())}}
 
 
 def _distributions(space: DesignSpace) -> dict[str, optuna.distributions.BaseDistribution]:

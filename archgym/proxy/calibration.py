@@ -14,11 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError
-
-Array = NDArray[np.float64]
+from archgym.proxy.models.base import Array
 
 _FLOOR = 0.3
 """Share of the typical residual that is added to every spread, so that none is zero."""

@@ -19,7 +19,7 @@ from archgym.problem.metrics import Metric
 from archgym.proxy.calibration import Calibration
 from archgym.proxy.inputs import Inputs
 from archgym.proxy.models import family
-from archgym.proxy.models.base import under
+from archgym.proxy.models.base import prefixed, under
 from archgym.proxy.origin import Origin
 from archgym.proxy.proxy import Part, Proxy
 from archgym.proxy.ranges import Ranges
@@ -30,6 +30,7 @@ from archgym.space import DesignSpace
 FORMAT = 2
 """Version of the layout."""
 _HEADER = "header"
+_PLAIN = ("workloads", "targets", "workload_names")
 _LIMIT_BYTES: Final = 1 << 32
 """4 GiB, packed and unpacked: the largest forests have some hundred MB."""
 
@@ -47,14 +48,12 @@ def save_proxy(proxy: Proxy, path: str | Path) -> Proxy:
     arrays: dict[str, NDArray[Any]] = {"trained_on": proxy.trained_on}
     parts = []
     for number, part in enumerate(proxy.parts):
-        arrays |= {f"{number}/{name}": value for name, value in part.model.arrays().items()}
+        arrays |= prefixed(f"{number}/", part.model.arrays())
         arrays[f"{number}/workload_values"] = part.workload_values
         parts.append(
             {
                 "kind": part.model.kind,
-                "workloads": list(part.workloads),
-                "targets": list(part.targets),
-                "workload_names": list(part.workload_names),
+                **{name: getattr(part, name) for name in _PLAIN},
                 "scale": part.scale.to_json(),
                 "calibrations": [one.to_json() for one in part.calibrations],
             }

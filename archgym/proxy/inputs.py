@@ -39,10 +39,10 @@ class Inputs:
         self._tables: list[NDArray[np.float32] | None] = []
         self.names: list[str] = []
         for parameter in space.parameters:
-            self.names += _names(parameter)
+            self.names += [name for name, _ in _columns(parameter, np.array([-1]))]
             small = parameter.size <= TABLE_LEVELS
             codes = np.append(np.arange(parameter.size), -1)
-            self._tables.append(_columns(parameter, codes) if small else None)
+            self._tables.append(_features(parameter, codes) if small else None)
         self.pairs = _pairs(space.parameters)
         compared = {position for pair in self.pairs for position in pair}
         self._values = {position: _values(space.parameters[position]) for position in compared}
@@ -64,7 +64,7 @@ class Inputs:
         """The features of one parameter, shape (n, n_features_of_it)."""
         table, column = self._tables[position], codes[:, position]
         if table is None:
-            return _columns(self._space.parameters[position], column)
+            return _features(self._space.parameters[position], column)
         return np.asarray(table[column])  # -1 is the last row: inactive
 
     def of_pair(self, codes: NDArray[np.int64], number: int) -> NDArray[np.float32]:
@@ -101,16 +101,6 @@ def workload_inputs(
     return names, table.astype(np.float32)
 
 
-def _names(parameter: Parameter) -> list[str]:
-    name = parameter.name
-    names = [f"{name}?"] if parameter.when is not None else []
-    if parameter.ordered:
-        names.append(name)
-    if not parameter.ordered or parameter.size <= _MAX_LEVELS:
-        names += [f"{name}={parameter.value(code)}" for code in range(parameter.size)]
-    return names
-
-
 def _pairs(parameters: Sequence[Parameter]) -> list[tuple[int, int]]:
     """Positions of parameters whose values can be compared: numbers of the same unit."""
     by_unit: dict[str, list[int]] = {}
@@ -128,12 +118,23 @@ def _values(parameter: Parameter) -> NDArray[np.float64]:
     return np.append(values, np.nan)
 
 
-def _columns(parameter: Parameter, codes: NDArray[np.int64]) -> NDArray[np.float32]:
-    active = codes >= 0
-    columns = [active] if parameter.when is not None else []
+def _columns(
+    parameter: Parameter, codes: NDArray[np.int64]
+) -> list[tuple[str, NDArray[np.generic]]]:
+    """The features of a parameter, by name."""
+    active, name = codes >= 0, parameter.name
+    columns: list[tuple[str, NDArray[np.generic]]] = []
+    if parameter.when is not None:
+        columns.append((f"{name}?", active))
     if parameter.ordered:
         place = parameter.unit_interval(np.maximum(codes, 0))
-        columns.append(np.where(active, 2.0 * place - 1.0, 0.0))
+        columns.append((name, np.where(active, 2.0 * place - 1.0, 0.0)))
     if not parameter.ordered or parameter.size <= _MAX_LEVELS:
-        columns += [codes == level for level in range(parameter.size)]
+        levels = range(parameter.size)
+        columns += [(f"{name}={parameter.value(code)}", codes == code) for code in levels]
+    return columns
+
+
+def _features(parameter: Parameter, codes: NDArray[np.int64]) -> NDArray[np.float32]:
+    columns = [column for _, column in _columns(parameter, codes)]
     return np.stack(columns, axis=1).astype(np.float32)

@@ -30,11 +30,6 @@ class Workload:
     baseline: dict[str, float]
     features: dict[str, float] = field(default_factory=dict)
 
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Workload:
-        """The workload that plain values describe."""
-        return Workload(**{**data, "baseline": _finite(data["baseline"])})
-
 
 @dataclass(frozen=True)
 class Origin:
@@ -63,7 +58,10 @@ class Origin:
             str(data["environment"]),
             dict(data["settings"]),
             {key: str(value) for key, value in data["simulator"].items()},
-            tuple(Workload.from_json(one) for one in data["workloads"]),
+            tuple(
+                Workload(**{**one, "baseline": _finite(one["baseline"])})
+                for one in data["workloads"]
+            ),
         )
 
 

@@ -6,11 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-
-_TOP = (1, 10)
+from archgym.proxy.models.base import Array
 
 
 @dataclass(frozen=True)
@@ -82,7 +79,6 @@ def score(
         inside = float(np.mean((low <= truth) & (truth <= high)))
         width = float(np.mean(high - low)) / mean if mean else float("nan")
     varied = (truth != truth[0]).any() and (predicted != predicted[0]).any()
-    regrets = [_regret(truth, predicted, k, maximize) for k in _TOP]
     return Scores(
         n=len(truth),
         rmse=rmse,
@@ -91,8 +87,8 @@ def score(
         mape=float(np.mean(np.abs(relative))),
         r2=1.0 - rmse**2 / variance if variance > 0 else float("nan"),
         spearman=float(spearmanr(truth, predicted).statistic) if varied else float("nan"),
-        top1_regret=regrets[0],
-        top10_regret=regrets[1],
+        top1_regret=_regret(truth, predicted, 1, maximize),
+        top10_regret=_regret(truth, predicted, 10, maximize),
         coverage=inside,
         width=width,
     )

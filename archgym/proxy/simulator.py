@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from archgym.errors import InvalidValueError, NotCoveredError
+from archgym.errors import InvalidValueError, NotCoveredError, UnknownNameError
 from archgym.problem.design_problem import DesignProblem
 from archgym.problem.simulator import SimulationResult
 from archgym.proxy.files import load_proxy
@@ -47,14 +47,14 @@ class ProxyFile:
     def differences(self, problem: DesignProblem) -> list[str]:
         """The differences that make the proxy unusable for an environment."""
         proxy, own = self._proxy, problem.workload_sha256
-        workloads, settings = proxy.origin.workloads, proxy.origin.settings
+        settings = proxy.origin.settings
         found = differences(self.kind, problem, proxy.space, settings, proxy.metrics)
-        if not any(
-            own == one.sha256 if own and one.sha256 else problem.workload_name == one.name
-            for one in workloads
-        ):
+        try:
+            proxy.workload(problem.workload_name, own)
+        except UnknownNameError:
+            names = ", ".join(repr(one.name) for one in proxy.origin.workloads)
             found.append(
-                f"the proxy was trained on workload {', '.join(repr(w.name) for w in workloads)}, "
+                f"the proxy was trained on workload {names}, "
                 f"not on {problem.workload_name!r} (sha256 {own[:12]})"
             )
         return found

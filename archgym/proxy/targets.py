@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from archgym.errors import InvalidValueError, UnknownNameError
-
-Array = NDArray[np.float64]
+from archgym.errors import InvalidValueError, check_choice
+from archgym.proxy.models.base import Array
 
 FORMS = ("auto", "linear", "log", "relative")
 
@@ -45,8 +43,7 @@ class TargetScale:
             UnknownNameError: if there is no such form.
             InvalidValueError: if a form needs positive values and some are not.
         """
-        if form not in FORMS:
-            raise UnknownNameError("form of targets", form, FORMS)
+        check_choice("form of targets", form, FORMS)
         positive = (targets > 0).all(axis=0)
         related = positive & (baseline > 0).all(axis=0)  # NaN, where not known, is not
         if form == "auto":
@@ -100,7 +97,6 @@ class TargetScale:
     def from_json(data: dict[str, Any]) -> TargetScale:
         """The inverse of :meth:`to_json`."""
         for form in data["form"]:
-            if form not in FORMS[1:]:
-                raise UnknownNameError("form of targets", form, FORMS[1:])
+            check_choice("form of targets", form, FORMS[1:])
         arrays = (np.array(data[name], dtype=np.float64) for name in ("centre", "spread"))
         return TargetScale(tuple(data["form"]), *arrays)

@@ -28,8 +28,6 @@ def action_encoding(space: DesignSpace, action: str, levels: int | None) -> Enco
         action = "box" if real and levels is None else "multi_discrete"
     if action == "box":
         return BoxEncoding(space)
-    return (
-        MultiDiscreteEncoding(space, levels)
-        if action == "multi_discrete"
-        else FlatEncoding(space, levels)
-    )
+    if action == "discrete":
+        return FlatEncoding(space, levels)
+    return MultiDiscreteEncoding(space, levels)

@@ -30,37 +30,29 @@ class MultiDiscreteEncoding(Encoding):
 
     def __init__(self, design_space: DesignSpace, levels: int | None = None) -> None:
         super().__init__(design_space)
-        self._levels: list[NDArray[np.int64] | None] = []
-        for parameter in self._parameters:
+        self._seen: dict[int, NDArray[np.int64]] = {}
+        for column, parameter in enumerate(self._parameters):
             if not parameter.continuous:
-                self._levels.append(None)
-            elif levels is None:
+                continue
+            if levels is None:
                 raise InvalidValueError(
                     f"parameter {parameter.name!r} is real: a discrete view needs levels=, "
                     "the number of values at which it is seen"
                 )
-            elif levels < 2:
+            if levels < 2:
                 raise InvalidValueError(f"levels={levels}: at least 2 are needed")
-            else:
-                self._levels.append(parameter.from_unit_interval(np.linspace(0, 1, levels)))
-        self.nvec = np.array(
-            [
-                p.size if seen is None else len(seen)
-                for p, seen in zip(self._parameters, self._levels, strict=True)
-            ]
-        )
+            self._seen[column] = parameter.from_unit_interval(np.linspace(0, 1, levels))
+        self.nvec = np.array([levels if p.continuous else p.size for p in self._parameters])
         self.space = gymnasium.spaces.MultiDiscrete(self.nvec)
         self._limits = self.nvec.tolist()
-        self._simple = all(seen is None for seen in self._levels)
         self._places = list(zip(self.free, self._limits, strict=True))
 
     def encode(self, designs: Designs) -> NDArray[np.int64]:
         """Levels, int64, shape (n_designs, n_free); real values go to the nearest level seen."""
         codes = self._known(designs)
-        for column, seen in enumerate(self._levels):
-            if seen is not None:
-                gaps = np.abs(codes[:, column, None] - seen[None, :])
-                codes[:, column] = gaps.argmin(axis=1)
+        for column, seen in self._seen.items():
+            gaps = np.abs(codes[:, column, None] - seen[None, :])
+            codes[:, column] = gaps.argmin(axis=1)
         return codes
 
     def decode(self, rows: NDArray[Any]) -> Designs:
@@ -69,9 +61,9 @@ class MultiDiscreteEncoding(Encoding):
             column = rows[:, i]
             if len(column) and not 0 <= column.min() <= column.max() < limit:
                 raise self._beyond(i, column[(column < 0) | (column >= limit)][0])
-        columns = [
-            rows[:, i] if seen is None else seen[rows[:, i]] for i, seen in enumerate(self._levels)
-        ]
+        columns = list(rows.T)
+        for i, seen in self._seen.items():
+            columns[i] = seen[columns[i]]
         return self._assemble(columns, len(rows))
 
     def decode_one(self, row: Any) -> tuple[int, ...]:
@@ -81,7 +73,7 @@ class MultiDiscreteEncoding(Encoding):
             raise DesignError(
                 f"an action is {len(self._limits)} levels, got an array of shape {row.shape}"
             )
-        if not self._simple:
+        if self._seen:
             return super().decode_one(row)
         codes = list(self._first)
         for (position, limit), level in zip(self._places, row.tolist(), strict=True):

@@ -12,6 +12,7 @@ from archgym.errors import MissingDependencyError
 from archgym.space.design_space import DesignSpace
 from archgym.space.designs import Designs
 from archgym.space.encoding import Encoding
+from archgym.space.numeric import Real
 from archgym.space.parameter import Parameter
 
 if TYPE_CHECKING:
@@ -27,37 +28,34 @@ class SkoptEncoding(Encoding):
 
     def __init__(self, design_space: DesignSpace) -> None:
         super().__init__(design_space)
-        from skopt.space import Categorical, Integer, Real
+        from skopt import space as skopt_space
 
         self.dimensions: list[Any] = []
         for p in self._parameters:
-            if p.continuous:
-                prior = "log-uniform" if _is_log(p) else "uniform"
-                self.dimensions.append(Real(*_ends(p), prior=prior, name=p.name))
+            if isinstance(p, Real):
+                prior = "log-uniform" if p.log else "uniform"
+                found = skopt_space.Real(p.low, p.high, prior=prior, name=p.name)
             elif p.ordered:
-                self.dimensions.append(Integer(0, p.size - 1, name=p.name))
+                found = skopt_space.Integer(0, p.size - 1, name=p.name)
             else:
-                self.dimensions.append(Categorical(_names(p), name=p.name))
+                found = skopt_space.Categorical(_names(p), name=p.name)
+            self.dimensions.append(found)
 
     def encode(self, designs: Designs) -> NDArray[np.object_]:
         """Points, object array of Python scalars, shape (n_designs, n_free)."""
         codes = self._known(designs)
         points = np.empty(codes.shape, dtype=object)
         for i, p in enumerate(self._parameters):
-            if p.continuous:
-                points[:, i] = p.values(codes[:, i]).tolist()
-            elif p.ordered:
-                points[:, i] = codes[:, i].tolist()
-            else:
-                points[:, i] = [str(p.value(c)) for c in codes[:, i].tolist()]
+            column = (p.values(codes[:, i]) if p.continuous else codes[:, i]).tolist()
+            points[:, i] = column if p.ordered else [str(p.value(c)) for c in column]
         return points
 
     def decode(self, rows: NDArray[Any]) -> Designs:
         rows = self._check(np.asarray(rows, dtype=object), len(self.free))
         columns = []
         for p, values in zip(self._parameters, rows.T, strict=True):
-            if p.continuous:
-                codes = [p.code(float(np.clip(v, *_ends(p)))) for v in values]
+            if isinstance(p, Real):
+                codes = [p.code(float(np.clip(v, p.low, p.high))) for v in values]
             elif p.ordered:
                 codes = [int(v) for v in values]
             else:
@@ -85,8 +83,8 @@ class OptunaEncoding(SkoptEncoding):
             ) from None
         self.distributions: dict[str, optuna.distributions.BaseDistribution] = {}
         for p in self._parameters:
-            if p.continuous:
-                found = distributions.FloatDistribution(*_ends(p), log=_is_log(p))
+            if isinstance(p, Real):
+                found = distributions.FloatDistribution(p.low, p.high, log=p.log)
             elif p.ordered:
                 found = distributions.IntDistribution(0, p.size - 1)
             else:
@@ -101,15 +99,6 @@ class OptunaEncoding(SkoptEncoding):
         """The inverse of :meth:`to_params`."""
         rows = [[point[name] for name in self.distributions] for point in params]
         return self.decode(np.array(rows, dtype=object).reshape(len(rows), len(self.free)))
-
-
-def _ends(parameter: Parameter) -> tuple[float, float]:
-    """The least and the greatest value of a real parameter."""
-    return float(parameter.value(0)), float(parameter.value(parameter.size - 1))
-
-
-def _is_log(parameter: Parameter) -> bool:
-    return bool(getattr(parameter, "log", False))
 
 
 def _names(parameter: Parameter) -> list[str]:

@@ -112,34 +112,26 @@ class FeatureEncoding(Encoding):
     def __init__(self, design_space: DesignSpace) -> None:
         super().__init__(design_space)
         self.feature_names: list[str] = []
-        for parameter in self._parameters:
-            if parameter.when is not None:
-                self.feature_names.append(f"{parameter.name}?")
-            if parameter.ordered:
-                self.feature_names.append(parameter.name)
-            else:
-                self.feature_names += [
-                    f"{parameter.name}={parameter.value(c)}" for c in range(parameter.size)
-                ]
+        for p in self._parameters:
+            activity = [] if p.when is None else [f"{p.name}?"]
+            values = [p.name] if p.ordered else [f"{p.name}={p.value(c)}" for c in range(p.size)]
+            self.feature_names += activity + values
         self.space = gymnasium.spaces.Box(0.0, 1.0, (len(self.feature_names),), np.float64)
 
     def encode(self, designs: Designs) -> NDArray[np.float64]:
         """Features, shape (n_designs, n_features)."""
         features = np.zeros((len(designs), len(self.feature_names)), order="F")
-        column = 0
+        columns = iter(features.T)
         for position, parameter in zip(self.free, self._parameters, strict=True):
             codes = designs.codes[:, position]
             active = codes >= 0
             if parameter.when is not None:
-                features[:, column] = active
-                column += 1
+                next(columns)[:] = active
             if parameter.ordered:
-                features[:, column] = np.where(active, parameter.unit_interval(codes), 0.0)
-                column += 1
+                next(columns)[:] = np.where(active, parameter.unit_interval(codes), 0.0)
             else:
                 for level in range(parameter.size):
-                    features[:, column] = codes == level
-                    column += 1
+                    next(columns)[:] = codes == level
         return features
 
     def decode(self, rows: NDArray[Any]) -> Designs:

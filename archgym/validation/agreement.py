@@ -14,22 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "STATISTICS",
-    "TIE",
-    "TOP_SHARE",
-    "Agreement",
-    "Summary",
-    "agreement",
-    "average_ranks",
-    "kendall",
-    "regret",
-    "spearman",
-    "summarise",
-    "tie_groups",
-    "top_overlap",
-]
-
 TIE = 1e-3
 """Values that differ by less than this share count as equal: those of two designs, and the two
 sides' values of one design."""
@@ -246,9 +230,8 @@ def regret(
     if not len(reference):
         return math.nan
     candidates = reference[_best_first(ours, maximize) == 0]
-    optimum, chosen = (
-        (reference.max(), candidates.max()) if maximize else (reference.min(), candidates.min())
-    )
+    best = np.max if maximize else np.min
+    optimum, chosen = best(reference), best(candidates)
     if optimum == 0:
         return 0.0 if chosen == 0 else math.nan
     return float(abs(chosen - optimum) / abs(optimum))

@@ -16,7 +16,7 @@ from archgym.data.designs import design_columns, read_designs
 from archgym.data.problems import PROBLEM_COLUMNS
 from archgym.data.selection import Selection
 from archgym.environment.environment import Environment
-from archgym.errors import ArchgymError, DatasetError, InvalidValueError
+from archgym.errors import ArchgymError, DatasetError, InvalidValueError, check_integer
 from archgym.space import Designs
 from archgym.validation.recorded import make_recorded
 
@@ -111,8 +111,7 @@ def replay(
     if not 0 <= tolerance < 1:
         raise InvalidValueError(f"tolerance must be at least 0 and below 1, not {tolerance!r}")
     if rows is not None and len(selection):
-        if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
-            raise InvalidValueError(f"rows must be an integer of at least 1, not {rows!r}")
+        check_integer("rows", rows, 1)
         selection = selection.sample(min(rows, len(selection)), seed)
     player = _Player(selection, environment, simulator, tolerance)
     space = selection.dataset.sidecar.space
@@ -162,19 +161,18 @@ class _Player:
         self.found.rows += len(outcomes)
         for row, outcome in zip(table.to_pylist(), outcomes, strict=True):
             place = (str(row["trial_id"]), int(row["step"]))
+            pairs: dict[str, tuple[Any, Any]] = {
+                name: (row[f"metric.{name}"], value) for name, value in outcome.metrics.items()
+            }
             if outcome.status != row["status"]:
-                self.found.mismatches.append(
-                    Mismatch(*place, "status", row["status"], outcome.status)
-                )
-                continue
-            for name, value in outcome.metrics.items():
-                recorded = row[f"metric.{name}"]
-                if recorded is None or value is None:
-                    equal = recorded is value
+                pairs = {"status": (row["status"], outcome.status)}
+            for what, (recorded, value) in pairs.items():
+                if recorded is None or value is None or isinstance(recorded, str):
+                    equal = recorded == value
                 else:
                     equal = math.isclose(recorded, value, rel_tol=self._tolerance)
                 if not equal:
-                    self.found.mismatches.append(Mismatch(*place, name, recorded, value))
+                    self.found.mismatches.append(Mismatch(*place, what, recorded, value))
 
     def _skip(self, reason: str, times: int) -> None:
         if times:

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.reference import Reference, ReferenceRow, Skipped
 from archgym.problem.status import Status
 from archgym.validation.agreement import Agreement, Summary, agreement, summarise
-
-if TYPE_CHECKING:
-    from archgym.environment.environment import Environment
-
-__all__ = ["MIN_SPREAD", "RowError", "Validation", "live_reference", "validate"]
 
 MIN_SPREAD = 0.02
 """A case in which a metric varies by less does not count for the ranking of designs by it."""

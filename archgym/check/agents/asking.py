@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, Literal
 
@@ -25,6 +25,33 @@ from archgym.errors import InvalidValueError, SimulationError, UnknownNameError
 
 _BOUNDS = (("lower", -1), ("upper", 1))
 _BOUNDED = "Field(16, ge=1, le=1000, description=...)"
+
+
+def check_hyperparameters(subject: Subject) -> str:
+    """Hyperparameters have defaults, descriptions and bounds; what is out of them is refused."""
+    fields, accept = subject.cls.Hyperparameters.model_fields, subject.cls.check_hyperparameters
+    for name, found in fields.items():
+        expect(bool(found.description), f"{name} has no description")
+        expect(not found.is_required(), f"{name} has no default")
+        kinds = {kind for kind in _kinds(found.annotation) if kind in (int, float)}
+        refused(UnknownNameError, name, partial(accept, {name + "_": 1}))
+        refused(InvalidValueError, name, partial(accept, {name: object()}))
+        if not kinds:
+            continue
+        bounds = [
+            (bound, sign)
+            for constraint in found.metadata
+            for word, sign in (("ge", -1), ("gt", -1), ("le", 1), ("lt", 1))
+            if (bound := getattr(constraint, word, None)) is not None
+        ]
+        missing = [word for word, side in _BOUNDS if side not in {sign for _, sign in bounds}]
+        expect(not missing, f"{name} has no {' and no '.join(missing)} bound, as in {_BOUNDED}")
+        for value in (math.inf, math.nan, *(bound + sign for bound, sign in bounds)):
+            refused(InvalidValueError, name, partial(accept, {name: value}))
+    defaults = accept({})
+    again = accept(json.loads(defaults.model_dump_json()))
+    expect(again == defaults, "the defaults are others after a round trip through JSON")
+    return f"{len(fields)} hyperparameters"
 
 
 def check_prefix(subject: Subject) -> str:
@@ -106,37 +133,6 @@ def check_every_value(subject: Subject) -> str:
     return f"{len(seen)} proposals"
 
 
-def check_hyperparameters(subject: Subject) -> str:
-    """Hyperparameters have defaults, descriptions and bounds; what is out of them is refused."""
-    fields = subject.cls.Hyperparameters.model_fields
-    for name, found in fields.items():
-        expect(bool(found.description), f"{name} has no description")
-        expect(not found.is_required(), f"{name} has no default")
-        kinds = {kind for kind in _kinds(found.annotation) if kind in (int, float)}
-        _refuse(UnknownNameError, subject, name, {name + "_": 1})
-        _refuse(InvalidValueError, subject, name, {name: object()})
-        if not kinds:
-            continue
-        bounds = [
-            (bound, sign)
-            for constraint in found.metadata
-            for word, sign in (("ge", -1), ("gt", -1), ("le", 1), ("lt", 1))
-            if (bound := getattr(constraint, word, None)) is not None
-        ]
-        missing = [word for word, side in _BOUNDS if side not in {sign for _, sign in bounds}]
-        expect(not missing, f"{name} has no {' and no '.join(missing)} bound, as in {_BOUNDED}")
-        for value in (math.inf, math.nan, *(bound + sign for bound, sign in bounds)):
-            _refuse(InvalidValueError, subject, name, {name: value})
-    defaults = subject.cls.check_hyperparameters({})
-    again = subject.cls.check_hyperparameters(json.loads(defaults.model_dump_json()))
-    expect(again == defaults, "the defaults are others after a round trip through JSON")
-    return f"{len(fields)} hyperparameters"
-
-
-def _refuse(error: type[Exception], subject: Subject, name: str, given: dict[str, Any]) -> None:
-    refused(error, name, partial(subject.cls.check_hyperparameters, given))
-
-
 def _kinds(annotation: Any) -> Iterator[Any]:
     """The types that an annotation is made of."""
     if typing.get_origin(annotation) is Literal:
@@ -146,13 +142,3 @@ def _kinds(annotation: Any) -> Iterator[Any]:
         yield annotation
     for part in parts:
         yield from _kinds(part)
-
-
-ONCE: tuple[Callable[[Subject], str], ...] = (
-    check_hyperparameters,
-    check_prefix,
-    check_ask,
-    check_tell,
-    check_exhausted_space,
-    check_every_value,
-)

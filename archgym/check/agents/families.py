@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from archgym.environment.environment import Environment
-from archgym.problem.fidelity import FULL, Fidelity
+from archgym.problem.fidelity import Fidelity
 from archgym.problem.simulator import MultiFidelitySimulator, SimulationResult, Simulator
 from archgym.registry import make
 from archgym.space import (
@@ -24,6 +24,7 @@ from archgym.space import (
 
 _Fault = Callable[[Mapping[str, Any]], Exception | None]
 """What is wrong with a design, if anything."""
+_Results = Sequence[tuple[SimulationResult, float]]
 
 
 @dataclass(frozen=True)
@@ -87,27 +88,23 @@ FEW_LEVELS = Family(
 class _Faulty:
     """A simulator that fails on some designs, once it is switched on."""
 
-    def __init__(self, simulator: Simulator, fault: _Fault) -> None:
+    def __init__(
+        self, simulator: Simulator, fidelities: tuple[Fidelity, ...], fault: _Fault
+    ) -> None:
         self.name, self.version = simulator.name, simulator.version
         self.metric_names = simulator.metric_names
-        self.fidelities: tuple[Fidelity, ...] = (FULL,)
-        if isinstance(simulator, MultiFidelitySimulator):
-            self.fidelities = simulator.fidelities
+        self.fidelities = fidelities
         self.on = False
         self._simulator, self._fault = simulator, fault
 
-    def simulate(self, designs: Designs) -> Sequence[tuple[SimulationResult, float]]:
+    def simulate(self, designs: Designs) -> _Results:
         return self._with_faults(designs, self._simulator.simulate(designs))
 
-    def simulate_at(
-        self, designs: Designs, fidelity: float
-    ) -> Sequence[tuple[SimulationResult, float]]:
+    def simulate_at(self, designs: Designs, fidelity: float) -> _Results:
         assert isinstance(self._simulator, MultiFidelitySimulator)
         return self._with_faults(designs, self._simulator.simulate_at(designs, fidelity))
 
-    def _with_faults(
-        self, designs: Designs, results: Sequence[tuple[SimulationResult, float]]
-    ) -> Sequence[tuple[SimulationResult, float]]:
+    def _with_faults(self, designs: Designs, results: _Results) -> _Results:
         if not self.on:
             return results
         faults: Iterable[Any] = map(self._fault, designs)
@@ -116,7 +113,8 @@ class _Faulty:
 
 def with_faults(family: Family, fault: _Fault) -> Environment:
     """The environment with a simulator that fails on some designs, the baseline excepted."""
-    simulator = _Faulty(family.make().simulator, fault)
+    own = family.make()
+    simulator = _Faulty(own.simulator, own.fidelities, fault)
     env = family.make(simulator=simulator)
     env.simulate_baseline()
     simulator.on = True

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -112,35 +112,6 @@ def check_seeds(subject: Subject) -> str:
     return "decided by the seed"
 
 
-def check_processes(subject: Subject) -> str:
-    """Another process, with another hash seed, gives the same trajectories."""
-    code = (
-        "import json, sys\n"
-        "from archgym.check.agents import trajectories\n"
-        "print(json.dumps(trajectories(*json.loads(sys.argv[1]))))\n"
-    )
-    try:
-        expect(agent_class(subject.target) is subject.cls, f"{subject.target} is another agent")
-    except Exception:
-        reason = f"{subject.target} cannot be imported by another process"
-        raise NotApplicableError(reason) from None
-    paths = os.pathsep.join(path for path in sys.path if path)
-    arguments = json.dumps([subject.target, dict(subject.hyperparameters)])
-    done = subprocess.run(
-        [sys.executable, "-c", code, arguments],
-        env={**os.environ, "PYTHONHASHSEED": "77", "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        timeout=_PROCESS_LIMIT_S,
-    )
-    expect(done.returncode == 0, f"the other process failed: {done.stderr[-2000:]}")
-    there = json.loads(done.stdout.splitlines()[-1])
-    here = json.loads(json.dumps(trajectories(subject.target, subject.hyperparameters)))
-    differing = [name for name in here if here[name] != there.get(name)]
-    expect(not differing, f"another process searches {', '.join(differing)} in another way")
-    return f"{len(here)} environments"
-
-
 def check_small_space(subject: Subject) -> str:
     """A space smaller than the budget is searched to its end, if it asks without repeats."""
     env = SMALL.make()
@@ -229,25 +200,40 @@ def check_fixed(subject: Subject) -> str:
     return f"{len(seen)} proposals"
 
 
+def check_processes(subject: Subject) -> str:
+    """Another process, with another hash seed, gives the same trajectories."""
+    code = (
+        "import json, sys\n"
+        "from archgym.check.agents import trajectories\n"
+        "print(json.dumps(trajectories(*json.loads(sys.argv[1]))))\n"
+    )
+    try:
+        expect(agent_class(subject.target) is subject.cls, f"{subject.target} is another agent")
+    except Exception:
+        reason = f"{subject.target} cannot be imported by another process"
+        raise NotApplicableError(reason) from None
+    paths = os.pathsep.join(path for path in sys.path if path)
+    arguments = json.dumps([subject.target, dict(subject.hyperparameters)])
+    done = subprocess.run(
+        [sys.executable, "-c", code, arguments],
+        env={**os.environ, "PYTHONHASHSEED": "77", "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=_PROCESS_LIMIT_S,
+    )
+    expect(done.returncode == 0, f"the other process failed: {done.stderr[-2000:]}")
+    there = json.loads(done.stdout.splitlines()[-1])
+    here = json.loads(json.dumps(trajectories(subject.target, subject.hyperparameters)))
+    differing = [name for name in here if here[name] != there.get(name)]
+    expect(not differing, f"another process searches {', '.join(differing)} in another way")
+    return f"{len(here)} environments"
+
+
 class _Interruption(Exception):
     """Ends a search from outside."""
 
 
-ON_EACH: tuple[Callable[[Subject, Family], str], ...] = (check_search, check_resume)
-ONCE: tuple[Callable[[Subject], str], ...] = (
-    check_suitable,
-    check_seeds,
-    check_small_space,
-    check_not_covered,
-    check_all_fail,
-    check_some_fail,
-    check_warm_start,
-    check_fixed,
-    check_processes,
-)
-POLISH: tuple[Callable[[Subject], str], ...] = (
-    check_small_space,
-    check_not_covered,
-    check_warm_start,
-)
-"""Those that a comparison of agents does not need."""
+ON_EACH = ("search", "resume")
+"""Names of those that run on every environment of the table."""
+POLISH = ("small space", "not covered", "warm start")
+"""Names of those that a comparison of agents does not need."""

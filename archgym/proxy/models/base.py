@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,12 @@ from archgym.errors import InvalidValueError
 
 Array = NDArray[np.float64]
 Features = NDArray[np.float32]
+Arrays = Mapping[str, NDArray[Any]]
+"""What a model has learned, by name."""
+Options = Mapping[str, Any]
+"""Settings of a family; those not given have defaults."""
+Layout = Mapping[str, tuple[type, str]]
+"""Type and names of the axes of each array of a model; axes of one name have one size."""
 
 
 class Model(ABC):
@@ -21,13 +27,18 @@ class Model(ABC):
 
     Attributes:
         kind: the name of the family.
+        layout: its arrays, where their names are always the same.
     """
 
     kind: ClassVar[str]
+    layout: ClassVar[Layout]
+
+    def __init__(self, arrays: Arrays) -> None:
+        self._arrays = dict(arrays)
 
     @classmethod
     @abstractmethod
-    def fit(cls, x: Features, z: Array, seed: int, settings: Mapping[str, Any]) -> Model:
+    def fit(cls, x: Features, z: Array, seed: int, settings: Options) -> Self:
         """A model of some data.
 
         Args:
@@ -41,13 +52,12 @@ class Model(ABC):
     def predict(self, x: Features) -> tuple[Array, Array]:
         """Mean and spread (a standard deviation, not calibrated), each (n, n_targets)."""
 
-    @abstractmethod
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """All that it has learned."""
+        return self._arrays
 
     @classmethod
-    @abstractmethod
-    def of(cls, arrays: Mapping[str, NDArray[Any]], n_features: int, n_targets: int) -> Model:
+    def of(cls, arrays: Arrays, n_features: int, n_targets: int) -> Self:
         """The model that :meth:`arrays` came from.
 
         Args:
@@ -58,9 +68,15 @@ class Model(ABC):
         Raises:
             InvalidValueError: if the arrays are no such model.
         """
+        return cls(checked(arrays, cls.layout, n_features, n_targets, cls.__name__))
 
 
-def under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def prefixed(prefix: str, arrays: Arrays) -> dict[str, NDArray[Any]]:
+    """The arrays, each with a prefix before its name."""
+    return {prefix + name: value for name, value in arrays.items()}
+
+
+def under(prefix: str, arrays: Arrays) -> dict[str, NDArray[Any]]:
     """The arrays whose names begin with a prefix, named without it."""
     return {
         name.removeprefix(prefix): value
@@ -70,31 +86,33 @@ def under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[
 
 
 def checked(
-    arrays: Mapping[str, NDArray[Any]], names: Sequence[str], dtype: type, what: str
-) -> list[NDArray[Any]]:
-    """The named arrays of a model in a file, in one type.
-
-    Raises:
-        InvalidValueError: if one is missing.
-    """
-    for name in names:
-        if name not in arrays:
-            raise InvalidValueError(f"the arrays of the {what} lack {name!r}")
-    return [arrays[name].astype(dtype) for name in names]
-
-
-def training_steps(settings: Mapping[str, Any], n: int, batch: int, limits: tuple[int, int]) -> int:
-    """Number of steps of gradient descent.
+    arrays: Arrays, layout: Layout, n_features: int, n_targets: int, what: str
+) -> dict[str, NDArray[Any]]:
+    """The arrays of a model in a file, each in the type and shape of the layout.
 
     Args:
-        settings: with ``epochs`` as often as the data are seen; else 300 times, within the limits.
-        n: designs in the data.
-        batch: designs in a step.
-        limits: minimum and maximum number of steps by default.
+        arrays: by name.
+        layout: with ``features`` and ``targets`` as axes of known size, and ``1``.
+        n_features: size of axis ``features``.
+        n_targets: size of axis ``targets``.
+        what: the name of the model, for the message.
+
+    Raises:
+        InvalidValueError: if one is missing or of another shape.
     """
-    epochs = settings.get("epochs")
-    steps = int(int(epochs or 300) * n / batch)
-    return int(np.clip(steps, *limits)) if epochs is None else max(steps, 10)
+    sizes = {"features": n_features, "targets": n_targets, "1": 1}
+    found: dict[str, NDArray[Any]] = {}
+    for name, (dtype, names) in layout.items():
+        if name not in arrays:
+            raise InvalidValueError(f"the arrays of the {what} lack {name!r}")
+        axes, shape = names.split(), arrays[name].shape
+        known = tuple(map(sizes.setdefault, axes, shape))
+        if shape != known or len(axes) != len(shape) or not sizes.get("members", 1):
+            raise InvalidValueError(
+                f"the arrays are not {what} of these features and targets: {name} has shape {shape}"
+            )
+        found[name] = arrays[name].astype(dtype)
+    return found
 
 
 @contextmanager

@@ -32,8 +32,7 @@ def plot_parity(evaluations: Sequence[Evaluation], path: Path) -> None:
         ends = [float(one.truth.min()), float(one.truth.max())]
         axis.plot(ends, ends, "k-", linewidth=0.7)
         if ends[0] > 0 and ends[1] > 20 * ends[0]:
-            axis.set_xscale("log")
-            axis.set_yscale("log")
+            axis.set(xscale="log", yscale="log")
         axis.set_title(f"{one.metric}\n{one.workload}", fontsize=8)
         axis.set_xlabel(f"simulated; relative RMSE {one.scores.relative_rmse:.2%}", fontsize=7)
         axis.set_ylabel("predicted", fontsize=7)
@@ -58,17 +57,11 @@ def plot_curves(
     for axis, (title, curves) in zip(axes, panels.items(), strict=False):
         for name, points in curves.items():
             sizes = [size for size, _ in points]
-            middle = [100 * float(np.median(errors)) for _, errors in points]
+            ends = [np.quantile(errors, [0.0, 0.5, 1.0]) for _, errors in points]
+            low, middle, high = 100 * np.array(ends).T
             (line,) = axis.plot(sizes, middle, "o-", markersize=3, label=name)
-            axis.fill_between(
-                sizes,
-                [100 * min(errors) for _, errors in points],
-                [100 * max(errors) for _, errors in points],
-                color=line.get_color(),
-                alpha=0.15,
-            )
-        axis.set_xscale("log")
-        axis.set_yscale("log")
+            axis.fill_between(sizes, low, high, color=line.get_color(), alpha=0.15)
+        axis.set(xscale="log", yscale="log")
         axis.yaxis.set_major_formatter("{x:g}")
         axis.set_xlabel("designs in the training data", fontsize=8)
         axis.set_ylabel("relative RMSE on unseen designs [%]", fontsize=8)

@@ -9,10 +9,9 @@ import numpy as np
 
 from archgym.errors import InvalidValueError
 from archgym.proxy.inputs import Inputs
-from archgym.proxy.models import Features, Model
-from archgym.proxy.models.networks import Networks
-from archgym.proxy.models.residual import ResidualNetworks
-from archgym.proxy.proxy import Part
+from archgym.proxy.models import Features
+from archgym.proxy.models.ensemble import Ensemble
+from archgym.proxy.proxy import Part, Proxy
 from archgym.space import DesignSpace
 
 if TYPE_CHECKING:
@@ -31,44 +30,42 @@ class FirstLayer:
 
     Args:
         space: the design space.
-        part: whose models are networks; what these see of a workload joins the biases.
-        workload: its index.
+        first: weights (members, inputs, width).
+        bias: biases (members, width).
+        own: what the networks see of the workload; it joins the biases.
         device: where the tables are.
     """
 
-    def __init__(self, space: DesignSpace, part: Part, workload: int, device: torch.device) -> None:
+    def __init__(
+        self,
+        space: DesignSpace,
+        first: Features,
+        bias: Features,
+        own: Features,
+        device: torch.device,
+    ) -> None:
         import torch
 
-        first, bias = _first(part.model)
         inputs = Inputs(space)
-        if part.workload_names:
-            own = part.workload_values[part.workloads.index(workload)]
-            bias = bias + np.einsum("f,mfo->mo", own, first[:, len(inputs.names) :])
-        # What each level of each parameter adds; inactive is the last row.
-        sizes = [parameter.size + 1 for parameter in space.parameters]
-        shares, end = [], 0
-        for position, size in enumerate(sizes):
-            codes = np.full((size, len(sizes)), -1, dtype=np.int64)
-            codes[:-1, position] = np.arange(size - 1)
-            features = inputs.of_parameter(codes, position)
-            begin, end = end, end + features.shape[1]
-            shares.append(np.einsum("lf,mfo->lmo", features, first[:, begin:end]))
-        groups = _grouped(sizes)
-        tables = []
-        for group in groups:
-            joined = shares[group[0]]
-            for position in group[1:]:
-                joined = (joined[:, None] + shares[position][None]).reshape(-1, *joined.shape[1:])
-            tables.append(joined)
-        for number, pair in enumerate(inputs.pairs):
-            codes = np.full((sizes[pair[0]] * sizes[pair[1]], len(sizes)), -1, dtype=np.int64)
-            codes[:, pair] = np.indices([sizes[p] for p in pair]).reshape(2, -1).T
-            for position in pair:
-                codes[codes[:, position] == sizes[position] - 1, position] = -1
-            begin, end = end, end + 2
-            features = inputs.of_pair(codes, number)
-            tables.append(np.einsum("lf,mfo->lmo", features, first[:, begin:end]))
-        groups += [list(pair) for pair in inputs.pairs]
+        bias = bias + np.einsum("f,mfo->mo", own, first[:, len(inputs.names) :])
+        sizes = [parameter.size + 1 for parameter in space.parameters]  # inactive is the last level
+        last = np.array(sizes, dtype=np.int32) - 1
+        neighbours = _grouped(sizes)
+        groups = [*neighbours, *map(list, inputs.pairs)]
+        tables, end = [], 0
+        for number, group in enumerate(groups):
+            levels = np.indices([sizes[p] for p in group]).reshape(len(group), -1).T
+            codes = np.full((len(levels), len(sizes)), -1, dtype=np.int64)
+            codes[:, group] = np.where(levels == last[group], -1, levels)
+            if number < len(neighbours):
+                seen = [inputs.of_parameter(codes, position) for position in group]
+            else:
+                seen = [inputs.of_pair(codes, number - len(neighbours))]
+            table = np.zeros((len(levels), len(first), first.shape[2]), dtype=np.float32)
+            for features in seen:
+                begin, end = end, end + features.shape[1]
+                table += np.einsum("lf,mfo->lmo", features, first[:, begin:end])
+            tables.append(table)
         strides = np.zeros((len(groups), max(map(len, groups))), dtype=np.int32)
         places = np.zeros_like(strides)
         for number, group in enumerate(groups):
@@ -82,62 +79,79 @@ class FirstLayer:
             torch.as_tensor(one, device=device)
             for one in (
                 *(rows, places.ravel(), strides, starts),
-                *(np.array(sizes, dtype=np.int32) - 1, bias.reshape(-1)),
+                *(last, bias.reshape(-1)),
             )
         )
 
     def __call__(self, codes: torch.Tensor) -> torch.Tensor:
-        """What the layer gives before it is made non-linear, float32, (n, members * width)."""
+        """What the layer gives before it is made non-linear, float32, (members, n, width)."""
         import torch
 
         levels = torch.where(codes < 0, self._last, codes)[:, self._places]
         rows = (levels.view(len(codes), *self._strides.shape) * self._strides).sum(dim=2)
         rows = rows.to(torch.int32) + self._starts
         found = torch.nn.functional.embedding_bag(rows, self._table, mode="sum")
-        return found + self._bias
-
-    def by_member(self, values: torch.Tensor) -> torch.Tensor:
-        """What is (n, members * width) as (members, n, width)."""
-        return values.view(len(values), self._members, self._width).transpose(0, 1)
+        by_design = (found + self._bias).view(len(codes), self._members, self._width)
+        return by_design.transpose(0, 1)
 
 
-class Following:
-    """The layers after the first.
+class PartOnDevice:
+    """The networks of a part of a proxy on a device, and the way back from outputs to metrics.
 
     Args:
-        first: the first layer.
-        weights: of each layer, (members, inputs, outputs).
-        biases: of each layer, (members, outputs).
-        residual: whether layers but the last add to what they get (SiLU), or replace it (ReLU).
-        kind: type of the products' factors; what residual layers add up stays float32.
+        proxy: the proxy.
+        part: one of its parts, whose model is an ensemble of networks.
+        workload: its index.
         device: where they are.
+        kind: type of the products' factors; what residual layers add up stays float32.
+
+    Raises:
+        InvalidValueError: if its model is of another family.
     """
 
     def __init__(
-        self,
-        first: FirstLayer,
-        weights: list[Features],
-        biases: list[Features],
-        residual: bool,
-        kind: torch.dtype,
-        device: torch.device,
+        self, proxy: Proxy, part: Part, workload: int, device: torch.device, kind: torch.dtype
     ) -> None:
         import torch
 
-        self._first, self._residual, self._kind = first, residual, kind
-        self._weights = [torch.as_tensor(one, dtype=kind, device=device) for one in weights]
-        self._biases = [torch.as_tensor(b[:, None], dtype=kind, device=device) for b in biases]
+        if not isinstance(part.model, Ensemble):
+            raise InvalidValueError(
+                f"only networks run with PyTorch, and a model of this proxy is of family "
+                f"{part.model.kind!r}: train with models=('mlp',) or ('residual',)"
+            )
+        first, *rest = part.model.layers()
+        own = part.workload_values[part.workloads.index(workload)]
+        self._first = FirstLayer(proxy.space, *first, own, device)
+        self._residual, self._kind = part.model.residual, kind
+        self._layers = [
+            [torch.as_tensor(one, dtype=kind, device=device) for one in (weights, biases[:, None])]
+            for weights, biases in rest
+        ]
+        scale, baseline = part.scale, proxy.baseline(workload)[list(part.targets)]
+        ratio = np.where(np.array(scale.form) == "relative", baseline, 1.0)
+        self._log = torch.as_tensor([form != "linear" for form in scale.form], device=device)
+        self._spread, self._centre, self._ratio = (
+            torch.as_tensor(one, dtype=torch.float32, device=device)
+            for one in (scale.spread, scale.centre, ratio)
+        )
 
     def __call__(self, codes: torch.Tensor) -> torch.Tensor:
+        """Metrics in their units, float32, shape (n, n_targets)."""
+        import torch
+
+        values = self._outputs(codes).mean(dim=0) * self._spread + self._centre
+        values = torch.where(self._log, torch.exp(values.clamp(max=80.0)), values)
+        return values * self._ratio
+
+    def _outputs(self, codes: torch.Tensor) -> torch.Tensor:
         """Outputs of the members, float32, shape (members, n, outputs)."""
         import torch
 
         hidden = self._first(codes)
         if not self._residual:
             hidden = torch.relu(hidden).to(self._kind)
-        hidden = self._first.by_member(hidden)
-        last = len(self._weights) - 1
-        for layer, (weights, biases) in enumerate(zip(self._weights, self._biases, strict=True)):
+        last = len(self._layers) - 1
+        for layer, (weights, biases) in enumerate(self._layers):
             if self._residual:
                 active = torch.nn.functional.silu(hidden).to(self._kind)
                 found = torch.baddbmm(biases, active, weights)
@@ -146,40 +160,6 @@ class Following:
                 hidden = torch.baddbmm(biases, hidden, weights)
                 hidden = torch.relu(hidden) if layer < last else hidden
         return hidden.float()
-
-
-def following(
-    space: DesignSpace, part: Part, workload: int, device: torch.device, kind: torch.dtype
-) -> Following:
-    """The networks of a part of a proxy on a device.
-
-    Raises:
-        InvalidValueError: if its model is of another family.
-    """
-    first = FirstLayer(space, part, workload, device)
-    if isinstance(part.model, Networks):
-        weights, biases = part.model.weights[1:], part.model.biases[1:]
-        return Following(first, weights, biases, False, kind, device)
-    arrays = part.model.arrays()
-    return Following(
-        first,
-        [*arrays["inner"], arrays["last"]],
-        [*arrays["inner_bias"], arrays["last_bias"]],
-        *(True, kind, device),
-    )
-
-
-def _first(model: Model) -> tuple[Features, Features]:
-    """Weights (members, inputs, width) and biases (members, width) of the first layer."""
-    if isinstance(model, Networks):
-        return model.weights[0], model.biases[0]
-    if isinstance(model, ResidualNetworks):
-        arrays = model.arrays()
-        return arrays["first"], arrays["first_bias"]
-    raise InvalidValueError(
-        f"only networks run with PyTorch, and a model of this proxy is of family "
-        f"{model.kind!r}: train with models=('mlp',) or ('residual',)"
-    )
 
 
 def _grouped(sizes: list[int]) -> list[list[int]]:

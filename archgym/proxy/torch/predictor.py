@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError, MissingDependencyError
-from archgym.proxy.proxy import Part, Proxy
-from archgym.proxy.torch.layers import following
+from archgym.proxy.proxy import Proxy
+from archgym.proxy.torch.layers import PartOnDevice
 
 if TYPE_CHECKING:
     import torch
@@ -59,7 +59,7 @@ class TorchPredictor:
             raise MissingDependencyError("PyTorch finds no CUDA device: use device='cpu'")
         self._device, self._kind = torch.device(device), kinds[precision]
         parts = [part for part in proxy.parts if workload in part.workloads]
-        networks = [_Part(proxy, part, workload, self._device, self._kind) for part in parts]
+        networks = [PartOnDevice(proxy, part, workload, self._device, self._kind) for part in parts]
         self._parts: list[Callable[[torch.Tensor], torch.Tensor]] = [
             torch.compile(one.__call__, dynamic=False) if compiled else one for one in networks
         ]
@@ -86,37 +86,3 @@ class TorchPredictor:
                 for block in codes.split(self._chunk)  # type: ignore[no-untyped-call]
             ]
             return torch.cat(blocks) if blocks else torch.empty(0, len(self.names))
-
-
-class _Part:
-    """One ensemble of networks, and the way back from what it gives to metrics."""
-
-    def __init__(
-        self,
-        proxy: Proxy,
-        part: Part,
-        workload: int,
-        device: torch.device,
-        kind: torch.dtype,
-    ) -> None:
-        import torch
-
-        self._networks = following(proxy.space, part, workload, device, kind)
-        scale = part.scale
-        baseline = proxy.baseline(workload)[list(part.targets)]
-        ratio = [
-            base if form == "relative" else 1.0
-            for form, base in zip(scale.form, baseline.tolist(), strict=True)
-        ]
-        self._log = torch.as_tensor([form != "linear" for form in scale.form], device=device)
-        self._spread, self._centre, self._ratio = (
-            torch.as_tensor(np.asarray(one), dtype=torch.float32, device=device)
-            for one in (scale.spread, scale.centre, ratio)
-        )
-
-    def __call__(self, codes: torch.Tensor) -> torch.Tensor:
-        import torch
-
-        values = self._networks(codes).mean(dim=0) * self._spread + self._centre
-        values = torch.where(self._log, torch.exp(values.clamp(max=80.0)), values)
-        return values * self._ratio

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from archgym.agent import Sampler
 from archgym.environment.environment import Environment
-from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.errors import InvalidValueError, check_choice, check_integer
 from archgym.evaluation.trial_info import TrialInfo
 from archgym.problem.status import Status
 from archgym.proxy.inputs import Inputs
-from archgym.proxy.models import Array, Features, family
+from archgym.proxy.models import Array, Features, Options, family
 from archgym.proxy.targets import TargetScale
 from archgym.registry import make_agent
 from archgym.space import Designs
@@ -25,8 +23,8 @@ AGENT = "proxy-collect"
 MODELS = ("boosting", "residual")
 """Families whose uncertainty can choose designs."""
 _COMMITTEE = 3
-_QUICK: Mapping[str, Any] = {"trees": 150, "rate": 0.15}
-_NETWORKS: Mapping[str, Any] = {"members": 4, "width": 96, "layers": 6, "epochs": 80}
+_QUICK: Options = {"trees": 150, "rate": 0.15}
+_NETWORKS: Options = {"members": 4, "width": 96, "layers": 6, "epochs": 80}
 _MIN_DRAWN = 20
 """Minimum number of designs of a workload that are drawn at random."""
 _MIN_LIKELY = 0.02
@@ -44,7 +42,7 @@ def collect(
     *,
     rounds: int = 4,
     model: str = "boosting",
-    options: Mapping[str, Any] | None = None,
+    options: Options | None = None,
     drawn: float = 0.2,
     most: int | None = None,
     seed: int = 0,
@@ -85,14 +83,22 @@ def collect(
     if any(env.design_space != first.design_space for env in environments):
         raise InvalidValueError("the environments have different design spaces")
     for target in targets:
-        if target not in first.metrics_given:
-            raise UnknownNameError("metric", target, first.metrics_given)
-    if model not in MODELS:
-        raise UnknownNameError("model that chooses", model, MODELS)
+        check_choice("metric", target, first.metrics_given)
+    check_choice("model that chooses", model, MODELS)
     if not 0 < drawn <= 1:
         raise InvalidValueError(f"drawn must be above 0 and at most 1, not {drawn!r}")
     start = int(drawn * budget / len(environments))
-    _check_counts(budget, rounds, most, drawn, len(environments))
+    least = math.ceil(_MIN_DRAWN * len(environments) / drawn)
+    if budget < least:
+        raise InvalidValueError(
+            f"budget is {budget}; {drawn:.0%} of it are drawn at random, at least {_MIN_DRAWN} "
+            f"designs a workload, so it must be at least {least}"
+        )
+    check_integer("rounds", rounds, 1)
+    if most is not None and most < start:
+        raise InvalidValueError(
+            f"most must be at least {start}, what is drawn of a workload at random, not {most}"
+        )
     rng = np.random.default_rng(seed)
     seeds = rng.integers(2**32, size=len(environments)).tolist()
     own = [
@@ -114,7 +120,7 @@ def collect(
             for one, pool, uncertainty in zip(own, pools, uncertainties, strict=True)
         ]
         rooms = [
-            min(len(pool), math.inf if most is None else most - one.simulated)
+            min(len(pool), math.inf if most is None else most - len(one.codes))
             for one, pool in zip(own, pools, strict=True)
         ]
         weights = [float(np.mean(gain) ** (1 / power)) for gain in gains]
@@ -124,24 +130,6 @@ def collect(
                 chosen = rng.choice(len(pool), size, replace=False, p=gain / gain.sum())
                 trial = TrialInfo(agent=AGENT, seed=seed, budget=size)
                 one.simulate(pool[np.sort(chosen)], trial)
-
-
-def _check_counts(
-    budget: int, rounds: int, most: int | None, drawn: float, n_workloads: int
-) -> None:
-    start = int(drawn * budget / n_workloads)
-    least = math.ceil(_MIN_DRAWN * n_workloads / drawn)
-    if budget < least:
-        raise InvalidValueError(
-            f"budget is {budget}; {drawn:.0%} of it are drawn at random, at least {_MIN_DRAWN} "
-            f"designs a workload, so it must be at least {least}"
-        )
-    if rounds < 1:
-        raise InvalidValueError(f"rounds must be at least 1, not {rounds}")
-    if most is not None and most < start:
-        raise InvalidValueError(
-            f"most must be at least {start}, what is drawn of a workload at random, not {most}"
-        )
 
 
 class _Workload:
@@ -154,19 +142,10 @@ class _Workload:
         drawing = make_agent("random", space, seed=seed, batch_size=4096)
         assert isinstance(drawing, Sampler)
         self._environment, self._targets, self._progress = environment, targets, progress
-        self._random, self._inputs = drawing, Inputs(space)
-        self._codes = np.empty((0, len(space.parameters)), dtype=np.int64)
+        self.draw, self.inputs = drawing.ask, Inputs(space)
+        self.codes = np.empty((0, len(space.parameters)), dtype=np.int64)
         self._gave = np.empty(0, dtype=np.bool_)
         self.values = np.empty((0, len(targets)))
-
-    @property
-    def simulated(self) -> int:
-        """Number of designs that were simulated."""
-        return len(self._codes)
-
-    def draw(self, n: int) -> Designs:
-        """New designs drawn at random; fewer if no more are left."""
-        return self._random.ask(n)
 
     def simulate(self, designs: Designs, trial: TrialInfo) -> None:
         """Simulates designs and keeps their metrics."""
@@ -177,7 +156,7 @@ class _Workload:
                 outcomes = env.evaluate_batch(designs[start : start + 256])
                 ok = outcomes.status == Status.OK
                 columns = [outcomes.metric_names.index(target) for target in self._targets]
-                self._codes = np.concatenate([self._codes, outcomes.designs.codes])
+                self.codes = np.concatenate([self.codes, outcomes.designs.codes])
                 self._gave = np.concatenate([self._gave, ok])
                 self.values = np.concatenate([self.values, outcomes.metrics[ok][:, columns]])
                 self._progress(len(outcomes))
@@ -187,19 +166,17 @@ class _Workload:
     @property
     def known(self) -> Features:
         """Features of the designs that gave values, shape (n, n_features)."""
-        return self._inputs(self._codes[self._gave])
-
-    def features(self, pool: Designs) -> Features:
-        """Features of designs, shape (n, n_features)."""
-        return self._inputs(pool.codes)
+        return self.inputs(self.codes[self._gave])
 
     def likely(self, pool: Designs) -> Array:
         """Chance that designs give values, by those that were simulated, shape (n,)."""
         if self._gave.all():
             return np.ones(len(pool))
         gave = self._gave[:, None].astype(np.float64)
-        model = family("boosting").fit(self._inputs(self._codes), gave, 0, _QUICK)
-        return np.asarray(np.clip(model.predict(self.features(pool))[0][:, 0], _MIN_LIKELY, 1.0))
+        model = family("boosting").fit(self.inputs(self.codes), gave, 0, _QUICK)
+        return np.asarray(
+            np.clip(model.predict(self.inputs(pool.codes))[0][:, 0], _MIN_LIKELY, 1.0)
+        )
 
     def uncertainty(self, deviation: Array) -> Array:
         """Uncertainty from standard deviations of the metrics, both of designs, shape (n,)."""
@@ -208,17 +185,14 @@ class _Workload:
 
 
 def _committee(
-    own: Sequence[_Workload],
-    pools: Sequence[Designs],
-    rng: np.random.Generator,
-    options: Mapping[str, Any],
+    own: Sequence[_Workload], pools: Sequence[Designs], rng: np.random.Generator, options: Options
 ) -> list[Array]:
     """How much models that saw different parts disagree on designs, (n,) for each workload."""
     uncertainties = []
     for one, pool in zip(own, pools, strict=True):
         scale, z = _scaled(one.values)
-        x, new = one.known, one.features(pool)
-        parts: NDArray[np.int64] = rng.integers(_COMMITTEE, size=len(x))
+        x, new = one.known, one.inputs(pool.codes)
+        parts = rng.integers(_COMMITTEE, size=len(x))
         means = []
         for part in range(_COMMITTEE):
             rows = parts != part
@@ -230,26 +204,20 @@ def _committee(
 
 
 def _ensemble(
-    own: Sequence[_Workload],
-    pools: Sequence[Designs],
-    rng: np.random.Generator,
-    options: Mapping[str, Any],
+    own: Sequence[_Workload], pools: Sequence[Designs], rng: np.random.Generator, options: Options
 ) -> list[Array]:
     """How much networks of all workloads disagree on designs, (n,) for each workload."""
     marks = np.eye(len(own), dtype=np.float32)
-    scales, x, z = [], [], []
-    for one, mark in zip(own, marks, strict=True):
-        scale, values = _scaled(one.values)
-        scales.append(scale)
-        x.append(_marked(one.known, mark))
-        z.append(values)
+    scaled = [_scaled(one.values) for one in own]
+    x = [_marked(one.known, mark) for one, mark in zip(own, marks, strict=True)]
+    z = [values for _, values in scaled]
     seed = int(rng.integers(2**31))
     model = family("residual").fit(
         np.concatenate(x), np.concatenate(z), seed, {**_NETWORKS, **options}
     )
     uncertainties = []
-    for one, pool, mark, scale in zip(own, pools, marks, scales, strict=True):
-        mean, spread = model.predict(_marked(one.features(pool), mark))
+    for one, pool, mark, (scale, _) in zip(own, pools, marks, scaled, strict=True):
+        mean, spread = model.predict(_marked(one.inputs(pool.codes), mark))
         unknown = np.full_like(mean, np.nan)
         above, below = (scale.backward(mean + s * spread, unknown) for s in (0.5, -0.5))
         uncertainties.append(one.uncertainty(above - below))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.errors import InvalidValueError, check_choice, check_integer
 from archgym.proxy.models import COMPETING, FAMILIES
 
 AUTO = "auto"
@@ -57,16 +57,12 @@ class Settings:
     folds: int = 10
 
     def __post_init__(self) -> None:
-        if self.per not in _PER:
-            raise UnknownNameError("scope of models", self.per, _PER)
-        if self.folds < 2:
-            raise InvalidValueError(f"folds must be at least 2, not {self.folds!r}")
+        check_choice("scope of models", self.per, _PER)
+        check_integer("folds", self.folds, 2)
         for name in self.models:
-            if name not in (AUTO, *FAMILIES):
-                raise UnknownNameError("family of models", name, [AUTO, *FAMILIES])
+            check_choice("family of models", name, [AUTO, *FAMILIES])
         for name, value in self.options.items():
-            if name not in OPTIONS:
-                raise UnknownNameError("setting of models", name, OPTIONS)
+            check_choice("setting of models", name, OPTIONS)
             if name != "device" and not (isinstance(value, int | float) and value > 0):
                 raise InvalidValueError(f"setting {name} must be a number above 0, not {value!r}")
 

@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 from archgym.errors import InvalidValueError
 from archgym.proxy.calibration import Calibration
 from archgym.proxy.inputs import Inputs, workload_inputs
-from archgym.proxy.models import Model, family
+from archgym.proxy.models import Array, Features, family
 from archgym.proxy.models.blend import Blend
 from archgym.proxy.proxy import Part, Proxy
 from archgym.proxy.ranges import Ranges
-from archgym.proxy.scores import Scores, score
+from archgym.proxy.scores import score
 from archgym.proxy.targets import TargetScale
 from archgym.proxy.training.data import TrainingData
 from archgym.proxy.training.settings import AUTO, Settings
 
-Array = NDArray[np.float64]
-Predicted = tuple[Array, Array]
+Folds = tuple[NDArray[np.int64], NDArray[np.bool_]]
+"""The fold of each row, and which rows are held out at all, each (n,)."""
 Progress = Callable[[str], None]
 """Called with what is trained next."""
 
@@ -117,20 +117,18 @@ def _train_scope(
     scope = ", ".join(data.origin.workloads[w].name for w in workloads)
     scope = f"{scope}: {len(data):,} designs" if scope else f"{len(data):,} designs"
     names, values = _workload_features(data, workloads)
-    x = Inputs(data.space)(data.codes)
-    if names:
-        places = np.searchsorted(workloads, data.workload)
-        x = np.hstack([x, values[places]])
+    places = np.searchsorted(workloads, data.workload)
+    x = np.hstack([Inputs(data.space)(data.codes), values[places]])
     y = data.targets[:, list(targets)]
     baseline = data.baseline[:, list(targets)]
     scale = TargetScale.of(settings.form, y, baseline)
     z = scale.forward(y, baseline)
-    folds, held = _folds(data, settings)
+    folds = _folds(data, settings)
+    held = folds[1]
 
-    def validated(kind: str) -> Predicted:
+    def validated(kind: str) -> tuple[Array, Array]:
         return _cross_validate(
-            *(kind, x, z, folds, held, settings),
-            lambda fold: progress(f"{scope}, {kind}, {fold}"),
+            kind, x, z, folds, settings, lambda fold: progress(f"{scope}, {kind}, {fold}")
         )
 
     kinds = settings.families(len(data))
@@ -138,8 +136,14 @@ def _train_scope(
     if "blend" in kinds:
         members = [found.get(kind) or validated(kind) for kind in ("boosting", "mlp")]
         found["blend"] = Blend.combine(*members)
+    maximize = [data.metrics[number].direction == "maximize" for number in targets]
     scores = {
-        kind: _scores(data, targets, y[held], scale.backward(mean, baseline[held]))
+        kind: [
+            score(true, predicted, maximize=goal)
+            for true, predicted, goal in zip(
+                *(y[held].T, scale.backward(mean, baseline[held]).T, maximize), strict=True
+            )
+        ]
         for kind, (mean, _) in found.items()
     }
     best = [min(scores, key=lambda kind: scores[kind][t].rmse) for t in range(len(targets))]
@@ -185,8 +189,8 @@ def _calibrations(
     return tuple(Calibration.of(residuals[rows], spread[rows]) for rows in chosen)
 
 
-def _folds(data: TrainingData, settings: Settings) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The fold of each row, and which rows are held out at all, each (n,).
+def _folds(data: TrainingData, settings: Settings) -> Folds:
+    """The folds of the data.
 
     All rows of a design share a fold. With enough designs drawn at random, only they are held out.
     """
@@ -202,7 +206,7 @@ def _folds(data: TrainingData, settings: Settings) -> tuple[NDArray[np.int64], N
 
 def _workload_features(
     data: TrainingData, workloads: tuple[int, ...]
-) -> tuple[list[str], NDArray[np.float32]]:
+) -> tuple[list[str], Features]:
     """Features of workloads, and where these do not tell them apart, one for each of them."""
     if len(workloads) == 1:
         return [], np.empty((1, 0), dtype=np.float32)
@@ -220,33 +224,17 @@ def _workload_features(
 
 
 def _cross_validate(
-    kind: str,
-    x: NDArray[np.float32],
-    z: Array,
-    folds: NDArray[np.int64],
-    held: NDArray[np.bool_],
-    settings: Settings,
-    progress: Progress,
-) -> Predicted:
+    kind: str, x: Features, z: Array, folds: Folds, settings: Settings, progress: Progress
+) -> tuple[Array, Array]:
     """Mean and spread of each held row from models that have not seen its design."""
-    made: type[Model] = family(kind)
+    of_row, held = folds
     mean, spread = np.empty_like(z), np.empty_like(z)
-    numbers = np.unique(folds[held]).tolist()
+    numbers = np.unique(of_row[held]).tolist()
     for count, fold in enumerate(numbers, start=1):
         progress(f"validation {count} of {len(numbers)}")
-        out = folds == fold
+        out = of_row == fold
         if out.all():
             raise InvalidValueError("all rows are of one design: there is nothing to validate on")
-        model = made.fit(x[~out], z[~out], settings.seed, settings.options)
+        model = family(kind).fit(x[~out], z[~out], settings.seed, settings.options)
         mean[out], spread[out] = model.predict(x[out])
     return mean[held], spread[held]
-
-
-def _scores(
-    data: TrainingData, targets: Sequence[int], truth: Array, predicted: Array
-) -> list[Scores]:
-    goals = [data.metrics[number].direction == "maximize" for number in targets]
-    return [
-        score(true, ours, maximize=goal)
-        for true, ours, goal in zip(truth.T, predicted.T, goals, strict=True)
-    ]
