@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from archgym.cli.options import Json
-from archgym.cli.output import console, print_json, print_table
+from archgym.cli.output import console, paragraph, print_json, print_table
+from archgym.evaluation.outcome import Outcome
 
 if TYPE_CHECKING:
     from archgym.analysis.trials import TrialSummary
-    from archgym.evaluation.outcome import Outcome
     from archgym.experiment.spec.expand import Trial
 
 __all__ = ["best"]
@@ -51,10 +51,7 @@ def _json(summaries: list[TrialSummary], trials: Mapping[str, Trial]) -> dict[st
 
     some, found = summaries[0], best_of(summaries)
     data: dict[str, Any] = {
-        "environment": some.environment,
-        "settings": some.settings,
-        "workload": some.workload,
-        "fixed": some.fixed,
+        **{name: getattr(some, name) for name in ("environment", "settings", "workload", "fixed")},
         "objective": some.objective.to_json(),
         "trials": len(summaries),
         "simulations": sum(summary.simulations for summary in summaries),
@@ -88,28 +85,25 @@ def _front(summaries: list[TrialSummary]) -> list[tuple[TrialSummary, Outcome]]:
 
 
 def _show(summaries: list[TrialSummary], trials: Mapping[str, Trial]) -> None:
-    from rich.text import Text
-
     from archgym.experiment.results.best_design import best_design, best_of
     from archgym.experiment.results.tables import title
     from archgym.experiment.results.texts import common_values, design_text, value_text
 
-    out = console()
     some, found = summaries[0], best_of(summaries)
     plain = {k: v for k, v in some.settings.items() if not k.endswith("_sha256")}
     settings = " ".join(f"{k}={v}" for k, v in {**plain, **some.fixed}.items() if v)
     name = " ".join(part for part in (some.environment, some.workload, settings) if part)
-    out.print(title(name, summaries))
+    console().print(title(name, summaries))
     count = f"{len(summaries)} trials, {sum(s.simulations for s in summaries):,} simulations"
     full = sum(s.full_simulations for s in summaries)
     if any(s.spent != s.simulations for s in summaries):
         count += f", {full:,} of them full"
-    out.print(Text(count, style="dim"))
+    paragraph(count, "dim")
     if found is None:
         partial = "" if full or not any(s.simulations for s in summaries) else " fully yet"
-        out.print(Text(f"nothing could be simulated{partial}\n"))
+        paragraph(f"nothing could be simulated{partial}\n")
         return
-    out.print(best_design(found, trials[found.trial_id]), crop=False)
+    console().print(best_design(found, trials[found.trial_id]), crop=False)
     goals = some.objective.goals
     if len(goals) > 1:
         front = _front(summaries)
@@ -125,6 +119,6 @@ def _show(summaries: list[TrialSummary], trials: Mapping[str, Trial]) -> None:
         columns = [*(f">{goal.name}" for goal in goals), "agent", "design"]
         print_table(columns, rows, title="Pareto set")
         if alike:
-            out.print(Text(f"all of them: {design_text(alike)}"))
-        out.print(Text("--json has all their metrics, and the command of each", style="dim"))
-    out.print()
+            paragraph(f"all of them: {design_text(alike)}")
+        paragraph("--json has all their metrics, and the command of each", "dim")
+    paragraph()

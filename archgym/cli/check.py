@@ -7,17 +7,14 @@ from typing import Annotated
 
 import typer
 
-from archgym.cli.options import Json, parsed_pairs
+from archgym.cli.options import Json, Named, parsed_pairs
 from archgym.cli.output import console, line, print_json
 
 __all__ = ["check"]
 
 
 def check(
-    target: Annotated[
-        str,
-        typer.Argument(metavar="ENV|AGENT", help="A registered name, or module:Class."),
-    ],
+    target: Named,
     arguments: Annotated[
         list[str] | None,
         typer.Option("--arg", metavar="KEY=VALUE", help="One of its arguments; repeatable."),

@@ -10,6 +10,7 @@ from typer.core import TyperCommand
 
 from archgym.cli.options import Agents, Json, Seed, Where, Workloads, pairs, selected
 from archgym.cli.output import fail, line, print_json, print_table
+from archgym.errors import DatasetError, InvalidValueError
 
 if TYPE_CHECKING:
     from archgym.data import Selection
@@ -97,7 +98,6 @@ def validate(
     """
     from archgym.data import find_dataset
     from archgym.data.checks import validate as check
-    from archgym.errors import InvalidValueError
     from archgym.validation.replay import replay as play
 
     if replay and not (replay.isdigit() and int(replay)) and replay != "all":
@@ -142,7 +142,6 @@ def merge(
     """Merge datasets into one; if they cannot be merged, every difference is named."""
     from archgym.data import find_dataset
     from archgym.data.merging import merge as write
-    from archgym.errors import InvalidValueError
 
     if len(folders) < 3:
         raise InvalidValueError("merge takes two datasets or more, and the folder of the new one")
@@ -172,8 +171,6 @@ def filter_rows(
     ] = False,
 ) -> None:
     """Write the rows that meet conditions as a new dataset."""
-    from archgym.errors import InvalidValueError
-
     if not (where or agent or workload or distinct):
         raise InvalidValueError("say which rows: --where, --agent, --workload or --distinct")
     chosen = selected(folder, where, agent, workload)
@@ -194,8 +191,6 @@ def sample(
     workload: Workloads = None,
 ) -> None:
     """Write rows, or designs, drawn at random as a new dataset."""
-    from archgym.errors import InvalidValueError
-
     if (rows is None) == (designs is None):
         raise InvalidValueError("say how many: --rows N or --designs N")
     chosen = selected(folder, where, agent, workload)
@@ -223,8 +218,6 @@ def split(
     workload: Workloads = None,
 ) -> None:
     """Split into datasets with no design in two of them; never by row."""
-    from archgym.errors import DatasetError, InvalidValueError
-
     parts = {}
     for name, text in pairs(shares.split(","), "--shares ").items():
         try:

@@ -9,10 +9,15 @@ import re
 import textwrap
 from typing import TYPE_CHECKING, Any
 
+from archgym.environment.arguments import constructor_arguments
+from archgym.environment.environment import Environment
+from archgym.errors import InvalidValueError, SpaceTooLargeError, UnknownNameError
+from archgym.problem.objective import Objective
+from archgym.registry import agent_class, agent_names, environment_class, environment_names
+from archgym.space import DesignSpace
+
 if TYPE_CHECKING:
     from archgym.agent import Agent
-    from archgym.environment.environment import Environment
-    from archgym.space import DesignSpace
 
 __all__ = [
     "BETTER",
@@ -37,14 +42,6 @@ def find(name: str) -> Any:
         InvalidValueError: if the class is neither.
     """
     from archgym.agent import Agent
-    from archgym.environment.environment import Environment
-    from archgym.errors import InvalidValueError, UnknownNameError
-    from archgym.registry import (
-        agent_class,
-        agent_names,
-        environment_class,
-        environment_names,
-    )
 
     if name in agent_names():
         return agent_class(name)
@@ -63,10 +60,6 @@ def find(name: str) -> Any:
 
 def environment_json(name: str, cls: type[Environment]) -> dict[str, Any]:
     """Everything about an environment, as plain values."""
-    from archgym.environment.arguments import constructor_arguments
-    from archgym.environment.environment import Environment
-    from archgym.problem.objective import Objective
-
     general, explained = inspect.signature(Environment.__init__).parameters, cls.argument_docs()
     return {
         "environment": name,
@@ -132,8 +125,6 @@ def shortened(rule: str, width: int) -> str:
 
 
 def _space_json(space: DesignSpace) -> dict[str, Any]:
-    from archgym.errors import SpaceTooLargeError
-
     try:
         canonical: float | None = space.canonical_cardinality
     except SpaceTooLargeError:

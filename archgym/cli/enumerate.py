@@ -9,23 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import archgym
+from archgym.cli import options
 from archgym.cli.interruption import interruptible
-from archgym.cli.options import (
-    Arguments,
-    EnvironmentName,
-    Json,
-    Quiet,
-    Simulator,
-    Space,
-    Workload,
-    environment_arguments,
-)
-from archgym.cli.output import console, line, print_json, print_table
+from archgym.cli.output import line, paragraph, print_json, print_table
 from archgym.cli.progress import shown_progress
+from archgym.environment.environment import Environment
+from archgym.errors import InvalidValueError
+from archgym.problem.metrics import Metric, metric_named
+from archgym.problem.scorer import Scorer
 
 if TYPE_CHECKING:
-    from archgym.environment.environment import Environment
-    from archgym.problem.metrics import Metric
     from archgym.simulators.tabular import Optimum, Table
 
 __all__ = ["enumerate_"]
@@ -34,14 +27,14 @@ _MAX_POINTS = 30
 
 
 def enumerate_(
-    environment: EnvironmentName,
+    environment: options.EnvironmentName,
     out: Annotated[
         Path, typer.Option(help="Folder of the table; one that is unfinished is continued.")
     ],
-    workload: Workload = None,
-    space: Space = None,
-    simulator: Simulator = None,
-    arguments: Arguments = None,
+    workload: options.Workload = None,
+    space: options.Space = None,
+    simulator: options.Simulator = None,
+    arguments: options.Arguments = None,
     objective: Annotated[
         list[str] | None,
         typer.Option(help="Also find the optimum of this one; repeatable."),
@@ -59,17 +52,18 @@ def enumerate_(
         int | None, typer.Option(min=1, help="Designs that are simulated at once.")
     ] = None,
     most: Annotated[int, typer.Option(min=1, help="Refuse a space of more designs.")] = 10_000_000,
-    json: Json = False,
-    quiet: Quiet = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Evaluate a whole design space into a table, for simulator=tabular:DIR and exact optima."""
     from archgym.enumeration import enumerate_space
     from archgym.experiment.spec.checks import make_environment
-    from archgym.experiment.spec.load import parse_value
 
-    given = environment_arguments(arguments, workload=workload, space=space, simulator=simulator)
+    given = options.environment_arguments(
+        arguments, workload=workload, space=space, simulator=simulator
+    )
     checked = make_environment(environment, given)
-    goals = [parse_value(text, "--objective") for text in objective or ()]
+    goals = [options.parsed(text, "--objective") for text in objective or ()]
     goals += [_axes(checked, text) for text in pareto or ()]
     for one in goals:
         make_environment(environment, {**given, "objective": one})  # wrong ones stop it now
@@ -93,9 +87,6 @@ def enumerate_(
 
 def _axes(environment: Environment, text: str) -> dict[str, list[str]]:
     """An objective of several metrics, each better in its own direction."""
-    from archgym.errors import InvalidValueError
-    from archgym.problem.metrics import metric_named
-
     names = text.replace(",", " ").split()
     if len(names) < 2:
         raise InvalidValueError(f"--pareto {text!r}: name two metrics or more")
@@ -129,7 +120,6 @@ def _json(made: Table, served: Sequence[Environment], out: Path) -> dict[str, An
 def _result(made: Table, env: Environment) -> dict[str, Any]:
     """The optimum of an environment's objective, or its Pareto front."""
     from archgym.problem.goals import goal_label
-    from archgym.problem.scorer import Scorer
     from archgym.simulators.tabular import pareto_front
 
     objective = env.objective
@@ -163,31 +153,28 @@ def _optimum_json(one: Optimum, scorer: Any, metrics: Sequence[Metric]) -> dict[
 
 
 def _show(data: dict[str, Any]) -> None:
-    from rich.text import Text
-
-    out = console()
     on = f" on {data['workload']}" if data["workload"] else ""
     simulator = f"{data['simulator']['name']} {data['simulator']['version']}"
-    out.print(Text(f"archgym {data['archgym']}: {data['environment']}{on}, simulator {simulator}"))
+    paragraph(f"archgym {data['archgym']}: {data['environment']}{on}, simulator {simulator}")
     bad = ", ".join(f"{number:,} {status}" for status, number in data["failures"].items())
     outcomes = ", ".join(
         f"{block['outcomes']:,} distinct {_listed(block['metrics'])}" for block in data["distinct"]
     )
-    out.print(Text(f"{data['designs']:,} designs{f' ({bad})' if bad else ''}: {outcomes}"))
+    paragraph(f"{data['designs']:,} designs{f' ({bad})' if bad else ''}: {outcomes}")
     size = f"{data['bytes'] / 1e6:.2f} MB, {data['bytes'] / data['designs']:.2f} bytes a design"
     line(f"{data['table']}: {size}")
     for result in data["results"]:
         limits = result["objective"].get("limits", [])
         where = f" with {', '.join(limits)}" if limits else ""
         goals = result["goals"]
-        out.print()
+        paragraph()
         if "front" in result:
-            out.print(Text(f"Pareto front of {' and '.join(goals)}{where}", style="bold"))
+            paragraph(f"Pareto front of {' and '.join(goals)}{where}", "bold")
             _show_front(goals, result["front"])
             continue
-        out.print(Text(f"Exact optimum of {goals[0]}{where}", style="bold"))
+        paragraph(f"Exact optimum of {goals[0]}{where}", "bold")
         if result["optimum"] is None:
-            out.print("  no design is feasible")
+            paragraph("  no design is feasible")
         else:
             _show_optimum(goals[0], result["optimum"])
 
@@ -209,17 +196,14 @@ def _show_front(goals: Sequence[str], points: Sequence[dict[str, Any]]) -> None:
 
 
 def _show_optimum(goal: str, best: dict[str, Any]) -> None:
-    from rich.text import Text
-
     from archgym.experiment.results.texts import design_text
 
-    out = console()
-    out.print(Text(f"  {goal} = {best['objectives'][0]:.8g}"))
+    paragraph(f"  {goal} = {best['objectives'][0]:.8g}")
     same = f"{best['designs']:,} designs" if best["designs"] > 1 else "one design"
-    out.print(Text(f"  {same}, the baseline is {best['baseline_regret']:.2%} worse; the first:"))
-    out.print(Text("  " + design_text(best["design"])))
+    paragraph(f"  {same}, the baseline is {best['baseline_regret']:.2%} worse; the first:")
+    paragraph("  " + design_text(best["design"]))
     shown = ", ".join(f"{name} {value:.6g}" for name, value in best["metrics"].items())
-    out.print(Text("  " + shown, style="dim"))
+    paragraph("  " + shown, "dim")
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -4,54 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 import archgym
-from archgym.cli.options import (
-    Arguments,
-    EnvironmentName,
-    Json,
-    Objective,
-    Simulator,
-    Space,
-    Workload,
-    environment_arguments,
-    pairs,
-)
-from archgym.cli.output import console, print_json, print_table
-
-if TYPE_CHECKING:
-    from archgym.environment.environment import Environment
-    from archgym.evaluation.outcome import Outcome
+from archgym.cli import options
+from archgym.cli.output import paragraph, print_json, print_table
+from archgym.environment.environment import Environment
+from archgym.evaluation.outcome import Outcome
+from archgym.problem.metrics import change_text
 
 __all__ = ["evaluate"]
 
 
 def evaluate(
-    environment: EnvironmentName,
+    environment: options.EnvironmentName,
     values: Annotated[
         list[str] | None,
         typer.Argument(metavar="[KEY=VALUE]...", help="Parameters; others as in the baseline."),
     ] = None,
-    workload: Workload = None,
-    objective: Objective = None,
-    space: Space = None,
-    simulator: Simulator = None,
+    workload: options.Workload = None,
+    objective: options.Objective = None,
+    space: options.Space = None,
+    simulator: options.Simulator = None,
     fidelity: Annotated[
         float, typer.Option(help="How much of the simulation to run, as archgym show lists it.")
     ] = 1.0,
-    arguments: Arguments = None,
+    arguments: options.Arguments = None,
     record: Annotated[Path | None, typer.Option(help="Dataset that takes the evaluation.")] = None,
-    json: Json = False,
+    json: options.Json = False,
 ) -> None:
     """Evaluate one design. The exit status is 1 if its simulation fails or takes too long."""
     from archgym.experiment.spec.checks import make_environment
-    from archgym.experiment.spec.load import parse_value
 
-    goals = None if objective is None else parse_value(objective, "--objective")
-    given = environment_arguments(
+    goals = None if objective is None else options.parsed(objective, "--objective")
+    given = options.environment_arguments(
         arguments,
         workload=workload,
         objective=goals,
@@ -60,8 +48,10 @@ def evaluate(
         record=record,
     )
     env = make_environment(environment, given)
-    chosen = pairs(values, "")
-    outcome = env.evaluate(_design(env, chosen), fidelity)
+    chosen = options.pairs(values, "")
+    baseline = {k: v for k, v in env.baseline.items() if k in env.design_space}
+    design = {name: env.design_space[name].parse(text) for name, text in chosen.items()}
+    outcome = env.evaluate({**baseline, **env.baseline_design, **design}, fidelity)
     env.close()
     if record is not None:
         from archgym.data import Dataset
@@ -76,14 +66,8 @@ def evaluate(
         raise typer.Exit(1)
 
 
-def _design(env: Environment, values: dict[str, str]) -> dict[str, Any]:
-    space = env.design_space
-    baseline = {k: v for k, v in env.baseline.items() if k in space}
-    given = {name: space[name].parse(text) for name, text in values.items()}
-    return {**baseline, **env.baseline_design, **given}
-
-
 def _json(env: Environment, outcome: Outcome) -> dict[str, Any]:
+    of_outcome = ("fidelity", "design", "status", "reason", "feasible", "reward", "metrics")
     values = env.baseline_metrics.tolist()
     baseline = {m.name: v if v == v else None for m, v in zip(env.metrics, values, strict=True)}
     return {
@@ -91,13 +75,7 @@ def _json(env: Environment, outcome: Outcome) -> dict[str, Any]:
         "environment": env.name,
         "workload": env.workload_name,
         "objective": env.objective.to_json(),
-        "fidelity": outcome.fidelity,
-        "design": outcome.design,
-        "status": outcome.status,
-        "reason": outcome.reason,
-        "feasible": outcome.feasible,
-        "reward": outcome.reward,
-        "metrics": outcome.metrics,
+        **{name: getattr(outcome, name) for name in of_outcome},
         "baseline_metrics": baseline,
         "simulation_s": outcome.simulation_s,
         "assumptions": env.assumptions(outcome.design) if outcome.status == "ok" else [],
@@ -106,11 +84,6 @@ def _json(env: Environment, outcome: Outcome) -> dict[str, Any]:
 
 
 def _show(env: Environment, outcome: Outcome, data: dict[str, Any], chosen: Iterable[str]) -> None:
-    from rich.text import Text
-
-    from archgym.problem.metrics import change_text
-
-    out = console()
     on = f" on {env.workload_name}" if env.workload_name else ""
     at = f", fidelity {outcome.fidelity:g}" if outcome.fidelity < 1 else ""
     settings = "".join(
@@ -119,11 +92,11 @@ def _show(env: Environment, outcome: Outcome, data: dict[str, Any], chosen: Iter
         if value and not name.endswith("_sha256")
     )
     head = f"archgym {archgym.__version__}: {env.name}{on}, simulator {env.simulator.name}"
-    out.print(Text(f"{head}{at}{settings}"))
-    out.print(Text(" ".join(f"{name}={value}" for name, value in outcome.design.items())))
+    paragraph(f"{head}{at}{settings}")
+    paragraph(" ".join(f"{name}={value}" for name, value in outcome.design.items()))
     for name in chosen:
         if name not in outcome.design:
-            out.print(Text(f"{name} does not act here: it does when {env.design_space[name].when}"))
+            paragraph(f"{name} does not act here: it does when {env.design_space[name].when}")
     values = [(outcome.metrics.get(m.name), data["baseline_metrics"][m.name]) for m in env.metrics]
     print_table(
         ("metric", ">value", "unit", ">baseline", ">change"),
@@ -133,12 +106,12 @@ def _show(env: Environment, outcome: Outcome, data: dict[str, Any], chosen: Iter
         ],
     )
     for assumption in data["assumptions"]:
-        out.print(Text(f"assumed: {assumption}"))
+        paragraph(f"assumed: {assumption}")
     for caveat in data["caveats"]:
-        out.print(Text(f"note: {caveat}", style="yellow"))
+        paragraph(f"note: {caveat}", "yellow")
     feasible = "feasible" if outcome.feasible else "not feasible"
     reason = f" ({outcome.reason})" if outcome.reason else ""
-    out.print(Text(f"status {outcome.status}, {feasible}{reason}, reward {outcome.reward:.4f}"))
+    paragraph(f"status {outcome.status}, {feasible}{reason}, reward {outcome.reward:.4f}")
 
 
 def _text(value: float | None) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -11,6 +12,9 @@ import typer
 from archgym.cli.describe import first_line
 from archgym.cli.options import Json, one_of
 from archgym.cli.output import print_json, print_table
+from archgym.environment.environment import Environment
+from archgym.errors import ArchgymError
+from archgym.registry import agent_class, agent_names, environment_class, environment_names
 
 __all__ = ["list_"]
 
@@ -50,7 +54,6 @@ def list_(
 
 
 def _rows(kind: Kind) -> list[Row]:
-    from archgym.registry import agent_class, agent_names, environment_class, environment_names
 
     if kind is Kind.agents:
         return [_described(name, agent_class) for name in agent_names()]
@@ -58,11 +61,11 @@ def _rows(kind: Kind) -> list[Row]:
         return [_described(name, environment_class) for name in environment_names()]
     if kind is Kind.experiments:
         return _experiments()
-    offered = _simulators if kind is Kind.simulators else _workloads
+    offered = _simulators if kind is Kind.simulators else lambda _, cls: dict(cls.workloads())
     return [
         {"environment": name, "name": entry, "description": text}
-        for name in environment_names()
-        for entry, text in offered(name).items()
+        for name, cls in _loaded()
+        for entry, text in offered(name, cls).items()
     ]
 
 
@@ -84,18 +87,13 @@ def _experiments() -> list[Row]:
 
 
 def _described(name: str, find: Callable[[str], type[Any]]) -> Row:
-    from archgym.errors import ArchgymError
-
     try:
         return {"name": name, "description": first_line(find(name).__doc__)}
     except ArchgymError as error:  # another package's entry point that does not load
         return {"name": name, "description": str(error)}
 
 
-def _simulators(name: str) -> Row:
-    cls = _loaded(name)
-    if cls is None:
-        return {}
+def _simulators(name: str, cls: type[Environment]) -> Row:
     found = {"embedded": f"comes with the environment, version {cls.version}"}
     found |= {n: first_line(maker.__doc__) for n, maker in cls.simulators.items()}
     return found | _tables(name)
@@ -117,16 +115,8 @@ def _tables(environment: str) -> Row:
     return found
 
 
-def _workloads(name: str) -> Row:
-    cls = _loaded(name)
-    return {} if cls is None else dict(cls.workloads())
-
-
-def _loaded(name: str) -> Any:
-    from archgym.errors import ArchgymError
-    from archgym.registry import environment_class
-
-    try:
-        return environment_class(name)
-    except ArchgymError:
-        return None
+def _loaded() -> Iterator[tuple[str, type[Environment]]]:
+    """The environments but for those of other packages that do not load."""
+    for name in environment_names():
+        with contextlib.suppress(ArchgymError):
+            yield name, environment_class(name)

@@ -11,6 +11,8 @@ from typing import Annotated
 
 import typer
 
+from archgym.errors import ArchgymError, InvalidValueError
+
 __all__ = ["commands"]
 
 commands = typer.Typer(no_args_is_help=True)
@@ -27,8 +29,6 @@ def env(
     out: Annotated[Path, typer.Option(help="Folder for the two files.")] = Path(),
 ) -> None:
     """Write a working environment and its test, which you then change into your own."""
-    from archgym.errors import ArchgymError
-
     templates = resources.files("archgym.cli") / "templates"
     module, class_name = _names(name)
     files = {
@@ -54,8 +54,6 @@ def env(
 
 def _names(name: str) -> tuple[str, str]:
     """Module and class names from MyCache or my_cache."""
-    from archgym.errors import InvalidValueError
-
     words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name.replace("-", "_"))
     module = "_".join(words).lower()
     class_name = "".join(word[0].upper() + word[1:] for word in words)

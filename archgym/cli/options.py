@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from archgym.errors import InvalidValueError, UnknownNameError
+
 if TYPE_CHECKING:
     from archgym.data import Selection
 
@@ -17,6 +19,7 @@ __all__ = [
     "Arguments",
     "EnvironmentName",
     "Json",
+    "Named",
     "Objective",
     "Quiet",
     "Seed",
@@ -28,6 +31,7 @@ __all__ = [
     "environment_arguments",
     "one_of",
     "pairs",
+    "parsed",
     "parsed_pairs",
     "selected",
 ]
@@ -39,6 +43,9 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
 EnvironmentName = Annotated[
     str, typer.Argument(metavar="ENV", help="A registered name, or module:Class.")
+]
+Named = Annotated[
+    str, typer.Argument(metavar="ENV|AGENT", help="A registered name, or module:Class.")
 ]
 Workload = Annotated[str | None, typer.Option(help="A name, a path, or a YAML mapping.")]
 Objective = Annotated[
@@ -71,6 +78,21 @@ Workloads = Annotated[
 ]
 
 
+def parsed(text: str, option: str) -> Any:
+    """What the text of an option means, read as YAML.
+
+    Args:
+        text: what was given.
+        option: name of the option, for messages.
+
+    Raises:
+        ExperimentError: for a text that is not YAML.
+    """
+    from archgym.experiment.spec.load import parse_value
+
+    return parse_value(text, option)
+
+
 def environment_arguments(
     arguments: list[str] | None, *, workload: str | None = None, **given: Any
 ) -> dict[str, Any]:
@@ -84,10 +106,8 @@ def environment_arguments(
     Raises:
         InvalidValueError, ExperimentError: for a text that is not ``key=value``, or not YAML.
     """
-    from archgym.experiment.spec.load import parse_value
-
     if workload is not None:
-        given = {"workload": parse_value(workload, "--workload"), **given}
+        given = {"workload": parsed(workload, "--workload"), **given}
     own = {name: value for name, value in given.items() if value is not None}
     return own | parsed_pairs(arguments, "--arg")
 
@@ -102,10 +122,8 @@ def parsed_pairs(texts: list[str] | None, option: str) -> dict[str, Any]:
     Raises:
         InvalidValueError, ExperimentError: for a text that is not ``key=value``, or not YAML.
     """
-    from archgym.experiment.spec.load import parse_value
-
     given = pairs(texts, f"{option} ")
-    return {name: parse_value(text, f"{option} {name}") for name, text in given.items()}
+    return {name: parsed(text, f"{option} {name}") for name, text in given.items()}
 
 
 def pairs(texts: list[str] | None, prefix: str) -> dict[str, str]:
@@ -118,8 +136,6 @@ def pairs(texts: list[str] | None, prefix: str) -> dict[str, str]:
     Raises:
         InvalidValueError: for a text of another form, or a key that is given twice.
     """
-    from archgym.errors import InvalidValueError
-
     found: dict[str, str] = {}
     for text in texts or ():
         name, equals, value = text.partition("=")
@@ -143,7 +159,6 @@ def one_of(kind: type[Choice], name: str) -> Callable[[str], Choice]:
     """
 
     def read(text: str) -> Choice:
-        from archgym.errors import UnknownNameError
 
         if text not in list(kind):
             raise UnknownNameError(name, text, kind)

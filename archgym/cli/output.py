@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["console", "fail", "line", "print_json", "print_table", "table"]
+__all__ = ["console", "fail", "line", "paragraph", "print_json", "print_table", "table"]
 
 
 def console() -> Console:
@@ -32,6 +32,16 @@ def line(*parts: str, style: str = "") -> None:
         style: as rich names it.
     """
     console().print("".join(parts), style=style or None, soft_wrap=True, markup=False)
+
+
+def paragraph(text: str = "", style: str = "") -> None:
+    """Writes a text to stdout, broken to the width of the terminal; markup is not read.
+
+    Args:
+        text: the text.
+        style: as rich names it.
+    """
+    console().print(text, style=style or None, markup=False, emoji=False)
 
 
 def table(*columns: str, title: str = "") -> Table:

@@ -12,6 +12,7 @@ import typer
 
 from archgym.cli.options import one_of
 from archgym.cli.output import line
+from archgym.errors import InvalidValueError
 
 __all__ = ["report"]
 
@@ -63,30 +64,23 @@ def report(
     ] = _By.auto,
 ) -> None:
     """Make one HTML page of a run, with every chart and table, that works offline."""
-    from archgym.errors import InvalidValueError
-    from archgym.report import (
-        check_formats,
-        read_study,
-        write_figures,
-        write_report,
-        write_tables,
-    )
+    from archgym import report as pages
 
     if (folder is None) == (compare is None):
         raise InvalidValueError("give one folder DIR, or two with --compare A B")
     if out is not None and out.suffix.lower() not in (".html", ".htm"):
         raise InvalidValueError(f"--out is {str(out)!r}; the page is a file that ends in .html")
-    formats = check_formats(form)
+    formats = pages.check_formats(form)
     default = Path("comparison.html") if folder is None else folder / "report.html"
     runs = [folder] if folder is not None else compare or ()
-    study = read_study(runs, by=by.value, compare=compare is not None)
+    study = pages.read_study(runs, by=by.value, compare=compare is not None)
     trials = sum(len(problem.ids) for problem in study.problems)
     typer.echo(f"{trials:,} trials on {len(study.problems)} problems: drawing ...", err=True)
-    written = write_report(study, out or default, shlex.join(["archgym", *sys.argv[1:]]))
+    written = pages.write_report(study, out or default, shlex.join(["archgym", *sys.argv[1:]]))
     line(f"report:   {written} ({written.stat().st_size / 1e6:.1f} MB)")
     if figures is not None:
-        files = write_figures(study, figures, formats)
+        files = pages.write_figures(study, figures, formats)
         line(f"figures:  {len(files)} files in {figures}")
     if tables is not None:
-        files = write_tables(study, tables)
+        files = pages.write_tables(study, tables)
         line(f"tables:   {len(files)} files in {tables}")

@@ -13,6 +13,7 @@ import archgym
 from archgym.cli.interruption import interruptible
 from archgym.cli.options import Quiet
 from archgym.cli.output import console, line
+from archgym.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from archgym.experiment import Experiment, RunOptions, RunResult
@@ -73,7 +74,6 @@ def run(
     quiet: Quiet = False,
 ) -> None:
     """Run an experiment: environments x agents x hyperparameters x seeds."""
-    from archgym.errors import InvalidValueError
     from archgym.experiment import RunOptions, load_experiment, run_experiment
 
     if local and (address or cpus is not None or storage):
@@ -102,8 +102,6 @@ def run(
 
 
 def _shard(text: str) -> tuple[int, int] | None:
-    from archgym.errors import InvalidValueError
-
     if not text:
         return None
     number, _, of = text.partition("/")

@@ -7,16 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from archgym.cli.describe import (
-    BETTER,
-    agent_json,
-    count_text,
-    environment_json,
-    find,
-    shortened,
-)
-from archgym.cli.options import Json
+from archgym.cli import describe
+from archgym.cli.options import Json, Named
 from archgym.cli.output import console, print_json, print_table
+from archgym.environment.environment import Environment
+from archgym.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["show"]
 
@@ -25,9 +20,7 @@ _LONGEST_RULE = 300
 
 
 def show(
-    name: Annotated[
-        str, typer.Argument(metavar="ENV|AGENT", help="A registered name, or module:Class.")
-    ],
+    name: Named,
     picture: Annotated[
         Path | None,
         typer.Option(help="Draw a design of the environment into this file, such as pe.svg."),
@@ -38,14 +31,13 @@ def show(
     json: Json = False,
 ) -> None:
     """Show everything about an environment or an agent."""
-    from archgym.environment.environment import Environment
-
-    found = find(name)
+    found = describe.find(name)
     if picture is not None or design is not None:
         _draw_picture(name, found, picture, design)
         return
     is_environment = issubclass(found, Environment)
-    data = environment_json(name, found) if is_environment else agent_json(name, found)
+    to_json = describe.environment_json if is_environment else describe.agent_json
+    data = to_json(name, found)
     if json:
         print_json(data)
     elif is_environment:
@@ -55,8 +47,6 @@ def show(
 
 
 def _draw_picture(name: str, found: Any, picture: Path | None, design: str | None) -> None:
-    from archgym.environment.environment import Environment
-    from archgym.errors import InvalidValueError, UnknownNameError
 
     if not issubclass(found, Environment):
         raise InvalidValueError(f"agent {name!r} has no picture; --picture is for environments")
@@ -75,7 +65,7 @@ def _show_environment(data: dict[str, Any]) -> None:
     metrics = data["metrics"]
     print_table(
         ("metric", "unit", "better", "what it is"),
-        [(m["name"], m["unit"], BETTER[m["direction"]], m["doc"]) for m in metrics],
+        [(m["name"], m["unit"], describe.BETTER[m["direction"]], m["doc"]) for m in metrics],
     )
     fidelities = data["fidelities"] if len(data["fidelities"]) > 1 else ()
     default = f" (default {data['default_workload']})" if data["default_workload"] else ""
@@ -112,7 +102,7 @@ def _show_spaces(spaces: dict[str, Any]) -> None:
     for label, space in spaces.items():
         shown = {"parameters": [], "rules": []} if space is first else first
         raw, legal = (
-            count_text(space[f"{kind}_cardinality"], "too many to count")
+            describe.count_text(space[f"{kind}_cardinality"], "too many to count")
             for kind in ("raw", "canonical")
         )
         console().print()
@@ -133,7 +123,7 @@ def _show_spaces(spaces: dict[str, Any]) -> None:
             _heading("", f"parameters as in a space above: {same}")
         for rule in space["rules"]:
             if rule not in shown["rules"]:
-                law = shortened(rule["rule"], _LONGEST_RULE)
+                law = describe.shortened(rule["rule"], _LONGEST_RULE)
                 _heading("", f"rule {rule['name']}: {law}  ({rule['doc']})")
 
 

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import archgym
-from archgym.cli.options import EnvironmentName, Json
+from archgym.cli.options import EnvironmentName, Json, parsed
 from archgym.cli.output import console, line, print_json, table
+from archgym.environment.environment import Environment
+from archgym.errors import InvalidValueError
+from archgym.registry import environment_class
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from archgym.environment.environment import Environment
     from archgym.problem.reference import Reference, Skipped
     from archgym.validation.validate import Validation
 
@@ -87,10 +89,8 @@ def validate(
     (rank correlation), error and largest (mean and maximum of the absolute relative errors) and
     regret (what the best design by our figures loses by the reference's).
     """
-    from archgym.errors import InvalidValueError
     from archgym.experiment.spec.checks import make_environment
-    from archgym.experiment.spec.load import parse_value, with_settings
-    from archgym.registry import environment_class
+    from archgym.experiment.spec.load import with_settings
     from archgym.validation.validate import live_reference
     from archgym.validation.validate import validate as compare
 
@@ -116,7 +116,7 @@ def validate(
         live = live_reference(
             make,
             simulator,
-            workloads=[parse_value(text, "--workload") for text in workloads or ()],
+            workloads=[parsed(text, "--workload") for text in workloads or ()],
             arguments={} if memory is None else {"memory": memory},
             n=designs,
             seed=seed,

@@ -411,5 +411,6 @@ def test_help_is_wrapped_as_wide_as_the_terminal(call: Any) -> None:
     shown = call("trace", "record", "--help").out
     assert "give the program itself, not a wrapper" in " ".join(shown.split())
     lines = [line.strip() for line in shown.split("Usage:")[1].split("╭")[0].splitlines()]
-    at = next(i for i, line in enumerate(lines) if line.startswith("The program's output is discarded"))
+    begins = "The program's output is discarded"
+    at = next(i for i, line in enumerate(lines) if line.startswith(begins))
     assert len(lines[at]) + len(lines[at + 1].split()[0]) >= 77

@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from archgym.cli.describe import agent_json
-from archgym.cli.docs.markdown import bullets, join, opening, table, text
+from archgym.cli.docs.markdown import page_of, text
+from archgym.errors import AgentUnsuitableError
+from archgym.registry import environment_class
 
 if TYPE_CHECKING:
     from archgym.agent import Agent
@@ -33,49 +35,18 @@ def agent_page(name: str, cls: type[Agent]) -> str:
     Raises:
         MissingDependencyError: if a package that the agent needs is not there.
     """
-    data = agent_json(name, cls)
-    extra = re.search(r"archgym\[([\w,-]+)\]", inspect.getdoc(cls) or "")
-    parts = [
-        *opening(
-            name,
-            cls,
-            'env = archgym.make("Conformance-v0", space="finite")',
-            f'agent = archgym.make_agent("{name}", env.design_space, seed=1)',
-            "print(agent.search(env, budget=20).best.metrics)",
-        ),
-        f"It needs an extra: `pip install -c constraints.txt 'archgym[{extra[1]}]'`."
-        if extra
-        else "It needs no extra.",
-        "## Hyperparameters",
-        table(
-            ("hyperparameter", "type", "default", "allowed", "what it is"),
-            [
-                (
-                    f"`{field['name']}`",
-                    text(field["type"]),
-                    f"`{field['default']}`" if field["default"] != "" else "empty",
-                    text(field["allowed"]),
-                    text(field["doc"]),
-                )
-                for field in data["hyperparameters"]
-            ],
-        )
-        if data["hyperparameters"]
-        else "It has none.",
-        "## What it works on",
-        bullets(f"{kind}: {_suits(cls, *what)}" for kind, what in _KINDS.items()),
-    ]
-    sources = _section(cls, "References")
-    if sources:
-        parts += ["## Sources", bullets(map(text, sources))]
-    return join(parts)
+    return page_of(
+        "agent_page.md",
+        **agent_json(name, cls),
+        name=name,
+        extra=re.search(r"archgym\[([\w,-]+)\]", inspect.getdoc(cls) or ""),
+        suits=[(kind, _suits(cls, *problem)) for kind, problem in _KINDS.items()],
+        sources=_section(cls, "References"),
+    )
 
 
 def _suits(cls: type[Agent], arguments: Mapping[str, Any], goals: int) -> str:
     """Whether it can be made for a problem, or why not."""
-    from archgym.errors import AgentUnsuitableError
-    from archgym.registry import environment_class
-
     space = environment_class("Conformance-v0").spaces()[arguments["space"]]
     try:
         cls(space, ("minimize",) * goals)

@@ -10,6 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from archgym.cli.output import line
+from archgym.environment.environment import Environment
+from archgym.errors import MissingDependencyError, ReportError
+from archgym.registry import agent_names, environment_class, environment_names, make
 
 __all__ = ["docs", "page"]
 
@@ -38,9 +41,6 @@ def docs(
     ] = False,
 ) -> None:
     """Write pages of documentation: of environments, agents, the experiment file, the commands."""
-    from archgym.errors import MissingDependencyError, ReportError
-    from archgym.registry import agent_names, environment_names
-
     everything = [*environment_names(), *agent_names(), *_REFERENCES]
     command_line = context.find_root().command
     pages = {name: page(name, out, command_line) for name in names or everything}
@@ -77,7 +77,6 @@ def page(name: str, out: Path, command_line: Any) -> tuple[Path, Callable[[], st
     from archgym.cli.docs.environment_page import environment_page
     from archgym.cli.docs.experiment_page import experiment_page
     from archgym.data.problems import identifier
-    from archgym.environment.environment import Environment
 
     if name == "commands":
         return out / "reference" / "commands.md", lambda: commands_page(command_line)
@@ -109,7 +108,6 @@ def _validate(name: str, out: Path) -> None:
     """Compares an environment that has reference figures, and keeps the result."""
     import archgym
     from archgym.cli.docs.environment_page import agreement_of
-    from archgym.registry import environment_class, environment_names, make
     from archgym.validation.validate import validate
 
     if name.removeprefix("archgym/") not in environment_names():

@@ -10,7 +10,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from archgym.cli.docs.markdown import code, join, note, table, text
+from archgym.cli.docs.markdown import page_of
 
 __all__ = ["commands_page"]
 
@@ -23,15 +23,8 @@ def commands_page(command_line: Any) -> str:
     Args:
         command_line: the group of all commands, as typer makes it from an application.
     """
-    parts = [
-        "# The command line",
-        note("archgym docs commands"),
-        "`archgym COMMAND --help` prints the same. Messages go to stderr; a command that cannot "
-        "do what it was asked for says why and ends with exit code 2.",
-    ]
-    for path, callback in sorted(_commands("archgym", command_line), key=lambda found: found[0]):
-        parts += _command(path, callback)
-    return join(parts)
+    found = sorted(_commands("archgym", command_line), key=lambda one: one[0])
+    return page_of("commands_page.md", commands=[_command(*one) for one in found])
 
 
 def _commands(path: str, command: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
@@ -43,7 +36,7 @@ def _commands(path: str, command: Any) -> Iterator[tuple[str, Callable[..., Any]
         yield path, inspect.unwrap(command.callback)
 
 
-def _command(path: str, callback: Callable[..., Any]) -> list[str]:
+def _command(path: str, callback: Callable[..., Any]) -> dict[str, Any]:
     hints = typing.get_type_hints(callback, include_extras=True)
     arguments: list[tuple[str, Any, Any, Any]] = []
     options: list[tuple[str, Any, Any, Any]] = []
@@ -53,16 +46,16 @@ def _command(path: str, callback: Callable[..., Any]) -> list[str]:
             continue
         row = (name, kind, info, parameter.default)
         (arguments if type(info).__name__ == "ArgumentInfo" else options).append(row)
-    usage = [path, *(_metavar(*row) for row in arguments), *(["[OPTIONS]"] * bool(options))]
-    rows = [(f"`{_metavar(*row)}`", "", text(row[2].help or "")) for row in arguments]
-    rows += [(f"`{_option(*row)}`", _default(row[3]), text(row[2].help or "")) for row in options]
     doc = inspect.getdoc(callback) or ""
-    return [
-        f"## {path}",
-        text("\n\n".join(" ".join(part.split()) for part in doc.split("\n\n"))),
-        code("text", " ".join(usage)),
-        table(("argument or option", "default", "what it is"), rows) if rows else "",
-    ]
+    usage = [path, *(_metavar(*row) for row in arguments), *(["[OPTIONS]"] * bool(options))]
+    shown = [(_metavar(*row), "", row) for row in arguments]
+    shown += [(_option(*row), _default(row[3]), row) for row in options]
+    return {
+        "path": path,
+        "description": "\n\n".join(" ".join(part.split()) for part in doc.split("\n\n")),
+        "usage": " ".join(usage),
+        "rows": [(names, default, row[2].help or "") for names, default, row in shown],
+    }
 
 
 def _metavar(name: str, kind: Any, info: Any, default: Any) -> str:

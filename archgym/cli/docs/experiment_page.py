@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from archgym.cli.docs.markdown import code, join, literal, note, table, text
+from archgym.cli.docs.markdown import literal, markdown_cell, page_of
 
 __all__ = ["experiment_page"]
 
@@ -26,30 +26,12 @@ def experiment_page() -> str:
     from archgym.experiment.spec.schema import Experiment
 
     schema = Experiment.model_json_schema()
-    shipped = {name: load_experiment(name) for name in shipped_experiments()}
-    parts = [
-        "# The experiment file",
-        note("archgym docs experiment"),
-        "An experiment is a YAML file: environments x agents x hyperparameters x seeds, with one "
-        "budget for all. Keys that are not here are refused, with the nearest that is. "
-        "`archgym schema` prints the same as a JSON Schema, which an editor takes.",
-        "A file names code: `module:Class` is imported, and `arguments` may name programs. Run "
-        "those of others only if you would run a script of theirs.",
-    ]
-    for title, model in (("An experiment", schema), *_models(schema)):
-        parts += [f"## {title}", _keys(model)]
-    parts += [
-        "## Experiments that ship",
-        table(
-            ("name", "what it is for", "budget", "seeds"),
-            (
-                (f"`{name}`", text(e.description), f"{e.budget:,}", str(len(e.seed_list)))
-                for name, e in shipped.items()
-            ),
-        ),
-        code("bash", "archgym run quickstart"),
-    ]
-    return join(parts)
+    return page_of(
+        "experiment_page.md",
+        {"type": _type, "default_cell": lambda value: markdown_cell(_default(value))},
+        models=[("An experiment", schema), *_models(schema)],
+        shipped={name: load_experiment(name) for name in shipped_experiments()},
+    )
 
 
 def _models(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -61,22 +43,6 @@ def _models(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
             name = target.rpartition("/")[2]
             place = "an item of" if many else "the mapping"
             yield f"{name}, {place} `{key}`", schema["$defs"][name]
-
-
-def _keys(model: dict[str, Any]) -> str:
-    needed = model.get("required", [])
-    return table(
-        ("key", "value", "default", "what it is"),
-        (
-            (
-                f"`{key}`",
-                _type(value),
-                "**required**" if key in needed else _default(value),
-                text(value.get("description", "")),
-            )
-            for key, value in model["properties"].items()
-        ),
-    )
 
 
 def _type(value: dict[str, Any]) -> str:
@@ -101,6 +67,5 @@ def _plural(kind: str) -> str:
     return f"{head}s,{rest}" if rest else f"{head}s"
 
 
-def _default(value: dict[str, Any]) -> str:
-    default = value.get("default")
+def _default(default: Any) -> str:
     return "" if default in (None, "", [], {}) else literal(default)

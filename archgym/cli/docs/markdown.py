@@ -1,48 +1,48 @@
-"""Markdown from plain values: what comes from outside is shown as it is, never as markup."""
+"""Pages in Markdown: what comes from outside is shown as it is, never as markup."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from archgym.cli.describe import paragraphs
+__all__ = ["literal", "markdown_cell", "page_of", "text"]
 
-__all__ = ["bullets", "code", "join", "literal", "note", "opening", "records", "table", "text"]
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; its cells are Markdown."""
-    lines = [list(columns), ["---"] * len(columns), *map(list, rows)]
-    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
+_TEMPLATES = Path(__file__).parent.parent / "templates"
 
 
-def records(columns: Mapping[str, str], items: Iterable[Mapping[str, Any]]) -> str:
-    """A table with a row for each of several plain records.
+def page_of(
+    template: str, filters: dict[str, Callable[..., str]] | None = None, **values: Any
+) -> str:
+    """A page from a template; paragraphs that are empty leave no gap.
 
     Args:
-        columns: the key of a column's values, by heading; in backticks for the type of code.
-        items: the records.
+        template: name of its file.
+        filters: that the template uses beside those for every page: ``text``, ``literal``,
+            ``cell`` and ``code_cell`` (the same two in a table), ``markdown_cell``.
+        **values: what the template shows.
     """
-    rows = [
-        [
-            (literal if key.startswith("`") else text)(str(item[key.strip("`")]))
-            for key in columns.values()
-        ]
-        for item in items
-    ]
-    return table(list(columns), rows)
+    import jinja2
 
-
-def bullets(items: Iterable[str]) -> str:
-    """A list; its items are Markdown."""
-    return "\n".join(f"- {item}" for item in items)
-
-
-def code(language: str, *lines: str) -> str:
-    """A block of code."""
-    return "\n".join([f"```{language}", *lines, "```"])
+    environment = jinja2.Environment(
+        autoescape=False,  # noqa: S701  (Markdown: every value goes through a filter of ours)
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+    )
+    environment.filters |= {
+        "text": text,
+        "literal": literal,
+        "cell": lambda plain: markdown_cell(text(str(plain))),
+        "code_cell": lambda plain: markdown_cell(literal(str(plain))),
+        "markdown_cell": markdown_cell,
+        **(filters or {}),
+    }
+    page = environment.get_template(template).render(values)
+    return re.sub(r"\n{3,}", "\n\n", page).strip() + "\n"
 
 
 def text(plain: str) -> str:
@@ -56,31 +56,6 @@ def literal(value: Any) -> str:
     return f"`{shown}`" if shown else ""
 
 
-def note(command: str) -> str:
-    """The comment that a page begins with."""
-    return f"<!-- Made by `{command}`: do not edit. -->"
-
-
-def opening(name: str, cls: type[Any], *example: str) -> list[str]:
-    """How the page of a class that has a name begins: what it is, and an example.
-
-    Args:
-        name: under which it is made.
-        cls: whose docstring describes it.
-        example: lines of Python after ``import archgym``.
-    """
-    return [
-        f"# {text(name)}",
-        note(f"archgym docs {name}"),
-        text(paragraphs(cls.__doc__)),
-        code("python", "import archgym", "", *example),
-    ]
-
-
-def join(parts: Iterable[str]) -> str:
-    """A page from its paragraphs."""
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _cell(markdown: str) -> str:
+def markdown_cell(markdown: str) -> str:
+    """A cell of a table, from Markdown."""
     return " ".join(markdown.replace("|", "\\|").split())

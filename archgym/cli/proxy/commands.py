@@ -9,31 +9,12 @@ from typing import Annotated, Any
 import typer
 
 import archgym
-from archgym.cli.options import (
-    Agents,
-    Json,
-    Objective,
-    Quiet,
-    Seed,
-    Where,
-    Workloads,
-    parsed_pairs,
-)
+from archgym.cli import options as common
 from archgym.cli.output import print_json, print_table
 from archgym.cli.progress import clocked
-from archgym.cli.proxy.options import (
-    File,
-    Form,
-    Models,
-    Options,
-    Per,
-    Rows,
-    Source,
-    Targets,
-    percent,
-    training_data,
-)
+from archgym.cli.proxy import options as own
 from archgym.cli.proxy.quality import compare, evaluate, study
+from archgym.registry import make
 
 __all__ = ["commands"]
 
@@ -62,7 +43,7 @@ def collect(
     model: Annotated[
         str, typer.Option(help="Model that chooses: boosting, or residual, which takes longer.")
     ] = "boosting",
-    options: Options = None,
+    options: own.Options = None,
     drawn: Annotated[
         float, typer.Option(help="Share of the designs that is drawn at random.")
     ] = 0.2,
@@ -73,21 +54,19 @@ def collect(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Argument of the environment."),
     ] = None,
-    seed: Seed = 0,
-    quiet: Quiet = False,
+    seed: common.Seed = 0,
+    quiet: common.Quiet = False,
 ) -> None:
     """Simulate designs to train a proxy on: random ones, then where models are unsure.
 
     Workloads that are harder to learn get more of the designs.
     """
     from archgym.data import Dataset
-    from archgym.experiment.spec.load import parse_value
     from archgym.proxy.training.active_collection import collect as choose
-    from archgym.registry import make
 
-    own = parsed_pairs(settings, "--set")
-    loads = [{"workload": parse_value(text, "--workload")} for text in workload or []]
-    made = [make(environment, **own, **one, record=record) for one in loads or [{}]]
+    arguments = common.parsed_pairs(settings, "--set")
+    loads = [{"workload": common.parsed(text, "--workload")} for text in workload or []]
+    made = [make(environment, **arguments, **one, record=record) for one in loads or [{}]]
     counted, say = [0], clocked()
 
     def progress(designs: int) -> None:
@@ -100,7 +79,7 @@ def collect(
         *(made, target, budget),
         rounds=rounds,
         model=model,
-        options=parsed_pairs(options, "--option"),
+        options=common.parsed_pairs(options, "--option"),
         drawn=drawn,
         most=most,
         seed=seed,
@@ -114,20 +93,20 @@ def collect(
 
 @commands.command("train")
 def train(
-    folder: Source,
+    folder: own.Source,
     out: Annotated[Path, typer.Option(metavar="FILE", help="The file to write.")],
-    target: Targets = None,
-    model: Models = None,
-    per: Per = "auto",
-    form: Form = "auto",
-    rows: Rows = None,
-    where: Where = None,
-    workload: Workloads = None,
-    agent: Agents = None,
-    options: Options = None,
-    seed: Seed = 0,
-    quiet: Quiet = False,
-    json: Json = False,
+    target: own.Targets = None,
+    model: own.Models = None,
+    per: own.Per = "auto",
+    form: own.Form = "auto",
+    rows: own.Rows = None,
+    where: common.Where = None,
+    workload: common.Workloads = None,
+    agent: common.Agents = None,
+    options: own.Options = None,
+    seed: common.Seed = 0,
+    quiet: common.Quiet = False,
+    json: common.Json = False,
 ) -> None:
     """Train a proxy: families compete in cross-validation, metric by metric.
 
@@ -137,11 +116,11 @@ def train(
     from archgym.proxy import Settings, save_proxy
     from archgym.proxy import train as learn
 
-    data = training_data(folder, target, where, workload, agent)
+    data = own.training_data(folder, target, where, workload, agent)
     if rows is not None:
         data = data.sample(rows, seed)
     settings = Settings(
-        tuple(model or ["auto"]), per, form, seed, parsed_pairs(options, "--option")
+        tuple(model or ["auto"]), per, form, seed, common.parsed_pairs(options, "--option")
     )
     proxy = save_proxy(learn(data, settings, None if quiet else clocked()), out)
     if json:
@@ -152,7 +131,7 @@ def train(
     rows_shown = [
         (
             *(one["metric"], _short(one["workloads"]), one["chosen"]),
-            percent(scores["relative_rmse"]),
+            own.percent(scores["relative_rmse"]),
             *(f"{scores[name]:.4f}" for name in ("r2", "spearman")),
             f"{one['validated_on']:,}",
         )
@@ -166,8 +145,8 @@ def train(
 
 @commands.command("search")
 def search(
-    file: File,
-    objective: Objective = None,
+    file: own.File,
+    objective: common.Objective = None,
     workload: Annotated[
         str, typer.Option(help="A workload of the proxy; the first by default.")
     ] = "",
@@ -179,11 +158,10 @@ def search(
     record: Annotated[
         Path | None, typer.Option(help="Dataset that takes the verified designs.")
     ] = None,
-    seed: Seed = 0,
-    json: Json = False,
+    seed: common.Seed = 0,
+    json: common.Json = False,
 ) -> None:
     """Search on a proxy, and verify the best designs on the real simulator."""
-    from archgym.experiment.spec.load import parse_value
     from archgym.proxy import load_proxy
     from archgym.proxy.original import make_original
     from archgym.proxy.search import search_and_verify
@@ -192,7 +170,7 @@ def search(
     index = proxy.workload(workload) if workload else 0
     arguments: dict[str, Any] = {"space": proxy.space}
     if objective is not None:
-        arguments["objective"] = parse_value(objective, "--objective")
+        arguments["objective"] = common.parsed(objective, "--objective")
     real = make_original(proxy.origin, index, **arguments, record=record)
     learned = make_original(proxy.origin, index, **arguments, simulator=f"proxy:{file}")
     found = search_and_verify(learned, real, agent=agent, budget=budget, verify=verify, seed=seed)

@@ -8,28 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from archgym.cli.options import (
-    Agents,
-    Json,
-    Quiet,
-    Seed,
-    Where,
-    Workloads,
-    parsed_pairs,
-    selected,
-)
+from archgym.cli import options as common
 from archgym.cli.output import print_json, print_table
 from archgym.cli.progress import clocked
-from archgym.cli.proxy.options import (
-    File,
-    Form,
-    Models,
-    Options,
-    Source,
-    Targets,
-    percent,
-    training_data,
-)
+from archgym.cli.proxy import options as own
+from archgym.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from archgym.proxy.quality.evaluation import Evaluation
@@ -40,18 +23,18 @@ Panels = dict[str, dict[str, list[tuple[int, Sequence[float]]]]]
 
 
 def evaluate(
-    file: File,
-    folder: Source,
-    where: Where = None,
-    workload: Workloads = None,
-    agent: Agents = None,
+    file: own.File,
+    folder: own.Source,
+    where: common.Where = None,
+    workload: common.Workloads = None,
+    agent: common.Agents = None,
     coverage: Annotated[float, typer.Option(help="Coverage of the intervals, 0.5 to 0.99.")] = 0.9,
     speed: Annotated[
         int,
         typer.Option(min=0, metavar="N", help="Also time N designs on the real simulator."),
     ] = 0,
     plot: Annotated[Path | None, typer.Option(help="Picture of predictions and truth.")] = None,
-    json: Json = False,
+    json: common.Json = False,
 ) -> None:
     """Compare a proxy with a dataset, on designs that it was not trained on."""
     from archgym.proxy import load_proxy
@@ -62,7 +45,7 @@ def evaluate(
 
     proxy = load_proxy(file)
     there = [metric.name for metric in proxy.metrics]
-    data = training_data(folder, there, where, workload, agent)
+    data = own.training_data(folder, there, where, workload, agent)
     found, seen = compare(proxy, data, coverage=coverage)
     if plot is not None:
         plot_parity(found, plot)
@@ -83,27 +66,27 @@ def evaluate(
 
 
 def compare(
-    folder: Source,
+    folder: own.Source,
     test: Annotated[
         Path | None, typer.Option(help="Dataset to test on; by default a fifth of the designs.")
     ] = None,
-    target: Targets = None,
-    model: Models = None,
+    target: own.Targets = None,
+    model: own.Models = None,
     per: Annotated[
         list[str] | None, typer.Option(help="'workload', 'all'; repeatable. Both by default.")
     ] = None,
-    form: Form = "auto",
+    form: own.Form = "auto",
     sizes: Annotated[
         str, typer.Option(help="Sizes of the training data, as 100,1000; all rows by default.")
     ] = "",
-    where: Where = None,
-    workload: Workloads = None,
-    agent: Agents = None,
-    options: Options = None,
-    seed: Seed = 0,
+    where: common.Where = None,
+    workload: common.Workloads = None,
+    agent: common.Agents = None,
+    options: own.Options = None,
+    seed: common.Seed = 0,
     plot: Annotated[Path | None, typer.Option(help="Picture of the learning curves.")] = None,
-    quiet: Quiet = False,
-    json: Json = False,
+    quiet: common.Quiet = False,
+    json: common.Json = False,
 ) -> None:
     """Compare families of models, and one model with a model a workload, on unseen designs."""
     from archgym.proxy import Settings
@@ -111,20 +94,22 @@ def compare(
     from archgym.proxy.quality.evaluation import learning_curve
     from archgym.proxy.quality.plots import plot_curves
 
-    data = training_data(folder, target, where, workload, agent)
+    data = own.training_data(folder, target, where, workload, agent)
     if test is None:
         held = data.folds(5, seed) == 0
         data, unseen = data.take((~held).nonzero()[0]), data.take(held.nonzero()[0])
     else:
         names = [metric.name for metric in data.metrics]
-        unseen = training_data(test, names, where, workload, None)
+        unseen = own.training_data(test, names, where, workload, None)
     wanted = _sizes(sizes, len(data))
     scopes = per or (["workload", "all"] if len(data.origin.workloads) > 1 else ["workload"])
     rows: list[dict[str, Any]] = []
     say = clocked()
     for scope in scopes:
         for name in model or COMPETING:
-            settings = Settings((name,), scope, form, seed, parsed_pairs(options, "--option"))
+            settings = Settings(
+                (name,), scope, form, seed, common.parsed_pairs(options, "--option")
+            )
 
             def progress(text: str, model: str = f"{name}, per {scope}") -> None:
                 say(f"{model}: {text}")
@@ -148,7 +133,7 @@ def compare(
         [
             (
                 *(row["metric"], row["workload"], row["model"], row["per"], f"{row['size']:,}"),
-                *(percent(row["relative_rmse"]), percent(row["coverage"])),
+                *(own.percent(row["relative_rmse"]), own.percent(row["coverage"])),
             )
             for row in sorted(rows, key=lambda one: (one["metric"], one["workload"], one["size"]))
         ],
@@ -156,19 +141,19 @@ def compare(
 
 
 def study(
-    folder: Source,
+    folder: own.Source,
     test: Annotated[Path, typer.Option(metavar="DATASET", help="Designs drawn at random.")],
-    target: Targets = None,
-    model: Models = None,
+    target: own.Targets = None,
+    model: own.Models = None,
     sizes: Annotated[str, typer.Option(help="Sizes of the training data.")] = "100,300,1000",
     repetitions: Annotated[int, typer.Option(min=1, help="Samples of each source.")] = 5,
-    workload: Workloads = None,
-    agent: Agents = None,
-    options: Options = None,
-    seed: Seed = 0,
+    workload: common.Workloads = None,
+    agent: common.Agents = None,
+    options: own.Options = None,
+    seed: common.Seed = 0,
     plot: Annotated[Path | None, typer.Option(help="Picture of the study.")] = None,
-    quiet: Quiet = False,
-    json: Json = False,
+    quiet: common.Quiet = False,
+    json: common.Json = False,
 ) -> None:
     """Test whether data of several agents make better proxies than as many data of one agent.
 
@@ -178,13 +163,13 @@ def study(
     from archgym.proxy.quality.diversity import study_diversity
     from archgym.proxy.quality.plots import plot_curves
 
-    selection = selected(folder, None, agent, workload)
+    selection = common.selected(folder, None, agent, workload)
     names = agent or sorted({str(trial["agent"]) for trial in selection.trials})
     agents = {name: read_training_data(selection.where(agents=name), target) for name in names}
     metrics = [metric.name for metric in next(iter(agents.values())).metrics]
-    unseen = training_data(test, metrics, None, workload, None)
+    unseen = own.training_data(test, metrics, None, workload, None)
     settings = Settings(
-        tuple(model or ["boosting"]), seed=seed, options=parsed_pairs(options, "--option")
+        tuple(model or ["boosting"]), seed=seed, options=common.parsed_pairs(options, "--option")
     )
     most = sum(map(len, agents.values()))
     points = study_diversity(
@@ -204,7 +189,7 @@ def study(
     points.sort(key=lambda one: (one.metric, one.workload, one.size, one.source))
     rows = []
     for point in points:
-        low, middle, high = map(percent, point.interval)
+        low, middle, high = map(own.percent, point.interval)
         where = (point.metric, point.workload, point.source)
         rows.append((*where, f"{point.size:,}", middle, low, high))
     columns = ("metric", "workload", "trained on", ">designs", ">median", ">10 %", ">90 %")
@@ -212,8 +197,6 @@ def study(
 
 
 def _sizes(text: str, most: int) -> list[int]:
-    from archgym.errors import InvalidValueError
-
     if not text:
         return [most]
     try:
@@ -228,9 +211,9 @@ def _show(found: Sequence[Evaluation], coverage: float) -> None:
     rows = [
         (
             *(one.metric, one.workload),
-            *map(percent, (s.relative_rmse, s.rms_relative_error, s.mape)),
-            *(f"{s.r2:.4f}", f"{s.spearman:.4f}", percent(s.top10_regret)),
-            percent(s.coverage),
+            *map(own.percent, (s.relative_rmse, s.rms_relative_error, s.mape)),
+            *(f"{s.r2:.4f}", f"{s.spearman:.4f}", own.percent(s.top10_regret)),
+            own.percent(s.coverage),
         )
         for one in found
         for s in [one.scores]

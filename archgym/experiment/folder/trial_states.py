@@ -106,17 +106,15 @@ class TrialLog:
             raise ExperimentError(f"cannot write {self._path}: {error.strerror}") from error
 
 
-def read_ends(folder: Path, pattern: str = "*.jsonl") -> dict[str, TrialEnd]:
+def read_ends(folder: Path) -> dict[str, TrialEnd]:
     """How trials ended, by id; the last end counts where a trial ended several times.
 
     Args:
         folder: of the logs.
-        pattern: names of the logs to read.
     """
-    lines = [
-        line for path in sorted(folder.glob(pattern)) for line in _lines(path) if "trial_id" in line
-    ]
-    return {line["trial_id"]: _end(line) for line in sorted(lines, key=lambda line: line["t"])}
+    lines = [line for path in sorted(folder.glob("*.jsonl")) for line in _lines(path)]
+    ends = [line for line in lines if "trial_id" in line]
+    return {line["trial_id"]: _end(line) for line in sorted(ends, key=lambda line: line["t"])}
 
 
 def _end(line: dict[str, Any]) -> TrialEnd:

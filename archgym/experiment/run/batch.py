@@ -16,7 +16,7 @@ from archgym.experiment.run.trial import run_trial
 from archgym.experiment.simulate.executors import MakeExecutor, ProcessExecutor
 from archgym.simulators.threads import one_numeric_thread
 
-__all__ = ["Listener", "dead_worker", "run_batch"]
+__all__ = ["Listener", "run_batch"]
 
 _MAX_STARTS = 3
 """A trial in which the worker process died this often counts as failed, and the others go on."""
@@ -71,7 +71,8 @@ def run_batch(
             listener.started(name)
             if name not in log.ends:
                 if starts >= _MAX_STARTS:
-                    end = TrialEnd("failed", dead_worker(starts))
+                    why = "(killed from outside, out of memory, or a crash)"
+                    end = TrialEnd("failed", f"its worker process died {starts} times {why}")
                 else:
                     log.begin(name)
                     end = run_trial(
@@ -83,9 +84,3 @@ def run_batch(
                 log.end(name, end)
             listener.ended(name, log.ends[name].state)
         return log.ends
-
-
-def dead_worker(times: int) -> str:
-    """Says why a trial failed that ended its process."""
-    often = "" if times == 1 else f" {times} times"
-    return f"its worker process died{often} (killed from outside, out of memory, or a crash)"

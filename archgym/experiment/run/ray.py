@@ -25,18 +25,10 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywher
 from ray import tune
 
 from archgym.experiment.folder.full_disk import stop_if_full
-from archgym.experiment.folder.trial_states import TrialEnd, read_ends
-from archgym.experiment.run.batch import dead_worker
+from archgym.experiment.run import ray_cluster
 from archgym.experiment.run.batching import TrialBatch, make_batches
 from archgym.experiment.run.context import RunContext
 from archgym.experiment.run.progress import Counters, Progress
-from archgym.experiment.run.ray_cluster import (
-    check_address,
-    check_cpus,
-    check_nodes,
-    connected,
-    node_cpus,
-)
 from archgym.experiment.run.tune_batch import TuneBatch, write_batches
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.schema import Resources
@@ -55,8 +47,8 @@ def run_with_ray(
     address: str = "",
     cpus: int | None = None,
     storage: str = "",
-) -> dict[str, TrialEnd]:
-    """Runs trials in parallel; gives how each of them ended.
+) -> None:
+    """Runs trials in parallel; how each of them ended is in the logs of the folder.
 
     Each trial of Tune is a batch of trials. If its worker process or node is lost, Tune starts
     the batch again elsewhere, where it goes on with the trial that was interrupted.
@@ -78,16 +70,16 @@ def run_with_ray(
     """
     folder, run_id = context.folder, context.run_id
     executors = context.simulation.workers or 0
-    check_address(address)
+    ray_cluster.check_address(address)
     if cpus is not None and not address:  # known without waiting for Ray
-        check_cpus(resources, executors, [float(cpus)])
+        ray_cluster.check_cpus(resources, executors, [float(cpus)])
     progress.note("joining Ray" if address else "starting Ray")
     shutil.rmtree(folder.ray, ignore_errors=True)
-    with connected(address, cpus):
-        sizes = node_cpus()
-        check_cpus(resources, executors, sizes)
+    with ray_cluster.connected(address, cpus):
+        sizes = ray_cluster.node_cpus()
+        ray_cluster.check_cpus(resources, executors, sizes)
         if address:
-            check_nodes(folder)
+            ray_cluster.check_nodes(folder)
         fitting = max(1, int(sum(sizes) / (resources.cpus_per_trial + executors)))
         batches = make_batches(trials, min(fitting, resources.max_concurrent or fitting))
         follower = _Follower(progress, batches)
@@ -122,24 +114,16 @@ def run_with_ray(
         )
         tuner.fit()
     stop_if_full(follower.no_room, folder.path)
-    ends = read_ends(folder.logs, f"{run_id[:8]}-*.jsonl")
-    for batch in batches:
-        if batch.name in follower.lost:
-            for trial in batch.trials:
-                ends.setdefault(trial.trial_id, TrialEnd("failed", follower.lost[batch.name]))
-    return ends
 
 
 class _Follower(tune.Callback, tune.Stopper):
     """Passes the reports of batches from Tune to the display; ends the run when the disk is full.
 
     Attributes:
-        lost: why a batch did not end, by its name.
         no_room: set when the disk is full.
     """
 
     def __init__(self, progress: Progress, batches: Sequence[TrialBatch]) -> None:
-        self.lost: dict[str, str] = {}
         self.no_room: OSError | None = None
         self._progress = progress
         self._batches = {batch.name: batch for batch in batches}
@@ -152,22 +136,17 @@ class _Follower(tune.Callback, tune.Stopper):
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
         for what, trial_id, *rest in json.loads(result["news"]):
-            if what == "started":
-                self._progress.started(trial_id)
-            elif what == "counted":
-                simulations, proposals, best, spent = rest
-                counters = Counters(simulations, proposals, tuple(best), spent)
-                self._progress.counted(trial_id, counters)
-            else:
-                self._progress.ended(trial_id, rest[0])
+            if what == "counted":
+                rest = [Counters(**{**rest[0], "best": tuple(rest[0]["best"])})]
+            getattr(self._progress, what)(trial_id, *rest)
         if result["no_room"]:
             self.no_room = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         elif result["error"]:
-            self._lose(trial.config["batch"], result["error"])
+            self._lose(trial)
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         # The worker catches what a trial raises. Here the worker itself has ended for good.
-        self._lose(trial.config["batch"], dead_worker(1))
+        self._lose(trial)
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
         """Whether Tune stops one of its trials: never."""
@@ -177,9 +156,8 @@ class _Follower(tune.Callback, tune.Stopper):
         """Whether Tune stops all trials: with a full disk every further one would fail."""
         return self.no_room is not None
 
-    def _lose(self, name: str, reason: str) -> None:
-        self.lost[name] = reason
-        for trial in self._batches[name].trials:
+    def _lose(self, lost: Any) -> None:
+        for trial in self._batches[lost.config["batch"]].trials:
             self._progress.ended(trial.trial_id, "failed")
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import queue
 import threading
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -105,34 +107,20 @@ class TuneBatch(tune.Trainable):
 
 
 class _Mailbox:
-    """Keeps the progress of a batch until the next step of Tune; only the last counters count."""
+    """Keeps the progress of a batch until the next step of Tune."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._events: list[tuple[Any, ...]] = []
-        self._counters: dict[str, Counters] = {}
+        self._events: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
 
     def started(self, trial_id: str) -> None:
-        with self._lock:
-            self._events.append(("started", trial_id))
+        self._events.put(("started", trial_id))
 
     def counted(self, trial_id: str, counters: Counters) -> None:
-        with self._lock:
-            self._counters[trial_id] = counters
+        self._events.put(("counted", trial_id, asdict(counters)))
 
     def ended(self, trial_id: str, state: str) -> None:
-        with self._lock:
-            self._events.append(("ended", trial_id, state))
+        self._events.put(("ended", trial_id, state))
 
     def news(self) -> str:
         """Gives all events as JSON, and removes them."""
-        with self._lock:
-            counted = [
-                ("counted", trial_id, c.simulations, c.proposals, c.best, c.spent)
-                for trial_id, c in self._counters.items()
-            ]
-            # Counters after a trial's start and before its end, after which they do not count.
-            events = [event for event in self._events if event[0] == "started"]
-            events += counted + [event for event in self._events if event[0] == "ended"]
-            self._events, self._counters = [], {}
-        return json.dumps(events)
+        return json.dumps([self._events.get() for _ in range(self._events.qsize())])

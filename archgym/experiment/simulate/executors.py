@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
-import selectors
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -74,7 +73,6 @@ class ProcessExecutor:
     def __init__(self, environment: str, arguments: Mapping[str, Any]) -> None:
         self._job = {"environment": environment, "arguments": dict(arguments)}
         self._process: subprocess.Popen[bytes] | None = None
-        self._rest = b""
 
     def simulate(self, codes: Sequence[int], fidelity: float, limit_s: float | None) -> TimedResult:
         """See :class:`Executor`."""
@@ -88,60 +86,39 @@ class ProcessExecutor:
         if process is not None:
             process.kill()
             process.wait()
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    pipe.close()
+            self._link.close()
 
     def _start(self) -> None:
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-        self._rest = b""
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "archgym.experiment.simulate.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": path},
-            bufsize=0,
-        )
+        self._link, theirs = multiprocessing.Pipe()
+        with theirs:
+            descriptor = theirs.fileno()
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "archgym.experiment.simulate.worker", str(descriptor)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": path},
+                pass_fds=[descriptor],
+            )
         answer = self._ask(self._job, START_S)
         if "refused" in answer:
             self.close()
             raise ArchgymError(str(answer["refused"]))
 
     def _ask(self, question: Mapping[str, Any], limit_s: float | None) -> dict[str, Any]:
-        process = self._process
-        assert process is not None
-        assert process.stdin is not None
-        assert process.stdout is not None
         try:
-            process.stdin.write((json.dumps(question) + "\n").encode())
-            line = self._line(process.stdout.fileno(), limit_s)
-        except (BrokenPipeError, ConnectionResetError):
-            line = b""
+            self._link.send_bytes(json.dumps(question).encode())
+            if not self._link.poll(limit_s):
+                raise TimeoutError
+            answer: dict[str, Any] = json.loads(self._link.recv_bytes())
+        except (EOFError, ConnectionError) as error:
+            self.close()
+            raise ExecutorDiedError from error
         except BaseException:  # timeout or Ctrl-C: a late answer must not meet the next question
             self.close()
             raise
-        if not line:
-            self.close()
-            raise ExecutorDiedError
-        answer: dict[str, Any] = json.loads(line)
         return answer
-
-    def _line(self, pipe: int, limit_s: float | None) -> bytes:
-        """Reads the next line; it is empty at the end of the pipe."""
-        end = None if limit_s is None else time.monotonic() + limit_s
-        with selectors.DefaultSelector() as selector:
-            selector.register(pipe, selectors.EVENT_READ)
-            while b"\n" not in self._rest:
-                left = None if end is None else end - time.monotonic()
-                if (left is not None and left <= 0) or not selector.select(left):
-                    raise TimeoutError
-                chunk = os.read(pipe, 1 << 16)
-                if not chunk:
-                    return b""
-                self._rest += chunk
-        line, _, self._rest = self._rest.partition(b"\n")
-        return line
 
 
 def read_answer(answer: Mapping[str, Any]) -> TimedResult:

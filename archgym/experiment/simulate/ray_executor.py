@@ -11,12 +11,7 @@ from typing import Any
 import ray
 
 from archgym.errors import ArchgymError
-from archgym.experiment.simulate.executors import (
-    START_S,
-    ExecutorDiedError,
-    TimedResult,
-    read_answer,
-)
+from archgym.experiment.simulate import executors
 from archgym.experiment.simulate.worker import answer, make_ready
 
 __all__ = ["RayExecutor"]
@@ -34,24 +29,26 @@ class RayExecutor:
         self._job = (environment, dict(arguments), os.getcwd(), list(sys.path))
         self._actor: Any = None
 
-    def simulate(self, codes: Sequence[int], fidelity: float, limit_s: float | None) -> TimedResult:
+    def simulate(
+        self, codes: Sequence[int], fidelity: float, limit_s: float | None
+    ) -> executors.TimedResult:
         """See :class:`~archgym.experiment.simulate.executors.Executor`."""
         try:
             if self._actor is None:
                 remote = ray.remote(num_cpus=1, max_restarts=0)(_Worker)
                 self._actor = remote.remote()
-                refused = ray.get(self._actor.start.remote(*self._job), timeout=START_S)
+                refused = ray.get(self._actor.start.remote(*self._job), timeout=executors.START_S)
                 if refused:
                     self.close()
                     raise ArchgymError(refused)
             task = self._actor.simulate.remote([int(code) for code in codes], fidelity)
-            return read_answer(ray.get(task, timeout=limit_s))
+            return executors.read_answer(ray.get(task, timeout=limit_s))
         except ray.exceptions.GetTimeoutError:
             self.close()
             raise TimeoutError from None
         except ray.exceptions.RayError as error:
             self.close()
-            raise ExecutorDiedError from error
+            raise executors.ExecutorDiedError from error
 
     def close(self) -> None:
         """Ends the actor."""

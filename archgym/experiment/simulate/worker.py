@@ -1,11 +1,12 @@
-"""A process that simulates designs: it reads one line of JSON and writes one, per design.
+"""A process that simulates designs: it receives and sends one message of JSON per design.
 
-It ends when its standard input ends, also in the middle of a simulation, so a run that was killed
-leaves no process behind. What a simulator prints is discarded.
+It ends when the other end of its connection is closed, also in the middle of a simulation, so a
+run that was killed leaves no process behind. What a simulator prints is discarded.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -13,6 +14,7 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
@@ -73,32 +75,34 @@ def make_ready(name: str, arguments: Mapping[str, Any]) -> Environment:
 
 
 def main() -> None:
-    """Runs until standard input ends."""
+    """Runs until the connection ends, whose descriptor is the argument of the process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
-    out = os.dup(1)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    descriptor = int(sys.argv[1])
+    os.set_inheritable(descriptor, False)
+    link: Connection[Any, Any] = Connection(descriptor)
     questions: queue.Queue[dict[str, Any]] = queue.Queue()
-    threading.Thread(target=_listen, args=(questions,), daemon=True).start()
+    threading.Thread(target=_listen, args=(link, questions), daemon=True).start()
     job = questions.get()
     try:
         environment = make_ready(job["environment"], job["arguments"])
     except Exception as error:
-        _say(out, {"refused": f"{type(error).__name__}: {error}"})
+        _say(link, {"refused": f"{type(error).__name__}: {error}"})
         return
-    _say(out, {"ready": True})
+    _say(link, {"ready": True})
     while True:
         question = questions.get()
-        _say(out, answer(environment, question["codes"], question["fidelity"]))
+        _say(link, answer(environment, question["codes"], question["fidelity"]))
 
 
-def _listen(questions: queue.Queue[dict[str, Any]]) -> None:
-    for line in sys.stdin:
-        questions.put(json.loads(line))
+def _listen(link: Connection[Any, Any], questions: queue.Queue[dict[str, Any]]) -> None:
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            questions.put(json.loads(link.recv_bytes()))
     os._exit(0)
 
 
-def _say(out: int, what: Mapping[str, Any]) -> None:
-    os.write(out, (json.dumps(what, default=repr) + "\n").encode())
+def _say(link: Connection[Any, Any], what: Mapping[str, Any]) -> None:
+    link.send_bytes(json.dumps(what, default=repr).encode())
 
 
 def _plain(value: Any) -> Any:

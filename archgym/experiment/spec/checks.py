@@ -33,14 +33,8 @@ def make_environment(name: str, arguments: Mapping[str, Any], where: str = "") -
     Raises:
         ArchgymError: if the environment or an argument is not possible.
     """
-    with located(where):
-        try:
-            return make(name, **arguments)
-        except ArchgymError:
-            raise
-        except Exception as error:
-            kind = type(error).__name__
-            raise ExperimentError(f"{name} cannot be made: {kind}: {error}") from error
+    with located(where), _made(f"{name} "):
+        return make(name, **arguments)
 
 
 @contextlib.contextmanager
@@ -116,17 +110,24 @@ def _check_hyperparameters(experiment: Experiment, trials: Sequence[Trial]) -> N
 
 
 def _check_agent(trial: Trial, environment: Environment) -> None:
-    with located(f"agent {trial.agent!r} on {trial.setting}"):
-        try:
-            environment.design_space.designs(trial.initial_designs)
-            make_agent(
-                trial.agent,
-                environment.design_space,
-                goal_directions(environment),
-                seed=trial.seed,
-                **trial.hyperparameters,
-            )
-        except ArchgymError:
-            raise
-        except Exception as error:
-            raise ExperimentError(f"cannot be made: {type(error).__name__}: {error}") from error
+    with located(f"agent {trial.agent!r} on {trial.setting}"), _made():
+        environment.design_space.designs(trial.initial_designs)
+        make_agent(
+            trial.agent,
+            environment.design_space,
+            goal_directions(environment),
+            seed=trial.seed,
+            **trial.hyperparameters,
+        )
+
+
+@contextlib.contextmanager
+def _made(what: str = "") -> Iterator[None]:
+    """Replaces an error of another kind, such as a TypeError for an argument, by one of archgym."""
+    try:
+        yield
+    except ArchgymError:
+        raise
+    except Exception as error:
+        kind = type(error).__name__
+        raise ExperimentError(f"{what}cannot be made: {kind}: {error}") from error
