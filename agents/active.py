@@ -10,7 +10,7 @@ from pydantic import Field
 from archgym import agent
 from archgym.agents.common.arrays import Floats, Ints
 from archgym.agents.common.candidates import Candidates
-from archgym.agents.common.hyperparameters import Factor, PoolSize, Share, Size, Threshold
+from archgym.agents.common.hyperparameters import Factor, Number, PoolSize, Share, Size, Threshold
 from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.agents.common.targets import limit_targets
 from archgym.proxy.inputs import Inputs
@@ -71,10 +71,8 @@ class ActiveLearning(ModelBasedSampler):
         candidates: PoolSize = Field(
             2000, description="approximate number of first candidates for each batch"
         )
-        elite: int = Field(
-            12, ge=1, le=10_000, description="best designs around which candidates are sought"
-        )
-        trees: int = Field(100, ge=1, le=10_000, description="trees of a forest or of boosting")
+        elite: Number = Field(12, description="best designs around which candidates are sought")
+        trees: Number = Field(100, description="trees of a forest or of boosting")
 
     def setup(self) -> None:
         """Starts with nothing known."""

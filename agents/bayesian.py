@@ -8,7 +8,13 @@ import numpy as np
 from pydantic import Field
 
 from archgym.agents.common.arrays import Floats
-from archgym.agents.common.hyperparameters import Factor, InitialDesigns, PoolSize, Threshold
+from archgym.agents.common.hyperparameters import (
+    Factor,
+    InitialDesigns,
+    PoolSize,
+    Threshold,
+    Weight,
+)
 from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST, FAILED_COST
@@ -69,11 +75,8 @@ class Bayesian(ModelBasedSampler, SequentialSampler):
             description="expected improvement (EI), lower confidence bound (LCB), probability of "
             "improvement (PI), or a choice among the three by their success (gp_hedge)",
         )
-        xi: float = Field(
-            0.01,
-            ge=0,
-            le=10,
-            description="minimum improvement that EI and PI seek, in deviations of the cost",
+        xi: Weight = Field(
+            0.01, description="minimum improvement that EI and PI seek, in deviations of the cost"
         )
         kappa: Factor = Field(
             1.96, description="distance of LCB below the mean, in standard deviations"

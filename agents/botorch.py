@@ -12,7 +12,14 @@ import numpy as np
 from pydantic import Field
 
 from archgym.agents.common.arrays import Floats
-from archgym.agents.common.hyperparameters import InitialDesigns, PoolSize, Threshold
+from archgym.agents.common.hyperparameters import (
+    InitialDesigns,
+    MaxData,
+    Number,
+    PoolSize,
+    Several,
+    Threshold,
+)
 from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST
@@ -79,9 +86,7 @@ class BoTorchSearch(ModelBasedSampler, SequentialSampler):
         candidates: PoolSize = Field(
             400, description="approximate number of first candidates for each proposal"
         )
-        elite: int = Field(
-            4, ge=1, le=10_000, description="best designs that are centres of the trust region"
-        )
+        elite: Number = Field(4, description="best designs that are centres of the trust region")
         start_length: float = Field(
             0.5,
             ge=0.05,
@@ -92,15 +97,8 @@ class BoTorchSearch(ModelBasedSampler, SequentialSampler):
         patience: Threshold = Field(
             8, description="proposals in a row without improvement that halve the trust region"
         )
-        samples: int = Field(
-            64, ge=2, le=4096, description="Monte-Carlo samples of the acquisition function"
-        )
-        most_data: int = Field(
-            200,
-            ge=20,
-            le=5000,
-            description="maximum training designs of a model, half the best and half the newest",
-        )
+        samples: Several = Field(64, description="Monte-Carlo samples of the acquisition function")
+        most_data: MaxData = 200
 
     def setup(self) -> None:
         """Starts with nothing known."""

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from archgym import agent
 from archgym.agents.common.arrays import Bools, Floats, Ints
-from archgym.agents.common.hyperparameters import Share, Size
+from archgym.agents.common.hyperparameters import BlockSize, Share, Size
 from archgym.agents.common.parzen import GoodAndOther
 from archgym.agents.common.samplers import NewDesignSampler
 from archgym.agents.nsga2 import constrained_ranks, crowding_distances
@@ -80,11 +80,8 @@ class Hyperband(NewDesignSampler):
             le=0.5,
             description="share of the known designs that the model counts as good",
         )
-        candidates: int = Field(
-            64,
-            ge=1,
-            le=65_536,
-            description="designs drawn from the model, of which the best is proposed",
+        candidates: BlockSize = Field(
+            64, description="designs drawn from the model, of which the best is proposed"
         )
         batch_size: Size = Field(8, description="maximum designs proposed at once")
 

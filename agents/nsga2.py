@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from archgym.agents.common.arrays import Floats, Ints
+from archgym.agents.common.hyperparameters import Several
 from archgym.agents.ga import Breeding, Genetic
 from archgym.evaluation.outcome import Outcomes
 from archgym.problem.status import Status
@@ -44,8 +45,8 @@ class Nsga2(Genetic):
     class Hyperparameters(Breeding):
         """Hyperparameters of NSGA-II."""
 
-        population_size: int = Field(
-            32, ge=2, le=4096, description="possible parents, and random designs at the start"
+        population_size: Several = Field(
+            32, description="possible parents, and random designs at the start"
         )
 
     def setup(self) -> None:

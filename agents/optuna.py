@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from archgym.agents.common.hyperparameters import BatchSize, Threshold
+from archgym.agents.common.hyperparameters import BatchSize, Repeats, Threshold
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import costs
 from archgym.agents.common.threads import one_quiet_thread, one_seeded_thread
@@ -72,11 +72,8 @@ class OptunaSearch(SequentialSampler):
         population_size: int = Field(
             16, ge=2, le=10_000, description="designs of a generation of NSGA-II"
         )
-        retries: int = Field(
-            4,
-            ge=0,
-            le=1000,
-            description="further attempts after the sampler proposed a known design",
+        retries: Repeats = Field(
+            4, description="further attempts after the sampler proposed a known design"
         )
 
     def setup(self) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from archgym.agents.common.arrays import Ints
-from archgym.agents.common.hyperparameters import BatchSize, Size
+from archgym.agents.common.hyperparameters import BatchSize, Few, Period, Size, Temperature
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST, costs
 from archgym.evaluation.outcome import Outcomes
@@ -66,28 +66,20 @@ class SimulatedAnnealing(SequentialSampler):
         n_initial: Size = Field(
             10, description="random designs at the start, minus designs known before"
         )
-        initial_temperature: float = Field(
-            0.1,
-            gt=0,
-            le=100,
-            description="at the start of a cycle, as a share of the spread of costs",
+        initial_temperature: Temperature = Field(
+            0.1, description="at the start of a cycle, as a share of the spread of costs"
         )
-        final_temperature: float = Field(
-            0.001,
-            gt=0,
-            le=100,
-            description="at the end of a cycle, as a share of the spread of costs",
+        final_temperature: Temperature = Field(
+            0.001, description="at the end of a cycle, as a share of the spread of costs"
         )
-        cycle: int = Field(
-            100, ge=2, le=1_000_000, description="evaluations of a chain between two heatings"
-        )
+        cycle: Period = Field(100, description="evaluations of a chain between two heatings")
         extra_move_rate: float = Field(
             0.1,
             ge=0,
             le=0.9,
             description="probability that a move changes another parameter, and another",
         )
-        jump: int = Field(3, ge=1, le=1000, description="parameters changed when a chain jumps")
+        jump: Few = Field(3, description="parameters changed when a chain jumps")
         chains: int = Field(1, ge=1, le=1024, description="chains that take turns")
 
     def setup(self) -> None:

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from archgym import agent
 from archgym.agents.common.arrays import Ints
+from archgym.agents.common.hyperparameters import Number, Part
 from archgym.environment.environment import Environment
 from archgym.errors import AgentUnsuitableError, InvalidValueError, UnknownNameError
 from archgym.evaluation.best import Best
@@ -71,9 +72,9 @@ class Staged(agent.Agent):
         last: str = Field(
             "", description="groups or parameters to search in the second stage, instead of first"
         )
-        share: float = Field(0.5, gt=0, lt=1, description="share of the budget for the first stage")
-        rounds: int = Field(
-            1, ge=1, le=10_000, description="runs of both stages, with equal shares of the budget"
+        share: Part = Field(0.5, description="share of the budget for the first stage")
+        rounds: Number = Field(
+            1, description="runs of both stages, with equal shares of the budget"
         )
         first_limits: Literal["kept", "ignored"] = Field(
             "kept", description="whether the objective's limits count in the first stage"

@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from archgym import agent
+from archgym.agents.common.hyperparameters import BlockSize
 from archgym.agents.common.moves import Moves
 from archgym.agents.common.unseen import Unseen
 from archgym.evaluation.outcome import Outcomes
@@ -68,8 +69,8 @@ class BlockSampler(NewDesignSampler):
     class Hyperparameters(agent.Hyperparameters):
         """Hyperparameters of a search that does not look at outcomes."""
 
-        batch_size: int = Field(
-            64, ge=1, le=65_536, description="designs proposed at once; has no effect on which"
+        batch_size: BlockSize = Field(
+            64, description="designs proposed at once; has no effect on which"
         )
 
     def setup(self) -> None:

@@ -9,7 +9,16 @@ from pydantic import Field
 
 from archgym.agents.common.arrays import Bools, Floats, Ints
 from archgym.agents.common.candidates import Candidates
-from archgym.agents.common.hyperparameters import Factor, InitialDesigns, PoolSize
+from archgym.agents.common.hyperparameters import (
+    Factor,
+    InitialDesigns,
+    MaxData,
+    Number,
+    Part,
+    Patience,
+    PoolSize,
+    Repeats,
+)
 from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST
@@ -89,35 +98,22 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
         candidates: PoolSize = Field(
             600, description="approximate number of first candidates for each proposal"
         )
-        elite: int = Field(
-            8, ge=1, le=10_000, description="best designs around which candidates are sought"
+        elite: Number = Field(8, description="best designs around which candidates are sought")
+        climbs: Repeats = Field(
+            4, description="best candidates whose neighbours join them in each round"
         )
-        climbs: int = Field(
-            4, ge=0, le=1000, description="best candidates whose neighbours join them in each round"
-        )
-        most_data: int = Field(
-            400,
-            ge=20,
-            le=5000,
-            description="maximum training designs of a model, half the best and half the newest",
-        )
+        most_data: MaxData = 400
         twin_deviation: float = Field(
             0.1,
             ge=0,
             lt=1,
             description="share of the signal's deviation below which a prediction is certain",
         )
-        patience: int = Field(
-            30,
-            ge=0,
-            le=1_000_000,
-            description="proposals without progress before a tabu region is set up; 0 is never",
+        patience: Patience = Field(
+            30, description="proposals without progress before a tabu region is set up; 0 is never"
         )
-        niche_correlation: float = Field(
-            0.4,
-            gt=0,
-            lt=1,
-            description="minimum correlation of a tabu region's designs with its centre",
+        niche_correlation: Part = Field(
+            0.4, description="minimum correlation of a tabu region's designs with its centre"
         )
 
     def setup(self) -> None:
