@@ -11,15 +11,8 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
+from archgym.agents.common import hyperparameters as fields
 from archgym.agents.common.arrays import Floats
-from archgym.agents.common.hyperparameters import (
-    InitialDesigns,
-    MaxData,
-    Number,
-    PoolSize,
-    Several,
-    Threshold,
-)
 from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST
@@ -80,13 +73,15 @@ class BoTorchSearch(ModelBasedSampler, SequentialSampler):
 
     name: ClassVar[str] = "botorch"
 
-    class Hyperparameters(InitialDesigns):
+    class Hyperparameters(fields.InitialDesigns):
         """Hyperparameters of the search with BoTorch."""
 
-        candidates: PoolSize = Field(
+        candidates: fields.PoolSize = Field(
             400, description="approximate number of first candidates for each proposal"
         )
-        elite: Number = Field(4, description="best designs that are centres of the trust region")
+        elite: fields.Number = Field(
+            4, description="best designs that are centres of the trust region"
+        )
         start_length: float = Field(
             0.5,
             ge=0.05,
@@ -94,11 +89,13 @@ class BoTorchSearch(ModelBasedSampler, SequentialSampler):
             description="initial size of the trust region: maximum share of parameters that "
             "change and maximum change of an ordered one as a share of its range",
         )
-        patience: Threshold = Field(
+        patience: fields.Threshold = Field(
             8, description="proposals in a row without improvement that halve the trust region"
         )
-        samples: Several = Field(64, description="Monte-Carlo samples of the acquisition function")
-        most_data: MaxData = 200
+        samples: fields.Several = Field(
+            64, description="Monte-Carlo samples of the acquisition function"
+        )
+        most_data: fields.MaxData = 200
 
     def setup(self) -> None:
         """Starts with nothing known."""

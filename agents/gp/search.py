@@ -7,18 +7,9 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
+from archgym.agents.common import hyperparameters as fields
 from archgym.agents.common.arrays import Bools, Floats, Ints
 from archgym.agents.common.candidates import Candidates
-from archgym.agents.common.hyperparameters import (
-    Factor,
-    InitialDesigns,
-    MaxData,
-    Number,
-    Part,
-    Patience,
-    PoolSize,
-    Repeats,
-)
 from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST
@@ -81,10 +72,10 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
 
     name: ClassVar[str] = "gp"
 
-    class Hyperparameters(InitialDesigns):
+    class Hyperparameters(fields.InitialDesigns):
         """Hyperparameters of the search with Gaussian processes."""
 
-        kappa: Factor = Field(
+        kappa: fields.Factor = Field(
             4.0,
             description="distance of the confidence bound below the mean in standard deviations; "
             "proposals take turns with 0.4, 1 and 1.5 times as much",
@@ -95,24 +86,26 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             le=64,
             description="Gaussian processes that take turns; a single one has the default prior",
         )
-        candidates: PoolSize = Field(
+        candidates: fields.PoolSize = Field(
             600, description="approximate number of first candidates for each proposal"
         )
-        elite: Number = Field(8, description="best designs around which candidates are sought")
-        climbs: Repeats = Field(
+        elite: fields.Number = Field(
+            8, description="best designs around which candidates are sought"
+        )
+        climbs: fields.Repeats = Field(
             4, description="best candidates whose neighbours join them in each round"
         )
-        most_data: MaxData = 400
+        most_data: fields.MaxData = 400
         twin_deviation: float = Field(
             0.1,
             ge=0,
             lt=1,
             description="share of the signal's deviation below which a prediction is certain",
         )
-        patience: Patience = Field(
+        patience: fields.Patience = Field(
             30, description="proposals without progress before a tabu region is set up; 0 is never"
         )
-        niche_correlation: Part = Field(
+        niche_correlation: fields.Part = Field(
             0.4, description="minimum correlation of a tabu region's designs with its centre"
         )
 
