@@ -116,9 +116,8 @@ class Bayesian(ModelBasedSampler, SequentialSampler):
         model.fit(x, y, int(self.rng.integers(1 << 31)))
         seen = self._features.encode(candidates)
         mean, deviation = model.predict(seen)
-        best = int(self._choose(model, candidates, seen, mean, deviation))
-        design = candidates[best : best + 1]
-        self._unseen.add(design)
+        best = self._choose(model, candidates, seen, mean, deviation)
+        self._unseen.add(design := candidates[best : best + 1])
         return design
 
     def _data(self) -> tuple[Floats, Floats]:

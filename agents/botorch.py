@@ -15,7 +15,6 @@ from archgym.agents.common import hyperparameters as fields
 from archgym.agents.common.arrays import Floats
 from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.agents.common.samplers import SequentialSampler
-from archgym.agents.common.scores import BROKEN_LIMIT_COST
 from archgym.agents.common.threads import one_seeded_thread
 from archgym.agents.gp.gaussian_process import coordinates
 from archgym.errors import MissingDependencyError
@@ -109,7 +108,6 @@ class BoTorchSearch(ModelBasedSampler, SequentialSampler):
             from archgym.agents.common import botorch_models
 
         super().setup()
-        self._tools = botorch_models
         parameters = [self.space.parameters[position] for position in self.space.free]
         self._ordered = np.array([parameter.ordered for parameter in parameters], dtype=np.bool_)
         self._step = np.array([1.0 / (parameter.size - 1) for parameter in parameters])
@@ -157,15 +155,8 @@ class BoTorchSearch(ModelBasedSampler, SequentialSampler):
         """Fits the models; gives the function to maximise, shape (n,) of designs."""
         known = self._observations
         rows = known.rows(self.hyperparameters.most_data)
-        data = self._tools.Data(
-            x=coordinates(self.space, known.codes[rows]),
-            goals=known.goals[rows],
-            excess=known.excess[rows],
-            failed=known.failed[rows],
-            feasible=known.costs[rows] < BROKEN_LIMIT_COST,
-            observed=len(known),
-        )
-        value = self._models.fit(data, int(self.rng.integers(1 << 31)))
+        x, seed = coordinates(self.space, known.codes[rows]), int(self.rng.integers(1 << 31))
+        value = self._models.fit(x, known, rows, seed)
 
         def of(designs: Designs) -> Floats:
             pending = known.waiting[-_MAX_PENDING:]

@@ -91,10 +91,8 @@ class Genetic(NewDesignSampler):
         """Up to ``n`` designs: random ones until the population is full, then children."""
         beginners = min(n, max(0, self.hyperparameters.population_size - self._started))
         self._started += beginners
-        designs = self._unseen.take(beginners)
-        if beginners < n:
-            designs = designs.concatenate(self._unseen.take(n - beginners, self._breed))
-        return designs
+        first = self._unseen.take(beginners)
+        return first.concatenate(self._unseen.take(n - beginners, self._breed))
 
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:
         """Takes designs into the population and keeps the best."""

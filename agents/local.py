@@ -160,8 +160,4 @@ class LocalSearch(SequentialSampler):
             self._starts = settings.n_initial - 1
             return self._unseen.take(1)
         self._kicks += 1
-
-        home = self._home.codes
-        return self._unseen.take(
-            1, lambda n, failures: self._moves.kick(home, n, settings.kick + failures)
-        )
+        return self._kicked(self._home.codes, settings.kick)

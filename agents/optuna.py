@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import optuna
 
 _EXCESS = "excess"
+"""Relative excess over each limit, 0 where it is kept: Optuna's form of constraints."""
 _PACKAGES = {"tpe": (), "gp": ("torch", "scipy"), "nsga2": (), "cmaes": ("cmaes",)}
 
 
@@ -175,7 +176,7 @@ class OptunaSearch(SequentialSampler):
         settings, samplers = self.hyperparameters, optuna.samplers
         constrained: dict[str, Any] = {"seed": self._seed}
         if limits:
-            constrained["constraints_func"] = _excess
+            constrained["constraints_func"] = lambda trial: trial.user_attrs[_EXCESS]
         sampler: optuna.samplers.BaseSampler
         if settings.sampler == "tpe":
             sampler = samplers.TPESampler(
@@ -208,9 +209,3 @@ class OptunaSearch(SequentialSampler):
                 yield
         finally:
             optuna.logging.set_verbosity(verbosity)
-
-
-def _excess(trial: optuna.trial.FrozenTrial) -> Sequence[float]:
-    """Relative excess over each limit, 0 where it is kept: Optuna's form of constraints."""
-    excess: list[float] = trial.user_attrs[_EXCESS]
-    return tuple(excess)

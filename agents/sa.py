@@ -145,23 +145,22 @@ class SimulatedAnnealing(SequentialSampler):
             moves = self._moves.mutate(np.repeat(chain.codes, _MOVES_AT_ONCE, axis=0), extra)
             moves = moves[self.space.legal(moves)]
             for row, key in enumerate(moves.keys()):
+                move = moves[row : row + 1]
                 if key not in self._unseen:
-                    if self._unseen.likely_equivalent(moves[row : row + 1])[0]:
+                    if self._unseen.likely_equivalent(move)[0]:
                         continue
-                    self._unseen.add(moves[row : row + 1])
-                    return moves[row : row + 1]
+                    self._unseen.add(move)
+                    return move
                 cost = self._known.get(key)
                 if cost is not None and self._accepts(chain, cost):
-                    chain.codes, chain.cost = moves.codes[row : row + 1], cost
+                    chain.codes, chain.cost = move.codes, cost
                     break
         return self._jump(chain)
 
     def _jump(self, chain: _Chain) -> Designs:
         """A design some moves away from the best one; the chain goes on from there in any case."""
         chain.cost, chain.steps = math.inf, 0
-
-        best, jump = self._best.codes, self.hyperparameters.jump
-        return self._unseen.take(1, lambda n, failures: self._moves.kick(best, n, jump + failures))
+        return self._kicked(self._best.codes, self.hyperparameters.jump)
 
     def _accepts(self, chain: _Chain, cost: float) -> bool:
         """Metropolis' rule: always downhill, uphill the less likely the steeper and the colder."""

@@ -216,8 +216,7 @@ class _Scale:
             holds = np.concatenate([at_least, level[:, None] <= level[:-1]], axis=1)
         else:
             holds = level[:, None] == level
-        self.literals = np.zeros((n + 1, holds.shape[1] + 1), dtype=np.bool_)
-        self.literals[:n, :-1] = holds
+        self.literals = np.pad(holds, ((0, 1), (0, 1)))
         self.literals[n, -1] = True
 
     @cached_property

@@ -74,7 +74,8 @@ class GaussianProcess:
         self._products: Any = products
         self._ordered = np.flatnonzero(ordered)
         self._unordered = np.flatnonzero(~ordered)
-        n, lengths = len(ordered), len(self._ordered)
+        self._n = n = len(ordered)
+        lengths = len(self._ordered)
         self._all = products.Terms(np.ones((1, n), dtype=np.bool_), np.ones(1))
         priors = np.repeat(_PRIORS, (n, lengths, 1), axis=0).T
         self._prior_centre, self._prior_scale, low, high = priors.copy()
@@ -94,10 +95,6 @@ class GaussianProcess:
     def noise(self) -> float:
         """Variance of the noise as a share of the signal's."""
         return float(np.exp(self._theta[-1]))
-
-    @property
-    def _n(self) -> int:
-        return len(self._ordered) + len(self._unordered)
 
     def tune(self, x: Floats, y: Floats) -> None:
         """Improves sensitivities, length scales and noise by a few gradient steps.
