@@ -80,9 +80,8 @@ class LocalSearch(SequentialSampler):
         One that it did not ask for, or asked for before a kick, counts if it is the best known.
         """
         self._unseen.learn(designs, outcomes)
-        for row, (key, cost) in enumerate(
-            zip(designs.keys(), costs(outcomes).tolist(), strict=True)
-        ):
+        values = costs(outcomes).tolist()
+        for row, (key, cost) in enumerate(zip(designs.keys(), values, strict=True)):
             design = designs[row : row + 1]
             self._known[key] = cost
             descent = self._asked.pop(key, None)

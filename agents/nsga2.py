@@ -76,7 +76,7 @@ def constrained_order(goals: Floats, excess: Floats) -> Ints:
         excess: likewise.
     """
     ranks = constrained_ranks(goals, excess)
-    return np.lexsort((-crowding_distances(goals, ranks), ranks))
+    return np.asarray(np.lexsort((-crowding_distances(goals, ranks), ranks)))
 
 
 def constrained_ranks(goals: Floats, excess: Floats) -> Ints:

@@ -18,7 +18,7 @@ from archgym.evaluation.best import Best
 from archgym.evaluation.outcome import Outcomes
 from archgym.problem.status import Status
 from archgym.registry import agent_class
-from archgym.space import Designs, DesignSpace
+from archgym.space import Designs
 
 _MAX_IDLE = 64
 """Turns of the searcher without a new design after which a stage is over."""
@@ -142,7 +142,12 @@ class Staged(agent.Agent):
             most: what the trial may have spent when the stage is over.
             limits: whether limits count.
         """
-        space = self._held_space(start, names)
+        held = {  # inactive ones at their first level
+            name: self.space[name].value(max(code, 0))
+            for name, code in zip(self.space.names, start, strict=True)
+            if name not in names
+        }
+        space = self.space.fix({**held, **self.space.fixed})
         searcher = self._searcher(space, self.directions, int(self.rng.integers(2**31)))
         best = Best()
 
@@ -168,16 +173,6 @@ class Staged(agent.Agent):
         if best.outcome is None:
             return start
         return env.design_space.codes(best.outcome.design)
-
-    def _held_space(self, start: tuple[int, ...], names: set[str]) -> DesignSpace:
-        """The space with all but some parameters held; inactive ones at their first level."""
-        space = self.space
-        held = {
-            name: space[name].value(max(code, 0))
-            for name, code in zip(space.names, start, strict=True)
-            if name not in names
-        }
-        return space.fix({**held, **space.fixed})
 
     def _chosen(self) -> set[str]:
         """The free parameters that are searched first."""

@@ -137,9 +137,8 @@ class Unseen:
         return taken
 
     def _mark(self, designs: Designs) -> None:
-        new = [
-            row for row, key in enumerate(designs.keys()) if len(self._seen) == self._seen.add(key)
-        ]  # marked only now
+        keys = enumerate(designs.keys())  # a key's number is the latest if it was not there
+        new = [row for row, key in keys if len(self._seen) == self._seen.add(key)]
         self._equivalence.expect(designs.codes[new])
 
     def _take_from(self, drawn: Designs, taken: Designs, n: int, *, equivalent: bool) -> Designs:

@@ -92,9 +92,7 @@ class Team(NewDesignSampler):
         self._ppo = team_policies.Ppo(
             self._make_policies(),
             self._agent_of,
-            rate=settings.learning_rate,
-            clip=settings.clip,
-            epochs=settings.epochs,
+            **settings.model_dump(include={"learning_rate", "clip", "epochs"}),
         )
         self._probabilities = self._ppo.probabilities()
         self._learned = 0
