@@ -20,8 +20,6 @@ from archgym.problem.fidelity import FULL, Fidelity
 from archgym.reading.allowed import allowed_text
 from archgym.space import Designs, DesignSpace
 
-__all__ = ["Agent", "Hyperparameters", "Sampler", "SearchResult"]
-
 
 class Hyperparameters(pydantic.BaseModel):
     """Base of an agent's hyperparameters: typed fields with a default, bounds and a description."""

@@ -12,27 +12,6 @@ import traceback
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = [
-    "AgentUnsuitableError",
-    "ArchgymError",
-    "BudgetExhausted",
-    "DatasetError",
-    "DesignError",
-    "ExperimentError",
-    "InvalidValueError",
-    "MissingDependencyError",
-    "NotCoveredError",
-    "ReplayMismatchError",
-    "ReportError",
-    "SimulationError",
-    "SpaceTooLargeError",
-    "TraceError",
-    "UnknownNameError",
-    "check_integer",
-    "did_you_mean",
-    "place_of",
-]
-
 _MAX_BEGUN = 3
 
 

@@ -26,18 +26,6 @@ from archgym.simulators.resolve import SimulatorFile, simulator_file
 if TYPE_CHECKING:
     from archgym.agent import Agent
 
-__all__ = [
-    "agent_class",
-    "agent_names",
-    "environment_class",
-    "environment_names",
-    "make",
-    "make_agent",
-    "recorded_arguments",
-    "register",
-    "register_agent",
-]
-
 _ENVIRONMENTS: Final = {
     "Accelerator-v0": "archgym.envs.accelerator.environment:AcceleratorEnvironment",
     "Conformance-v0": "archgym.envs.conformance:ConformanceEnvironment",

@@ -42,6 +42,7 @@ def _number(pattern: str, text: str) -> float:
     return float(found[1].replace(",", ""))
 
 
+@pytest.mark.full
 def test_search(run: Run, tmp_path: Path) -> None:
     printed = run("search")
     assert printed.startswith("baseline:")
@@ -56,6 +57,7 @@ def test_search(run: Run, tmp_path: Path) -> None:
     assert Dataset(tmp_path / "search-data").info()["evaluations"] >= 60
 
 
+@pytest.mark.full
 def test_own_environment(run: Run) -> None:
     printed = run("own_environment")
     assert _number(r"(\d+) distinct legal designs", printed) > 100
@@ -66,6 +68,7 @@ def test_own_environment(run: Run) -> None:
     assert best < baseline
 
 
+@pytest.mark.full
 def test_own_agent(run: Run) -> None:
     printed = run("own_agent")
     assert len(re.findall(r"check [\w ]+: passed", printed)) == 4
@@ -75,6 +78,7 @@ def test_own_agent(run: Run) -> None:
     assert near < _number(r"random: .* median ([\d.]+)%", printed)
 
 
+@pytest.mark.full
 def test_data_to_proxy(run: Run, tmp_path: Path) -> None:
     printed = run("data_to_proxy")
     assert _number(r"by the mean: ([\d.]+)%", printed) < 15
@@ -84,6 +88,7 @@ def test_data_to_proxy(run: Run, tmp_path: Path) -> None:
     assert (tmp_path / "energy.npz").is_file()
 
 
+@pytest.mark.full
 def test_learner_from_another_library(run: Run, tmp_path: Path) -> None:
     printed = run("learner_from_another_library")
     rewards = [float(mean) for mean in re.findall(r"mean reward of steps .*: (-?[\d.]+)", printed)]

@@ -55,6 +55,7 @@ def test_a_command_that_cannot_be_added_is_named(installed: dict[str, str], tmp_
     assert gone.startswith("the command gone of archgym_example.cli:gone is left out: ")
 
 
+@pytest.mark.full
 def test_listed_and_checked(installed: dict[str, str], tmp_path: Path) -> None:
     listed = json.loads(archgym(["list", "--json"], installed, tmp_path))
     assert "Adder-v0" in json.dumps(listed["envs"])
@@ -62,6 +63,7 @@ def test_listed_and_checked(installed: dict[str, str], tmp_path: Path) -> None:
     archgym(["check", "Adder-v0"], installed, tmp_path)
 
 
+@pytest.mark.full
 def test_runs_in_an_experiment_with_our_agents(installed: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "adder.yaml").write_text(
         "name: adder\nbudget: 40\nseeds: [0]\n"

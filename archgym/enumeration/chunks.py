@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from archgym.environment.environment import Environment
-from archgym.errors import DatasetError, InvalidValueError
-from archgym.simulators.result import read_result
+from archgym.errors import DatasetError
+from archgym.simulators.result import check_results, read_result
 from archgym.simulators.tabular.simulator import TABLE_FILE
 from archgym.simulators.tabular.table import Header, Table, write_and_rename
 
@@ -54,12 +54,8 @@ class Chunks:
         simulator, metrics = environment.simulator, environment.metrics
         given = [metric for metric in metrics if metric.name in simulator.metric_names]
         results = simulator.simulate(designs)
-        if len(results) != len(designs):
-            raise InvalidValueError(
-                f"simulator {simulator.name!r} gave {len(results)} results "
-                f"for {len(designs)} designs"
-            )
-        read = [read_result(result, metrics, given) for result, _ in results]
+        check_results(results, simulator.name, len(designs))
+        read = [read_result(result, metrics, simulator.metric_names) for result, _ in results]
         values = np.array([row for _, row, _ in read])[:, [metrics.index(m) for m in given]]
         columns: dict[str, Any] = {
             f"metric.{metric.name}": np.ascontiguousarray(column)

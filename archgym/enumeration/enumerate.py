@@ -125,11 +125,10 @@ def _make(environment: str, arguments: Mapping[str, Any]) -> Environment:
 
 
 def _header(made: Environment, arguments: Mapping[str, Any]) -> Header:
-    if made.design_space.raw_cardinality == math.inf:
-        made.design_space.rank(
-            made.design_space.designs([made.baseline_design])
-        )  # raises, with the reason
-    if made.design_space.canonical_cardinality == 0:
+    space = made.design_space
+    if space.raw_cardinality == math.inf:
+        space.rank(space.designs([made.baseline_design]))  # raises, with the reason
+    if space.canonical_cardinality == 0:
         raise InvalidValueError("the design space has no legal design")
     general = inspect.signature(Environment.__init__).parameters
     own = {name: value for name, value in arguments.items() if name not in general}
@@ -169,11 +168,10 @@ def _begin(folder: Path, header: Header, total: int, chunk: int | None, workers:
             size = int(before.pop("chunk"))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DatasetError(f"cannot read {path}: {error}") from error
-        differing = [key for key in {**before, **plan} if before.get(key) != plan.get(key)]
-        if differing:
+        if differences := _differences(before, plan):
             raise InvalidValueError(
-                f"{folder} holds another enumeration, which differs in "
-                f"{_differences(before, plan, differing)}: choose another folder"
+                f"{folder} holds another enumeration, which differs in {differences}: "
+                "choose another folder"
             )
         if chunk not in (None, size):
             raise InvalidValueError(
@@ -192,10 +190,11 @@ def _begin(folder: Path, header: Header, total: int, chunk: int | None, workers:
     return Chunks(folder, total, size)
 
 
-def _differences(before: Mapping[str, Any], now: Mapping[str, Any], keys: list[str]) -> str:
+def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     texts = []
-    for key in keys:
+    for key in {**before, **now}:
         was, is_ = before.get(key), now.get(key)
-        long = len(str(was)) + len(str(is_)) > 200
-        texts.append(key if long else f"{key} ({was!r} there, {is_!r} here)")
+        if was != is_:
+            long = len(str(was)) + len(str(is_)) > 200
+            texts.append(key if long else f"{key} ({was!r} there, {is_!r} here)")
     return ", ".join(texts)

@@ -41,17 +41,15 @@ def simulate_in_processes(
     with _processes(workers, chunks, environment, dict(arguments)) as processes:
         left = missing[::-1]
         busy: dict[Connection, int] = {}
-        for pipe in processes:
-            busy[pipe] = left.pop()
-            _send(pipe, busy[pipe])
-        while busy:
+        while left or busy:
+            for pipe in [pipe for pipe in processes if pipe not in busy][: len(left)]:
+                busy[pipe] = left.pop()
+                with contextlib.suppress(BrokenPipeError):  # _check_answer reports that it ended
+                    pipe.send(busy[pipe])
             ready = wait(list(busy))
             for pipe in [pipe for pipe in busy if pipe in ready]:
                 number = busy.pop(pipe)
                 _check_answer(pipe, processes[pipe], chunks.positions(number))
-                if left:
-                    busy[pipe] = left.pop()
-                    _send(pipe, busy[pipe])
                 yield number
 
 
@@ -95,11 +93,6 @@ def _end_with_parent() -> None:
     if parent is not None:
         wait([parent.sentinel])
         os._exit(1)
-
-
-def _send(pipe: Connection, number: int) -> None:
-    with contextlib.suppress(BrokenPipeError):  # _check_answer reports that it ended
-        pipe.send(number)
 
 
 def _check_answer(pipe: Connection, process: _Process, positions: range) -> None:

@@ -208,7 +208,7 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
     def observe(self, outcomes: Outcomes) -> NDArray[np.float32]:
         """Observations of evaluated designs, float32 in [-1, 1], shape (n, width).
 
-        See :func:`archgym.environment.observation.observations`.
+        See :class:`archgym.environment.observation.Observer`.
         """
         return self._observer.many(outcomes.designs, outcomes.metrics)
 

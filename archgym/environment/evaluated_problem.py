@@ -16,9 +16,8 @@ from archgym.evaluation.baseline import simulated_metrics
 from archgym.evaluation.evaluator import Evaluator
 from archgym.evaluation.outcome import Outcome, Outcomes, Row
 from archgym.evaluation.trial_info import TrialInfo
+from archgym.problem import DesignProblem, Objective
 from archgym.problem.description import ProblemDescription
-from archgym.problem.design_problem import DesignProblem
-from archgym.problem.objective import Objective
 from archgym.problem.scorer import Scorer
 from archgym.problem.simulator import Simulator
 from archgym.space import Designs

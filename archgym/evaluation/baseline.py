@@ -15,10 +15,9 @@ from archgym.errors import (
     UnknownNameError,
     place_of,
 )
-from archgym.problem.metrics import Metric
+from archgym.problem import Metric, Status
 from archgym.problem.simulator import Simulator
-from archgym.problem.status import Status
-from archgym.simulators.result import expect_pairs, read_result
+from archgym.simulators.result import check_results, read_result
 from archgym.space import Designs, DesignSpace
 from archgym.space.nearest import nearest_legal
 
@@ -76,12 +75,11 @@ def simulated_metrics(
     Raises:
         SimulationError: if it cannot be simulated.
     """
-    given = [m for m in metrics if m.name in simulator.metric_names]
     for _ in range(retries + 1):
         results = simulator.simulate(baseline)
-        expect_pairs(results)
+        check_results(results, simulator.name, 1)
         result, _ = results[0]
-        status, values, reason = read_result(result, metrics, given)
+        status, values, reason = read_result(result, metrics, simulator.metric_names)
         if status == Status.OK:
             return np.array(values)
         if status == Status.ILLEGAL:  # it will not be covered the next time either

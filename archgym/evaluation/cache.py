@@ -29,7 +29,7 @@ class KeyIndex:
     def __init__(self, largest_key: int) -> None:
         self._keys: array[int] | list[int] = array("Q") if largest_key <= _WORD else []
         self._bits = 8
-        self._table = self._empty_table()
+        self._fill_table()
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -70,11 +70,8 @@ class KeyIndex:
             slot = (slot + 1) & last
         return slot
 
-    def _empty_table(self) -> array[int]:
-        return array("i", [-1]) * (1 << self._bits)
-
     def _fill_table(self) -> None:
-        self._table = self._empty_table()
+        self._table = array("i", [-1]) * (1 << self._bits)
         for number, key in enumerate(self._keys):
             self._table[self._slot(key)] = number
 

@@ -31,12 +31,11 @@ from archgym.evaluation.cache import EvaluationCache
 from archgym.evaluation.outcome import Outcomes, Row
 from archgym.evaluation.recorder import Recorder
 from archgym.evaluation.scoring import Scoring
+from archgym.problem import Metric, Status
 from archgym.problem.fidelity import FULL, Fidelity
-from archgym.problem.metrics import Metric
 from archgym.problem.scorer import Scorer
 from archgym.problem.simulator import MultiFidelitySimulator, Simulator
-from archgym.problem.status import Status
-from archgym.simulators.result import expect_pairs, read_result
+from archgym.simulators.result import check_results, read_result
 from archgym.space import Designs, DesignSpace
 
 _ILLEGAL = Status.ILLEGAL  # looked up once, which is faster
@@ -71,7 +70,7 @@ class Evaluator:
         self._space, self._simulator, self._recorder = space, simulator, recorder
         self._metrics = tuple(metrics)
         self._names = tuple(metric.name for metric in metrics)
-        self._given = tuple(m for m in metrics if m.name in simulator.metric_names)
+        self._given = simulator.metric_names
         self._budget = Budget(budget, proposals_per_budget, fidelities)
         # The level of a fidelity is its index from the full one, 0, downwards.
         values = [one.value for one in reversed(fidelities)]
@@ -216,12 +215,7 @@ class Evaluator:
         else:
             assert isinstance(self._simulator, MultiFidelitySimulator)
             results = self._simulator.simulate_at(batch, fidelity)
-        if len(results) != len(new):
-            raise InvalidValueError(
-                f"simulator {self._simulator.name!r} gave {len(results)} results "
-                f"for {len(new)} designs"
-            )
-        expect_pairs(results)
+        check_results(results, self._simulator.name, len(new))
         for i, (result, _) in zip(new, results, strict=True):
             self._cache.add(keys[i], *read_result(result, self._metrics, self._given))
         seconds[len(seconds) - len(new) :] = [float(spent) for _, spent in results]
@@ -239,7 +233,8 @@ class Evaluator:
         recorder = self._recorder
         if recorder is None:
             return
-        start = 0 if recorder.resumed is None else recorder.resumed.rows_from(self.proposals)
+        logged = 0 if recorder.resumed is None else len(recorder.resumed.codes)
+        start = max(0, logged - self.proposals)
         if start < n:
             try:
                 recorder.write(self.proposals + start, rows(start), self._in_agent / n)

@@ -30,10 +30,6 @@ class ResumedLog:
     reason: list[str]
     fidelity: NDArray[np.float64]
 
-    def rows_from(self, step: int) -> int:
-        """Number of rows from a step on."""
-        return max(0, len(self.codes) - step)
-
     def result(self, step: int) -> tuple[Status, list[float], str]:
         """Status, metrics and, of a failed design, the reason of the design at a step."""
         status = Status(self.status[step])

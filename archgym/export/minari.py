@@ -22,7 +22,7 @@ from archgym.data.files import new_folder
 from archgym.data.problems import Problem, baseline_of, identifier, problems_of
 from archgym.data.selection import Selection
 from archgym.data.snapshot import counts_of
-from archgym.environment.observation import observations
+from archgym.environment.observation import Observer, observation_space
 from archgym.errors import (
     ArchgymError,
     InvalidValueError,
@@ -94,11 +94,9 @@ class _Writer:
         self._space = sidecar.space.fix(problem.fixed)
         self._metrics = sidecar.metrics
         self._trials = {row["trial_id"]: row for row in problem.trials}
-        self._seen = BoxEncoding(self._space)
         real = any(self._space.parameters[i].continuous for i in self._space.free)
-        self._actions: Encoding = self._seen if real else MultiDiscreteEncoding(self._space)
-        width = len(self._seen.free) + len(self._metrics)
-        self._observed = gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
+        self._actions: Encoding = (BoxEncoding if real else MultiDiscreteEncoding)(self._space)
+        self._observed = observation_space(self._space, self._metrics)
 
     def write(self, root: Path, dataset_id: str) -> int:
         """Number of steps written."""
@@ -179,11 +177,14 @@ class _Writer:
         columns = [table[f"metric.{m.name}"].to_numpy() for m in self._metrics]
         designs = read_designs(self._space, table)
         values = np.column_stack(columns).astype(np.float64)
-        seen = observations(self._seen, self._metrics, base, designs, values)
+        observer = Observer(self._space, self._metrics, base)
+        seen = observer.many(designs, values)
         rewards = table["reward"].to_numpy()
-        return self._first(trial, base), seen, self._actions.encode(designs), rewards
+        return self._first(trial, observer, base), seen, self._actions.encode(designs), rewards
 
-    def _first(self, trial: dict[str, Any], base: list[float]) -> NDArray[np.float32]:
+    def _first(
+        self, trial: dict[str, Any], observer: Observer, base: list[float]
+    ) -> NDArray[np.float32]:
         """What an environment shows at the start: the baseline design."""
         if trial["baseline_design"] is None:
             raise InvalidValueError(
@@ -191,8 +192,7 @@ class _Writer:
                 "the baseline design that agents see first: record it again"
             )
         design = self._space.designs([json.loads(trial["baseline_design"])])
-        seen = observations(self._seen, self._metrics, base, design, np.array([base]))
-        return np.asarray(seen[0])
+        return np.asarray(observer.many(design, np.array([base]))[0])
 
     def _counts(self) -> Counter[str]:
         """Number of rows of each trial."""

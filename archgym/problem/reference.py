@@ -18,8 +18,6 @@ from typing import Any, Final, Literal, NamedTuple
 from archgym.errors import InvalidValueError, did_you_mean
 from archgym.reading.files import read_text
 
-__all__ = ["ColumnUse", "Reference", "ReferenceRow", "Skipped", "TableRow", "read_table"]
-
 _LIMIT_BYTES: Final = 1 << 28
 """256 MiB of a table, unpacked."""
 Use = Literal["parameter", "setting", "metric", "case", "check", "ignored"]

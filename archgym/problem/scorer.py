@@ -53,9 +53,8 @@ class Scorer:
         self._columns = {metric.name: i for i, metric in enumerate(metrics)}
         self._metrics = {metric.name: metric for metric in metrics}
         self._baseline = {m.name: float(baseline[i]) for i, m in enumerate(metrics)}
-        for name in (
-            name for goal in objective.goals if goal.kind == "product" for name, _ in goal.terms
-        ):
+        products = [goal for goal in objective.goals if goal.kind == "product"]
+        for name in (name for goal in products for name, _ in goal.terms):
             if self._baseline[name] == 0:
                 raise InvalidValueError(
                     f"objective: product of {name!r}, which is 0 at the baseline design"
@@ -72,12 +71,8 @@ class Scorer:
         goals = self.objective.goals
         costs = [self._cost(goal, row) for goal in goals]
         excess = [self._excess(limit, row) for limit in self.objective.limits]
-        return (
-            [self._value(goal, row) for goal in goals],
-            costs,
-            excess,
-            self._reward(costs, excess),
-        )
+        values = [self._value(goal, row) for goal in goals]
+        return values, costs, excess, self._reward(costs, excess)
 
     @property
     def metric_names(self) -> tuple[str, ...]:

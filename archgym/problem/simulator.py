@@ -10,13 +10,6 @@ from archgym.errors import ArchgymError, NotCoveredError, SimulationError
 from archgym.problem.fidelity import Fidelity
 from archgym.space import Designs
 
-__all__ = [
-    "MultiFidelitySimulator",
-    "SimulationResult",
-    "Simulator",
-    "simulate_each",
-]
-
 SimulationResult = Mapping[str, float] | SimulationError | NotCoveredError | TimeoutError
 """Metrics of one design, or why there are none."""
 

@@ -22,6 +22,8 @@ _BOUNDS = {
     "less_than_equal": ("le", "at most"),
     "less_than": ("lt", "less than"),
     "multiple_of": ("multiple_of", "a multiple of"),
+    "too_short": ("min_length", "a list of at least"),
+    "too_long": ("max_length", "a list of at most"),
 }
 
 
@@ -37,10 +39,6 @@ def allowed_text(problem: Mapping[str, Any]) -> str:
         return f"allowed is {words} {context[key]:g}"
     if kind == "literal_error":
         return f"allowed is {context['expected']}"
-    if kind == "too_short":
-        return f"allowed is a list of at least {context['min_length']}"
-    if kind == "too_long":
-        return f"allowed is a list of at most {context['max_length']}"
     for ending in ("_type", "_parsing", "_from_float", ""):
         known = _KINDS.get(kind.removesuffix(ending)) if kind.endswith(ending) else None
         if known:

@@ -127,10 +127,7 @@ def _array(file: Any, size: int) -> NDArray[Any]:
     """One array of an archive, once its header fits the size that the archive gives."""
     form: Any = np.lib.format
     version = form.read_magic(file)
-    read_header = {
-        (1, 0): form.read_array_header_1_0,
-        (2, 0): form.read_array_header_2_0,
-    }.get(version)
+    read_header = getattr(form, "read_array_header_{}_{}".format(*version), None)
     if read_header is None:
         raise ValueError(f"version {version} of NumPy's format is not read")
     shape, fortran, dtype = read_header(file)

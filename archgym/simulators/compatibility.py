@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from archgym.problem.design_problem import DesignProblem
-from archgym.problem.metrics import Metric
+from archgym.problem import DesignProblem, Metric
 from archgym.space import DesignSpace
 
 

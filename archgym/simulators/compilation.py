@@ -37,7 +37,8 @@ class Kernel:
         inner_options: Mapping[str, Any] | None = None,
     ) -> None:
         self._announcer = _Announcer(name)
-        self._sources = _hash_sources(sources)
+        content = b"".join(path.read_bytes() for path in sorted(sources))
+        self._sources = int.from_bytes(hashlib.sha256(content).digest()[:6])
         self._options = dict(options)
         self._inner = {**self._options, **(inner_options or {})}
 
@@ -80,10 +81,3 @@ class _Announcer(numba_events.Listener):  # type: ignore[misc]
 
     def on_end(self, event: Any) -> None:
         """It is compiled."""
-
-
-def _hash_sources(sources: Iterable[Path]) -> int:
-    digest = hashlib.sha256()
-    for path in sorted(sources):
-        digest.update(path.read_bytes())
-    return int.from_bytes(digest.digest()[:6])

@@ -13,7 +13,7 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +78,8 @@ class SimulationCache:
         self._network = network
         self._lock = threading.Lock()
         self._pid = 0
-        self._database()
+        with self._using():
+            pass  # it can be used
 
     def get(self, keys: Iterable[bytes]) -> dict[bytes, SimulationResult]:
         """Results of those keys that it holds.
@@ -121,30 +122,27 @@ class SimulationCache:
                 self._pid = 0
 
     @contextlib.contextmanager
-    def _using(self) -> Any:
+    def _using(self) -> Iterator[sqlite3.Connection]:
+        """This process's connection: one must not be carried over a fork."""
         with self._lock:
             try:
-                yield self._database()
-            except sqlite3.Error as error:
-                raise DatasetError(f"the simulation cache {self.path}: {error}") from error
-
-    def _database(self) -> sqlite3.Connection:
-        """This process's connection: one must not be carried over a fork."""
-        if self._pid != os.getpid():
-            try:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._open = sqlite3.connect(self.path, timeout=_WAIT_S, check_same_thread=False)
-                mode = "DELETE" if self._network else "WAL"  # WAL is for one machine
-                self._open.execute(f"PRAGMA journal_mode={mode}")
-                self._open.execute("PRAGMA synchronous=NORMAL")
-                self._open.execute(_SCHEMA)
-                self._open.commit()
+                if self._pid != os.getpid():
+                    self._connect()
+                    self._pid = os.getpid()
+                yield self._open
             except (sqlite3.Error, OSError) as error:
                 raise DatasetError(
                     f"cannot use the simulation cache {self.path}: {error}"
                 ) from error
-            self._pid = os.getpid()
-        return self._open
+
+    def _connect(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._open = sqlite3.connect(self.path, timeout=_WAIT_S, check_same_thread=False)
+        mode = "DELETE" if self._network else "WAL"  # WAL is for one machine
+        self._open.execute(f"PRAGMA journal_mode={mode}")
+        self._open.execute("PRAGMA synchronous=NORMAL")
+        self._open.execute(_SCHEMA)
+        self._open.commit()
 
 
 def _text(result: SimulationResult) -> str:

@@ -24,13 +24,11 @@ def one_numeric_thread() -> Iterator[None]:
 @contextlib.contextmanager
 def one_numeric_thread_in_children() -> Iterator[None]:
     """Holds the numeric libraries of processes that are started meanwhile to one thread."""
-    before = {name: os.environ.get(name) for name in _VARIABLES}
+    before = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
     os.environ.update(dict.fromkeys(_VARIABLES, "1"))
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        for name in _VARIABLES:
+            os.environ.pop(name, None)
+        os.environ.update(before)

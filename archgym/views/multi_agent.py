@@ -16,8 +16,6 @@ from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.space import BoxEncoding, MultiDiscreteEncoding
 from archgym.views.unwrapped import unwrapped
 
-__all__ = ["ParallelView"]
-
 Observation = NDArray[np.float32]
 
 

@@ -14,8 +14,6 @@ from archgym.errors import DesignError
 from archgym.space import Designs, DesignSpace, MultiDiscreteEncoding, Rule
 from archgym.views.unwrapped import unwrapped
 
-__all__ = ["Partial", "Steps", "StepwiseView"]
-
 
 @dataclass(slots=True)
 class Partial:

@@ -11,13 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
-from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError, check_integer
 from archgym.space import Designs, Encoding
 from archgym.views.stepwise import Steps
 from archgym.views.unwrapped import unwrapped
-
-__all__ = ["StepwiseVectorView", "VectorView"]
 
 _Indices = None | int | Iterable[int]
 _Steps = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]
@@ -57,21 +54,12 @@ class VectorView(VecEnv):
         encoding = encoding or base.encoding
         if encoding.design_space != base.design_space:
             raise InvalidValueError("the encoding is of another design space")
-        self.encoding = encoding
-        self._open(base, n_envs, base.observation_space, encoding.space)  # type: ignore[attr-defined]
-
-    def _open(
-        self,
-        env: Environment,
-        n_envs: int,
-        observations: gymnasium.Space[Any],
-        actions: gymnasium.Space[Any],
-    ) -> None:
         check_integer("n_envs", n_envs, 1)
-        self.env = env
+        self.encoding, self.env = encoding, base
         self._designs = np.zeros(n_envs, dtype=np.int64)  # of each episode so far
         self._actions: NDArray[Any] = np.empty(0)
-        VecEnv.__init__(self, n_envs, observations, actions)
+        actions = encoding.space  # type: ignore[attr-defined]
+        VecEnv.__init__(self, n_envs, base.observation_space, actions)
 
     def reset(self) -> NDArray[np.float32]:
         """Starts all episodes; simulates nothing. Observations, shape (n_envs, width)."""
@@ -119,7 +107,7 @@ class VectorView(VecEnv):
 
     def get_attr(self, attr_name: str, indices: _Indices = None) -> list[Any]:
         """An attribute of the environment, once for each index."""
-        return [getattr(self.env, attr_name)] * len(self._each(indices))
+        return [getattr(self.env, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: _Indices = None) -> None:
         """Sets an attribute of the environment, which all indices share."""
@@ -136,12 +124,7 @@ class VectorView(VecEnv):
         self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: _Indices = None
     ) -> list[bool]:
         """Never: wrappers are left out."""
-        return [False] * len(self._each(indices))
-
-    def _each(self, indices: _Indices) -> list[int]:
-        if indices is None:
-            return list(range(self.num_envs))
-        return [indices] if isinstance(indices, int) else list(indices)
+        return [False for _ in self._get_indices(indices)]
 
     def _evaluate(
         self, designs: Designs
@@ -186,12 +169,9 @@ class StepwiseVectorView(VectorView):
         base = unwrapped(env)
         self.steps = Steps(base.design_space, levels)
         self._n_metrics = len(base.metrics)
-        self._open(
-            base,
-            n_envs,
-            self.steps.observation_space(self._n_metrics),
-            gymnasium.spaces.Discrete(self.steps.n_actions),
-        )
+        super().__init__(base, n_envs)
+        self.observation_space = self.steps.observation_space(self._n_metrics)
+        self.action_space = gymnasium.spaces.Discrete(self.steps.n_actions)
         self._partials = [self.steps.start() for _ in range(n_envs)]
 
     def reset(self) -> NDArray[np.float32]:
@@ -237,7 +217,7 @@ class StepwiseVectorView(VectorView):
     def get_attr(self, attr_name: str, indices: _Indices = None) -> list[Any]:
         """An attribute of the environment, or ``action_masks``, for each index."""
         if attr_name == "action_masks":
-            return [partial(self._mask, i) for i in self._each(indices)]
+            return [partial(self._mask, i) for i in self._get_indices(indices)]
         return super().get_attr(attr_name, indices)
 
     def _mask(self, i: int) -> NDArray[np.bool_]:

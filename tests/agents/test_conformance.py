@@ -27,6 +27,17 @@ from archgym.registry import agent_class, agent_names, environment_names
 from archgym.space import Designs, UnitCubeEncoding
 
 AGENTS = agent_names()
+SLOW_AGENTS = {
+    "a2c",
+    "active",
+    "bayesian",
+    "botorch",
+    "dqn",
+    "hyperband",
+    "maskable_ppo",
+    "optuna",
+    "sac",
+}
 CHECKS = [name for name in agent_check_names() if name != "processes"]
 # So that learning takes place, but little of it, within the few designs that a check evaluates.
 QUICK = {
@@ -47,7 +58,10 @@ def quick(name: str) -> dict[str, Any]:
     return {field: value for field, value in values.items() if field in fields}
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.full) if n in SLOW_AGENTS else n for n in AGENTS],
+)
 @pytest.mark.parametrize("check_name", CHECKS)
 def test_registered_agent_conforms(name: str, check_name: str) -> None:
     (result,) = check_agent(name, only=[check_name], **quick(name))
@@ -73,6 +87,7 @@ def in_another_process(code: str, given: Any) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.full
 def test_trajectories_are_equal_in_another_process() -> None:
     """Each agent on one family, others in turn; the full test has all families for each."""
     code = (

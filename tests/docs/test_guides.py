@@ -43,6 +43,8 @@ def _kind(mark: str) -> str:
 RUNNING = [
     guide for guide in GUIDES if {"run", "python"} & {_kind(mark) for mark, *_ in _blocks(guide)}
 ]
+QUICK_GUIDES = {"agents", "environments", "simulators"}
+"""The others run with the long tests."""
 
 
 def test_the_guides_of_the_uses_run() -> None:
@@ -55,7 +57,14 @@ def test_guide_is_short_enough(guide: Path) -> None:
     assert len(guide.read_text("utf-8").splitlines()) <= 250
 
 
-@pytest.mark.parametrize("guide", RUNNING, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "guide",
+    [
+        path if path.stem in QUICK_GUIDES else pytest.param(path, marks=pytest.mark.full)
+        for path in RUNNING
+    ],
+    ids=lambda path: path.stem,
+)
 def test_guide_runs(
     guide: Path,
     tmp_path: Path,

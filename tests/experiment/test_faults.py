@@ -49,6 +49,7 @@ def moody_settings(**arguments: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.full
 def test_designs_that_raise_hang_die_or_give_nan_are_rows(tmp_path: Path) -> None:
     experiment = small(
         **moody_settings(hangs=True, dies=True),
@@ -131,6 +132,7 @@ def test_the_summary_lists_what_failed_and_why(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.full
 def test_three_faults(tmp_path: Path) -> None:
     chaos = Chaos(moody(tmp_path), tmp_path / "run", seed=0)
     for fault in ("disk full", "Ctrl-C", "driver killed"):

@@ -56,6 +56,7 @@ def through_ray(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, st
     return folder / "run", code, out, err
 
 
+@pytest.mark.full
 def test_gives_the_trajectories_of_a_local_run(
     through_ray: tuple[Path, int, str, str], tmp_path: Path
 ) -> None:
@@ -65,6 +66,7 @@ def test_gives_the_trajectories_of_a_local_run(
     assert_equal_runs(tmp_path / "local", run)
 
 
+@pytest.mark.full
 def test_a_failing_trial_does_not_stop_the_rest(through_ray: tuple[Path, int, str, str]) -> None:
     run, code, out, _ = through_ray
     assert code == 1
@@ -76,6 +78,7 @@ def test_a_failing_trial_does_not_stop_the_rest(through_ray: tuple[Path, int, st
     assert states.count("finished") == len(states) - 2 == 22
 
 
+@pytest.mark.full
 def test_leaves_the_terminal_quiet(through_ray: tuple[Path, int, str, str]) -> None:
     run, _, out, err = through_ray
     assert out.startswith("archgym ")
@@ -84,6 +87,7 @@ def test_leaves_the_terminal_quiet(through_ray: tuple[Path, int, str, str]) -> N
     assert json.loads((run / "results.json").read_text())["runner"] == "ray"
 
 
+@pytest.mark.full
 def test_leaves_a_sealed_dataset(through_ray: tuple[Path, int, str, str]) -> None:
     run = through_ray[0]
     for name in ("Conformance-v0", "Slow"):
@@ -92,6 +96,7 @@ def test_leaves_a_sealed_dataset(through_ray: tuple[Path, int, str, str]) -> Non
         assert not [s for s in dataset.trials()["state"].to_pylist() if s == "running"]
 
 
+@pytest.mark.full
 def test_asked_to_end_it_says_how_to_go_on_and_nothing_else(tmp_path: Path) -> None:
     experiment, out = slow(tmp_path, budget=4000, seeds=1), tmp_path / "run"
     process = start("run", experiment, "--out", out, "--cpus", "2")
@@ -143,6 +148,7 @@ def test_a_batch_begins_with_its_first_step(tmp_path: Path) -> None:
     assert Dataset(folder.datasets / trials[0].dataset).evaluations().num_rows == 10
 
 
+@pytest.mark.full
 def test_a_relative_path_is_from_where_the_user_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

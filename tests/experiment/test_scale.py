@@ -175,6 +175,7 @@ def test_a_problem_that_is_too_easy_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.full
 def test_a_strangers_agent_runs_on_the_suite(tmp_path: Path) -> None:
     settings = ["budget=20", "seeds=2", f"agents=[{{name: random}}, {{name: '{HELPERS}:Diary'}}]"]
     result = run_experiment(load_experiment("suite", settings), tmp_path / "run", QUIET)

@@ -208,6 +208,7 @@ def test_a_design_comes_out_again_by_its_command(
         assert found["metrics"] in known
 
 
+@pytest.mark.full
 def test_command_makes_page_and_figures(
     folder: Path, tmp_path: Path, call: Callable[..., Called]
 ) -> None:
@@ -249,6 +250,7 @@ def test_latex_takes_every_text() -> None:
     assert lines[8] == "{[1 to 2]} & 1 \\\\"
 
 
+@pytest.mark.full
 def test_figures_are_the_same_each_time(folder: Path, tmp_path: Path) -> None:
     from archgym.report import write_figures
 

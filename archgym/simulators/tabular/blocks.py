@@ -48,7 +48,7 @@ def make_blocks(names: Sequence[str], values: NDArray[np.float64]) -> list[Block
         values: of each design, shape (n_designs, n_names).
     """
     columns = [distinct(np.ascontiguousarray(column).view(np.int64)) for column in values.T]
-    costs = [_compressed(ids) + _value_bytes(ids, values[:, c]) for c, ids in enumerate(columns)]
+    costs = [_block_bytes(ids, [c], values) for c, ids in enumerate(columns)]
     together = list(range(len(names)))
     *_, ids = itertools.accumulate(columns, _pair)
     cost = _block_bytes(ids, together, values)
@@ -97,11 +97,8 @@ def _first(ids: Ids) -> NDArray[np.int64]:
 
 
 def _block_bytes(ids: Ids, group: Sequence[int], values: NDArray[np.float64]) -> int:
-    return _compressed(ids) + sum(_value_bytes(ids, values[:, c]) for c in group)
-
-
-def _value_bytes(ids: Ids, column: NDArray[np.float64]) -> int:
-    return _compressed(column[_first(ids)])
+    rows = values[_first(ids)]
+    return _compressed(ids) + sum(_compressed(rows[:, c]) for c in group)
 
 
 def _compressed(array: NDArray[np.generic]) -> int:

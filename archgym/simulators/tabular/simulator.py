@@ -19,14 +19,11 @@ from archgym.errors import (
     SimulationError,
     UnknownNameError,
 )
-from archgym.problem.design_problem import DesignProblem
-from archgym.problem.metrics import Metric
-from archgym.problem.objective import Objective
+from archgym.problem import DesignProblem, Metric, Objective, Status
 from archgym.problem.scorer import Scorer
 from archgym.problem.simulator import SimulationResult
-from archgym.problem.status import Status
 from archgym.simulators.compatibility import differences
-from archgym.simulators.tabular.optimum import Optimum, find_optimum
+from archgym.simulators.tabular.optimum import Optimum, find_optimum, given_metrics
 from archgym.simulators.tabular.table import Table
 from archgym.space import Designs, DesignSpace
 
@@ -98,12 +95,11 @@ class TabularSimulator:
         positions = own.rank(designs)
         held = np.maximum(positions, 0)
         values = table.values(held, self.metric_names)
-        partial = bool(np.isnan(values).any())
         results: list[SimulationResult] = [
             dict(zip(self.metric_names, row, strict=True)) for row in values.tolist()
         ]
-        if partial:
-            results = [{k: v for k, v in row.items() if v == v} for row in results]  # type: ignore[union-attr]
+        if np.isnan(values).any():
+            results = [given_metrics(self.metric_names, row) for row in values.tolist()]
         failure = np.where(positions < 0, -1, table.failure[held])
         for i in np.flatnonzero(failure).tolist():
             if positions[i] < 0:

@@ -34,9 +34,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from archgym.errors import ArchgymError, DatasetError
+from archgym.problem import Metric, Status
 from archgym.problem.description import ProblemDescription
-from archgym.problem.metrics import Metric
-from archgym.problem.status import Status
 from archgym.simulators.tabular.blocks import Block, make_blocks
 from archgym.space import DesignSpace
 
@@ -176,24 +175,14 @@ class Table:
 
         A name that is not in the table gives a column of NaN.
         """
-        columns = [self._column(positions, name) for name in names]
-        return np.stack(columns, axis=1) if columns else np.empty((len(positions), 0))
-
-    def _column(self, positions: NDArray[np.int64], name: str) -> NDArray[np.float64]:
-        found = self._places.get(name)
-        if found is None:
-            return np.full(len(positions), np.nan)
-        block, column = found
-        values: NDArray[np.float64] = block.values[block.index[positions], column]
+        names = tuple(names)
+        values = np.full((len(positions), len(names)), np.nan)
+        for block in self.blocks:
+            rows = block.index[positions]
+            for column, name in enumerate(block.names):
+                if name in names:
+                    values[:, names.index(name)] = block.values[rows, column]
         return values
-
-    @cached_property
-    def _places(self) -> dict[str, tuple[Block, int]]:
-        return {
-            name: (block, number)
-            for block in self.blocks
-            for number, name in enumerate(block.names)
-        }
 
     # -- the file --------------------------------------------------------------------------------
 
@@ -234,16 +223,14 @@ class Table:
         try:
             read = pq.read_table(path, page_checksum_verification=True, partitioning=None)
             columns = {name: read[name].combine_chunks().flatten() for name in read.column_names}
-            blocks = [
-                _read_block(number, names, columns) for number, names in enumerate(meta["blocks"])
-            ]
-            failures = zip(
-                columns["failure.status"].to_pylist(),
-                columns["failure.reason"].to_pylist(),
-                strict=True,
-            )
-            failure = columns["failure.index"].to_numpy()
-            table = Table(header, tuple(blocks), failure, tuple(failures))
+            blocks = []
+            for number, names in enumerate(meta["blocks"]):
+                values = [columns[f"metric.{name}"].to_numpy() for name in names]
+                index = columns[f"block.{number}.index"].to_numpy()
+                blocks.append(Block(tuple(names), index, np.stack(values, axis=1)))
+            status, reason = (columns[f"failure.{of}"].to_pylist() for of in ("status", "reason"))
+            failures = tuple(zip(status, reason, strict=True))
+            table = Table(header, tuple(blocks), columns["failure.index"].to_numpy(), failures)
         except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
             raise DatasetError(f"{path} is damaged: {error}") from error
         problem = table._problem(meta["designs"])
@@ -332,13 +319,6 @@ def _read_meta(path: str | Path) -> tuple[dict[str, Any], Header]:
         raise DatasetError(f"{path} is damaged: {type(error).__name__}: {error}") from error
 
 
-def _read_block(number: int, names: list[str], columns: Mapping[str, pa.Array]) -> Block:
-    values = [columns[f"metric.{name}"].to_numpy() for name in names]
-    return Block(
-        tuple(names), columns[f"block.{number}.index"].to_numpy(), np.stack(values, axis=1)
-    )
-
-
 def _smallest(name: str, column: pa.Array) -> str | None:
     """The encoding in which a column takes fewest bytes; ``None`` for the default one."""
     offered = _ENCODINGS.get(str(column.type), ())
@@ -352,17 +332,14 @@ def _parquet(
     metadata: Mapping[bytes, bytes] | None = None,
 ) -> bytes:
     """A file with one row, in which each column is a list."""
-    lists = [
-        pa.ListArray.from_arrays(pa.array([0, len(column)], pa.int32()), column)
-        for column in columns.values()
-    ]
-    schema = pa.schema(
-        [(name, made.type) for name, made in zip(columns, lists, strict=True)], metadata
-    )
+    lists = {
+        name: pa.ListArray.from_arrays(pa.array([0, len(column)], pa.int32()), column)
+        for name, column in columns.items()
+    }
     chosen = {f"{name}.list.element": encoding for name, encoding in encodings.items()}
     buffer = io.BytesIO()
     pq.write_table(
-        pa.table(lists, schema),
+        pa.table(lists).replace_schema_metadata(metadata),
         buffer,
         compression="zstd",
         compression_level=_LEVEL,

@@ -117,6 +117,7 @@ def on_this_processor() -> dict[str, Any]:
     }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "processor", PROCESSORS, ids=lambda processor: next(iter(processor.values()))
 )

@@ -129,6 +129,7 @@ def test_a_resumed_search_proposes_the_same(
     assert logged == whole
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["ppo", "maskable_ppo", "a2c", "dqn", "sac"])
 def test_it_learns(name: str) -> None:
     env = Valley()

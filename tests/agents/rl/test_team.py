@@ -169,6 +169,7 @@ def test_outcomes_may_come_in_any_portions(name: str) -> None:
     assert whole.ask(20).keys() == portions.ask(20).keys()
 
 
+@pytest.mark.full
 def test_search_is_the_same_in_another_process_and_with_more_threads() -> None:
     code = (
         "import importlib.util, json, sys, torch\n"

@@ -86,6 +86,7 @@ def test_stored_best_values_are_those_of_their_chips(name: str) -> None:
     assert area_um2(chips["area_um2"]) == pytest.approx(best["area_um2"]["value"])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", OWN)
 def test_no_random_chip_is_better_than_the_stored_best(name: str) -> None:
     env = archgym.make("NAS-v0", workload=name)

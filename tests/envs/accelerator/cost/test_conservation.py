@@ -61,6 +61,7 @@ def test_laws_hold_for_random_designs(mapper: str) -> None:
     assert mapped > 650
 
 
+@pytest.mark.full
 def test_laws_hold_for_thousands_of_random_mappings() -> None:
     rng = np.random.default_rng(12)
     mapped = 0

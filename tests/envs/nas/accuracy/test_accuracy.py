@@ -157,6 +157,7 @@ def test_networks_learn() -> None:
     assert curve[1] > 70
 
 
+@pytest.mark.full
 def test_what_is_trained_is_remembered(tmp_path: Path) -> None:
     task = TASKS["digits_mbconv"]
     first = TrainedAccuracy(cache=tmp_path).accuracies(task, [CHAIN, SAME_CHAIN], 3)
@@ -179,6 +180,7 @@ def test_a_network_that_takes_too_long_has_no_accuracy(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.json"))
 
 
+@pytest.mark.full
 def test_a_memory_that_is_spoilt_is_not_believed(tmp_path: Path) -> None:
     source = TrainedAccuracy(cache=tmp_path, seeds=[0])
     before = source.accuracies(TASKS["digits"], [SMALL], 1)

@@ -164,7 +164,7 @@ def test_stl10_needs_a_label_for_each_image(tmp_path: Path) -> None:
 @pytest.mark.parametrize("label", [0, 11])
 def test_classes_of_stl10_count_from_one(tmp_path: Path, label: int) -> None:
     (stl10(tmp_path) / "test_y.bin").write_bytes(bytes([label, 2]))
-    with pytest.raises(InvalidValueError, match="they are 1 to 10"):
+    with pytest.raises(InvalidValueError, match="they must be 1 to 10"):
         load("stl10", tmp_path)
 
 

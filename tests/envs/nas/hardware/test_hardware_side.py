@@ -45,6 +45,7 @@ def test_latency_in_ns_follows_the_clock_of_the_technology() -> None:
     assert found.latency_ns[0] == pytest.approx(found.latency_cycles[0] / 0.7)
 
 
+@pytest.mark.full
 def test_networks_on_sub_accelerators_of_their_own_run_at_the_same_time() -> None:
     side = HardwareSide("paper", scheduler="exact")
     alone = side.evaluate([[CLASSIFIER], [SEGMENTER]], [CHIP, CHIP])
