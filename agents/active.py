@@ -10,7 +10,7 @@ from pydantic import Field
 from archgym import agent
 from archgym.agents.common.arrays import Floats, Ints
 from archgym.agents.common.candidates import Candidates
-from archgym.agents.common.hyperparameters import Factor, PoolSize, Share, Size, Threshold
+from archgym.agents.common.hyperparameters import Factor, Number, PoolSize, Share, Size, Threshold
 from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.agents.common.targets import limit_targets
 from archgym.proxy.inputs import Inputs
@@ -71,10 +71,8 @@ class ActiveLearning(ModelBasedSampler):
         candidates: PoolSize = Field(
             2000, description="approximate number of first candidates for each batch"
         )
-        elite: int = Field(
-            12, ge=1, le=10_000, description="best designs around which candidates are sought"
-        )
-        trees: int = Field(100, ge=1, le=10_000, description="trees of a forest or of boosting")
+        elite: Number = Field(12, description="best designs around which candidates are sought")
+        trees: Number = Field(100, description="trees of a forest or of boosting")
 
     def setup(self) -> None:
         """Starts with nothing known."""
@@ -87,17 +85,14 @@ class ActiveLearning(ModelBasedSampler):
 
     def ask(self, n: int) -> Designs:
         """Up to ``n`` designs: random ones at first, then what the models choose."""
-        random = self.hyperparameters.n_initial - self._observations.asked
-        asked = self.space.designs(())
+        random = max(0, self.hyperparameters.n_initial - self._observations.asked)
         too_few = self._observations.learned < _MIN_DATA
-        if random > 0 or too_few:
-            asked = self._unseen.take(n if too_few else min(n, random))
-            self._expect(asked)
-        if len(asked) == n or too_few:
-            return asked
-        with self._working():
-            chosen = self._choose(n - len(asked))
-        return asked.concatenate(chosen)
+        asked = self._unseen.take(n if too_few else min(n, random))
+        if len(asked) < n and not too_few:
+            with self._working():
+                asked = asked.concatenate(self._choose(n - len(asked)))
+        self._expect(asked)
+        return asked
 
     # -- inner workings --------------------------------------------------------------------------
 
@@ -122,17 +117,11 @@ class ActiveLearning(ModelBasedSampler):
                 optimism = self.rng.exponential(self.hyperparameters.kappa)
                 worth = -models.bound(predicted, optimism)
             best = self._unseen.favourite(pool, worth)
-            design = pool[best : best + 1]
-            self._unseen.add(design)
-            self._expect(design)
+            self._unseen.add(design := pool[best : best + 1])
             chosen = chosen.concatenate(design)
             left = np.arange(len(pool)) != best
             pool, predicted = pool[left], (predicted[0][left], predicted[1][left])
-        if len(chosen) < n:
-            rest = self._unseen.take(n - len(chosen))
-            self._expect(rest)
-            chosen = chosen.concatenate(rest)
-        return chosen
+        return chosen.concatenate(self._unseen.take(n - len(chosen)))
 
 
 class _Models:
@@ -144,10 +133,8 @@ class _Models:
         x = owner._inputs(known.codes)
         goals = known.goals[ok]
         self._n_goals = goals.shape[1]
-        columns = [goals[:, goal] for goal in range(self._n_goals)]
-        excess = known.excess[ok]
-        columns += [limit_targets(one) for one in excess.T if (one > 0).any()]
-        y = np.stack(columns, axis=1)
+        limits = [limit_targets(one) for one in known.excess[ok].T if (one > 0).any()]
+        y = np.column_stack([goals, *limits])
         self._centre, scale = y.mean(axis=0), y.std(axis=0)
         self._scale = np.where(scale > _CERTAIN, scale, 1.0)
         z = (y - self._centre) / self._scale

@@ -18,9 +18,9 @@ from archgym.agents.nsga2 import Nsga2
 from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs
 
-_MODEL = GaussianProcessSearch
-_OTHERS: tuple[type[agent.Sampler], ...] = (LocalSearch, Genetic)
-_OTHERS_SEVERAL_GOALS: tuple[type[agent.Sampler], ...] = (Nsga2,)
+_Members = tuple[type[agent.Sampler], ...]
+_MEMBERS: _Members = (GaussianProcessSearch, LocalSearch, Genetic)
+_MEMBERS_SEVERAL_GOALS: _Members = (GaussianProcessSearch, Nsga2)
 """The members: one with a model, and model-free ones for one goal and for several."""
 _MAX_MODEL_FREE_SHARE = 0.5
 """Maximum share of turns given to model-free members while the search stagnates."""
@@ -68,12 +68,11 @@ class Auto(SequentialSampler):
     def setup(self) -> None:
         """Starts with all members and no evidence."""
         super().setup()
-        others = _OTHERS if len(self.directions) == 1 else _OTHERS_SEVERAL_GOALS
-        kinds: list[type[agent.Sampler]] = [_MODEL, *others]
+        kinds = _MEMBERS if len(self.directions) == 1 else _MEMBERS_SEVERAL_GOALS
         self._members = [
             kind(self.space, self.directions, int(self.rng.integers(2**31))) for kind in kinds
         ]
-        self._success, self._tries = np.zeros(len(others)), np.zeros(len(others))
+        self._success, self._tries = np.zeros((2, len(kinds) - 1))
         self._idle = 0  # designs since the last one that was better than all before
         self._asked: dict[int, int] = {}  # member that a design without outcome is from, by its key
         self._ranked: list[float] = []  # costs of all known designs, ascending

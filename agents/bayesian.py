@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from archgym.agents.common import hyperparameters as fields
 from archgym.agents.common.arrays import Floats
-from archgym.agents.common.hyperparameters import Factor, InitialDesigns, PoolSize, Threshold
 from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST, FAILED_COST
@@ -54,14 +54,14 @@ class Bayesian(ModelBasedSampler, SequentialSampler):
 
     name: ClassVar[str] = "bayesian"
 
-    class Hyperparameters(InitialDesigns):
+    class Hyperparameters(fields.InitialDesigns):
         """Hyperparameters of Bayesian optimisation."""
 
         surrogate: Literal["gp", "forest", "extra_trees"] = Field(
             "gp", description="Gaussian process, random forest or extremely randomised trees"
         )
         trees: int = Field(100, ge=2, le=10_000, description="trees of a forest")
-        forest_above: Threshold = Field(
+        forest_above: fields.Threshold = Field(
             300, description="designs from which extra_trees replace gp, which is cubic in them"
         )
         acquisition: Literal["gp_hedge", "EI", "LCB", "PI"] = Field(
@@ -69,19 +69,16 @@ class Bayesian(ModelBasedSampler, SequentialSampler):
             description="expected improvement (EI), lower confidence bound (LCB), probability of "
             "improvement (PI), or a choice among the three by their success (gp_hedge)",
         )
-        xi: float = Field(
-            0.01,
-            ge=0,
-            le=10,
-            description="minimum improvement that EI and PI seek, in deviations of the cost",
+        xi: fields.Weight = Field(
+            0.01, description="minimum improvement that EI and PI seek, in deviations of the cost"
         )
-        kappa: Factor = Field(
+        kappa: fields.Factor = Field(
             1.96, description="distance of LCB below the mean, in standard deviations"
         )
         initial_design: Literal["random", "sobol"] = Field(
             "random", description="how the first designs are chosen"
         )
-        candidates: PoolSize = Field(
+        candidates: fields.PoolSize = Field(
             1000, description="designs that the surrogate predicts for each proposal"
         )
 
@@ -119,9 +116,8 @@ class Bayesian(ModelBasedSampler, SequentialSampler):
         model.fit(x, y, int(self.rng.integers(1 << 31)))
         seen = self._features.encode(candidates)
         mean, deviation = model.predict(seen)
-        best = int(self._choose(model, candidates, seen, mean, deviation))
-        design = candidates[best : best + 1]
-        self._unseen.add(design)
+        best = self._choose(model, candidates, seen, mean, deviation)
+        self._unseen.add(design := candidates[best : best + 1])
         return design
 
     def _data(self) -> tuple[Floats, Floats]:

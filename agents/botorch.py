@@ -11,11 +11,10 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
+from archgym.agents.common import hyperparameters as fields
 from archgym.agents.common.arrays import Floats
-from archgym.agents.common.hyperparameters import InitialDesigns, PoolSize, Threshold
 from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.agents.common.samplers import SequentialSampler
-from archgym.agents.common.scores import BROKEN_LIMIT_COST
 from archgym.agents.common.threads import one_seeded_thread
 from archgym.agents.gp.gaussian_process import coordinates
 from archgym.errors import MissingDependencyError
@@ -73,14 +72,14 @@ class BoTorchSearch(ModelBasedSampler, SequentialSampler):
 
     name: ClassVar[str] = "botorch"
 
-    class Hyperparameters(InitialDesigns):
+    class Hyperparameters(fields.InitialDesigns):
         """Hyperparameters of the search with BoTorch."""
 
-        candidates: PoolSize = Field(
+        candidates: fields.PoolSize = Field(
             400, description="approximate number of first candidates for each proposal"
         )
-        elite: int = Field(
-            4, ge=1, le=10_000, description="best designs that are centres of the trust region"
+        elite: fields.Number = Field(
+            4, description="best designs that are centres of the trust region"
         )
         start_length: float = Field(
             0.5,
@@ -89,18 +88,13 @@ class BoTorchSearch(ModelBasedSampler, SequentialSampler):
             description="initial size of the trust region: maximum share of parameters that "
             "change and maximum change of an ordered one as a share of its range",
         )
-        patience: Threshold = Field(
+        patience: fields.Threshold = Field(
             8, description="proposals in a row without improvement that halve the trust region"
         )
-        samples: int = Field(
-            64, ge=2, le=4096, description="Monte-Carlo samples of the acquisition function"
+        samples: fields.Several = Field(
+            64, description="Monte-Carlo samples of the acquisition function"
         )
-        most_data: int = Field(
-            200,
-            ge=20,
-            le=5000,
-            description="maximum training designs of a model, half the best and half the newest",
-        )
+        most_data: fields.MaxData = 200
 
     def setup(self) -> None:
         """Starts with nothing known."""
@@ -114,7 +108,6 @@ class BoTorchSearch(ModelBasedSampler, SequentialSampler):
             from archgym.agents.common import botorch_models
 
         super().setup()
-        self._tools = botorch_models
         parameters = [self.space.parameters[position] for position in self.space.free]
         self._ordered = np.array([parameter.ordered for parameter in parameters], dtype=np.bool_)
         self._step = np.array([1.0 / (parameter.size - 1) for parameter in parameters])
@@ -162,15 +155,8 @@ class BoTorchSearch(ModelBasedSampler, SequentialSampler):
         """Fits the models; gives the function to maximise, shape (n,) of designs."""
         known = self._observations
         rows = known.rows(self.hyperparameters.most_data)
-        data = self._tools.Data(
-            x=coordinates(self.space, known.codes[rows]),
-            goals=known.goals[rows],
-            excess=known.excess[rows],
-            failed=known.failed[rows],
-            feasible=known.costs[rows] < BROKEN_LIMIT_COST,
-            observed=len(known),
-        )
-        value = self._models.fit(data, int(self.rng.integers(1 << 31)))
+        x, seed = coordinates(self.space, known.codes[rows]), int(self.rng.integers(1 << 31))
+        value = self._models.fit(x, known, rows, seed)
 
         def of(designs: Designs) -> Floats:
             pending = known.waiting[-_MAX_PENDING:]

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from archgym import agent
 from archgym.agents.common.arrays import Ints
-from archgym.agents.common.hyperparameters import Count, Share, Size
+from archgym.agents.common.hyperparameters import Count, Several, Share, Size
 from archgym.agents.common.samplers import NewDesignSampler
 from archgym.agents.common.scores import costs
 from archgym.evaluation.outcome import Outcomes
@@ -19,8 +19,8 @@ from archgym.space import Designs
 class Breeding(agent.Hyperparameters):
     """Hyperparameters of the way in which children are made."""
 
-    population_size: int = Field(
-        16, ge=2, le=4096, description="possible parents, and random designs at the start"
+    population_size: Several = Field(
+        16, description="possible parents, and random designs at the start"
     )
     children: Size = Field(4, description="designs proposed at once")
     tournament_size: int = Field(
@@ -91,10 +91,8 @@ class Genetic(NewDesignSampler):
         """Up to ``n`` designs: random ones until the population is full, then children."""
         beginners = min(n, max(0, self.hyperparameters.population_size - self._started))
         self._started += beginners
-        designs = self._unseen.take(beginners)
-        if beginners < n:
-            designs = designs.concatenate(self._unseen.take(n - beginners, self._breed))
-        return designs
+        first = self._unseen.take(beginners)
+        return first.concatenate(self._unseen.take(n - beginners, self._breed))
 
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:
         """Takes designs into the population and keeps the best."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from archgym.agents.common.hyperparameters import BatchSize, Size
+from archgym.agents.common.hyperparameters import BatchSize, Few, Patience, Size
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import FAILED_COST, costs
 from archgym.evaluation.outcome import Outcomes
@@ -48,18 +48,11 @@ class LocalSearch(SequentialSampler):
         """Hyperparameters of iterated local search."""
 
         n_initial: Size = Field(10, description="random designs of which the best is the start")
-        kick: int = Field(
-            4, ge=1, le=1000, description="parameters changed at once to leave a local optimum"
+        kick: Few = Field(4, description="parameters changed at once to leave a local optimum")
+        patience: Patience = Field(
+            3, description="kicks without a better local optimum before a new start"
         )
-        patience: int = Field(
-            3,
-            ge=0,
-            le=1_000_000,
-            description="kicks without a better local optimum before a new start",
-        )
-        drift: int = Field(
-            3, ge=0, le=1_000_000, description="maximum moves in a row to designs of equal cost"
-        )
+        drift: Patience = Field(3, description="maximum moves in a row to designs of equal cost")
 
     def setup(self) -> None:
         """Starts with nothing known."""
@@ -87,9 +80,8 @@ class LocalSearch(SequentialSampler):
         One that it did not ask for, or asked for before a kick, counts if it is the best known.
         """
         self._unseen.learn(designs, outcomes)
-        for row, (key, cost) in enumerate(
-            zip(designs.keys(), costs(outcomes).tolist(), strict=True)
-        ):
+        values = costs(outcomes).tolist()
+        for row, (key, cost) in enumerate(zip(designs.keys(), values, strict=True)):
             design = designs[row : row + 1]
             self._known[key] = cost
             descent = self._asked.pop(key, None)
@@ -167,8 +159,4 @@ class LocalSearch(SequentialSampler):
             self._starts = settings.n_initial - 1
             return self._unseen.take(1)
         self._kicks += 1
-
-        home = self._home.codes
-        return self._unseen.take(
-            1, lambda n, failures: self._moves.kick(home, n, settings.kick + failures)
-        )
+        return self._kicked(self._home.codes, settings.kick)

@@ -8,9 +8,10 @@ import numpy as np
 from pydantic import Field
 
 from archgym.agents.common.arrays import Floats, Ints
+from archgym.agents.common.hyperparameters import Several
+from archgym.agents.common.scores import total_excess
 from archgym.agents.ga import Breeding, Genetic
 from archgym.evaluation.outcome import Outcomes
-from archgym.problem.status import Status
 from archgym.space import Designs
 
 
@@ -44,8 +45,8 @@ class Nsga2(Genetic):
     class Hyperparameters(Breeding):
         """Hyperparameters of NSGA-II."""
 
-        population_size: int = Field(
-            32, ge=2, le=4096, description="possible parents, and random designs at the start"
+        population_size: Several = Field(
+            32, description="possible parents, and random designs at the start"
         )
 
     def setup(self) -> None:
@@ -58,17 +59,24 @@ class Nsga2(Genetic):
         """Takes designs into the population and keeps the best of it."""
         self._unseen.learn(designs, outcomes)
         new = self._admit(designs)
-        ok = outcomes.status[new] == Status.OK
-        excess = np.where(ok, np.maximum(outcomes.violations[new], 0.0).sum(axis=1), np.inf)
         codes = np.concatenate([designs.codes[new], self._codes])
         goals = outcomes.costs[new]
         if self._goals is not None:
             goals = np.concatenate([goals, self._goals])
-        excess = np.concatenate([excess, self._excess])
-        ranks = constrained_ranks(goals, excess)
-        best = np.lexsort((-crowding_distances(goals, ranks), ranks))
-        best = best[: self.hyperparameters.population_size]
+        excess = np.concatenate([total_excess(outcomes)[new], self._excess])
+        best = constrained_order(goals, excess)[: self.hyperparameters.population_size]
         self._codes, self._goals, self._excess = codes[best], goals[best], excess[best]
+
+
+def constrained_order(goals: Floats, excess: Floats) -> Ints:
+    """Rows by rank under constrained domination, those in empty regions first within a rank.
+
+    Args:
+        goals: as for :func:`constrained_ranks`.
+        excess: likewise.
+    """
+    ranks = constrained_ranks(goals, excess)
+    return np.asarray(np.lexsort((-crowding_distances(goals, ranks), ranks)))
 
 
 def constrained_ranks(goals: Floats, excess: Floats) -> Ints:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from archgym.agents.common.hyperparameters import BatchSize, Threshold
+from archgym.agents.common.hyperparameters import BatchSize, Repeats, Threshold
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import costs
 from archgym.agents.common.threads import one_quiet_thread, one_seeded_thread
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import optuna
 
 _EXCESS = "excess"
+"""Relative excess over each limit, 0 where it is kept: Optuna's form of constraints."""
 _PACKAGES = {"tpe": (), "gp": ("torch", "scipy"), "nsga2": (), "cmaes": ("cmaes",)}
 
 
@@ -72,11 +73,8 @@ class OptunaSearch(SequentialSampler):
         population_size: int = Field(
             16, ge=2, le=10_000, description="designs of a generation of NSGA-II"
         )
-        retries: int = Field(
-            4,
-            ge=0,
-            le=1000,
-            description="further attempts after the sampler proposed a known design",
+        retries: Repeats = Field(
+            4, description="further attempts after the sampler proposed a known design"
         )
 
     def setup(self) -> None:
@@ -178,7 +176,7 @@ class OptunaSearch(SequentialSampler):
         settings, samplers = self.hyperparameters, optuna.samplers
         constrained: dict[str, Any] = {"seed": self._seed}
         if limits:
-            constrained["constraints_func"] = _excess
+            constrained["constraints_func"] = lambda trial: trial.user_attrs[_EXCESS]
         sampler: optuna.samplers.BaseSampler
         if settings.sampler == "tpe":
             sampler = samplers.TPESampler(
@@ -211,9 +209,3 @@ class OptunaSearch(SequentialSampler):
                 yield
         finally:
             optuna.logging.set_verbosity(verbosity)
-
-
-def _excess(trial: optuna.trial.FrozenTrial) -> Sequence[float]:
-    """Relative excess over each limit, 0 where it is kept: Optuna's form of constraints."""
-    excess: list[float] = trial.user_attrs[_EXCESS]
-    return tuple(excess)

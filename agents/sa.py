@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from archgym.agents.common.arrays import Ints
-from archgym.agents.common.hyperparameters import BatchSize, Size
+from archgym.agents.common.hyperparameters import BatchSize, Few, Period, Size, Temperature
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST, costs
 from archgym.evaluation.outcome import Outcomes
@@ -66,28 +66,20 @@ class SimulatedAnnealing(SequentialSampler):
         n_initial: Size = Field(
             10, description="random designs at the start, minus designs known before"
         )
-        initial_temperature: float = Field(
-            0.1,
-            gt=0,
-            le=100,
-            description="at the start of a cycle, as a share of the spread of costs",
+        initial_temperature: Temperature = Field(
+            0.1, description="at the start of a cycle, as a share of the spread of costs"
         )
-        final_temperature: float = Field(
-            0.001,
-            gt=0,
-            le=100,
-            description="at the end of a cycle, as a share of the spread of costs",
+        final_temperature: Temperature = Field(
+            0.001, description="at the end of a cycle, as a share of the spread of costs"
         )
-        cycle: int = Field(
-            100, ge=2, le=1_000_000, description="evaluations of a chain between two heatings"
-        )
+        cycle: Period = Field(100, description="evaluations of a chain between two heatings")
         extra_move_rate: float = Field(
             0.1,
             ge=0,
             le=0.9,
             description="probability that a move changes another parameter, and another",
         )
-        jump: int = Field(3, ge=1, le=1000, description="parameters changed when a chain jumps")
+        jump: Few = Field(3, description="parameters changed when a chain jumps")
         chains: int = Field(1, ge=1, le=1024, description="chains that take turns")
 
     def setup(self) -> None:
@@ -153,23 +145,22 @@ class SimulatedAnnealing(SequentialSampler):
             moves = self._moves.mutate(np.repeat(chain.codes, _MOVES_AT_ONCE, axis=0), extra)
             moves = moves[self.space.legal(moves)]
             for row, key in enumerate(moves.keys()):
+                move = moves[row : row + 1]
                 if key not in self._unseen:
-                    if self._unseen.likely_equivalent(moves[row : row + 1])[0]:
+                    if self._unseen.likely_equivalent(move)[0]:
                         continue
-                    self._unseen.add(moves[row : row + 1])
-                    return moves[row : row + 1]
+                    self._unseen.add(move)
+                    return move
                 cost = self._known.get(key)
                 if cost is not None and self._accepts(chain, cost):
-                    chain.codes, chain.cost = moves.codes[row : row + 1], cost
+                    chain.codes, chain.cost = move.codes, cost
                     break
         return self._jump(chain)
 
     def _jump(self, chain: _Chain) -> Designs:
         """A design some moves away from the best one; the chain goes on from there in any case."""
         chain.cost, chain.steps = math.inf, 0
-
-        best, jump = self._best.codes, self.hyperparameters.jump
-        return self._unseen.take(1, lambda n, failures: self._moves.kick(best, n, jump + failures))
+        return self._kicked(self._best.codes, self.hyperparameters.jump)
 
     def _accepts(self, chain: _Chain, cost: float) -> bool:
         """Metropolis' rule: always downhill, uphill the less likely the steeper and the colder."""

@@ -10,14 +10,15 @@ import numpy as np
 from pydantic import Field
 
 from archgym import agent
-from archgym.agents.common.arrays import Ints
+from archgym.agents.common.hyperparameters import Number, Part
+from archgym.agents.common.observations import some_outcomes
 from archgym.environment.environment import Environment
 from archgym.errors import AgentUnsuitableError, InvalidValueError, UnknownNameError
 from archgym.evaluation.best import Best
 from archgym.evaluation.outcome import Outcomes
 from archgym.problem.status import Status
 from archgym.registry import agent_class
-from archgym.space import Designs, DesignSpace
+from archgym.space import Designs
 
 _MAX_IDLE = 64
 """Turns of the searcher without a new design after which a stage is over."""
@@ -71,9 +72,9 @@ class Staged(agent.Agent):
         last: str = Field(
             "", description="groups or parameters to search in the second stage, instead of first"
         )
-        share: float = Field(0.5, gt=0, lt=1, description="share of the budget for the first stage")
-        rounds: int = Field(
-            1, ge=1, le=10_000, description="runs of both stages, with equal shares of the budget"
+        share: Part = Field(0.5, description="share of the budget for the first stage")
+        rounds: Number = Field(
+            1, description="runs of both stages, with equal shares of the budget"
         )
         first_limits: Literal["kept", "ignored"] = Field(
             "kept", description="whether the objective's limits count in the first stage"
@@ -118,38 +119,35 @@ class Staged(agent.Agent):
         budget = env.evaluator.budget
         each = np.inf if budget is None else budget / rounds
         limits = self.hyperparameters.first_limits == "kept"
-        self._known: list[Outcomes] = []
+        self._known = [env.evaluate_batch(initial)] if len(initial) else []
         best = env.design_space.codes(env.baseline_design)
         for turn in range(rounds):
             most, last = (turn + share) * each, (turn + 1) * each if turn < rounds - 1 else np.inf
-            best = self._stage(env, initial, best, self._first, most=most, limits=limits)
-            initial, limits = initial[:0], True
+            best = self._stage(env, best, self._first, most, limits=limits)
+            limits = True
             found = env.design_space.design(best)
             self.held = {name: value for name, value in found.items() if name in self._first}
-            best = self._stage(env, initial, best, self._free - self._first, most=last)
-        self._stage(env, initial, best, self._free)
+            best = self._stage(env, best, self._free - self._first, last, limits=True)
+        self._stage(env, best, self._free, np.inf, limits=True)
 
     def _stage(
-        self,
-        env: Environment,
-        initial: Designs,
-        start: tuple[int, ...],
-        names: set[str],
-        *,
-        most: float = np.inf,
-        limits: bool = True,
+        self, env: Environment, start: tuple[int, ...], names: set[str], most: float, limits: bool
     ) -> tuple[int, ...]:
         """Searches some parameters; codes of the best design, ``start`` if none could be run.
 
         Args:
             env: the environment.
-            initial: designs to evaluate first.
             start: what the other parameters are held at.
             names: the parameters to search.
             most: what the trial may have spent when the stage is over.
             limits: whether limits count.
         """
-        space = self._held_space(start, names)
+        held = {  # inactive ones at their first level
+            name: self.space[name].value(max(code, 0))
+            for name, code in zip(self.space.names, start, strict=True)
+            if name not in names
+        }
+        space = self.space.fix({**held, **self.space.fixed})
         searcher = self._searcher(space, self.directions, int(self.rng.integers(2**31)))
         best = Best()
 
@@ -157,39 +155,24 @@ class Staged(agent.Agent):
             judged = outcomes if limits else _without_limits(outcomes)
             within = np.flatnonzero(space.legal(Designs(space, outcomes.designs.codes)))
             if len(within):
-                kept = _rows(judged, within, space)
+                kept = some_outcomes(judged, within, space)
                 searcher.tell(kept.designs, kept)
                 best.update(dataclasses.replace(kept, cached=np.zeros(len(kept), dtype=bool)))
 
         for outcomes in self._known:
             learn(outcomes)
-        designs, idle = initial, 0
-        while True:
-            if len(designs):
-                before = env.evaluator.spent
-                outcomes = env.evaluate_batch(Designs(env.design_space, designs.codes))
-                self._known.append(outcomes)
-                learn(outcomes)
-                idle = 0 if env.evaluator.spent > before else idle + 1
-            left = most - env.evaluator.spent
-            if left < 1 or idle == _MAX_IDLE or env.evaluator.exhausted:
-                break
+        idle = 0
+        while (left := most - (spent := env.evaluator.spent)) >= 1 and idle < _MAX_IDLE:
             designs = searcher.ask(int(min(searcher.batch_size, left)))
-            if not len(designs):
+            if env.evaluator.exhausted or not len(designs):
                 break
+            outcomes = env.evaluate_batch(Designs(env.design_space, designs.codes))
+            self._known.append(outcomes)
+            learn(outcomes)
+            idle = 0 if env.evaluator.spent > spent else idle + 1
         if best.outcome is None:
             return start
         return env.design_space.codes(best.outcome.design)
-
-    def _held_space(self, start: tuple[int, ...], names: set[str]) -> DesignSpace:
-        """The space with all but some parameters held; inactive ones at their first level."""
-        space = self.space
-        held = {
-            name: space[name].value(max(code, 0))
-            for name, code in zip(space.names, start, strict=True)
-            if name not in names
-        }
-        return space.fix({**held, **space.fixed})
 
     def _chosen(self) -> set[str]:
         """The free parameters that are searched first."""
@@ -226,19 +209,4 @@ def _without_limits(outcomes: Outcomes) -> Outcomes:
         feasible=ok,
         reward=np.where(ok, 1.0 / (1.0 + np.exp(mean)), outcomes.reward),
         reason=["" if good else text for good, text in zip(ok, outcomes.reason, strict=True)],
-    )
-
-
-def _rows(outcomes: Outcomes, rows: Ints, space: DesignSpace) -> Outcomes:
-    """Some of the outcomes, their designs in another form of the same space."""
-    changes = {
-        field.name: getattr(outcomes, field.name)[rows]
-        for field in dataclasses.fields(outcomes)
-        if isinstance(getattr(outcomes, field.name), np.ndarray)
-    }
-    return dataclasses.replace(
-        outcomes,
-        **changes,
-        designs=Designs(space, outcomes.designs.codes[rows]),
-        reason=[outcomes.reason[row] for row in rows.tolist()],
     )

@@ -7,7 +7,6 @@ constructed, not before. All numbers are float64; randomness comes from the call
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,8 +23,10 @@ from botorch.models.model_list_gp_regression import ModelListGP
 from botorch.sampling.normal import SobolQMCNormalSampler
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
-from archgym.agents.common.arrays import Bools, Floats
-from archgym.agents.common.targets import limit_targets
+from archgym.agents.common.arrays import Bools, Floats, Ints
+from archgym.agents.common.observations import Observations
+from archgym.agents.common.scores import BROKEN_LIMIT_COST
+from archgym.agents.common.targets import broken_limits, standardised
 
 _FIRST_STEPS, _STEPS = 50, 20
 _RETUNE_GROWTH = 1.1
@@ -33,27 +34,6 @@ _STEEPEST = 1.5
 """Targets of a broken limit are from 0.5 up to 2."""
 _REFERENCE = 0.1
 """How much worse than the worst feasible design the reference point is, in deviations."""
-
-
-@dataclass(frozen=True)
-class Data:
-    """What the models learn from.
-
-    Attributes:
-        x: coordinates, shape (n, n_free).
-        goals: minimised, of designs that failed without meaning, shape (n, n_goals).
-        excess: relative excess over each limit, likewise, shape (n, n_limits).
-        failed: shape (n,).
-        feasible: shape (n,).
-        observed: how many designs were observed in all, these being a part.
-    """
-
-    x: Floats
-    goals: Floats
-    excess: Floats
-    failed: Bools
-    feasible: Bools
-    observed: int
 
 
 class Acquisition:
@@ -76,26 +56,28 @@ class Acquisition:
         self._unordered, self._samples = unordered, samples
         self._states: dict[str, tuple[int, Any]] = {}  # when fitted, and hyperparameters
 
-    def fit(self, data: Data, seed: int) -> Callable[[Floats, Floats], Floats]:
-        """Learns from data.
+    def fit(
+        self, x: Floats, known: Observations, rows: Ints, seed: int
+    ) -> Callable[[Floats, Floats], Floats]:
+        """Learns from observations.
+
+        Args:
+            x: coordinates of some of the designs, shape (n, n_free).
+            known: all observations.
+            rows: which designs these are, shape (n,).
+            seed: of what is drawn.
 
         Returns:
             The function to maximise, shape (n,), of coordinates, shape (n, n_free), and those of
             designs without outcome, shape (n_pending, n_free).
         """
-        ok = ~data.failed
-        x = torch.from_numpy(data.x)
-        y = -_standardised(data.goals[ok])  # maximised
-        models = [
-            self._model(f"goal {i}", x[ok], column, data.observed) for i, column in enumerate(y.T)
-        ]
-        limits = [(f"limit {i}", ok, excess[ok]) for i, excess in enumerate(data.excess.T)]
-        limits.append(("failure", np.ones_like(ok), data.failed.astype(np.float64)))
-        for name, seen, excess in limits:
-            if (excess > 0).any():
-                target = limit_targets(excess, _STEEPEST)
-                models.append(self._model(name, x[seen], target, data.observed))
-        function = self._function(ModelListGP(*models), x[ok], y, data.feasible[ok], seed)
+        ok, n, points = ~known.failed[rows], len(known), torch.from_numpy(x)
+        y = -standardised(known.goals[rows][ok])[0]  # maximised
+        models = [self._model(f"goal {i}", points[ok], goal, n) for i, goal in enumerate(y.T)]
+        for i, seen, target in broken_limits(known.excess[rows], ~ok, _STEEPEST):
+            models.append(self._model(f"limit {i}", points[seen], target, n))
+        feasible = known.costs[rows][ok] < BROKEN_LIMIT_COST
+        function = self._function(ModelListGP(*models), points[ok], y, feasible, seed)
 
         def value(points: Floats, pending: Floats) -> Floats:
             function.set_X_pending(torch.from_numpy(pending) if len(pending) else None)
@@ -157,8 +139,3 @@ def _output(column: int) -> Callable[..., Any]:
         return samples[..., column]
 
     return output
-
-
-def _standardised(values: Floats) -> Floats:
-    scale = values.std(axis=0)
-    return np.asarray((values - values.mean(axis=0)) / np.where(scale > 0, scale, 1.0))

@@ -8,7 +8,6 @@ designs being equal do.
 
 from __future__ import annotations
 
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -202,6 +201,8 @@ class _Scale:
 
     Attributes:
         levels: that are distinguished.
+        ranges: in which ranges two levels lie: the first holds all; shape (levels, levels,
+            n_ranges).
         literals: which literals hold at a level, the last being inactive: for unordered parameters
             that it is that level, for ordered ones that it is that or more, or that or less; and
             that it is inactive; shape (levels + 1, n_literals).
@@ -209,24 +210,16 @@ class _Scale:
 
     def __init__(self, parameter: Parameter) -> None:
         self.levels = n = min(parameter.size, _MAX_LEVELS)
-        self._ordered = parameter.ordered
         level = np.arange(n)
-        if self._ordered:
-            at_least = level[:, None] >= level[1:]
-            holds = np.concatenate([at_least, level[:, None] <= level[:-1]], axis=1)
+        low, high = np.minimum.outer(level, level), np.maximum.outer(level, level)
+        if parameter.ordered:
+            at_least, at_most = level[:, None] >= level[1:], level[:, None] <= level[:-1]
+            holds = np.concatenate([at_least, at_most], axis=1)
+            within = np.concatenate([at_least[low], at_most[high]], axis=2)
         else:
             holds = level[:, None] == level
+            within = (low * n + high)[:, :, None] == np.arange(n * n)
         self.literals = np.zeros((n + 1, holds.shape[1] + 1), dtype=np.bool_)
         self.literals[:n, :-1] = holds
         self.literals[n, -1] = True
-
-    @cached_property
-    def ranges(self) -> Bools:
-        """In which ranges two levels lie: the first holds all; shape (levels, levels, n_ranges)."""
-        n, level = self.levels, np.arange(self.levels)
-        low, high = np.minimum.outer(level, level), np.maximum.outer(level, level)
-        if self._ordered:
-            within = [low[:, :, None] >= level[1:], high[:, :, None] <= level[:-1]]
-        else:
-            within = [(low * n + high)[:, :, None] == np.arange(n * n)]
-        return np.concatenate([np.ones((n, n, 1), dtype=np.bool_), *within], axis=2)
+        self.ranges = np.concatenate([np.ones((n, n, 1), dtype=np.bool_), within], axis=2)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -36,10 +36,8 @@ class ModelBasedSampler(NewDesignSampler):
     def _expect(self, designs: Designs) -> None:
         self._observations.wait_for(designs)
 
-    @contextmanager
-    def _working(self) -> Iterator[None]:
-        with one_quiet_thread(self._libraries):
-            yield
+    def _working(self) -> AbstractContextManager[None]:
+        return one_quiet_thread(self._libraries)
 
     def _climb(
         self,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from archgym.agents.common.arrays import Ints
-from archgym.agents.common.scores import costs
+from archgym.agents.common.scores import costs, total_excess
 from archgym.evaluation.outcome import Outcomes
 from archgym.problem.status import Status
 from archgym.space import Designs, DesignSpace
@@ -23,6 +25,7 @@ class Observations:
         costs: one number each (:func:`archgym.agents.common.scores.costs`), shape (n,).
         goals: cost of each goal, shape (n, n_goals).
         excess: by how much each limit is broken, shape (n, n_limits).
+        total_excess: over all limits, infinite for a failure, shape (n,).
         failed: which have no metrics, shape (n,).
     """
 
@@ -31,8 +34,9 @@ class Observations:
         self.costs = np.empty(0)
         self.goals = np.empty((0, n_goals))
         self.excess = np.empty((0, 0))
+        self.total_excess = np.empty(0)
         self.failed = np.empty(0, dtype=np.bool_)
-        self._known: set[int] = set()
+        self._rows: dict[int, int] = {}  # of each design by its key
         self._waiting: dict[int, Ints] = {}
 
     def __len__(self) -> int:
@@ -42,7 +46,7 @@ class Observations:
     @property
     def asked(self) -> int:
         """How many designs were observed or are in flight."""
-        return len(self._known) + len(self._waiting)
+        return len(self._rows) + len(self._waiting)
 
     @property
     def learned(self) -> int:
@@ -67,14 +71,15 @@ class Observations:
         new, expected = [], False
         for row, key in enumerate(designs.keys()):
             expected |= self._waiting.pop(key, None) is not None
-            if key not in self._known:
-                self._known.add(key)
+            if key not in self._rows:
+                self._rows[key] = len(self._rows)
                 new.append(row)
-        excess = outcomes.violations[new]
+        excess, goals = outcomes.violations[new], outcomes.costs[new]
         self.excess = np.concatenate([self.excess, excess]) if len(self) else excess
+        self.goals = np.concatenate([self.goals, goals]) if len(self) else goals
+        self.total_excess = np.concatenate([self.total_excess, total_excess(outcomes)[new]])
         self.codes = np.concatenate([self.codes, designs.codes[new]])
         self.costs = np.concatenate([self.costs, costs(outcomes)[new]])
-        self.goals = np.concatenate([self.goals, outcomes.costs[new]])
         self.failed = np.concatenate([self.failed, outcomes.status[new] != Status.OK])
         return len(new), expected
 
@@ -89,3 +94,24 @@ class Observations:
         best = self.ranked()[: most // 2]
         others = np.setdiff1d(np.arange(len(self)), best)
         return np.sort(np.concatenate([best, others[-(most - len(best)) :]]))
+
+
+def some_outcomes(outcomes: Outcomes, rows: Ints, space: DesignSpace) -> Outcomes:
+    """Some of the outcomes.
+
+    Args:
+        outcomes: all.
+        rows: which.
+        space: that of their designs, or another form of it.
+    """
+    changes = {
+        field.name: getattr(outcomes, field.name)[rows]
+        for field in dataclasses.fields(outcomes)
+        if isinstance(getattr(outcomes, field.name), np.ndarray)
+    }
+    return dataclasses.replace(
+        outcomes,
+        **changes,
+        designs=Designs(space, outcomes.designs.codes[rows]),
+        reason=[outcomes.reason[row] for row in rows.tolist()],
+    )

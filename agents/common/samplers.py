@@ -9,6 +9,8 @@ import numpy as np
 from pydantic import Field
 
 from archgym import agent
+from archgym.agents.common.arrays import Ints
+from archgym.agents.common.hyperparameters import BlockSize
 from archgym.agents.common.moves import Moves
 from archgym.agents.common.unseen import Unseen
 from archgym.evaluation.outcome import Outcomes
@@ -36,6 +38,10 @@ class NewDesignSampler(agent.Sampler):
 
     def _expect(self, design: Designs) -> None:
         """Notes a design whose outcome is to come; nothing, unless overridden."""
+
+    def _kicked(self, codes: Ints, changes: int) -> Designs:
+        """An unseen design some moves away from one, the more the fewer are left around it."""
+        return self._unseen.take(1, lambda n, more: self._moves.kick(codes, n, changes + more))
 
     def _working(self) -> AbstractContextManager[None]:
         """Context in which designs are chosen."""
@@ -68,8 +74,8 @@ class BlockSampler(NewDesignSampler):
     class Hyperparameters(agent.Hyperparameters):
         """Hyperparameters of a search that does not look at outcomes."""
 
-        batch_size: int = Field(
-            64, ge=1, le=65_536, description="designs proposed at once; has no effect on which"
+        batch_size: BlockSize = Field(
+            64, description="designs proposed at once; has no effect on which"
         )
 
     def setup(self) -> None:

@@ -30,3 +30,9 @@ def costs(outcomes: Outcomes) -> Floats:
     broken = BROKEN_LIMIT_COST - 10.0 * outcomes.reward
     scalar = np.where(outcomes.feasible, scalar, broken)
     return np.where(outcomes.status == Status.OK, scalar, FAILED_COST)
+
+
+def total_excess(outcomes: Outcomes) -> Floats:
+    """Relative excess over all limits together, infinite for a failure, shape (n,)."""
+    excess = np.maximum(outcomes.violations, 0.0).sum(axis=1)
+    return np.where(outcomes.status == Status.OK, excess, np.inf)

@@ -137,13 +137,9 @@ class Unseen:
         return taken
 
     def _mark(self, designs: Designs) -> None:
-        new = [row for row, key in enumerate(designs.keys()) if self._is_first(key)]
+        keys = enumerate(designs.keys())  # a key's number is the latest if it was not there
+        new = [row for row, key in keys if len(self._seen) == self._seen.add(key)]
         self._equivalence.expect(designs.codes[new])
-
-    def _is_first(self, key: int) -> bool:
-        """Marks a key as seen; whether it was not before."""
-        before = len(self._seen)
-        return self._seen.add(key) == before
 
     def _take_from(self, drawn: Designs, taken: Designs, n: int, *, equivalent: bool) -> Designs:
         """``taken`` and unseen designs of those drawn, likely equivalent ones only if asked."""
@@ -151,7 +147,7 @@ class Unseen:
         if equivalent or not self._equivalence.aware:
             new = new[: n - len(taken)]
             self._mark(new)
-            return taken.concatenate(new) if len(taken) else new
+            return taken.concatenate(new)
         for row in range(len(new)):
             design = new[row : row + 1]
             if len(taken) < n and not self.likely_equivalent(design)[0]:

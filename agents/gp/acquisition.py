@@ -15,8 +15,16 @@ _SURE = 2.0
 """Deviations from its limit at which it counts as known whether a design keeps it."""
 
 
-class ConfidenceBound:
-    """What is hoped of designs; larger is better.
+def confidence_bound(
+    space: DesignSpace,
+    model: GaussianProcess,
+    limits: list[GaussianProcess],
+    kappa: float,
+    certain: float,
+    tabu: TabuRegions | None,
+    designs: Designs,
+) -> Floats:
+    """What is hoped of designs, shape (n,); larger is better.
 
     Args:
         space: the design space.
@@ -25,34 +33,19 @@ class ConfidenceBound:
         kappa: deviations below the mean that count.
         certain: share of the signal's deviation below which a prediction counts as certain.
         tabu: regions to be left alone, if any.
+        designs: the designs.
     """
+    from scipy.special import log_ndtr
 
-    def __init__(
-        self,
-        space: DesignSpace,
-        model: GaussianProcess,
-        limits: list[GaussianProcess],
-        kappa: float,
-        certain: float,
-        tabu: TabuRegions | None,
-    ) -> None:
-        from scipy.special import log_ndtr
-
-        self._log_ndtr = log_ndtr
-        self._space, self._model, self._limits = space, model, limits
-        self._kappa, self._certain, self._tabu = kappa, certain, tabu
-
-    def __call__(self, designs: Designs) -> Floats:
-        """Score of each, shape (n,)."""
-        x = coordinates(self._space, designs.codes)
-        mean, deviation = self._model.predict(x)
-        score = self._kappa * deviation - mean
-        sure = deviation < self._certain * self._model.amplitude
-        if self._tabu is not None:
-            score[~self._tabu.outside(designs.codes)] += _TABU_SCORE
-        for limit in self._limits:
-            mean, deviation = limit.predict(x)
-            sure &= np.abs(mean) > _SURE * deviation
-            score += self._log_ndtr(-mean / deviation)
-        score[sure] += _CERTAIN_SCORE
-        return np.asarray(score)
+    x = coordinates(space, designs.codes)
+    mean, deviation = model.predict(x)
+    score = kappa * deviation - mean
+    sure = deviation < certain * model.amplitude
+    if tabu is not None:
+        score[~tabu.outside(designs.codes)] += _TABU_SCORE
+    for limit in limits:
+        mean, deviation = limit.predict(x)
+        sure &= np.abs(mean) > _SURE * deviation
+        score += log_ndtr(-mean / deviation)
+    score[sure] += _CERTAIN_SCORE
+    return np.asarray(score)

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from archgym.agents.common.arrays import Bools, Floats, Ints
 from archgym.space import DesignSpace
 
-_SENSITIVITY = (-0.8, 0.7)  # centre and scale of the prior of its logit
-_LENGTH = (-1.0, 0.8)  # of the logarithm, the whole range of the parameter being 1
-_NOISE = (-9.0, 2.0)  # of the logarithm of the variance, as a share of the signal's
+_PRIORS = np.array([(-0.8, 0.7, -8.0, 6.0), (-1.0, 0.8, -4.0, 2.5), (-9.0, 2.0, -14.0, -1.5)])
+"""Centre and scale of the prior, and bounds (columns): of the logit of a sensitivity, of the
+logarithm of a length, the whole range of the parameter being 1, and of the logarithm of the noise's
+variance as a share of the signal's (rows)."""
 _FREEDOM = 3.0
 """Degrees of freedom of the priors, Student's t: most parameters matter alike, some are dead."""
-_BOUNDS = {"sensitivity": (-8.0, 6.0), "length": (-4.0, 2.5), "noise": (-14.0, -1.5)}
 _IMPOSSIBLE = 1e10  # loss where the covariance cannot be factored
 _RETUNE_GROWTH, _FIRST_STEPS, _STEPS = 1.05, 30, 8
 _SQRT5 = 5.0**0.5
@@ -74,15 +74,14 @@ class GaussianProcess:
         self._products: Any = products
         self._ordered = np.flatnonzero(ordered)
         self._unordered = np.flatnonzero(~ordered)
-        n, lengths = len(ordered), len(self._ordered)
+        self._n = n = len(ordered)
+        lengths = len(self._ordered)
         self._all = products.Terms(np.ones((1, n), dtype=np.bool_), np.ones(1))
-        self._prior_centre = np.repeat((_SENSITIVITY[0], _LENGTH[0], _NOISE[0]), (n, lengths, 1))
-        self._prior_scale = np.repeat((_SENSITIVITY[1], _LENGTH[1], _NOISE[1]), (n, lengths, 1))
-        names = np.repeat(("sensitivity", "length", "noise"), (n, lengths, 1)).tolist()
-        self._bounds = [_BOUNDS[name] for name in names]
+        priors = np.repeat(_PRIORS, (n, lengths, 1), axis=0).T
+        self._prior_centre, self._prior_scale, low, high = priors.copy()
+        self._bounds = list(zip(low, high, strict=True))
         if rng is not None:
             self._prior_centre[:-1] += self._prior_scale[:-1] * rng.normal(size=n + lengths)
-        low, high = np.array(self._bounds).T
         self._theta = np.clip(self._prior_centre, low, high)
         self._tuned_at = 0
         self.amplitude = 1.0
@@ -96,10 +95,6 @@ class GaussianProcess:
     def noise(self) -> float:
         """Variance of the noise as a share of the signal's."""
         return float(np.exp(self._theta[-1]))
-
-    @property
-    def _n(self) -> int:
-        return len(self._ordered) + len(self._unordered)
 
     def tune(self, x: Floats, y: Floats) -> None:
         """Improves sensitivities, length scales and noise by a few gradient steps.
@@ -181,8 +176,7 @@ class GaussianProcess:
     def _sum(self, a: Floats, b: Floats, terms: Any, sensitivity: Floats) -> Floats:
         """Sum of products of the factors of columns, shape (len(a), len(b))."""
         tables = self._tables(a, b, sensitivity)
-        likeness = self._products.Likeness(a, b, 1.0 - sensitivity, tables)
-        return np.asarray(self._products.sum_of_products(likeness, terms))
+        return np.asarray(self._products.sum_of_products(a, b, 1.0 - sensitivity, tables, terms))
 
     def _tables(
         self, a: Floats, b: Floats, sensitivity: Floats

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.agents.common.arrays import Bools, Floats
+from archgym.agents.common.targets import standardised
 
 Singles = NDArray[np.float32]
 
@@ -80,8 +81,7 @@ class Interactions:
             alike: how alike designs are in each parameter, shape (n_columns, n, n).
             y: their targets, shape (n,).
         """
-        scale = float(y.std()) or 1.0
-        y = (y - y.mean()) / scale
+        y, _ = standardised(y)
         members, count = self._members, len(self._members)
         whole = _Sum(self._lapack, alike, y, members)
         half = whole

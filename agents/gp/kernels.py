@@ -29,8 +29,14 @@ class Terms:
         self.columns = np.concatenate([np.empty(0, np.int64), *members]).astype(np.int64)
 
 
-class Likeness:
-    """How alike two lists of designs are in each column.
+def sum_of_products(
+    a: Floats,
+    b: Floats,
+    unlike: Floats,
+    tables: dict[int, tuple[Floats, Ints, Ints]],
+    terms: Terms,
+) -> Floats:
+    """Sum over the sets of weight times product of how alike two lists of designs are.
 
     Args:
         a: coordinates of the ones, shape (n, n_columns).
@@ -39,34 +45,26 @@ class Likeness:
             unordered, shape (n_columns,).
         tables: of ordered columns by their number: distinct values of ``a``, row by row, against
             those of ``b``, with the number of the value of each design.
+        terms: the sets.
+
+    Returns:
+        Shape (n, m).
     """
-
-    def __init__(
-        self, a: Floats, b: Floats, unlike: Floats, tables: dict[int, tuple[Floats, Ints, Ints]]
-    ) -> None:
-        n_columns = a.shape[1]
-        self.a, self.b = np.ascontiguousarray(a), np.ascontiguousarray(b.T)
-        self.unlike = unlike
-        self.a_values = np.zeros((len(a), n_columns), dtype=np.int64)
-        self.b_values = np.zeros((n_columns, len(b)), dtype=np.int64)
-        self.starts = np.full(n_columns, -1, dtype=np.int64)
-        self.widths = np.zeros(n_columns, dtype=np.int64)
-        flat, size = [np.empty(0)], 0
-        for column, (table, rows, columns) in tables.items():
-            self.a_values[:, column], self.b_values[column] = rows, columns
-            self.starts[column], self.widths[column] = size, table.shape[1]
-            flat.append(table.ravel())
-            size += table.size
-        self.table = np.concatenate(flat)
-
-
-def sum_of_products(likeness: Likeness, terms: Terms) -> Floats:
-    """Sum over the sets of weight times product, shape (n, m)."""
-    out = np.empty((len(likeness.a), likeness.b.shape[1]))
+    n_columns = a.shape[1]
+    a_values = np.zeros((len(a), n_columns), dtype=np.int64)
+    b_values = np.zeros((n_columns, len(b)), dtype=np.int64)
+    starts, widths = np.full((2, n_columns), [[-1], [0]], dtype=np.int64)
+    flat, size = [np.empty(0)], 0
+    for column, (table, rows, columns) in tables.items():
+        a_values[:, column], b_values[column] = rows, columns
+        starts[column], widths[column] = size, table.shape[1]
+        flat.append(table.ravel())
+        size += table.size
+    out = np.empty((len(a), len(b)))
     _add_up(
-        (likeness.a, likeness.a_values),
-        (likeness.b, likeness.b_values),
-        (likeness.unlike, likeness.starts, likeness.widths, likeness.table),
+        (np.ascontiguousarray(a), a_values),
+        (np.ascontiguousarray(b.T), b_values),
+        (unlike, starts, widths, np.concatenate(flat)),
         (terms.ends, terms.columns, terms.weights),
         out,
     )

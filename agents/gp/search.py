@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
 
-from archgym.agents.common.arrays import Bools, Floats, Ints
+from archgym.agents.common import hyperparameters as fields
+from archgym.agents.common.arrays import Floats, Ints
 from archgym.agents.common.candidates import Candidates
-from archgym.agents.common.hyperparameters import Factor, InitialDesigns, PoolSize
 from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST
-from archgym.agents.common.targets import cost_forms, limit_targets
-from archgym.agents.gp.acquisition import ConfidenceBound
+from archgym.agents.common.targets import broken_limits, cost_forms
+from archgym.agents.gp.acquisition import confidence_bound
 from archgym.agents.gp.additive import AdditiveProcess
 from archgym.agents.gp.gaussian_process import GaussianProcess, coordinates
 from archgym.agents.gp.interactions import Interactions
@@ -72,10 +74,10 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
 
     name: ClassVar[str] = "gp"
 
-    class Hyperparameters(InitialDesigns):
+    class Hyperparameters(fields.InitialDesigns):
         """Hyperparameters of the search with Gaussian processes."""
 
-        kappa: Factor = Field(
+        kappa: fields.Factor = Field(
             4.0,
             description="distance of the confidence bound below the mean in standard deviations; "
             "proposals take turns with 0.4, 1 and 1.5 times as much",
@@ -86,38 +88,27 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             le=64,
             description="Gaussian processes that take turns; a single one has the default prior",
         )
-        candidates: PoolSize = Field(
+        candidates: fields.PoolSize = Field(
             600, description="approximate number of first candidates for each proposal"
         )
-        elite: int = Field(
-            8, ge=1, le=10_000, description="best designs around which candidates are sought"
+        elite: fields.Number = Field(
+            8, description="best designs around which candidates are sought"
         )
-        climbs: int = Field(
-            4, ge=0, le=1000, description="best candidates whose neighbours join them in each round"
+        climbs: fields.Repeats = Field(
+            4, description="best candidates whose neighbours join them in each round"
         )
-        most_data: int = Field(
-            400,
-            ge=20,
-            le=5000,
-            description="maximum training designs of a model, half the best and half the newest",
-        )
+        most_data: fields.MaxData = 400
         twin_deviation: float = Field(
             0.1,
             ge=0,
             lt=1,
             description="share of the signal's deviation below which a prediction is certain",
         )
-        patience: int = Field(
-            30,
-            ge=0,
-            le=1_000_000,
-            description="proposals without progress before a tabu region is set up; 0 is never",
+        patience: fields.Patience = Field(
+            30, description="proposals without progress before a tabu region is set up; 0 is never"
         )
-        niche_correlation: float = Field(
-            0.4,
-            gt=0,
-            lt=1,
-            description="minimum correlation of a tabu region's designs with its centre",
+        niche_correlation: fields.Part = Field(
+            0.4, description="minimum correlation of a tabu region's designs with its centre"
         )
 
     def setup(self) -> None:
@@ -177,19 +168,24 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
 
     def _scorer(
         self, model: GaussianProcess, optimism: float, tabu: TabuRegions | None
-    ) -> ConfidenceBound:
+    ) -> Callable[[Designs], Floats]:
         """Learns from what is known; gives the function to maximise."""
         known = self._observations
         rows = known.rows(self.hyperparameters.most_data)
         x = coordinates(self.space, known.codes[rows])
-        ok = ~known.failed[rows]
+        ok, excess = ~known.failed[rows], known.excess[rows]
         if (known.costs[rows] < BROKEN_LIMIT_COST).any():
-            limits = self._limits(x, rows, ok)
             forms = cost_forms(self._scalar(known.goals[rows][ok]))
         else:  # the way to what keeps the limits comes first
-            limits = self._limits(x, rows, ok, only_failing=True)
-            forms = cost_forms(np.log1p(100.0 * known.excess[rows][ok]).sum(axis=1))
+            forms = cost_forms(np.log1p(100.0 * excess[ok]).sum(axis=1))
             del forms["ratio"]
+            excess = excess[:, :0]
+        limits = []
+        for limit, seen, target in broken_limits(excess, ~ok):
+            process = self._limit_models.setdefault(limit, GaussianProcess(self._ordered))
+            process.tune(x[seen], target)
+            process.fit(x[seen], target)
+            limits.append(process)
         start = next(iter(forms.values()))[0]
         model.tune(x[ok], start)
         model.fit(x[ok], start)
@@ -200,7 +196,7 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             expected, _ = model.predict(waiting)
             model.fit(np.concatenate([x[ok], waiting]), np.concatenate([target, expected]))
         kappa, certain = optimism * self.hyperparameters.kappa, self.hyperparameters.twin_deviation
-        return ConfidenceBound(self.space, model, limits, kappa, certain, tabu)
+        return partial(confidence_bound, self.space, model, limits, kappa, certain, tabu)
 
     def _scalar(self, goals: Floats) -> Floats:
         """One cost a design from the costs of its goals, shape (n,)."""
@@ -210,21 +206,3 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
         scaled = (goals - low) / np.maximum(goals.max(axis=0) - low, 1e-12)
         weighted = scaled * self.rng.dirichlet(np.ones(goals.shape[1]))
         return np.asarray(weighted.max(axis=1) + 0.05 * weighted.sum(axis=1))  # as in ParEGO
-
-    def _limits(
-        self, x: Floats, rows: Ints, ok: Bools, *, only_failing: bool = False
-    ) -> list[GaussianProcess]:
-        """A process for each limit that was broken, and for failing; negative is kept."""
-        excess = self._observations.excess[rows]
-        n = 0 if only_failing else excess.shape[1]
-        broken = [(limit, ok, excess[ok, limit]) for limit in range(n)]
-        broken.append((-1, np.ones_like(ok), (~ok).astype(np.float64)))
-        models = []
-        for limit, seen, by in broken:
-            if not (by > 0).any():
-                continue
-            model = self._limit_models.setdefault(limit, GaussianProcess(self._ordered))
-            model.tune(x[seen], target := limit_targets(by))
-            model.fit(x[seen], target)
-            models.append(model)
-        return models

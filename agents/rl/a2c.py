@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from archgym.agents.common.hyperparameters import Period
 from archgym.agents.rl.on_policy import OnPolicy, OnPolicyHyperparameters
 
 
@@ -26,9 +27,7 @@ class A2C(OnPolicy):
     class Hyperparameters(OnPolicyHyperparameters):
         """Hyperparameters of A2C."""
 
-        rollout: int = Field(
-            64, ge=2, le=1_000_000, description="designs proposed between two updates"
-        )
+        rollout: Period = Field(64, description="designs proposed between two updates")
 
     def arguments(self) -> dict[str, Any]:
         """Those of on-policy algorithms; advantages are scaled, since rewards differ by little."""

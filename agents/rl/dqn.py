@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from archgym.agents.common.hyperparameters import Count, Share, Size
+from archgym.agents.common.hyperparameters import Count, Number, Share, Size, Steps
 from archgym.agents.rl.learner import ENDLESS
 from archgym.agents.rl.off_policy import OffPolicy, OffPolicyHyperparameters
 from archgym.errors import AgentUnsuitableError
@@ -42,14 +42,9 @@ class DQN(OffPolicy):
             "one parameter; auto is the former where possible",
         )
         n_envs: Size = Field(1, description="designs chosen side by side; greedy ones are the same")
-        train_every: int = Field(
-            4, ge=1, le=10_000, description="steps between two rounds of gradient steps"
-        )
-        exploration: int = Field(
-            1000,
-            ge=1,
-            le=100_000_000,
-            description="designs until the share of random actions is final_epsilon",
+        train_every: Number = Field(4, description="steps between two rounds of gradient steps")
+        exploration: Steps = Field(
+            1000, description="designs until the share of random actions is final_epsilon"
         )
         final_epsilon: Share = Field(0.05, description="final share of random actions")
         target_update: Count = Field(

@@ -41,6 +41,4 @@ class IndependentLearners(Team):
     """
 
     name: ClassVar[str] = "ippo"
-
-    class Hyperparameters(TeamHyperparameters):
-        """Hyperparameters of independent learners."""
+    Hyperparameters = TeamHyperparameters

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from archgym import agent
-from archgym.agents.common.hyperparameters import Share, Size
+from archgym.agents.common.hyperparameters import Several, Share, Size
 from archgym.agents.common.threads import one_seeded_thread
 from archgym.agents.rl.policies import apply_policy, read_policy, write_policy
 from archgym.environment.environment import Environment
@@ -38,11 +38,8 @@ class LearnerHyperparameters(agent.Hyperparameters):
     gamma: Share = Field(1.0, description="discount factor of rewards, for each step")
     width: Size = Field(64, description="units of each hidden layer")
     layers: int = Field(2, ge=0, le=16, description="hidden layers of each network")
-    levels: int = Field(
-        32,
-        ge=2,
-        le=4096,
-        description="evenly spaced values of a real parameter in discrete actions",
+    levels: Several = Field(
+        32, description="evenly spaced values of a real parameter in discrete actions"
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from archgym.agents.common.hyperparameters import Count
+from archgym.agents.common.hyperparameters import Count, Number, Steps
 from archgym.agents.rl.learner import Learner, LearnerHyperparameters
 
 
@@ -14,14 +14,12 @@ class OffPolicyHyperparameters(LearnerHyperparameters):
     """Hyperparameters that off-policy agents share."""
 
     learning_starts: Count = Field(100, description="random designs before the first gradient step")
-    buffer_size: int = Field(
-        100_000, ge=1, le=100_000_000, description="steps in the replay buffer, the newest ones"
-    )
+    buffer_size: Steps = Field(100_000, description="steps in the replay buffer, the newest ones")
     batch_size: Count = Field(64, description="steps from which a gradient step learns")
-    train_every: int = Field(
-        1, ge=1, le=10_000, description="steps of all n_envs between two rounds of gradient steps"
+    train_every: Number = Field(
+        1, description="steps of all n_envs between two rounds of gradient steps"
     )
-    gradient_steps: int = Field(1, ge=1, le=10_000, description="gradient steps in a round")
+    gradient_steps: Number = Field(1, description="gradient steps in a round")
 
 
 class OffPolicy(Learner):

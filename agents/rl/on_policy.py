@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from archgym.agents.common.hyperparameters import Factor, Share
+from archgym.agents.common.hyperparameters import Factor, Period, Share, Weight
 from archgym.agents.rl.learner import Learner, LearnerHyperparameters
 from archgym.space import Encoding, MultiDiscreteEncoding
 
@@ -17,14 +17,12 @@ class OnPolicyHyperparameters(LearnerHyperparameters):
     form: Literal["design", "stepwise"] = Field(
         "design", description="an action is a whole design, or the value of one parameter"
     )
-    rollout: int = Field(
-        128, ge=2, le=1_000_000, description="designs proposed between two updates of the policy"
-    )
+    rollout: Period = Field(128, description="designs proposed between two updates of the policy")
     gae_lambda: Share = Field(
         0.95, description="generalised advantage estimation: 1 uses rewards only, 0 the next value"
     )
-    ent_coef: float = Field(
-        0.01, ge=0, le=10, description="weight of the policy's entropy, which keeps it exploring"
+    ent_coef: Weight = Field(
+        0.01, description="weight of the policy's entropy, which keeps it exploring"
     )
     vf_coef: Factor = Field(0.5, description="weight of the value function's error")
     max_grad_norm: float = Field(0.5, gt=0, le=1000, description="maximum norm of the gradient")

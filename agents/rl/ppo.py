@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from archgym.agents.common.hyperparameters import Few, Period, Rate
 from archgym.agents.rl.on_policy import OnPolicy, OnPolicyHyperparameters
 
 
@@ -35,14 +36,10 @@ class PPO(OnPolicy):
     class Hyperparameters(OnPolicyHyperparameters):
         """Hyperparameters of PPO."""
 
-        batch_size: int = Field(
-            64, ge=2, le=1_000_000, description="designs from which a gradient step learns"
-        )
-        n_epochs: int = Field(
-            5, ge=1, le=1000, description="passes over the designs of a rollout in an update"
-        )
-        clip_range: float = Field(
-            0.2, gt=0, le=10, description="maximum relative change of an action's probability"
+        batch_size: Period = Field(64, description="designs from which a gradient step learns")
+        n_epochs: Few = Field(5, description="passes over the designs of a rollout in an update")
+        clip_range: Rate = Field(
+            0.2, description="maximum relative change of an action's probability"
         )
 
     def arguments(self) -> dict[str, Any]:

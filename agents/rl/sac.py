@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from archgym.agents.common.hyperparameters import Size
+from archgym.agents.common.hyperparameters import Number, Rate, Size
 from archgym.agents.rl.off_policy import OffPolicy, OffPolicyHyperparameters
 from archgym.space import BoxEncoding, Encoding
 
@@ -30,14 +30,9 @@ class SAC(OffPolicy):
         """Hyperparameters of SAC."""
 
         n_envs: Size = Field(4, description="designs chosen side by side, as one batch")
-        gradient_steps: int = Field(
-            2, ge=1, le=10_000, description="gradient steps after each batch of designs"
-        )
-        entropy: float = Field(
-            0.03,
-            gt=0,
-            le=10,
-            description="initial weight of the policy's entropy, which is adapted later",
+        gradient_steps: Number = Field(2, description="gradient steps after each batch of designs")
+        entropy: Rate = Field(
+            0.03, description="initial weight of the policy's entropy, which is adapted later"
         )
 
     def encoding(self) -> Encoding:

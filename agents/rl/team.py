@@ -10,7 +10,7 @@ from pydantic import Field
 
 from archgym import agent
 from archgym.agents.common.arrays import Bools, Floats, Ints
-from archgym.agents.common.hyperparameters import Factor
+from archgym.agents.common.hyperparameters import Factor, Few, Part, Rate, Several
 from archgym.agents.common.samplers import NewDesignSampler
 from archgym.agents.common.threads import one_torch_thread
 from archgym.agents.rl.choices import Choices
@@ -38,12 +38,10 @@ class TeamHyperparameters(agent.Hyperparameters):
         le=65536,
         description="designs proposed together, from which the policies then learn",
     )
-    learning_rate: float = Field(
-        0.05, gt=0, le=10, description="step size of the policies' optimiser"
-    )
-    epochs: int = Field(4, ge=1, le=1000, description="gradient steps on each batch")
-    clip: float = Field(
-        0.2, gt=0, lt=1, description="maximum relative change of a choice's probability in a batch"
+    learning_rate: Rate = Field(0.05, description="step size of the policies' optimiser")
+    epochs: Few = Field(4, description="gradient steps on each batch")
+    clip: Part = Field(
+        0.2, description="maximum relative change of a choice's probability in a batch"
     )
     entropy: Factor = Field(
         0.3, description="initial weight of the entropy bonus; a uniform policy has entropy 1"
@@ -54,10 +52,8 @@ class TeamHyperparameters(agent.Hyperparameters):
         le=1_000_000_000,
         description="designs after which the weight of the entropy bonus is halved",
     )
-    shares: int = Field(
+    shares: Several = Field(
         32,
-        ge=2,
-        le=4096,
         description="maximum choices of a parameter; with more values, choices are equal shares "
         "of its range",
     )
@@ -96,9 +92,7 @@ class Team(NewDesignSampler):
         self._ppo = team_policies.Ppo(
             self._make_policies(),
             self._agent_of,
-            rate=settings.learning_rate,
-            clip=settings.clip,
-            epochs=settings.epochs,
+            **settings.model_dump(include={"learning_rate", "clip", "epochs"}),
         )
         self._probabilities = self._ppo.probabilities()
         self._learned = 0

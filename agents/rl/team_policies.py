@@ -110,18 +110,18 @@ class Ppo:
     Args:
         policies: of all agents.
         agent_of: the agent that chooses each parameter, shape (n_parameters,).
-        rate: learning rate of Adam.
+        learning_rate: that of Adam.
         clip: how far the ratio of new to old probability of an agent's choices is rewarded.
         epochs: steps on each rollout.
     """
 
     def __init__(
-        self, policies: Policies, agent_of: Ints, *, rate: float, clip: float, epochs: int
+        self, policies: Policies, agent_of: Ints, *, learning_rate: float, clip: float, epochs: int
     ) -> None:
         self.policies = policies
         self._member = torch.from_numpy(np.eye(int(agent_of.max()) + 1)[agent_of])
         self._clip, self._epochs = clip, epochs
-        self._optimizer = torch.optim.Adam(policies.weights, lr=rate)
+        self._optimizer = torch.optim.Adam(policies.weights, lr=learning_rate)
 
     def probabilities(self) -> Floats:
         """Of the choices of each parameter, shape (n_parameters, most_choices)."""
