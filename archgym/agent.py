@@ -17,7 +17,7 @@ from archgym.evaluation.best import Best
 from archgym.evaluation.outcome import Outcome, Outcomes
 from archgym.evaluation.trial_info import TrialInfo
 from archgym.problem.fidelity import FULL, Fidelity
-from archgym.reading.allowed import allowed_text
+from archgym.reading.pydantic_messages import allowed_text
 from archgym.space import Designs, DesignSpace
 
 

@@ -23,7 +23,7 @@ import numpy as np
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from archgym.envs.nas.accuracy.tabulated import AccuracyTable, TabulatedAccuracy
-from archgym.envs.nas.accuracy.training import one_thread, train
+from archgym.envs.nas.accuracy.training_loop import one_thread, train
 from archgym.envs.nas.data import load
 from archgym.envs.nas.families import Task
 from archgym.envs.nas.tasks import distinct_architectures, task_of

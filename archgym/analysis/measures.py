@@ -14,7 +14,7 @@ import moocore
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.analysis.rows import Rows
+from archgym.analysis.dataset_rows import Rows
 from archgym.problem.fidelity import Fidelity, cost_units
 from archgym.problem.status import Status
 
@@ -177,7 +177,7 @@ def measure(
 def regret(costs: NDArray[np.float64], optimum: float) -> NDArray[np.float64]:
     """By which share costs are worse than the optimum's: 0.1 is a tenth.
 
-    The measure of :meth:`archgym.problem.scorer.Scorer.regret`; ``inf`` without an optimum.
+    The measure of :meth:`archgym.problem.scoring.Scorer.regret`; ``inf`` without an optimum.
     """
     if not math.isfinite(optimum):
         return np.full(np.shape(costs), np.inf)

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.analysis.dataset_rows import metric_vector
 from archgym.analysis.importance import Importance, importance
 from archgym.analysis.measures import Measures, non_dominated, regret
-from archgym.analysis.rows import metric_vector
 from archgym.analysis.statistics import Comparison, compare_all
 from archgym.problem.goals import goal_unit, natural
 from archgym.problem.metrics import Metric
 from archgym.problem.objective import Objective
-from archgym.problem.scorer import Scorer
+from archgym.problem.scoring import Scorer
 from archgym.space import DesignSpace
 
 N_COLOURS = 8

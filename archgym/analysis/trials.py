@@ -17,8 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from archgym.analysis.measures import COUNTS, Measures, measure, reaches, regret
-from archgym.analysis.rows import (
+from archgym.analysis.dataset_rows import (
     PLAIN_COLUMNS,
     Rows,
     fidelities_of,
@@ -27,6 +26,7 @@ from archgym.analysis.rows import (
     plain_columns,
     scorer_of,
 )
+from archgym.analysis.measures import COUNTS, Measures, measure, reaches, regret
 from archgym.data import Dataset
 from archgym.data.designs import design_codes, design_columns
 from archgym.evaluation.best import Best
@@ -34,7 +34,7 @@ from archgym.evaluation.outcome import Outcome, Outcomes
 from archgym.problem.goals import natural
 from archgym.problem.metrics import Metric
 from archgym.problem.objective import Goal, Objective
-from archgym.problem.scorer import Scorer
+from archgym.problem.scoring import Scorer
 from archgym.problem.status import Status
 from archgym.space import Designs
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.charts.charts import COLOURS, Axis, Chart, Kind, Numbers, Series
+from archgym.charts.description import COLOURS, Axis, Chart, Kind, Numbers, Series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from archgym.check import interfaces, properties
-from archgym.check.properties import Maker
+from archgym.check import environment_checks as properties
+from archgym.check import interface_checks as interfaces
+from archgym.check.environment_checks import Maker
 from archgym.check.result import CheckResult, checks_of, chosen_names, run, run_all
 from archgym.environment.arguments import constructor_arguments, own_arguments, unnamed_argument
 from archgym.environment.environment import Environment

@@ -16,7 +16,7 @@ from archgym.cli.progress import shown_progress
 from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError
 from archgym.problem.metrics import Metric, metric_named
-from archgym.problem.scorer import Scorer
+from archgym.problem.scoring import Scorer
 
 if TYPE_CHECKING:
     from archgym.simulators.tabular import Optimum, Table

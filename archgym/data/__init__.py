@@ -15,10 +15,10 @@ from archgym.data.dataset import TIMING_COLUMNS, Dataset, equal_trajectories
 from archgym.data.examples import Examples
 from archgym.data.files import find_dataset, find_datasets
 from archgym.data.merging import merge
-from archgym.data.recorder import TrialRecorder
 from archgym.data.schema import Sidecar
 from archgym.data.selection import Selection, load
 from archgym.data.splits import Split, split
+from archgym.data.trial_recorder import TrialRecorder
 
 __all__ = [
     "TIMING_COLUMNS",

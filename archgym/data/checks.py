@@ -28,7 +28,7 @@ from archgym.data.problems import scorer_of
 from archgym.data.rows import Rows
 from archgym.data.schema import TRIAL_SCHEMA
 from archgym.errors import ArchgymError
-from archgym.problem.scorer import Scorer
+from archgym.problem.scoring import Scorer
 from archgym.problem.status import LABELS, STATUS_OF, Status
 from archgym.space import Designs, DesignSpace
 

@@ -34,7 +34,7 @@ from archgym.data.journal import close_journals, is_locked, read_journal
 from archgym.data.schema import TRIAL_FIELDS, TRIAL_SCHEMA, Sidecar, evaluation_schema
 from archgym.data.snapshot import Snapshot, counts_of
 from archgym.errors import DatasetError
-from archgym.evaluation.resume import ResumedLog
+from archgym.evaluation.resumed_log import ResumedLog
 from archgym.problem.status import STATUS_OF
 
 TIMING_COLUMNS = ("simulation_s", "agent_s", "timestamp", "cached")

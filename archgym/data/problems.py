@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from archgym.data.rows import Rows
 from archgym.problem.metrics import Metric
 from archgym.problem.objective import Objective
-from archgym.problem.scorer import Scorer
+from archgym.problem.scoring import Scorer
 
 PROBLEM_COLUMNS = ("environment", "settings", "workload", "workload_sha256", "fixed", "objective")
 """Columns of the table of trials that are equal for trials of one problem."""

@@ -154,7 +154,7 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         self._steps = 0
         self.record = Path(record) if record is not None else None
         if self.record is not None:
-            from archgym.data.recorder import open_dataset  # heavy, and only needed here
+            from archgym.data.trial_recorder import open_dataset  # heavy, and only needed here
 
             open_dataset(self.record, self.description)
 

@@ -18,12 +18,12 @@ from archgym.evaluation.outcome import Outcome, Outcomes, Row
 from archgym.evaluation.trial_info import TrialInfo
 from archgym.problem import DesignProblem, Objective
 from archgym.problem.description import ProblemDescription
-from archgym.problem.scorer import Scorer
+from archgym.problem.scoring import Scorer
 from archgym.problem.simulator import Simulator
 from archgym.space import Designs
 
 if TYPE_CHECKING:
-    from archgym.data.recorder import TrialRecorder
+    from archgym.data.trial_recorder import TrialRecorder
     from archgym.simulators.tabular import Optimum
 
 
@@ -193,7 +193,7 @@ class EvaluatedProblem(DesignProblem):
         trial, scorer = trial or TrialInfo(), self._scorer
         self.end_trial()
         if self.record is not None:
-            from archgym.data.recorder import TrialRecorder  # heavy, and only needed here
+            from archgym.data.trial_recorder import TrialRecorder  # heavy, and only needed here
 
             optimum = None if self.optimum is None else self.optimum.metrics
             self._recording = TrialRecorder(

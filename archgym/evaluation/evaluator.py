@@ -6,10 +6,10 @@
 1. its rules are checked (:class:`archgym.space.DesignSpace`),
 2. the budget has room for it (:mod:`archgym.evaluation.budget`),
 3. duplicates are recognised (:mod:`archgym.evaluation.cache`),
-4. a new one is taken from the log of a resumed trial (:mod:`archgym.evaluation.resume`) or
+4. a new one is taken from the log of a resumed trial (:mod:`archgym.evaluation.resumed_log`) or
    simulated, and goes into the cache,
-5. it is scored (:mod:`archgym.evaluation.scoring`),
-6. its row is recorded (:mod:`archgym.evaluation.recorder`), and then counted.
+5. it is scored (:mod:`archgym.evaluation.outcome_builder`),
+6. its row is recorded (:mod:`archgym.evaluation.recorder_protocol`), and then counted.
 
 One design goes through :meth:`Evaluator.evaluate_one` on plain numbers, many go through
 :meth:`Evaluator.evaluate` on arrays.
@@ -29,11 +29,11 @@ from archgym.errors import BudgetExhausted, InvalidValueError, SpaceTooLargeErro
 from archgym.evaluation.budget import Budget
 from archgym.evaluation.cache import EvaluationCache
 from archgym.evaluation.outcome import Outcomes, Row
-from archgym.evaluation.recorder import Recorder
-from archgym.evaluation.scoring import Scoring
+from archgym.evaluation.outcome_builder import OutcomeBuilder
+from archgym.evaluation.recorder_protocol import Recorder
 from archgym.problem import Metric, Status
 from archgym.problem.fidelity import FULL, Fidelity
-from archgym.problem.scorer import Scorer
+from archgym.problem.scoring import Scorer
 from archgym.problem.simulator import MultiFidelitySimulator, Simulator
 from archgym.simulators.result import check_results, read_result
 from archgym.space import Designs, DesignSpace
@@ -78,7 +78,7 @@ class Evaluator:
         self._keys_of_level = space.largest_key + 1
         self._cache = EvaluationCache(len(metrics), len(values) * self._keys_of_level - 1)
         self._partial = 0  # rows of the cache that are below full fidelity
-        self._scoring = Scoring(self._names, scorer, self._cache)
+        self._scoring = OutcomeBuilder(self._names, scorer, self._cache)
         self._returned_at = time.perf_counter()
         self._in_agent = 0.0
 

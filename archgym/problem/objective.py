@@ -1,4 +1,4 @@
-"""Objectives: what is sought. How designs are scored by one: :mod:`archgym.problem.scorer`.
+"""Objectives: what is sought. How designs are scored by one: :mod:`archgym.problem.scoring`.
 
 An objective has one or several *goals* (minimise or maximise a metric, a weighted product of
 metrics, a target) and any number of *limits* (``read_latency_mean_ns <= 60``). Each goal has a

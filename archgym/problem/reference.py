@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from archgym.errors import InvalidValueError, did_you_mean
+from archgym.errors import InvalidValueError
 from archgym.reading.files import read_text
+from archgym.reading.suggestions import did_you_mean
 
 _LIMIT_BYTES: Final = 1 << 28
 """256 MiB of a table, unpacked."""

@@ -20,7 +20,7 @@ from archgym.proxy.calibration import Calibration
 from archgym.proxy.inputs import Inputs
 from archgym.proxy.models import family
 from archgym.proxy.models.base import prefixed, under
-from archgym.proxy.origin import Origin
+from archgym.proxy.provenance import Origin
 from archgym.proxy.proxy import Part, Proxy
 from archgym.proxy.ranges import Ranges
 from archgym.proxy.targets import TargetScale

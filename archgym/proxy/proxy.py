@@ -13,7 +13,7 @@ from archgym.problem.metrics import Metric
 from archgym.proxy.calibration import Calibration
 from archgym.proxy.inputs import Inputs
 from archgym.proxy.models import Array, Features, Model
-from archgym.proxy.origin import Origin
+from archgym.proxy.provenance import Origin
 from archgym.proxy.ranges import Ranges
 from archgym.proxy.targets import TargetScale
 from archgym.space import Designs, DesignSpace

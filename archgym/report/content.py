@@ -9,7 +9,7 @@ import numpy as np
 
 from archgym.analysis.ranking import StudyRanking, rank_searchers
 from archgym.analysis.study import Problem, Study
-from archgym.charts.charts import Axis, Chart, Series
+from archgym.charts.description import Axis, Chart, Series
 from archgym.report import panels
 from archgym.report.designs import ShownDesign, best_designs, front_designs
 from archgym.report.problem_tables import front_table, pairs_table, results_table, settings_table

@@ -11,7 +11,7 @@ from typing import Any
 
 import archgym
 from archgym.analysis.study import Problem, Study
-from archgym.charts.charts import COLOURS, DASHES
+from archgym.charts.description import COLOURS, DASHES
 from archgym.errors import ReportError
 from archgym.problem.goals import direction, goal_label
 from archgym.problem.metrics import change_text

@@ -12,7 +12,7 @@ from archgym.analysis.curves import Band, box, budgets, budgets_to_reach, curves
 from archgym.analysis.measures import COUNTS, WITHIN, thinned
 from archgym.analysis.statistics import share_interval
 from archgym.analysis.study import Group, Problem, Study
-from archgym.charts.charts import Axis, Chart, Numbers, Series, baseline_level, scaled
+from archgym.charts.description import Axis, Chart, Numbers, Series, baseline_level, scaled
 from archgym.problem.goals import goal_label
 
 _MIN_REGRET = 1e-4

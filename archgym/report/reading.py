@@ -11,9 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from archgym.analysis.measures import measure, thinned
-from archgym.analysis.problem_names import problem_names
-from archgym.analysis.rows import (
+from archgym.analysis.dataset_rows import (
     Rows,
     fidelities_of,
     join,
@@ -23,6 +21,8 @@ from archgym.analysis.rows import (
     read_rows,
     scorer_of,
 )
+from archgym.analysis.measures import measure, thinned
+from archgym.analysis.problem_names import problem_names
 from archgym.analysis.study import Chosen, Problem, Searcher, StudiedTrial, Study
 from archgym.data import Dataset
 from archgym.data.designs import design_columns, read_designs
@@ -32,7 +32,7 @@ from archgym.experiment.folder.trial_states import TrialEnd
 from archgym.experiment.results.texts import agent_titles
 from archgym.experiment.spec.expand import Trial
 from archgym.problem.metrics import metric_named
-from archgym.problem.scorer import Scorer
+from archgym.problem.scoring import Scorer
 from archgym.report.source import Source, read_source
 
 Grouping = Literal["auto", "agent", "hyperparameters"]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from archgym.analysis.importance import REPEATS, TREES
 from archgym.analysis.measures import thinned
 from archgym.analysis.study import Problem
-from archgym.charts.charts import Axis, Chart, Series
+from archgym.charts.description import Axis, Chart, Series
 from archgym.problem.goals import goal_label
 from archgym.space import Parameter
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError, SpaceTooLargeError
-from archgym.space.constraints import ConstrainedSpace
+from archgym.space.conditions_and_rules import ConstrainedSpace
 from archgym.space.designs import Designs
 from archgym.space.parameter import Codes
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError
-from archgym.space.constraints import ConstrainedSpace
+from archgym.space.conditions_and_rules import ConstrainedSpace
 from archgym.space.counting import Ranking, count_canonical, enumerate_designs
 from archgym.space.definition import Rule
 from archgym.space.designs import Designs

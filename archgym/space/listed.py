@@ -8,7 +8,8 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.errors import DesignError, InvalidValueError, did_you_mean
+from archgym.errors import DesignError, InvalidValueError
+from archgym.reading.suggestions import did_you_mean
 from archgym.space.expression import Literal
 from archgym.space.parameter import MAX_LEVELS, About, Parameter, plain
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.errors import DesignError
-from archgym.space.constraints import ConstrainedSpace
+from archgym.space.conditions_and_rules import ConstrainedSpace
 from archgym.space.designs import Designs
 from archgym.space.parameter import Parameter
 

@@ -16,11 +16,11 @@ from archgym.envs.accelerator.cost.hardware import Hardware
 from archgym.envs.accelerator.cost.layer_costs import LayerCost, layer_costs, unmapped_error
 from archgym.envs.accelerator.cost.model import MAPPERS, Costs, evaluate, evaluate_mappings
 from archgym.envs.accelerator.cost.technology import SOURCES, TECHNOLOGIES
-from archgym.envs.accelerator.external.choice import DEFAULTS, DESCRIPTIONS, PROGRAMS
-from archgym.envs.accelerator.mapper_choice import mapper_for
+from archgym.envs.accelerator.external.by_name import DEFAULTS, DESCRIPTIONS, PROGRAMS
+from archgym.envs.accelerator.mapper_for_objective import mapper_for
 from archgym.envs.accelerator.spaces import mapping as space_mapping
 from archgym.envs.accelerator.spaces import template as space_template
-from archgym.envs.accelerator.spaces.choice import (
+from archgym.envs.accelerator.spaces.by_name import (
     SPACES,
     baseline_in,
     check_budget,
@@ -80,7 +80,7 @@ class AcceleratorEnvironment(Environment):
             :func:`archgym.envs.accelerator.workload.workload.load_workload`.
         mapper: what the built-in mapper minimises for each layer: ``latency``, ``energy`` or
             ``edp``; ``off`` (or False) for the dataflow's published mapping. By default what the
-            objective asks for (:func:`archgym.envs.accelerator.mapper_choice.mapper_for`).
+            objective asks for (:func:`archgym.envs.accelerator.mapper_for_objective.mapper_for`).
         hardware: fields of :class:`archgym.envs.accelerator.cost.hardware.Hardware` that hold for
             all designs, whatever the space says.
         budget: for ``template``: maximum ``pes`` and ``memory_kib``; for ``per_layer``: ``of``

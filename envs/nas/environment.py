@@ -18,7 +18,7 @@ from archgym.envs.accelerator.cost.technology import TECHNOLOGIES
 from archgym.envs.accelerator.workload.layer import Network
 from archgym.envs.nas.accuracy.choice import SOURCES, accuracy_source, source_options
 from archgym.envs.nas.accuracy.source import AccuracySource
-from archgym.envs.nas.accuracy.training import Recipe
+from archgym.envs.nas.accuracy.training_loop import Recipe
 from archgym.envs.nas.baseline import baseline_design
 from archgym.envs.nas.hardware.chip import DEFAULT_TECHNOLOGY, Chip
 from archgym.envs.nas.hardware.devices import DEVICES, device_chip, device_name

@@ -19,7 +19,7 @@ from archgym.agent import Agent
 from archgym.agents.common.unseen import Unseen
 from archgym.check import CheckResult, check
 from archgym.check.agents import FAMILIES, agent_check_names, check_agent, trajectories
-from archgym.check.agents.subject import evaluations_of, subject_of
+from archgym.check.agents.agent_under_test import evaluations_of, subject_of
 from archgym.environment.environment import Environment
 from archgym.errors import AgentUnsuitableError, InvalidValueError, UnknownNameError
 from archgym.evaluation.outcome import Outcomes
@@ -93,7 +93,7 @@ def test_trajectories_are_equal_in_another_process() -> None:
     code = (
         "import json, sys\n"
         "from archgym.check.agents import FAMILIES\n"
-        "from archgym.check.agents.subject import evaluations_of, subject_of\n"
+        "from archgym.check.agents.agent_under_test import evaluations_of, subject_of\n"
         "print(json.dumps([evaluations_of(subject_of(name, values), FAMILIES[family], seed=5)\n"
         "                  for name, values, family in json.loads(sys.argv[1])]))\n"
     )

@@ -21,10 +21,10 @@ from archgym.experiment.folder.lock import locked
 from archgym.experiment.folder.run_folder import RunFolder
 from archgym.experiment.folder.trial_states import TrialLog, read_ends
 from archgym.experiment.results.tables import run_tables
-from archgym.experiment.run.batch import run_batch
-from archgym.experiment.run.batching import TrialBatch
 from archgym.experiment.run.context import RunContext
 from archgym.experiment.run.progress import Progress
+from archgym.experiment.run.run_batch import run_batch
+from archgym.experiment.run.trial_batches import TrialBatch
 from tests.experiment.chaos import LOCAL, RAY, Chaos, moody
 from tests.experiment.experiments import HELPERS, archgym, assert_equal_runs, slow, small, written
 

@@ -15,9 +15,9 @@ from archgym.errors import ExperimentError
 from archgym.experiment import RunOptions, expand, run_experiment
 from archgym.experiment.folder.lock import locked
 from archgym.experiment.folder.run_folder import RunFolder
-from archgym.experiment.run.batching import TrialBatch
 from archgym.experiment.run.context import RunContext
-from archgym.experiment.run.tune_batch import TuneBatch, write_batches
+from archgym.experiment.run.ray_trainable import TuneBatch, write_batches
+from archgym.experiment.run.trial_batches import TrialBatch
 from tests.experiment.experiments import (
     HELPERS,
     archgym,

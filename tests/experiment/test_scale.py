@@ -14,7 +14,7 @@ from archgym.data import Dataset
 from archgym.errors import ExperimentError, InvalidValueError, UnknownNameError
 from archgym.experiment import RunOptions, expand, load_experiment, run_experiment
 from archgym.experiment.results.files import CURVE_SCHEMA, TRIAL_SCHEMA
-from archgym.experiment.run.batching import make_batches, shard_of
+from archgym.experiment.run.trial_batches import make_batches, shard_of
 from tests.experiment.experiments import HELPERS, archgym, assert_equal_runs, small, written
 
 QUIET = RunOptions(local=True, quiet=True)

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 import archgym
-from archgym.check.agents.families import FAMILIES, Family
+from archgym.check.agents.environments import FAMILIES, Family
 from archgym.data import Dataset, Selection, export, load
 from archgym.errors import (
     ArchgymError,

@@ -8,9 +8,10 @@ from types import ModuleType
 from typing import Any
 
 from archgym.agent import Agent
-from archgym.check.agents import asking, searches
-from archgym.check.agents.families import FAMILIES
-from archgym.check.agents.subject import Subject, subject_of, trajectories
+from archgym.check.agents import proposal_checks as asking
+from archgym.check.agents import search_checks as searches
+from archgym.check.agents.agent_under_test import Subject, subject_of, trajectories
+from archgym.check.agents.environments import FAMILIES
 from archgym.check.result import CheckResult, checks_of, chosen_names, run_all
 from archgym.errors import AgentUnsuitableError
 

@@ -163,7 +163,7 @@ def search(
 ) -> None:
     """Search on a proxy, and verify the best designs on the real simulator."""
     from archgym.proxy import load_proxy
-    from archgym.proxy.original import make_original
+    from archgym.proxy.replaced_environment import make_original
     from archgym.proxy.search import search_and_verify
 
     proxy = load_proxy(file)

@@ -38,10 +38,10 @@ def evaluate(
 ) -> None:
     """Compare a proxy with a dataset, on designs that it was not trained on."""
     from archgym.proxy import load_proxy
-    from archgym.proxy.original import make_original
     from archgym.proxy.quality.evaluation import evaluate as compare
     from archgym.proxy.quality.evaluation import measure_speed
     from archgym.proxy.quality.plots import plot_parity
+    from archgym.proxy.replaced_environment import make_original
 
     proxy = load_proxy(file)
     there = [metric.name for metric in proxy.metrics]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.analysis.trials import TrialSummary
-from archgym.charts.charts import Axis, Chart, Series, baseline_level, scaled
+from archgym.charts.description import Axis, Chart, Series, baseline_level, scaled
 from archgym.charts.draw import Panel, draw_grid
 from archgym.errors import ExperimentError
 from archgym.experiment.results.run_result import RunResult

@@ -10,7 +10,7 @@ import pyarrow as pa
 from archgym.data import Dataset
 from archgym.environment.environment import Environment
 from archgym.experiment.spec.expand import Trial
-from archgym.problem.scorer import Scorer
+from archgym.problem.scoring import Scorer
 
 __all__ = ["best_before"]
 

@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Iterator
 
 from archgym.environment.environment import Environment
-from archgym.experiment.run.batching import environment_key
 from archgym.experiment.run.context import RunContext
-from archgym.experiment.simulate.executors import MakeExecutor
+from archgym.experiment.run.trial_batches import environment_key
+from archgym.experiment.simulate.process_executor import MakeExecutor
 from archgym.experiment.simulate.simulators import Simulators
 from archgym.experiment.spec.expand import Trial
 from archgym.registry import make

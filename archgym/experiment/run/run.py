@@ -13,16 +13,20 @@ from rich.console import Console
 from archgym.errors import DatasetError, InvalidValueError
 from archgym.experiment.folder.full_disk import NoRoomError, explain_full_disk
 from archgym.experiment.folder.lock import locked, wait_for_workers
-from archgym.experiment.folder.resuming import check_folder, check_raised_budgets, check_unchanged
+from archgym.experiment.folder.resume_checks import (
+    check_folder,
+    check_raised_budgets,
+    check_unchanged,
+)
 from archgym.experiment.folder.run_folder import RunFolder
-from archgym.experiment.results.random_draws import draws_table, random_draws
+from archgym.experiment.results.random_search_difficulty import draws_table, random_draws
 from archgym.experiment.results.run_result import RunResult
 from archgym.experiment.results.write import write_results
-from archgym.experiment.run.batch import run_batch
-from archgym.experiment.run.batching import TrialBatch, shard_of
 from archgym.experiment.run.best_before import best_before
 from archgym.experiment.run.context import RunContext
 from archgym.experiment.run.progress import Progress, show_progress
+from archgym.experiment.run.run_batch import run_batch
+from archgym.experiment.run.trial_batches import TrialBatch, shard_of
 from archgym.experiment.simulate.baselines import simulate_baselines
 from archgym.experiment.spec.checks import check_experiment
 from archgym.experiment.spec.expand import Trial, expand
@@ -163,7 +167,7 @@ def _run(
     if options.local and trials:
         run_batch(TrialBatch("local", tuple(trials)), context, progress)
     elif trials:
-        from archgym.experiment.run.ray import run_with_ray  # slow to import
+        from archgym.experiment.run.ray_tune import run_with_ray  # slow to import
 
         run_with_ray(
             trials,

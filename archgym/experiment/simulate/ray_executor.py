@@ -11,14 +11,14 @@ from typing import Any
 import ray
 
 from archgym.errors import ArchgymError
-from archgym.experiment.simulate import executors
-from archgym.experiment.simulate.worker import answer, make_ready
+from archgym.experiment.simulate import process_executor as executors
+from archgym.experiment.simulate.worker_process import answer, make_ready
 
 __all__ = ["RayExecutor"]
 
 
 class RayExecutor:
-    """A Ray actor with one CPU, as a :class:`~archgym.experiment.simulate.executors.Executor`.
+    """An executor that is a Ray actor with one CPU.
 
     Args:
         environment: registered name, or ``module:Class``.
@@ -32,7 +32,7 @@ class RayExecutor:
     def simulate(
         self, codes: Sequence[int], fidelity: float, limit_s: float | None
     ) -> executors.TimedResult:
-        """See :class:`~archgym.experiment.simulate.executors.Executor`."""
+        """See :class:`~archgym.experiment.simulate.process_executor.Executor`."""
         try:
             if self._actor is None:
                 remote = ray.remote(num_cpus=1, max_restarts=0)(_Worker)
@@ -74,5 +74,5 @@ class _Worker:
         return ""
 
     def simulate(self, codes: list[int], fidelity: float) -> dict[str, Any]:
-        """See :func:`archgym.experiment.simulate.worker.answer`."""
+        """See :func:`archgym.experiment.simulate.worker_process.answer`."""
         return answer(self._environment, codes, fidelity)

@@ -18,14 +18,14 @@ import numpy as np
 
 from archgym.environment.environment import Environment
 from archgym.errors import SimulationError
-from archgym.experiment.simulate.executors import (
+from archgym.experiment.simulate.process_executor import (
     Executor,
     ExecutorDiedError,
     MakeExecutor,
     ProcessExecutor,
     TimedResult,
 )
-from archgym.experiment.simulate.worker import simulate_at
+from archgym.experiment.simulate.worker_process import simulate_at
 from archgym.experiment.spec.schema import SimulationSettings
 from archgym.problem.description import ProblemDescription
 from archgym.problem.simulator import Simulator

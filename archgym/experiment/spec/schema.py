@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from archgym.errors import InvalidValueError, UnknownNameError, did_you_mean
-from archgym.reading.allowed import allowed_text
+from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.reading.pydantic_messages import allowed_text
+from archgym.reading.suggestions import did_you_mean
 
 __all__ = [
     "AgentEntry",

@@ -16,7 +16,7 @@ from archgym.data.features import target_names
 from archgym.data.selection import Selection
 from archgym.errors import InvalidValueError
 from archgym.problem.metrics import Metric
-from archgym.proxy.origin import Origin, workload_of_trial
+from archgym.proxy.provenance import Origin, workload_of_trial
 from archgym.space import DesignSpace
 
 Features = Callable[[Mapping[str, Any]], Mapping[str, float]]

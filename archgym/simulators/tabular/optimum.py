@@ -10,7 +10,7 @@ import moocore
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.problem.scorer import Scorer
+from archgym.problem.scoring import Scorer
 from archgym.simulators.tabular.blocks import distinct
 from archgym.simulators.tabular.table import Table
 from archgym.space import DesignSpace

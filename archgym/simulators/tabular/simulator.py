@@ -20,7 +20,7 @@ from archgym.errors import (
     UnknownNameError,
 )
 from archgym.problem import DesignProblem, Metric, Objective, Status
-from archgym.problem.scorer import Scorer
+from archgym.problem.scoring import Scorer
 from archgym.problem.simulator import SimulationResult
 from archgym.simulators.compatibility import differences
 from archgym.simulators.tabular.optimum import Optimum, find_optimum, given_metrics

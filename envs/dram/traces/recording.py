@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.envs.dram.traces.cache_model import CacheHierarchy, CacheModel, DramRequests
+from archgym.envs.dram.traces.line_formats import scaled
 from archgym.envs.dram.traces.npz_format import write_npz
-from archgym.envs.dram.traces.text_formats import scaled
 from archgym.envs.dram.traces.trace import Trace
 from archgym.envs.dram.traces.valgrind import run_under_lackey, valgrind_version
 from archgym.errors import TraceError

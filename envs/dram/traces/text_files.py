@@ -14,7 +14,7 @@ from typing import Any, Final, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.envs.dram.traces.text_formats import TextFormat, cycles_to_ps, ps_to_cycles
+from archgym.envs.dram.traces.line_formats import TextFormat, cycles_to_ps, ps_to_cycles
 from archgym.envs.dram.traces.trace import Trace
 from archgym.errors import InvalidValueError, TraceError
 from archgym.reading.files import meant_file

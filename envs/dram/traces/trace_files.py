@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from archgym.envs.dram.traces import npz_format
+from archgym.envs.dram.traces.line_formats import TEXT_FORMATS
 from archgym.envs.dram.traces.text_files import (
     DEFAULT_INTERVAL_NS,
     MAX_REQUESTS,
@@ -31,7 +32,6 @@ from archgym.envs.dram.traces.text_files import (
     shown,
     write_text,
 )
-from archgym.envs.dram.traces.text_formats import TEXT_FORMATS
 from archgym.envs.dram.traces.trace import Trace
 from archgym.errors import TraceError, UnknownNameError
 

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from archgym.envs.nas.accuracy.training import RECIPES, SEEDS, one_thread, train
+from archgym.envs.nas.accuracy.training_loop import RECIPES, SEEDS, one_thread, train
 from archgym.envs.nas.data import load
 from archgym.envs.nas.families import Architecture, Task
 from archgym.envs.nas.tasks import distinct_architectures, family_of, task_of

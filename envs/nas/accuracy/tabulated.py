@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.envs.nas.accuracy.training import Recipe
+from archgym.envs.nas.accuracy.training_loop import Recipe
 from archgym.envs.nas.families import Architecture, Task
 from archgym.envs.nas.tasks import family_of
 from archgym.errors import DatasetError, InvalidValueError, UnknownNameError

@@ -24,7 +24,8 @@ from archgym.envs.accelerator.workload.layer import Layer, Network
 from archgym.envs.nas.families import FAMILIES, Architecture, MBConv, MBConvOptions, Task
 from archgym.envs.nas.hardware.chip import DEFAULT_TECHNOLOGY, Chip
 from archgym.envs.nas.hardware.hardware_side import HardwareSide
-from archgym.errors import InvalidValueError, SimulationError, did_you_mean
+from archgym.errors import InvalidValueError, SimulationError
+from archgym.reading.suggestions import did_you_mean
 
 __all__ = ["LatencyTable", "make_table", "network_parts", "part_keys"]
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archgym.envs.dram.traces.generators import generate
-from archgym.envs.dram.traces.text_formats import TEXT_FORMATS, cycles_to_ps, ps_to_cycles
+from archgym.envs.dram.traces.line_formats import TEXT_FORMATS, cycles_to_ps, ps_to_cycles
 from archgym.envs.dram.traces.trace import Trace
 from archgym.envs.dram.traces.trace_files import (
     FORMATS,

@@ -14,8 +14,8 @@ from torch import nn
 
 from archgym.envs.nas.accuracy.tabulate import collect
 from archgym.envs.nas.accuracy.tabulated import TabulatedAccuracy, shipped_accuracy_tables
-from archgym.envs.nas.accuracy.train import TrainedAccuracy
-from archgym.envs.nas.accuracy.training import RECIPES, Recipe, train
+from archgym.envs.nas.accuracy.train_on_demand import TrainedAccuracy
+from archgym.envs.nas.accuracy.training_loop import RECIPES, Recipe, train
 from archgym.envs.nas.accuracy.zero_cost import ProxyAccuracy, naswot, synflow
 from archgym.envs.nas.data import load
 from archgym.envs.nas.space import largest_architecture, smallest_architecture

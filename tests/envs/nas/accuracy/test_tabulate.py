@@ -10,7 +10,7 @@ import pytest
 
 from archgym.envs.nas.accuracy.tabulate import collect, main, train_all
 from archgym.envs.nas.accuracy.tabulated import TabulatedAccuracy
-from archgym.envs.nas.accuracy.training import RECIPES
+from archgym.envs.nas.accuracy.training_loop import RECIPES
 from archgym.envs.nas.data import load
 from archgym.envs.nas.tasks import TASKS
 from archgym.errors import DatasetError, InvalidValueError

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.envs.nas.accuracy.training import RECIPES, Recipe, train
+from archgym.envs.nas.accuracy.training_loop import RECIPES, Recipe, train
 from archgym.envs.nas.data import Dataset, checked_folders, load
 from archgym.envs.nas.families import Architecture, Task
 from archgym.envs.nas.tasks import TASKS, family_of
@@ -33,9 +33,11 @@ from archgym.simulators.external import private_folder, run_program
 
 __all__ = ["TrainedAccuracy", "default_cache", "train_one"]
 
+_MODULE = "archgym.envs.nas.accuracy.train_on_demand"
+
 
 class TrainedAccuracy:
-    """Trains the requested networks, with :func:`archgym.envs.nas.accuracy.training.train`.
+    """Trains the requested networks, with :func:`archgym.envs.nas.accuracy.training_loop.train`.
 
     A network that takes too long or whose training fails has the accuracy NaN and a line in
     :attr:`failures`; it is not remembered on disk.
@@ -171,7 +173,12 @@ class TrainedAccuracy:
         with private_folder() as place:
             try:
                 output = run_program(
-                    [sys.executable, "-m", "archgym.envs.nas.accuracy.train", json.dumps(job)],
+                    [
+                        sys.executable,
+                        "-m",
+                        "archgym.envs.nas.accuracy.train_on_demand",
+                        json.dumps(job),
+                    ],
                     place,
                     time_limit_s=self._time_limit_s,
                     environment={"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)},
@@ -202,7 +209,7 @@ def train_one(job: Mapping[str, Any]) -> list[float]:
     Args:
         job: ``task``, ``architecture``, ``seed``, ``epochs``, ``device`` and the data's ``folder``.
     """
-    from archgym.envs.nas.accuracy.training import one_thread
+    from archgym.envs.nas.accuracy.training_loop import one_thread
 
     one_thread(job["device"])
     task = TASKS[job["task"]]

@@ -25,6 +25,7 @@ __all__ = [
 
 TimedResult = tuple[SimulationResult, float]
 """The result of a simulation, and how long it took, s."""
+_WORKER = "archgym.experiment.simulate.worker_process"
 START_S = 600.0
 """Time limit on the start of an executor: imports, making the environment, compilation; s."""
 
@@ -94,7 +95,12 @@ class ProcessExecutor:
         with theirs:
             descriptor = theirs.fileno()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "archgym.experiment.simulate.worker", str(descriptor)],
+                [
+                    sys.executable,
+                    "-m",
+                    "archgym.experiment.simulate.worker_process",
+                    str(descriptor),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

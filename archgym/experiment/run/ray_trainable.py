@@ -16,11 +16,11 @@ from ray import tune
 
 from archgym.experiment.folder.full_disk import NoRoomError
 from archgym.experiment.folder.lock import working
-from archgym.experiment.run.batch import run_batch
-from archgym.experiment.run.batching import TrialBatch
 from archgym.experiment.run.context import RunContext
 from archgym.experiment.run.progress import Counters
-from archgym.experiment.simulate.executors import ProcessExecutor
+from archgym.experiment.run.run_batch import run_batch
+from archgym.experiment.run.trial_batches import TrialBatch
+from archgym.experiment.simulate.process_executor import ProcessExecutor
 from archgym.experiment.simulate.ray_executor import RayExecutor
 from archgym.experiment.spec.expand import Trial
 

@@ -26,10 +26,10 @@ from ray import tune
 
 from archgym.experiment.folder.full_disk import stop_if_full
 from archgym.experiment.run import ray_cluster
-from archgym.experiment.run.batching import TrialBatch, make_batches
 from archgym.experiment.run.context import RunContext
 from archgym.experiment.run.progress import Counters, Progress
-from archgym.experiment.run.tune_batch import TuneBatch, write_batches
+from archgym.experiment.run.ray_trainable import TuneBatch, write_batches
+from archgym.experiment.run.trial_batches import TrialBatch, make_batches
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.schema import Resources
 

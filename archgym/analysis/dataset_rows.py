@@ -18,7 +18,7 @@ from archgym.data.snapshot import Snapshot
 from archgym.problem.fidelity import FULL, Fidelity
 from archgym.problem.metrics import Metric
 from archgym.problem.objective import Objective
-from archgym.problem.scorer import Scorer
+from archgym.problem.scoring import Scorer
 from archgym.problem.status import STATUS_OF, Status
 
 _TYPES: dict[str, Any] = {

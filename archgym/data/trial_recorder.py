@@ -19,7 +19,7 @@ from archgym.data.journal import Journal, journal_of
 from archgym.data.schema import Sidecar
 from archgym.errors import DatasetError
 from archgym.evaluation.outcome import Row
-from archgym.evaluation.resume import ResumedLog
+from archgym.evaluation.resumed_log import ResumedLog
 from archgym.evaluation.trial_info import TrialInfo
 from archgym.problem.description import ProblemDescription
 

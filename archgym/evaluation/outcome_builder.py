@@ -1,4 +1,4 @@
-"""Scoring: from the metrics of designs to objectives, broken limits, reward and feasibility."""
+"""Outcomes of designs: from their metrics to goals, broken limits, reward and feasibility."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 from archgym.evaluation.cache import EvaluationCache
 from archgym.evaluation.outcome import Outcomes, Row
-from archgym.problem.scorer import FAILED_REWARD, Scorer
+from archgym.problem.scoring import FAILED_REWARD, Scorer
 from archgym.problem.status import Status
 from archgym.space import Designs
 
 _OK, _ILLEGAL = Status.OK, Status.ILLEGAL  # looked up once, which is faster
 
 
-class Scoring:
+class OutcomeBuilder:
     """Makes outcomes from the results in a cache.
 
     One design is scored on plain numbers and many on arrays, with the same bits.

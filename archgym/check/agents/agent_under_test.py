@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from archgym.agent import Agent, Sampler, SearchResult
-from archgym.check.agents.families import FAMILIES, Family
+from archgym.check.agents.environments import FAMILIES, Family
 from archgym.check.result import CheckFailed, NotApplicableError, expect
 from archgym.environment.environment import Environment
 from archgym.errors import AgentUnsuitableError, InvalidValueError

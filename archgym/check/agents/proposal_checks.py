@@ -11,8 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from archgym.check.agents.families import FEW_LEVELS, SMALL, with_faults
-from archgym.check.agents.subject import (
+from archgym.check.agents.agent_under_test import (
     BUDGET,
     Subject,
     evaluations_of,
@@ -20,6 +19,7 @@ from archgym.check.agents.subject import (
     refused,
     search,
 )
+from archgym.check.agents.environments import FEW_LEVELS, SMALL, with_faults
 from archgym.check.result import NotApplicableError, expect
 from archgym.errors import InvalidValueError, SimulationError, UnknownNameError
 

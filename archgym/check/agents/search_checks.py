@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from archgym.check.agents.families import FAMILIES, SMALL, Family, with_faults
-from archgym.check.agents.subject import (
+from archgym.check.agents.agent_under_test import (
     BUDGET,
     Subject,
     ended,
@@ -27,6 +26,7 @@ from archgym.check.agents.subject import (
     trajectories,
     watch,
 )
+from archgym.check.agents.environments import FAMILIES, SMALL, Family, with_faults
 from archgym.check.result import NotApplicableError, UnpolishedError, expect
 from archgym.errors import AgentUnsuitableError, InvalidValueError, NotCoveredError, SimulationError
 from archgym.evaluation.outcome import Outcomes

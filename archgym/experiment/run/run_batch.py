@@ -8,12 +8,12 @@ from typing import Protocol
 
 from archgym.data.journal import journals_kept_open
 from archgym.experiment.folder.trial_states import TrialEnd, TrialLog
-from archgym.experiment.run.batching import TrialBatch
 from archgym.experiment.run.context import RunContext
 from archgym.experiment.run.environments import Environments
 from archgym.experiment.run.progress import Counters
-from archgym.experiment.run.trial import run_trial
-from archgym.experiment.simulate.executors import MakeExecutor, ProcessExecutor
+from archgym.experiment.run.run_trial import run_trial
+from archgym.experiment.run.trial_batches import TrialBatch
+from archgym.experiment.simulate.process_executor import MakeExecutor, ProcessExecutor
 from archgym.simulators.threads import one_numeric_thread
 
 __all__ = ["Listener", "run_batch"]

@@ -9,14 +9,14 @@ import numpy as np
 from rich import box
 from rich.table import Table
 
+from archgym.analysis.dataset_rows import metric_vector
 from archgym.analysis.measures import WITHIN, reaches, regret
-from archgym.analysis.rows import metric_vector
 from archgym.environment.environment import Environment
 from archgym.errors import ExperimentError
 from archgym.experiment.spec.checks import entry_position
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.schema import Experiment
-from archgym.problem.scorer import Scorer
+from archgym.problem.scoring import Scorer
 
 _DRAWS = 1 << 17
 _AT_ONCE = 1 << 14

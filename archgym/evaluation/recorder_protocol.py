@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from archgym.evaluation.outcome import Row
-from archgym.evaluation.resume import ResumedLog
+from archgym.evaluation.resumed_log import ResumedLog
 
 
 class Recorder(Protocol):

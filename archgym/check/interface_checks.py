@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import gymnasium
 from gymnasium.utils.env_checker import check_env
 
-from archgym.check.properties import Maker
+from archgym.check.environment_checks import Maker
 from archgym.check.result import CheckFailed
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from archgym.environment.environment import Environment
-from archgym.proxy.origin import Origin
+from archgym.proxy.provenance import Origin
 from archgym.validation.recorded import make_recorded
 
 
