@@ -21,7 +21,7 @@ SOURCES: Final[Mapping[str, str]] = {
 }
 _CLASSES: Final = {
     "tabulated": ("tabulated", "TabulatedAccuracy"),
-    "train": ("train", "TrainedAccuracy"),
+    "train": ("train_on_demand", "TrainedAccuracy"),
     "proxy": ("zero_cost", "ProxyAccuracy"),
     "synthetic": ("published", "PublishedAccuracy"),
 }
