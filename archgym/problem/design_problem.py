@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.fidelity import FULL, Fidelity
 from archgym.problem.metrics import Metric
-from archgym.problem.reference import Reference
 from archgym.problem.simulator import SimulationResult, Simulator, simulate_each
 from archgym.space import Designs, DesignSpace
 from archgym.space.expression import Expression
+
+if TYPE_CHECKING:
+    from archgym.problem.reference import Reference  # reads files, which only validation does
 
 
 class DesignProblem:
