@@ -114,6 +114,13 @@ def test_no_workload_gets_more_than_the_most() -> None:
     assert 100 < counts["small"] <= 450
 
 
+def test_all_may_be_drawn_at_random() -> None:
+    env, counts = Steps(workload="small"), []
+    env.on_evaluated = lambda outcomes: counts.append(len(outcomes))
+    collect([env], ["cost_ns"], 300, drawn=1.0, seed=0)
+    assert sum(counts) == 300
+
+
 def test_bad_input() -> None:
     env = Steps(workload="small")
     with pytest.raises(InvalidValueError, match=r"drawn must be above 0 .* not 1\.5"):

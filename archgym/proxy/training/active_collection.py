@@ -111,6 +111,8 @@ def collect(
     left = budget - start * len(own)
     for number in range(rounds):
         share = left // (rounds - number)
+        if not share:  # everything so far was drawn at random
+            continue
         left -= share
         pools = [one.draw(_POOL * share // len(own)) for one in own]
         uncertainties = uncertainties_of(own, pools, rng, options or {})
