@@ -1,8 +1,10 @@
 """Search agents that ship with archgym; imported as ``archgym.agents``.
 
-One module an agent family; the registry (:mod:`archgym.registry`) finds them by name. What they
-share: ``moves`` (random moves in a design space), ``unseen`` (which designs are new), ``scores``
-(one cost a design) and ``surrogates`` (models of the cost; imports scikit-optimize).
+Each module here has the name of the agent that it defines; the registry
+(:mod:`archgym.registry`) finds agents by name. ``gp`` holds the search with Gaussian processes,
+``rl`` the learners, and ``common`` what agents share: ``samplers`` (bases to derive from),
+``unseen`` (which designs are new), ``moves`` (random moves in a design space) and ``scores`` (one
+cost a design) among others.
 """
 
 if __name__ != "archgym.agents":

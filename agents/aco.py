@@ -5,23 +5,21 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from archgym import agent
-from archgym.agents.common.moves import Moves
+from archgym.agents.common.arrays import Floats, Ints
+from archgym.agents.common.hyperparameters import Count, Share, Size
+from archgym.agents.common.samplers import NewDesignSampler
 from archgym.agents.common.scores import costs
-from archgym.agents.common.unseen import Unseen
 from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs
 
-__all__ = ["AntColony"]
-
-_MOST_TRAILS = 256
+_MAX_TRAILS = 256
 """Parameters with more levels have no trail a level but a kernel around the best designs."""
 
 
-class AntColony(agent.Sampler):
+class AntColony(NewDesignSampler):
     """Ant colony optimisation: ants choose level by level, along the trails of the best before.
 
     Each level of a parameter has a trail of pheromone. An ant takes the strongest trail with
@@ -58,33 +56,24 @@ class AntColony(agent.Sampler):
     class Hyperparameters(agent.Hyperparameters):
         """Hyperparameters of ant colony optimisation."""
 
-        ants: int = Field(8, ge=1, le=4096, description="designs of a colony, proposed at once")
+        ants: Size = Field(8, description="designs of a colony, proposed at once")
         evaporation: float = Field(
             0.4, gt=0, le=1, description="share of the pheromone that each colony replaces"
         )
-        greediness: float = Field(
-            0.3,
-            ge=0,
-            le=1,
-            description="chance that an ant takes the strongest trail of a parameter",
+        greediness: Share = Field(
+            0.3, description="probability that an ant takes the strongest trail of a parameter"
         )
-        elite: int = Field(
-            8, ge=1, le=4096, description="best designs that lay pheromone and carry kernels"
+        elite: Size = Field(8, description="best designs that deposit pheromone and centre kernels")
+        least_trail: Share = Field(
+            0.05, description="share of the pheromone that is always spread evenly over the levels"
         )
-        least_trail: float = Field(
-            0.05, ge=0, le=1, description="share of the pheromone that is spread evenly in any case"
-        )
-        patience: int = Field(
-            25,
-            ge=1,
-            le=1_000_000,
-            description="colonies without a better design until trails are wiped",
+        patience: Count = Field(
+            25, description="colonies without a better design before the trails are reset"
         )
 
     def setup(self) -> None:
         """Starts with nothing known."""
-        self._moves = Moves(self.space, self.rng)
-        self._unseen = Unseen(self.space, self.rng)
+        super().setup()
         self._codes = self.space.designs(()).codes  # the elite, best first
         self._costs = np.empty(0)
         self._returned = 0  # ants since the last evaporation
@@ -98,7 +87,7 @@ class AntColony(agent.Sampler):
         return int(self.hyperparameters.ants)
 
     @property
-    def trails(self) -> dict[str, NDArray[np.float64]]:
+    def trails(self) -> dict[str, Floats]:
         """Pheromone on each level of each parameter that has trails; sums to one a parameter."""
         return {
             self.space.names[position]: trail.copy() for position, trail in self._trails.items()
@@ -118,7 +107,7 @@ class AntColony(agent.Sampler):
                 self._lay()
                 self._returned = 0
 
-    def _admit(self, codes: NDArray[np.int64], cost: float) -> None:
+    def _admit(self, codes: Ints, cost: float) -> None:
         if (self._codes == codes).all(axis=1).any():
             return
         place = int(self._costs.searchsorted(cost))
@@ -133,7 +122,7 @@ class AntColony(agent.Sampler):
         self._trails = {
             int(p): np.full(self.space.parameters[p].size, 1.0 / self.space.parameters[p].size)
             for p in self._moves.free
-            if self.space.parameters[p].size <= _MOST_TRAILS
+            if self.space.parameters[p].size <= _MAX_TRAILS
         }
 
     def _lay(self) -> None:
@@ -152,7 +141,7 @@ class AntColony(agent.Sampler):
                 rate = self.hyperparameters.evaporation * weights[active].sum()
                 trail += rate * (laid / laid.sum() - trail)
 
-    def _weights(self) -> NDArray[np.float64]:
+    def _weights(self) -> Floats:
         """How much each elite design counts: the best most, falling by rank; sums to one."""
         weights = np.arange(len(self._codes), 0, -1, dtype=np.float64)
         return np.asarray(weights / weights.sum())
@@ -166,16 +155,16 @@ class AntColony(agent.Sampler):
             elif len(self._codes):
                 codes[:, position] = self._near(position, n)
         designs = self._moves.complete(codes)
-        return self._moves.mutate(designs.codes, np.full(n, failures)) if failures else designs
+        return self._moves.mutate(designs.codes, failures) if failures else designs
 
-    def _follow(self, trail: NDArray[np.float64], n: int) -> NDArray[np.int64]:
+    def _follow(self, trail: Floats, n: int) -> Ints:
         least = self.hyperparameters.least_trail
         bounds = np.cumsum((1 - least) * trail + least / len(trail))
         level = bounds.searchsorted(self.rng.random(n) * bounds[-1], side="right")
         greedy = self.rng.random(n) < self.hyperparameters.greediness
         return np.where(greedy, trail.argmax(), np.minimum(level, len(trail) - 1))
 
-    def _near(self, position: int, n: int) -> NDArray[np.int64]:
+    def _near(self, position: int, n: int) -> Ints:
         """Levels from a Gaussian kernel around elite designs that have the parameter active."""
         parameter, rng = self.space.parameters[position], self.rng
         levels, weights = self._codes[:, position], self._weights()

@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from archgym import agent
+from archgym.agents.common.arrays import Floats, Ints
 from archgym.agents.common.candidates import Candidates
-from archgym.agents.common.moves import Moves
-from archgym.agents.common.observations import Told
-from archgym.agents.common.unseen import Unseen
-from archgym.evaluation.outcome import Outcomes
+from archgym.agents.common.hyperparameters import Factor, Number, PoolSize, Share, Size, Threshold
+from archgym.agents.common.model_based import ModelBasedSampler
+from archgym.agents.common.targets import limit_targets
 from archgym.proxy.inputs import Inputs
 from archgym.proxy.models import Model, family
 from archgym.space import Designs
 
-__all__ = ["ActiveLearning"]
-
-Array = NDArray[np.float64]
-
 _CLIMBING_ROUNDS = 5
-_LEAST_DATA = 8
-_LEAST_CHANCE = 1e-6
+_MIN_DATA = 8
+_MIN_CHANCE = 1e-6
 _CERTAIN = 1e-9
 
 
-class ActiveLearning(agent.Sampler):
+class ActiveLearning(ModelBasedSampler):
     """Spends the budget where a proxy is promising, or unsure.
 
     After some random designs it trains, for each batch, models of the goals (as logarithms of
     their ratio to the baseline), of each limit that was broken and of failing, from the families
     of :mod:`archgym.proxy.models`. Most of a batch are designs with the least lower bound of the
-    predicted cost, each with an optimism of its own, drawn at random; the rest are those of which
+    predicted cost, each with its own optimism, drawn at random; the rest are those of which
     the models are least sure, which makes the proxy better rather than the best design. The chance
     to keep the limits counts with its logarithm. With several goals every proposal draws its own
     weights of them.
@@ -64,71 +59,47 @@ class ActiveLearning(agent.Sampler):
         model: Literal["forest", "boosting", "gp", "mlp", "blend"] = Field(
             "gp", description="family of models of the proxy"
         )
-        n_initial: int = Field(
-            20, ge=1, le=100_000, description="random designs before the first model"
+        n_initial: Threshold = Field(20, description="random designs before the first model")
+        batch_size: Size = Field(10, description="designs between two trainings")
+        kappa: Factor = Field(
+            2.0, description="mean distance of the bound below the mean, in standard deviations"
         )
-        batch_size: int = Field(10, ge=1, le=4096, description="designs between two trainings")
-        kappa: float = Field(
-            2.0, ge=0, le=100, description="deviations below the mean that it hopes for, on average"
+        unsure: Share = Field(
+            0.1,
+            description="share of the designs that are chosen where the models are least certain",
         )
-        unsure: float = Field(
-            0.1, ge=0, le=1, description="share of the designs that are chosen to learn from"
+        candidates: PoolSize = Field(
+            2000, description="approximate number of first candidates for each batch"
         )
-        candidates: int = Field(
-            2000, ge=10, le=1_000_000, description="designs, about, that compete at first"
-        )
-        elite: int = Field(
-            12, ge=1, le=10_000, description="best designs around which candidates are sought"
-        )
-        trees: int = Field(100, ge=1, le=10_000, description="of a forest or boosting")
+        elite: Number = Field(12, description="best designs around which candidates are sought")
+        trees: Number = Field(100, description="trees of a forest or of boosting")
 
     def setup(self) -> None:
         """Starts with nothing known."""
-        from threadpoolctl import ThreadpoolController
-
+        super().setup()
         settings = self.hyperparameters
-        moves = Moves(self.space, self.rng)
-        self._pool = Candidates(moves, self.rng, settings.candidates, settings.elite)
-        self._unseen = Unseen(self.space, self.rng)
-        self._told = Told(self.space, len(self.directions))
+        self._pool = Candidates(self._moves, self.rng, settings.candidates, settings.elite)
         self._inputs = Inputs(self.space)
         self._family = family(settings.model)
         self._options = {"trees": settings.trees, "epochs": 60, "members": 5, "width": 96}
-        self._threads = ThreadpoolController()
-
-    @property
-    def batch_size(self) -> int:
-        """How many designs are asked for at once."""
-        return int(self.hyperparameters.batch_size)
 
     def ask(self, n: int) -> Designs:
         """Up to ``n`` designs: random ones at first, then what the models choose."""
-        told, random = self._told, self.hyperparameters.n_initial - self._told.asked
-        asked = self.space.designs(())
-        too_few = told.learned < _LEAST_DATA
-        if random > 0 or too_few:
-            asked = self._unseen.take(n if too_few else min(n, random))
-            self._wait_for(asked)
-        if len(asked) == n or too_few:
-            return asked
-        with self._threads.limit(limits=1):
-            chosen = self._choose(n - len(asked))
-        return asked.concatenate(chosen)
-
-    def tell(self, designs: Designs, outcomes: Outcomes) -> None:
-        """Takes in data for the models."""
-        self._unseen.learn(designs, outcomes)
-        self._told.learn(designs, outcomes)
+        random = max(0, self.hyperparameters.n_initial - self._observations.asked)
+        too_few = self._observations.learned < _MIN_DATA
+        asked = self._unseen.take(n if too_few else min(n, random))
+        if len(asked) < n and not too_few:
+            with self._working():
+                asked = asked.concatenate(self._choose(n - len(asked)))
+        self._expect(asked)
+        return asked
 
     # -- inner workings --------------------------------------------------------------------------
 
-    def _wait_for(self, designs: Designs) -> None:
-        for row in range(len(designs)):
-            self._told.wait_for(designs[row : row + 1])
-
     def _choose(self, n: int) -> Designs:
         models = _Models(self, int(self.rng.integers(1 << 31)))
-        pool = self._unseen.sift(self._pool.draw(self._told.codes[self._told.ranked()]))
+        known = self._observations
+        pool = self._unseen.sift(self._pool.draw(known.codes[known.ranked()]))
         for _ in range(_CLIMBING_ROUNDS if len(pool) else 0):
             bound = models.bound(models.predict(pool.codes), self.hyperparameters.kappa)
             top = bound.argsort(kind="stable")[: self.hyperparameters.elite]
@@ -146,32 +117,24 @@ class ActiveLearning(agent.Sampler):
                 optimism = self.rng.exponential(self.hyperparameters.kappa)
                 worth = -models.bound(predicted, optimism)
             best = self._unseen.favourite(pool, worth)
-            design = pool[best : best + 1]
-            self._unseen.add(design)
-            self._wait_for(design)
+            self._unseen.add(design := pool[best : best + 1])
             chosen = chosen.concatenate(design)
             left = np.arange(len(pool)) != best
             pool, predicted = pool[left], (predicted[0][left], predicted[1][left])
-        if len(chosen) < n:
-            rest = self._unseen.take(n - len(chosen))
-            self._wait_for(rest)
-            chosen = chosen.concatenate(rest)
-        return chosen
+        return chosen.concatenate(self._unseen.take(n - len(chosen)))
 
 
 class _Models:
-    """The goals, the limits that were broken and failing, learned from what was told."""
+    """The goals, the limits that were broken and failing, learned from the observations."""
 
     def __init__(self, owner: ActiveLearning, seed: int) -> None:
-        told, self._owner = owner._told, owner
-        ok = ~told.failed
-        x = owner._inputs(told.codes)
-        goals = told.goals[ok]
+        known, self._owner = owner._observations, owner
+        ok = ~known.failed
+        x = owner._inputs(known.codes)
+        goals = known.goals[ok]
         self._n_goals = goals.shape[1]
-        columns = [goals[:, goal] for goal in range(self._n_goals)]
-        excess = told.excess[ok]
-        columns += [_by_how_much(one) for one in excess.T if (one > 0).any()]
-        y = np.stack(columns, axis=1)
+        limits = [limit_targets(one) for one in known.excess[ok].T if (one > 0).any()]
+        y = np.column_stack([goals, *limits])
         self._centre, scale = y.mean(axis=0), y.std(axis=0)
         self._scale = np.where(scale > _CERTAIN, scale, 1.0)
         z = (y - self._centre) / self._scale
@@ -181,7 +144,7 @@ class _Models:
             failed = np.where(ok, -1.0, 1.0)[:, None]
             self._failing = owner._family.fit(x, failed, seed, owner._options)
 
-    def predict(self, codes: NDArray[np.int64]) -> tuple[Array, Array]:
+    def predict(self, codes: Ints) -> tuple[Floats, Floats]:
         """Mean and spread of each goal, each broken limit, and failing, (n, n_columns)."""
         x = self._owner._inputs(codes)
         mean, spread = self._model.predict(x)
@@ -191,7 +154,7 @@ class _Models:
             mean, spread = np.hstack([mean, more[0]]), np.hstack([spread, more[1]])
         return mean, np.maximum(spread, _CERTAIN)
 
-    def bound(self, predicted: tuple[Array, Array], optimism: float) -> Array:
+    def bound(self, predicted: tuple[Floats, Floats], optimism: float) -> Floats:
         """Lower bound of the cost, worse where limits may be broken, shape (n,)."""
         from scipy.special import ndtr
 
@@ -203,15 +166,9 @@ class _Models:
         low = ((mean[:, goals] - optimism * spread[:, goals]) / self._scale[goals]) @ weights
         rest = slice(self._n_goals, None)
         chance = ndtr(-mean[:, rest] / spread[:, rest])
-        return np.asarray(low - np.log(np.maximum(chance, _LEAST_CHANCE)).sum(axis=1))
+        return np.asarray(low - np.log(np.maximum(chance, _MIN_CHANCE)).sum(axis=1))
 
-    def doubt(self, predicted: tuple[Array, Array]) -> Array:
+    def doubt(self, predicted: tuple[Floats, Floats]) -> Floats:
         """How little is known of a design, shape (n,)."""
         goals = slice(0, self._n_goals)
         return np.asarray((predicted[1][:, goals] / self._scale[goals]).sum(axis=1))
-
-
-def _by_how_much(excess: Any) -> Array:
-    """Of a limit: below 0 where it is kept, above it where it is broken, more for more."""
-    broken = 0.5 + np.minimum(np.log1p(4.0 * np.maximum(excess, 0.0)), 3.0)
-    return np.where(excess > 0, broken, -0.5)

@@ -6,11 +6,11 @@ from bisect import bisect_left, insort
 from typing import Any, ClassVar
 
 import numpy as np
-from pydantic import Field
 
 from archgym import agent
+from archgym.agents.common.hyperparameters import BatchSize
+from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import FAILED_COST, costs
-from archgym.agents.common.unseen import Unseen
 from archgym.agents.ga import Genetic
 from archgym.agents.gp.search import GaussianProcessSearch
 from archgym.agents.local import LocalSearch
@@ -18,35 +18,34 @@ from archgym.agents.nsga2 import Nsga2
 from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs
 
-__all__ = ["Auto"]
-
-_MODEL = GaussianProcessSearch
-_OTHERS: tuple[type[agent.Sampler], ...] = (LocalSearch, Genetic)
-_OTHERS_SEVERAL_GOALS: tuple[type[agent.Sampler], ...] = (Nsga2,)
-"""The members: one that models, and blind ones for one goal and for several."""
-_MOST_BLIND = 0.5
-"""Of the turns, those of the blind members long without progress."""
+_Members = tuple[type[agent.Sampler], ...]
+_MEMBERS: _Members = (GaussianProcessSearch, LocalSearch, Genetic)
+_MEMBERS_SEVERAL_GOALS: _Members = (GaussianProcessSearch, Nsga2)
+"""The members: one with a model, and model-free ones for one goal and for several."""
+_MAX_MODEL_FREE_SHARE = 0.5
+"""Maximum share of turns given to model-free members while the search stagnates."""
 _PATIENCE, _HALF_WAY = 60, 120
-"""Designs without progress until they have any turns, and further ones until they have half."""
+"""Designs without progress before model-free members have any turns, and further ones before they
+have half of that share."""
 _MEMORY = 40.0
-"""Turns of blind members after which evidence counts a third of what it counted."""
+"""Turns of model-free members after which the weight of a success has fallen to a third."""
 _DOUBT = 5.0
-"""Turns of average success that each blind member is credited with."""
+"""Turns of average success with which each model-free member starts."""
 _GOOD_SHARE, _GOOD_CREDIT = 0.05, 0.2
-"""The best designs known that count as a success too, and how much of one."""
+"""Share of the best known designs that count as a success too, and as how much of one."""
 
 
-class Auto(agent.Sampler):
+class Auto(SequentialSampler):
     """Search without the lottery: a portfolio whose members see all data and earn their turns.
 
-    No search is good on every landscape: models find the way over rugged ones in few
-    evaluations, but sit on plateaus and in basins; local moves and crossovers are blind, but do
-    not mislead themselves. The members (Gaussian processes, local search and a genetic algorithm;
-    NSGA-II in place of the latter two with several goals) are told of every outcome, whoever
-    proposed it. As long as there is progress all turns are the model's; the longer there is none,
-    the more the blind members have, up to half. Among themselves these share by success of late:
-    a design better than all before counts as one, a design among the best twentieth as a fifth of
-    one. No decision depends on time.
+    No search is good on every landscape: models find the way over rugged ones in few evaluations,
+    but sit on plateaus and in basins; local moves and crossovers use no model, and so no model
+    misleads them. The members (Gaussian processes, local search and a genetic algorithm; NSGA-II in
+    place of the latter two with several goals) learn every outcome, whoever proposed the design. As
+    long as there is progress all turns are the model's; the longer there is none, the more turns
+    the model-free members have, up to half. They share these by recent success: a design better
+    than all before counts as one, a design among the best twentieth as a fifth of one. No decision
+    depends on time.
 
     It has nothing to tune. The same seed gives the same search on the same machine and versions.
 
@@ -63,29 +62,21 @@ class Auto(agent.Sampler):
 
     name: ClassVar[str] = "auto"
 
-    class Hyperparameters(agent.Hyperparameters):
+    class Hyperparameters(BatchSize):
         """How many designs are proposed at once; there is nothing to tune."""
-
-        batch_size: int = Field(1, ge=1, le=4096, description="designs proposed at once")
 
     def setup(self) -> None:
         """Starts with all members and no evidence."""
-        others = _OTHERS if len(self.directions) == 1 else _OTHERS_SEVERAL_GOALS
-        kinds: list[type[agent.Sampler]] = [_MODEL, *others]
+        super().setup()
+        kinds = _MEMBERS if len(self.directions) == 1 else _MEMBERS_SEVERAL_GOALS
         self._members = [
             kind(self.space, self.directions, int(self.rng.integers(2**31))) for kind in kinds
         ]
-        self._unseen = Unseen(self.space, self.rng)
-        self._success, self._tries = np.zeros(len(others)), np.zeros(len(others))
+        self._success, self._tries = np.zeros((2, len(kinds) - 1))
         self._idle = 0  # designs since the last one that was better than all before
         self._asked: dict[int, int] = {}  # member that a design without outcome is from, by its key
         self._ranked: list[float] = []  # costs of all known designs, ascending
         self._known: set[int] = set()
-
-    @property
-    def batch_size(self) -> int:
-        """How many designs are asked for at once."""
-        return int(self.hyperparameters.batch_size)
 
     @property
     def odds(self) -> dict[str, float]:
@@ -93,23 +84,8 @@ class Auto(agent.Sampler):
         shares = self._shares().tolist()
         return {m.name: share for m, share in zip(self._members, shares, strict=True)}
 
-    def ask(self, n: int) -> Designs:
-        """Up to ``n`` designs, each from a member that is drawn."""
-        asked = self.space.designs(())
-        while len(asked) < n:
-            member = int(self.rng.choice(len(self._members), p=self._shares()))
-            design = self._unseen.sift(self._members[member].ask(1))
-            if not len(design):  # asked for by another, or nothing is left
-                design = self._unseen.take(1)
-                if not len(design):
-                    break
-            self._unseen.add(design)
-            self._asked[design.keys()[0]] = member
-            asked = asked.concatenate(design)
-        return asked
-
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:
-        """Tells every member, and credits the one whose proposal it was."""
+        """Informs every member, and credits the one whose proposal it was."""
         self._unseen.learn(designs, outcomes)
         values = costs(outcomes)
         for key, value in zip(designs.keys(), values.tolist(), strict=True):
@@ -122,8 +98,18 @@ class Auto(agent.Sampler):
         for each in self._members:
             each.tell(designs, outcomes)
 
+    def _next(self) -> Designs:
+        """A design of a member that is drawn, or a random one if that has nothing new."""
+        member = int(self.rng.choice(len(self._members), p=self._shares()))
+        design = self._unseen.sift(self._members[member].ask(1))
+        if not len(design):  # asked for by another, or nothing is left
+            design = self._unseen.take(1)
+        self._unseen.add(design)
+        self._asked.update(dict.fromkeys(design.keys(), member))
+        return design
+
     def _credit(self, member: int | None, cost: float) -> None:
-        """Counts progress, and the success of a blind member."""
+        """Counts progress, and the success of a model-free member."""
         better = bisect_left(self._ranked, cost)
         progress = cost < FAILED_COST and (not self._ranked or cost < self._ranked[0])
         self._idle = 0 if progress else self._idle + 1
@@ -138,7 +124,7 @@ class Auto(agent.Sampler):
     def _shares(self) -> Any:
         """Probabilities of the members, shape (n_members,)."""
         stuck = max(0, self._idle - _PATIENCE)
-        blind = _MOST_BLIND * stuck / (stuck + _HALF_WAY)
+        free = _MAX_MODEL_FREE_SHARE * stuck / (stuck + _HALF_WAY)
         average = (self._success.sum() + 0.1) / (self._tries.sum() + 1.0)
         rate = (self._success + _DOUBT * average) / (self._tries + _DOUBT)
-        return np.concatenate([[1.0 - blind], blind * rate / rate.sum()])
+        return np.concatenate([[1.0 - free], free * rate / rate.sum()])

@@ -1,32 +1,29 @@
-"""Bayesian optimisation with the surrogates of scikit-optimize."""
+"""Bayesian optimisation with the surrogates of scikit-optimize and scikit-learn."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
-from archgym import agent
-from archgym.agents.common.moves import Moves
-from archgym.agents.common.observations import Told
+from archgym.agents.common import hyperparameters as fields
+from archgym.agents.common.arrays import Floats
+from archgym.agents.common.model_based import ModelBasedSampler
+from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST, FAILED_COST
-from archgym.agents.common.unseen import Unseen
-from archgym.evaluation.outcome import Outcomes
-from archgym.space import Designs
-
-__all__ = ["Bayesian"]
+from archgym.space import Designs, FeatureEncoding
 
 _PORTFOLIO = ("EI", "LCB", "PI")
 _ELITE = 10
 """Best designs around which candidates are sought."""
 
 
-class Bayesian(agent.Sampler):
+class Bayesian(ModelBasedSampler, SequentialSampler):
     """Bayesian optimisation: fits a surrogate, evaluates the design it promises most of.
 
-    Surrogates, acquisition functions and the Sobol design are scikit-optimize's. Candidates
+    Forests, acquisition functions and the Sobol design are scikit-optimize's, the Gaussian
+    process is scikit-learn's. Candidates
     are our own: moves of one parameter around the best designs, moves of two to four, and
     random designs, all legal, canonical and not known yet; in rugged discrete spaces this finds
     more than random candidates do, and nothing is proposed twice. The surrogate sees one-hot
@@ -57,87 +54,45 @@ class Bayesian(agent.Sampler):
 
     name: ClassVar[str] = "bayesian"
 
-    class Hyperparameters(agent.Hyperparameters):
+    class Hyperparameters(fields.InitialDesigns):
         """Hyperparameters of Bayesian optimisation."""
 
         surrogate: Literal["gp", "forest", "extra_trees"] = Field(
             "gp", description="Gaussian process, random forest or extremely randomised trees"
         )
         trees: int = Field(100, ge=2, le=10_000, description="trees of a forest")
-        forest_above: int = Field(
-            300,
-            ge=1,
-            le=100_000,
-            description="with surrogate gp: number of designs from which extra_trees take over, "
-            "since the time for a Gaussian process grows with its third power",
+        forest_above: fields.Threshold = Field(
+            300, description="designs from which extra_trees replace gp, which is cubic in them"
         )
         acquisition: Literal["gp_hedge", "EI", "LCB", "PI"] = Field(
             "gp_hedge",
-            description="expected improvement, lower confidence bound, probability of improvement, "
-            "or a choice among the three by their success",
+            description="expected improvement (EI), lower confidence bound (LCB), probability of "
+            "improvement (PI), or a choice among the three by their success (gp_hedge)",
         )
-        xi: float = Field(
-            0.01,
-            ge=0,
-            le=10,
-            description="least improvement that EI and PI look for, in standard deviations of "
-            "the costs",
+        xi: fields.Weight = Field(
+            0.01, description="minimum improvement that EI and PI seek, in deviations of the cost"
         )
-        kappa: float = Field(
-            1.96, ge=0, le=100, description="standard deviations below the mean that LCB hopes for"
+        kappa: fields.Factor = Field(
+            1.96, description="distance of LCB below the mean, in standard deviations"
         )
-        n_initial: int = Field(10, ge=1, le=100_000, description="designs before the first model")
         initial_design: Literal["random", "sobol"] = Field(
-            "random", description="how the first designs are spread"
+            "random", description="how the first designs are chosen"
         )
-        candidates: int = Field(
-            1000,
-            ge=10,
-            le=1_000_000,
-            description="designs that the surrogate is asked about each time",
+        candidates: fields.PoolSize = Field(
+            1000, description="designs that the surrogate predicts for each proposal"
         )
-        batch_size: int = Field(1, ge=1, le=4096, description="designs proposed at once")
 
     def setup(self) -> None:
         """Starts with nothing known."""
         from archgym.agents.common import skopt_surrogates as surrogates
 
         self._tools = surrogates
-        self._moves = Moves(self.space, self.rng)
-        self._unseen = Unseen(self.space, self.rng)
-        self._features = surrogates.features(self.space)
+        super().setup()
+        self._features = FeatureEncoding(self.space)
         self._process = surrogates.GaussianProcess()
-        self._told = Told(self.space, len(self.directions))
         self._start: Designs | None = None
         self._gains = np.zeros(len(_PORTFOLIO))
-        self._nominees: NDArray[np.float64] | None = None
-
-    @property
-    def batch_size(self) -> int:
-        """How many designs are asked for at once."""
-        return int(self.hyperparameters.batch_size)
-
-    def ask(self, n: int) -> Designs:
-        """Up to ``n`` designs: those of the initial design, then those that promise most."""
-        asked = self.space.designs(())
-        with self._tools.one_quiet_thread():
-            while len(asked) < n:
-                if self._told.asked < self.hyperparameters.n_initial:
-                    design = self._unseen.take(1, self._initial, tries=1)
-                elif not len(self._told):
-                    design = self._unseen.take(1)
-                else:
-                    design = self._most_promising()
-                if not len(design):
-                    break
-                self._told.wait_for(design)
-                asked = asked.concatenate(design)
-        return asked
-
-    def tell(self, designs: Designs, outcomes: Outcomes) -> None:
-        """Takes in data for the surrogate."""
-        self._unseen.learn(designs, outcomes)
-        self._told.learn(designs, outcomes)
+        self._nominees: Floats | None = None
 
     def _initial(self, n: int, failures: int) -> Designs:
         if self.hyperparameters.initial_design == "random":
@@ -147,7 +102,12 @@ class Bayesian(agent.Sampler):
             self._start = self._tools.sobol(self.space, self.hyperparameters.n_initial, seed)
         return self._start
 
-    def _most_promising(self) -> Designs:
+    def _next(self) -> Designs:
+        """A design of the initial ones, then the one that promises most."""
+        if self._observations.asked < self.hyperparameters.n_initial:
+            return self._unseen.take(1, self._initial, tries=1)
+        if not len(self._observations):
+            return self._unseen.take(1)
         x, y = self._data()
         candidates = self._candidates()
         if not len(candidates):
@@ -156,29 +116,28 @@ class Bayesian(agent.Sampler):
         model.fit(x, y, int(self.rng.integers(1 << 31)))
         seen = self._features.encode(candidates)
         mean, deviation = model.predict(seen)
-        best = int(self._choose(model, candidates, seen, mean, deviation))
-        design = candidates[best : best + 1]
-        self._unseen.add(design)
+        best = self._choose(model, candidates, seen, mean, deviation)
+        self._unseen.add(design := candidates[best : best + 1])
         return design
 
-    def _data(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Features and costs of all designs told, and of those asked for as if they were best."""
-        values = self._told.costs
+    def _data(self) -> tuple[Floats, Floats]:
+        """Features and costs of observed designs, and of those in flight as if they were best."""
+        values = self._observations.costs
         feasible = values < BROKEN_LIMIT_COST
         if feasible.any():
             worst, spread = values[feasible].max(), np.ptp(values[feasible])
             span = FAILED_COST - BROKEN_LIMIT_COST
             penalty = (spread or 1.0) * (values - BROKEN_LIMIT_COST) / span
             values = np.where(feasible, values, worst + penalty)
-        waiting = self._told.waiting
-        codes = np.concatenate([self._told.codes, waiting])
+        waiting = self._observations.waiting
+        codes = np.concatenate([self._observations.codes, waiting])
         values = np.concatenate([values, np.full(len(waiting), values.min())])
         return self._features.encode(Designs(self.space, codes)), values
 
     def _candidates(self) -> Designs:
         """Unseen legal designs: half one move from the best, a quarter two to four, rest random."""
         quarter = self.hyperparameters.candidates // 4 + 1
-        elite = self._told.codes[self._told.ranked()[:_ELITE]]
+        elite = self._observations.codes[self._observations.ranked()[:_ELITE]]
         near = np.repeat(elite, 3 * quarter // len(elite) + 1, axis=0)
         changes = self.rng.integers(2, 5, size=len(near))
         changes[self.rng.integers(3, size=len(near)) > 0] = 1
@@ -192,12 +151,7 @@ class Bayesian(agent.Sampler):
         return self._tools.Forest(settings.trees, extra=settings.surrogate != "forest")
 
     def _choose(
-        self,
-        model: Any,
-        candidates: Designs,
-        seen: NDArray[np.float64],
-        mean: NDArray[np.float64],
-        deviation: NDArray[np.float64],
+        self, model: Any, candidates: Designs, seen: Floats, mean: Floats, deviation: Floats
     ) -> int:
         """Row of the candidate to propose."""
         settings = self.hyperparameters

@@ -9,35 +9,29 @@ from contextlib import contextmanager
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
-from archgym import agent
-from archgym.agents.common.moves import Moves
-from archgym.agents.common.observations import Told
-from archgym.agents.common.scores import BROKEN_LIMIT_COST
-from archgym.agents.common.unseen import Unseen
+from archgym.agents.common import hyperparameters as fields
+from archgym.agents.common.arrays import Floats
+from archgym.agents.common.model_based import ModelBasedSampler
+from archgym.agents.common.samplers import SequentialSampler
+from archgym.agents.common.threads import one_seeded_thread
 from archgym.agents.gp.gaussian_process import coordinates
-from archgym.agents.rl.policies import one_seeded_thread
 from archgym.errors import MissingDependencyError
 from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs
 
-__all__ = ["BoTorchSearch"]
-
-Array = NDArray[np.float64]
-
-_LEAST_DATA = 2
+_MIN_DATA = 2
 _LONGEST, _SHORTEST = 1.0, 0.05
 _SUCCESSES = 3
 """Successes in a row that double the trust region."""
 _CLIMBING_ROUNDS = 2
 _CLIMB_FROM, _CLIMB_STEPS = 4, 48
-_MOST_PENDING = 16
+_MAX_PENDING = 16
 """Designs without outcome that the acquisition function knows of: the latest."""
 
 
-class BoTorchSearch(agent.Sampler):
+class BoTorchSearch(ModelBasedSampler, SequentialSampler):
     """BoTorch's models and acquisition functions in a trust region; needs ``archgym[botorch]``.
 
     A Gaussian process a goal and a broken limit: Matern over ordered and real parameters and
@@ -78,36 +72,29 @@ class BoTorchSearch(agent.Sampler):
 
     name: ClassVar[str] = "botorch"
 
-    class Hyperparameters(agent.Hyperparameters):
+    class Hyperparameters(fields.InitialDesigns):
         """Hyperparameters of the search with BoTorch."""
 
-        n_initial: int = Field(
-            10, ge=1, le=100_000, description="random designs before the first model"
+        candidates: fields.PoolSize = Field(
+            400, description="approximate number of first candidates for each proposal"
         )
-        candidates: int = Field(
-            400, ge=10, le=1_000_000, description="designs, about, that compete at first"
+        elite: fields.Number = Field(
+            4, description="best designs that are centres of the trust region"
         )
-        elite: int = Field(4, ge=1, le=10_000, description="centres of the trust region")
         start_length: float = Field(
             0.5,
             ge=0.05,
             le=1.0,
-            description="first size of the trust region: share of the parameters that may move, "
-            "and share of its range by which an ordered one may",
+            description="initial size of the trust region: maximum share of parameters that "
+            "change and maximum change of an ordered one as a share of its range",
         )
-        patience: int = Field(
-            8, ge=1, le=100_000, description="failures in a row that halve the trust region"
+        patience: fields.Threshold = Field(
+            8, description="proposals in a row without improvement that halve the trust region"
         )
-        samples: int = Field(
-            64, ge=2, le=4096, description="Monte-Carlo samples of the acquisition function"
+        samples: fields.Several = Field(
+            64, description="Monte-Carlo samples of the acquisition function"
         )
-        most_data: int = Field(
-            200,
-            ge=20,
-            le=5000,
-            description="designs that a model learns from: the best half and the newest half",
-        )
-        batch_size: int = Field(1, ge=1, le=4096, description="designs proposed at once")
+        most_data: fields.MaxData = 200
 
     def setup(self) -> None:
         """Starts with nothing known."""
@@ -119,59 +106,39 @@ class BoTorchSearch(agent.Sampler):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             from archgym.agents.common import botorch_models
-        from threadpoolctl import ThreadpoolController
 
-        self._tools = botorch_models
-        self._threads = ThreadpoolController()  # once all libraries are there to be found
-        self._moves = Moves(self.space, self.rng)
-        self._unseen = Unseen(self.space, self.rng)
+        super().setup()
         parameters = [self.space.parameters[position] for position in self.space.free]
         self._ordered = np.array([parameter.ordered for parameter in parameters], dtype=np.bool_)
         self._step = np.array([1.0 / (parameter.size - 1) for parameter in parameters])
         self._models = botorch_models.Acquisition(
             np.flatnonzero(~self._ordered).tolist(), self.hyperparameters.samples
         )
-        self._told = Told(self.space, len(self.directions))
         self._length = float(self.hyperparameters.start_length)
         self._successes = self._failures = 0
+        self._value: Callable[[Designs], Floats] | None = None  # models, fitted once a batch
         self._fresh = 0  # random designs still to come after a restart
-
-    @property
-    def batch_size(self) -> int:
-        """How many designs are asked for at once."""
-        return int(self.hyperparameters.batch_size)
 
     @property
     def length(self) -> float:
         """Size of the trust region, as ``start_length``."""
         return self._length
 
-    def ask(self, n: int) -> Designs:
-        """Up to ``n`` designs: random ones at first, then those that promise most."""
-        asked = self.space.designs(())
-        value: Callable[[Designs], Array] | None = None
-        with self._one_quiet_thread():
-            while len(asked) < n:
-                few = self._told.asked < self.hyperparameters.n_initial
-                if few or self._told.learned < _LEAST_DATA or self._fresh:
-                    self._fresh = max(0, self._fresh - 1)
-                    design = self._unseen.take(1)
-                else:
-                    value = value or self._learn()
-                    design = self._most_promising(value)
-                if not len(design):
-                    break
-                self._told.wait_for(design)
-                asked = asked.concatenate(design)
-        return asked
-
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:
         """Takes in data for the models and resizes the trust region."""
         self._unseen.learn(designs, outcomes)
-        before = self._told.costs
-        new, proposed = self._told.learn(designs, outcomes)
+        before = self._observations.costs
+        new, proposed = self._observations.learn(designs, outcomes)
         if new and proposed and len(before) >= self.hyperparameters.n_initial:
-            self._resize(success=bool(self._told.costs[-new:].min() < before.min()))
+            self._resize(success=bool(self._observations.costs[-new:].min() < before.min()))
+
+    def _next(self) -> Designs:
+        few = self._observations.asked < self.hyperparameters.n_initial
+        if few or self._observations.learned < _MIN_DATA or self._fresh:
+            self._fresh = max(0, self._fresh - 1)
+            return self._unseen.take(1)
+        self._value = self._value or self._learn()
+        return self._most_promising(self._value)
 
     def _resize(self, *, success: bool) -> None:
         self._successes = self._successes + 1 if success else 0
@@ -184,51 +151,35 @@ class BoTorchSearch(agent.Sampler):
             self._length = float(self.hyperparameters.start_length)
             self._fresh = self.hyperparameters.n_initial // 2
 
-    def _learn(self) -> Callable[[Designs], Array]:
+    def _learn(self) -> Callable[[Designs], Floats]:
         """Fits the models; gives the function to maximise, shape (n,) of designs."""
-        told = self._told
-        rows = told.rows(self.hyperparameters.most_data)
-        data = self._tools.Data(
-            x=coordinates(self.space, told.codes[rows]),
-            goals=told.goals[rows],
-            excess=told.excess[rows],
-            failed=told.failed[rows],
-            feasible=told.costs[rows] < BROKEN_LIMIT_COST,
-            told=len(told),
-        )
-        value = self._models.fit(data, int(self.rng.integers(1 << 31)))
+        known = self._observations
+        rows = known.rows(self.hyperparameters.most_data)
+        x, seed = coordinates(self.space, known.codes[rows]), int(self.rng.integers(1 << 31))
+        value = self._models.fit(x, known, rows, seed)
 
-        def of(designs: Designs) -> Array:
-            pending = told.waiting[-_MOST_PENDING:]
+        def of(designs: Designs) -> Floats:
+            pending = known.waiting[-_MAX_PENDING:]
             points, waiting = (coordinates(self.space, codes) for codes in (designs.codes, pending))
             return value(points, waiting)
 
         return of
 
-    def _most_promising(self, value: Callable[[Designs], Array]) -> Designs:
+    def _most_promising(self, value: Callable[[Designs], Floats]) -> Designs:
         pool = self._candidates()
         if not len(pool):
             return self._unseen.take(1)
-        values = value(pool)
-        for _ in range(_CLIMBING_ROUNDS):
+
+        def near(pool: Designs, values: Floats) -> Designs:
             top = (-values).argsort(kind="stable")[:_CLIMB_FROM]
-            start = np.repeat(pool.codes[top], _CLIMB_STEPS, axis=0)
-            near = self._unseen.sift(self._moves.mutate(start, np.ones(len(start), dtype=np.int64)))
-            if not len(near):
-                break
-            highest = values.max()
-            pool, values = pool.concatenate(near), np.concatenate([values, value(near)])
-            if values.max() <= highest:
-                break
-        best = self._unseen.favourite(pool, values)
-        design = pool[best : best + 1]
-        self._unseen.add(design)
-        return design
+            return self._moves.mutate(np.repeat(pool.codes[top], _CLIMB_STEPS, axis=0), 1)
+
+        return self._climb(pool, value, near, _CLIMBING_ROUNDS)
 
     def _candidates(self) -> Designs:
         """Unseen legal designs: three quarters within the trust region, the rest anywhere."""
         n = self.hyperparameters.candidates // 4 + 1
-        elite = self._told.codes[self._told.ranked()[: self.hyperparameters.elite]]
+        elite = self._observations.codes[self._observations.ranked()[: self.hyperparameters.elite]]
         centre = elite[self.rng.integers(len(elite), size=3 * n)]
         most = max(1, round(self._length * len(self._ordered)))
         moved = self._moves.mutate(centre, 1 + self.rng.integers(most, size=len(centre)))
@@ -240,12 +191,7 @@ class BoTorchSearch(agent.Sampler):
         return self._unseen.sift(moved[within].concatenate(self.space.sample(n, self.rng)))
 
     @contextmanager
-    def _one_quiet_thread(self) -> Iterator[None]:
-        """One numeric thread, seeded generators, no warnings; afterwards all as before."""
-        with (
-            self._threads.limit(limits=1),
-            one_seeded_thread(int(self.rng.integers(1 << 31))),
-            warnings.catch_warnings(),
-        ):
-            warnings.simplefilter("ignore")
+    def _working(self) -> Iterator[None]:
+        with super()._working(), one_seeded_thread(int(self.rng.integers(1 << 31))):
+            self._value = None
             yield

@@ -5,52 +5,42 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from archgym import agent
-from archgym.agents.common.moves import Moves
+from archgym.agents.common.arrays import Ints
+from archgym.agents.common.hyperparameters import Count, Several, Share, Size
+from archgym.agents.common.samplers import NewDesignSampler
 from archgym.agents.common.scores import costs
-from archgym.agents.common.unseen import Unseen
 from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs
-
-__all__ = ["Breeding", "Genetic"]
 
 
 class Breeding(agent.Hyperparameters):
     """Hyperparameters of the way in which children are made."""
 
-    population_size: int = Field(
-        16,
-        ge=2,
-        le=4096,
-        description="designs that may become parents; as many random ones start",
+    population_size: Several = Field(
+        16, description="possible parents, and random designs at the start"
     )
-    children: int = Field(4, ge=1, le=4096, description="designs proposed at once")
+    children: Size = Field(4, description="designs proposed at once")
     tournament_size: int = Field(
-        2,
-        ge=1,
-        le=64,
-        description="designs drawn for each parent, of which the best becomes it",
+        2, ge=1, le=64, description="designs drawn for each parent, which is the best of them"
     )
-    crossover_rate: float = Field(
-        0.7, ge=0, le=1, description="share of children with two parents; the others have one"
+    crossover_rate: Share = Field(
+        0.7, description="share of children with two parents; the others have one"
     )
-    mutation_rate: float = Field(
+    mutation_rate: Share = Field(
         0.1,
-        ge=0,
-        le=1,
-        description="chance of each parameter of a child of two parents to be moved; "
-        "a child of one parent always has at least one moved",
+        description="probability that a parameter of a child is mutated; in a child of one parent "
+        "at least one parameter is",
     )
 
 
-class Genetic(agent.Sampler):
+class Genetic(NewDesignSampler):
     """Genetic algorithm: tournaments, uniform crossover, mutation, survival of the best.
 
     The population holds the best designs met so far (of equals the newest, so that it drifts
-    over plateaus). Children join it as soon as their outcomes are told, so that any number may
+    over plateaus). Children join it as soon as their outcomes arrive, so that any number may
     be asked for at a time. A child that breaks a rule or is known already is drawn anew with
     more mutation each time, and in the end replaced by a random design: nothing is proposed
     twice. After ``patience`` designs without a better one all but the best of the population
@@ -75,17 +65,13 @@ class Genetic(agent.Sampler):
     class Hyperparameters(Breeding):
         """Hyperparameters of the genetic algorithm."""
 
-        patience: int = Field(
-            250,
-            ge=1,
-            le=1_000_000,
-            description="designs without a better one until the population is drawn anew",
+        patience: Count = Field(
+            250, description="designs without a better one before the population is drawn anew"
         )
 
     def setup(self) -> None:
         """Starts with nothing known."""
-        self._moves = Moves(self.space, self.rng)
-        self._unseen = Unseen(self.space, self.rng)
+        super().setup()
         self._started = 0
         self._codes = self.space.designs(()).codes
         self._costs = np.empty(0)
@@ -105,10 +91,8 @@ class Genetic(agent.Sampler):
         """Up to ``n`` designs: random ones until the population is full, then children."""
         beginners = min(n, max(0, self.hyperparameters.population_size - self._started))
         self._started += beginners
-        designs = self._unseen.take(beginners)
-        if beginners < n:
-            designs = designs.concatenate(self._unseen.take(n - beginners, self._breed))
-        return designs
+        first = self._unseen.take(beginners)
+        return first.concatenate(self._unseen.take(n - beginners, self._breed))
 
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:
         """Takes designs into the population and keeps the best."""
@@ -148,7 +132,7 @@ class Genetic(agent.Sampler):
         changes = np.where(crossed, changes, np.maximum(changes, 1)) + failures
         return self._moves.mutate(child, changes)
 
-    def _select(self, n: int) -> NDArray[np.int64]:
+    def _select(self, n: int) -> Ints:
         """Codes of the winners of ``n`` tournaments: the population is sorted, best first."""
         entrants = self.rng.integers(
             len(self._codes), size=(n, self.hyperparameters.tournament_size)

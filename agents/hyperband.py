@@ -6,26 +6,24 @@ import math
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from archgym import agent
-from archgym.agents.common.moves import Moves
+from archgym.agents.common.arrays import Ints
+from archgym.agents.common.hyperparameters import BlockSize, Share, Size
+from archgym.agents.common.observations import Observations, some_outcomes
 from archgym.agents.common.parzen import GoodAndOther
-from archgym.agents.common.unseen import Unseen
-from archgym.agents.nsga2 import constrained_ranks, crowding_distances
+from archgym.agents.common.samplers import NewDesignSampler
+from archgym.agents.nsga2 import constrained_order
 from archgym.evaluation.outcome import Outcomes
 from archgym.problem.fidelity import Fidelity
-from archgym.problem.status import Status
-from archgym.space import Designs, DesignSpace
-
-__all__ = ["Hyperband"]
+from archgym.space import Designs
 
 _TOLERANCE = 1.25
-"""By so much the costs of two rungs may be closer together than ``eta``."""
+"""Factor by which the ratio of the costs of two rungs may be smaller than ``eta``."""
 
 
-class Hyperband(agent.Sampler):
+class Hyperband(NewDesignSampler):
     """Hyperband (Li et al., JMLR 2018), with the model of BOHB (Falkner et al., ICML 2018).
 
     A bracket evaluates some new designs at a low fidelity, the best one in ``eta`` of them at
@@ -40,10 +38,10 @@ class Hyperband(agent.Sampler):
     fully after all, the best first.
 
     New designs come from a kernel density of the best designs at the highest fidelity of which
-    enough are known (:mod:`archgym.agents.common.parzen`), and a part of them at random; without the
-    model all are random. Nothing is proposed twice at a fidelity. Designs are ranked by limits
-    before goals, several goals by nondominated sorting and crowding distance. The same seed
-    gives the same search on the same machine and versions.
+    enough are known (:mod:`archgym.agents.common.parzen`), and a part of them at random; without
+    the model all are random. Nothing is proposed twice at a fidelity. Designs are ranked by limits
+    before goals, several goals by nondominated sorting and crowding distance. The same seed gives
+    the same search on the same machine and versions.
 
     References:
         Li et al., Hyperband: A Novel Bandit-Based Approach to Hyperparameter
@@ -65,29 +63,31 @@ class Hyperband(agent.Sampler):
         """Hyperparameters of Hyperband."""
 
         eta: int = Field(
-            3, ge=2, le=64, description="of so many designs one goes on to the next fidelity"
+            3,
+            ge=2,
+            le=64,
+            description="number of designs of which one is promoted to the next fidelity",
         )
         model: bool = Field(
-            True, description="whether a model proposes (BOHB), or all designs are random"
+            True, description="whether a model proposes designs (BOHB) or all are random"
         )
-        random_share: float = Field(
-            0.33, ge=0, le=1, description="share of designs that are random, with a model, too"
+        random_share: Share = Field(
+            0.33, description="share of random designs when a model proposes"
         )
         good_share: float = Field(
-            0.15, gt=0, le=0.5, description="share of known designs that the model takes as good"
+            0.15,
+            gt=0,
+            le=0.5,
+            description="share of the known designs that the model counts as good",
         )
-        candidates: int = Field(
-            64,
-            ge=1,
-            le=65_536,
-            description="designs drawn from the model, of which the best one is proposed",
+        candidates: BlockSize = Field(
+            64, description="designs drawn from the model, of which the best is proposed"
         )
-        batch_size: int = Field(8, ge=1, le=4096, description="most designs proposed at once")
+        batch_size: Size = Field(8, description="maximum designs proposed at once")
 
     def setup(self) -> None:
         """Starts with nothing known."""
-        self._moves = Moves(self.space, self.rng)
-        self._unseen = Unseen(self.space, self.rng)
+        super().setup()
         self._known: dict[float, _Known] = {}
         self._rungs: list[float] = []
         self._turn = 0  # brackets begun
@@ -95,34 +95,26 @@ class Hyperband(agent.Sampler):
         self._members = self.space.designs(())  # of the bracket, at its rung
         self._waiting = self._members  # those of them that have not been proposed there
 
-    @property
-    def batch_size(self) -> int:
-        """How many designs are asked for at once."""
-        return int(self.hyperparameters.batch_size)
-
     def ask(self, n: int) -> Designs:
         """Up to ``n`` designs, all at :attr:`fidelity`.
 
-        Fewer where the bracket needs their outcomes to go on. What was asked for and is never
-        told of does not go on.
+        Fewer where the bracket needs their outcomes to go on. A design whose outcome never
+        arrives is not promoted.
         """
         if not self._rungs:
             self._rungs = _rungs(self.fidelities, self.hyperparameters.eta)
         asked = self.space.designs(())
         while len(asked) < n:
-            if not len(self._waiting):
-                if len(asked) and self._rung < len(self._rungs) - 1:
-                    break  # the rung has to be told of first
-                if not self._go_on():
-                    break
-                continue
+            needs_outcomes = len(asked) > 0 and self._rung < len(self._rungs) - 1
+            if not len(self._waiting) and (needs_outcomes or not self._go_on()):
+                break
             fidelity = self._rungs[self._rung]
             if len(asked) and fidelity != self.fidelity:
                 break
             self.fidelity = fidelity
             part = self._waiting[: n - len(asked)]
             self._waiting = self._waiting[len(part) :]
-            self._at(fidelity).expect(part)
+            self._at(fidelity).wait_for(part)
             asked = asked.concatenate(part)
         return asked
 
@@ -130,8 +122,8 @@ class Hyperband(agent.Sampler):
         """Takes in outcomes, at whatever fidelity."""
         self._unseen.add(designs)
         for value in np.unique(outcomes.fidelity).tolist():
-            known = self._known.setdefault(value, _Known(self.space.designs(()).codes))
-            known.learn(designs, outcomes, outcomes.fidelity == value)
+            rows = np.flatnonzero(outcomes.fidelity == value)
+            self._at(value).learn(designs[rows], some_outcomes(outcomes, rows, self.space))
 
     # -- brackets --------------------------------------------------------------------------------
 
@@ -139,7 +131,7 @@ class Hyperband(agent.Sampler):
         """Fills the list of waiting designs: the next rung or bracket; false if none is left."""
         top = len(self._rungs) - 1
         while self._rung < top and len(self._members):
-            ranked = self._at(self._rungs[self._rung]).ranked(self._members)
+            ranked = self._at(self._rungs[self._rung]).best_of(self._members)
             self._rung += 1
             self._members = ranked[: max(1, len(ranked) // self.hyperparameters.eta)]
             self._waiting = self._new_at(self._rungs[self._rung], self._members)
@@ -158,14 +150,14 @@ class Hyperband(agent.Sampler):
         full = self._rungs[-1]
         for fidelity in reversed(self._rungs[:-1]):
             known = self._at(fidelity)
-            left = self._new_at(full, known.everything(self.space))
+            left = self._new_at(full, Designs(self.space, known.codes[known.best_first()]))
             if len(left):
                 self._members = self._waiting = left
                 return True
         return False
 
     def _at(self, fidelity: float) -> _Known:
-        return self._known.setdefault(fidelity, _Known(self.space.designs(()).codes))
+        return self._known.setdefault(fidelity, _Known(self.space, len(self.directions)))
 
     def _new_at(self, fidelity: float, designs: Designs) -> Designs:
         known = self._at(fidelity)
@@ -182,9 +174,7 @@ class Hyperband(agent.Sampler):
             if model is not None and self.rng.random() >= self.hyperparameters.random_share:
                 drawn = self._unseen.sift(model.sample(self.hyperparameters.candidates))
                 if len(drawn):
-                    row = self._unseen.favourite(drawn, model.score(drawn))
-                    design = drawn[row : row + 1]
-                    self._unseen.add(design)
+                    design = self._unseen.take_best(drawn, model.score(drawn))
             if not len(design):
                 design = self._unseen.take(1)
             if not len(design):
@@ -198,82 +188,44 @@ class Hyperband(agent.Sampler):
         if not self.hyperparameters.model:
             return None
         for fidelity in reversed(self._rungs):
-            ranked = self._at(fidelity).best_first()
-            if len(ranked) < least + 2:
+            known = self._at(fidelity)
+            if len(known) < least + 2:
                 continue
+            ranked = known.codes[known.best_first()]
             good = max(least, math.ceil(self.hyperparameters.good_share * len(ranked)))
             other = max(least, len(ranked) - good)
             return GoodAndOther(self._moves, self.rng, ranked[:good], ranked[-other:])
         return None
 
 
-class _Known:
+class _Known(Observations):
     """What is known at one fidelity."""
 
-    def __init__(self, codes: NDArray[np.int64]) -> None:
-        self._codes = codes
-        self._goals: NDArray[np.float64] | None = None
-        self._excess = np.empty(0)  # over all limits; infinite for a failure
-        self._rows: dict[int, int] = {}
-        self._met: set[int] = set()
-        self._order: NDArray[np.int64] | None = None
+    _order: Ints = np.empty(0, dtype=np.int64)
 
     def __contains__(self, key: int) -> bool:
-        """Whether a design was asked for, or told of."""
-        return key in self._met
+        """Whether a design was asked for or observed."""
+        return key in self._rows or key in self._waiting
 
-    def expect(self, designs: Designs) -> None:
-        """Designs are asked for at this fidelity."""
-        self._met.update(designs.keys())
-
-    def learn(self, designs: Designs, outcomes: Outcomes, mine: NDArray[np.bool_]) -> None:
-        """Takes in those of the outcomes that are marked and new."""
-        keys = designs.keys()
-        new = [row for row in np.flatnonzero(mine).tolist() if self._is_first(keys[row])]
-        ok = outcomes.status[new] == Status.OK
-        excess = np.where(ok, np.maximum(outcomes.violations[new], 0.0).sum(axis=1), np.inf)
-        goals = outcomes.costs[new]
-        self._codes = np.concatenate([self._codes, designs.codes[new]])
-        self._goals = goals if self._goals is None else np.concatenate([self._goals, goals])
-        self._excess = np.concatenate([self._excess, excess])
-        self._order = None
-
-    def ranked(self, designs: Designs) -> Designs:
+    def best_of(self, designs: Designs) -> Designs:
         """Those of the designs that are known and did not fail, the best first."""
-        place = np.empty(len(self._rows), dtype=np.int64)
-        place[self._best_rows()] = np.arange(len(place))
+        place = self.best_first().argsort()
         found = [
             (place[row], i)
             for i, key in enumerate(designs.keys())
-            if (row := self._rows.get(key)) is not None and np.isfinite(self._excess[row])
+            if (row := self._rows.get(key)) is not None and np.isfinite(self.total_excess[row])
         ]
         return designs[np.array([i for _, i in sorted(found)], dtype=np.int64)]
 
-    def best_first(self) -> NDArray[np.int64]:
-        """Codes of all that is known, failures last, shape (n, n_parameters)."""
-        return np.asarray(self._codes[self._best_rows()])
-
-    def everything(self, space: DesignSpace) -> Designs:
-        """All that is known, the best first."""
-        return Designs(space, self.best_first())
-
-    def _best_rows(self) -> NDArray[np.int64]:
-        if self._order is None:
-            goals, excess = self._goals, self._excess
-            if goals is None or not len(excess):
-                self._order = np.empty(0, dtype=np.int64)
-            elif goals.shape[1] == 1:
-                value = np.where(excess > 0, 0.0, goals[:, 0])
-                self._order = np.lexsort((value, excess))
+    def best_first(self) -> Ints:
+        """Rows of all that is known, failures last, shape (n,)."""
+        if len(self._order) < len(self):
+            goals, excess = self.goals, self.total_excess
+            if goals.shape[1] == 1:
+                self._order = np.lexsort((np.where(excess > 0, 0.0, goals[:, 0]), excess))
             else:
-                ranks = constrained_ranks(goals, excess)
-                self._order = np.lexsort((-crowding_distances(goals, ranks), ranks))
+                self._order = constrained_order(goals, excess)
         return self._order
-
-    def _is_first(self, key: int) -> bool:
-        self._met.add(key)
-        before = len(self._rows)
-        return self._rows.setdefault(key, before) == before and len(self._rows) > before
 
 
 def _rungs(fidelities: tuple[Fidelity, ...], eta: int) -> list[float]:

@@ -5,30 +5,26 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
-import numpy as np
 from pydantic import Field
 
-from archgym import agent
-from archgym.agents.common.moves import Moves
+from archgym.agents.common.hyperparameters import BatchSize, Few, Patience, Size
+from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import FAILED_COST, costs
-from archgym.agents.common.unseen import Unseen
 from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs
 
-__all__ = ["LocalSearch"]
 
-
-class LocalSearch(agent.Sampler):
+class LocalSearch(SequentialSampler):
     """Iterated local search: tries all designs one move away, goes to the first that is better.
 
     It starts from the best of some random designs. Where no neighbour
-    (:meth:`archgym.agents.common.moves.Moves.around`) is better it goes on to one that is as good, a
-    few times; then it is kicked: a few parameters of the best local optimum are moved at once,
+    (:meth:`archgym.agents.common.moves.Moves.around`) is better it goes on to one that is as good,
+    a few times; then it is kicked: a few parameters of the best local optimum are moved at once,
     and it descends from there. After ``patience`` kicks that led to nothing better it starts
     anew from random designs. So it needs no temperature, and the budget need not be known.
 
     Outcomes are remembered: a step to a known design is free, and nothing is proposed twice. A
-    neighbour of which it foresees that it is as good, since it differs in dead parameters only
+    neighbour that is likely equivalent to a known design, since it differs in dead parameters only
     (:mod:`archgym.agents.common.equivalence`), is not evaluated; but it may go on from there.
 
     With several goals it searches their weighted geometric mean
@@ -48,33 +44,21 @@ class LocalSearch(agent.Sampler):
 
     name: ClassVar[str] = "local"
 
-    class Hyperparameters(agent.Hyperparameters):
+    class Hyperparameters(BatchSize):
         """Hyperparameters of iterated local search."""
 
-        n_initial: int = Field(
-            10, ge=1, le=4096, description="random designs of which the best is a start"
+        n_initial: Size = Field(10, description="random designs of which the best is the start")
+        kick: Few = Field(4, description="parameters changed at once to leave a local optimum")
+        patience: Patience = Field(
+            3, description="kicks without a better local optimum before a new start"
         )
-        kick: int = Field(4, ge=1, le=1000, description="parameters moved by a kick")
-        patience: int = Field(
-            3,
-            ge=0,
-            le=1_000_000,
-            description="kicks without a better local optimum until a new start",
-        )
-        drift: int = Field(
-            3,
-            ge=0,
-            le=1_000_000,
-            description="steps to designs that are only as good, until a kick",
-        )
-        batch_size: int = Field(1, ge=1, le=4096, description="designs proposed at once")
+        drift: Patience = Field(3, description="maximum moves in a row to designs of equal cost")
 
     def setup(self) -> None:
         """Starts with nothing known."""
-        self._moves = Moves(self.space, self.rng)
-        self._unseen = Unseen(self.space, self.rng)
+        super().setup()
         self._known: dict[int, float] = {}  # cost of each design by its key
-        self._asked: dict[int, int] = {}  # the descent for which a design is that is not told yet
+        self._asked: dict[int, int] = {}  # the descent for which a design in flight was proposed
         self._descent = 0
         nowhere = self.space.designs(())
         self._here = self._home = self._best = nowhere
@@ -86,25 +70,9 @@ class LocalSearch(agent.Sampler):
         self._starts = int(self.hyperparameters.n_initial)
 
     @property
-    def batch_size(self) -> int:
-        """How many designs are asked for at once."""
-        return int(self.hyperparameters.batch_size)
-
-    @property
     def position(self) -> tuple[Designs, float]:
         """Where it stands and the cost there; nowhere, at an infinite cost, after a kick."""
         return self._here, self._cost
-
-    def ask(self, n: int) -> Designs:
-        """Up to ``n`` designs: neighbours of where it stands, a kick, or random ones at a start."""
-        asked = [self.space.designs(()).codes]
-        for _ in range(n):
-            design = self._next()
-            if not len(design):
-                break
-            self._asked[design.keys()[0]] = self._descent
-            asked.append(design.codes)
-        return Designs(self.space, np.concatenate(asked))
 
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:
         """Goes to designs that are better.
@@ -112,9 +80,8 @@ class LocalSearch(agent.Sampler):
         One that it did not ask for, or asked for before a kick, counts if it is the best known.
         """
         self._unseen.learn(designs, outcomes)
-        for row, (key, cost) in enumerate(
-            zip(designs.keys(), costs(outcomes).tolist(), strict=True)
-        ):
+        values = costs(outcomes).tolist()
+        for row, (key, cost) in enumerate(zip(designs.keys(), values, strict=True)):
             design = designs[row : row + 1]
             self._known[key] = cost
             descent = self._asked.pop(key, None)
@@ -129,8 +96,11 @@ class LocalSearch(agent.Sampler):
             if cost < self._best_cost:
                 self._best, self._best_cost = design, cost
 
+    def _expect(self, designs: Designs) -> None:
+        self._asked[designs.keys()[0]] = self._descent
+
     def _next(self) -> Designs:
-        """One new design, or none if no more are left."""
+        """A neighbour of where it stands, a kick, or a random design at a start."""
         if self._starts:
             self._starts -= 1
             return self._unseen.take(1)
@@ -151,7 +121,7 @@ class LocalSearch(agent.Sampler):
                 self._go(design, cost)
                 self._drifted = 0
             elif key not in self._unseen:
-                if self._unseen.likely_twins(design)[0]:
+                if self._unseen.likely_equivalent(design)[0]:
                     self._equals.append(design)
                     continue
                 self._unseen.add(design)
@@ -189,9 +159,4 @@ class LocalSearch(agent.Sampler):
             self._starts = settings.n_initial - 1
             return self._unseen.take(1)
         self._kicks += 1
-
-        def kicked(n: int, failures: int) -> Designs:
-            changes = np.full(n, settings.kick + failures)
-            return self._moves.mutate(np.repeat(self._home.codes, n, axis=0), changes)
-
-        return self._unseen.take(1, kicked)
+        return self._kicked(self._home.codes, settings.kick)

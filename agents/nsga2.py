@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from archgym.agents.common.arrays import Floats, Ints
+from archgym.agents.common.hyperparameters import Several
+from archgym.agents.common.scores import total_excess
 from archgym.agents.ga import Breeding, Genetic
 from archgym.evaluation.outcome import Outcomes
-from archgym.problem.status import Status
 from archgym.space import Designs
-
-__all__ = ["Nsga2", "constrained_ranks", "crowding_distances"]
 
 
 class Nsga2(Genetic):
@@ -24,7 +23,7 @@ class Nsga2(Genetic):
     and feasible ones are sorted into fronts; within a front, designs in empty regions come first
     (crowding distance). Children are made by the operators of
     :class:`archgym.agents.ga.Genetic`, one for each kind of parameter, and join the
-    population as soon as their outcomes are told. Nothing is proposed twice.
+    population as soon as their outcomes arrive. Nothing is proposed twice.
 
     With one goal it is a genetic algorithm that keeps the best.
 
@@ -46,37 +45,41 @@ class Nsga2(Genetic):
     class Hyperparameters(Breeding):
         """Hyperparameters of NSGA-II."""
 
-        population_size: int = Field(
-            32,
-            ge=2,
-            le=4096,
-            description="designs that may become parents; as many random ones start",
+        population_size: Several = Field(
+            32, description="possible parents, and random designs at the start"
         )
 
     def setup(self) -> None:
         """Starts with nothing known."""
         super().setup()
-        self._goals: NDArray[np.float64] | None = None
+        self._goals: Floats | None = None
         self._excess = np.empty(0)  # over all limits; infinite for a failure
 
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:
         """Takes designs into the population and keeps the best of it."""
         self._unseen.learn(designs, outcomes)
         new = self._admit(designs)
-        ok = outcomes.status[new] == Status.OK
-        excess = np.where(ok, np.maximum(outcomes.violations[new], 0.0).sum(axis=1), np.inf)
         codes = np.concatenate([designs.codes[new], self._codes])
         goals = outcomes.costs[new]
         if self._goals is not None:
             goals = np.concatenate([goals, self._goals])
-        excess = np.concatenate([excess, self._excess])
-        ranks = constrained_ranks(goals, excess)
-        best = np.lexsort((-crowding_distances(goals, ranks), ranks))
-        best = best[: self.hyperparameters.population_size]
+        excess = np.concatenate([total_excess(outcomes)[new], self._excess])
+        best = constrained_order(goals, excess)[: self.hyperparameters.population_size]
         self._codes, self._goals, self._excess = codes[best], goals[best], excess[best]
 
 
-def constrained_ranks(goals: NDArray[np.float64], excess: NDArray[np.float64]) -> NDArray[np.int64]:
+def constrained_order(goals: Floats, excess: Floats) -> Ints:
+    """Rows by rank under constrained domination, those in empty regions first within a rank.
+
+    Args:
+        goals: as for :func:`constrained_ranks`.
+        excess: likewise.
+    """
+    ranks = constrained_ranks(goals, excess)
+    return np.asarray(np.lexsort((-crowding_distances(goals, ranks), ranks)))
+
+
+def constrained_ranks(goals: Floats, excess: Floats) -> Ints:
     """Rank of each design under constrained domination, 0 the best, shape (n,).
 
     Args:
@@ -96,7 +99,7 @@ def constrained_ranks(goals: NDArray[np.float64], excess: NDArray[np.float64]) -
     return ranks
 
 
-def crowding_distances(goals: NDArray[np.float64], ranks: NDArray[np.int64]) -> NDArray[np.float64]:
+def crowding_distances(goals: Floats, ranks: Ints) -> Floats:
     """How empty the region around each design is among those of its rank, shape (n,).
 
     The distance between its two neighbours along each goal, as a share of the rank's range,

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import numpy as np
 from pydantic import Field
 
-from archgym import agent
-from archgym.agents.common.moves import Moves
+from archgym.agents.common.hyperparameters import BatchSize, Repeats, Threshold
+from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import costs
-from archgym.agents.common.unseen import Unseen
-from archgym.agents.rl.policies import one_seeded_thread
+from archgym.agents.common.threads import one_quiet_thread, one_seeded_thread
 from archgym.errors import AgentUnsuitableError, MissingDependencyError
 from archgym.evaluation.outcome import Outcomes
 from archgym.problem.status import Status
@@ -24,21 +21,20 @@ from archgym.space import Designs, OptunaEncoding
 if TYPE_CHECKING:
     import optuna
 
-__all__ = ["OptunaSearch"]
-
 _EXCESS = "excess"
+"""Relative excess over each limit, 0 where it is kept: Optuna's form of constraints."""
 _PACKAGES = {"tpe": (), "gp": ("torch", "scipy"), "nsga2": (), "cmaes": ("cmaes",)}
 
 
-class OptunaSearch(agent.Sampler):
+class OptunaSearch(SequentialSampler):
     """Optuna's samplers; needs the extra ``archgym[optuna]``.
 
     The first designs are random. Then the sampler is asked; it sees a flat space
     (:class:`archgym.space.OptunaEncoding`), so that it proposes known and illegal designs, too.
-    Those are not evaluated: it is asked again, and if it insists, an unseen neighbour of its
-    proposal is taken, and it is told of that one's outcome.
+    Those are not evaluated: it is asked again, and if it proposes such designs again and again, an
+    unseen neighbour of its proposal is taken, and the sampler learns its outcome.
 
-    TPE, the Gaussian process and NSGA-II are told of broken limits as Optuna's constraints, and
+    TPE, the Gaussian process and NSGA-II see broken limits as Optuna's constraints, and
     search several goals at once. CMA-ES searches one goal, and sees a broken limit as a cost.
     Failed and illegal designs are failed trials. The same seed gives the same search on the
     same machine and versions.
@@ -65,7 +61,7 @@ class OptunaSearch(agent.Sampler):
 
     name: ClassVar[str] = "optuna"
 
-    class Hyperparameters(agent.Hyperparameters):
+    class Hyperparameters(BatchSize):
         """Hyperparameters of the search with Optuna."""
 
         sampler: Literal["tpe", "gp", "nsga2", "cmaes"] = Field(
@@ -73,16 +69,13 @@ class OptunaSearch(agent.Sampler):
             description="tree-structured Parzen estimator, Gaussian process, NSGA-II or CMA-ES "
             "(which draws categories at random)",
         )
-        n_initial: int = Field(
-            10, ge=1, le=100_000, description="random designs before the sampler is asked"
-        )
+        n_initial: Threshold = Field(10, description="random designs before the sampler is asked")
         population_size: int = Field(
             16, ge=2, le=10_000, description="designs of a generation of NSGA-II"
         )
-        retries: int = Field(
-            4, ge=0, le=1000, description="how often it is asked again after a known design"
+        retries: Repeats = Field(
+            4, description="further attempts after the sampler proposed a known design"
         )
-        batch_size: int = Field(1, ge=1, le=4096, description="designs proposed at once")
 
     def setup(self) -> None:
         """Starts with nothing known."""
@@ -103,43 +96,20 @@ class OptunaSearch(agent.Sampler):
 
         for package in self._packages:  # before the controller looks for libraries with threads
             importlib.import_module(package)
-        self._threads = ThreadpoolController()
-        self._moves = Moves(self.space, self.rng)
-        self._unseen = Unseen(self.space, self.rng)
+        self._libraries = ThreadpoolController()
+        super().setup()
         self._encoding = OptunaEncoding(self.space) if self.space.free else None
         self._seed = int(self.rng.integers(1 << 31))
         self._study: optuna.Study | None = None
         self._known: set[int] = set()
         self._pending: dict[int, optuna.Trial | None] = {}
 
-    @property
-    def batch_size(self) -> int:
-        """How many designs are asked for at once."""
-        return int(self.hyperparameters.batch_size)
-
-    def ask(self, n: int) -> Designs:
-        """Up to ``n`` designs: random ones at first, then the sampler's."""
-        asked = self.space.designs(())
-        with self._quiet():
-            while len(asked) < n:
-                known = len(self._known) + len(self._pending)
-                trial: optuna.Trial | None = None
-                if known < self.hyperparameters.n_initial or self._study is None:
-                    design = self._unseen.take(1)
-                else:
-                    design, trial = self._propose(self._study)
-                if not len(design):
-                    break
-                self._pending[design.keys()[0]] = trial
-                asked = asked.concatenate(design)
-        return asked
-
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:
         """Tells Optuna of outcomes that it does not know."""
         self._unseen.learn(designs, outcomes)
         if not len(designs) or self._encoding is None:
             return
-        with self._quiet():
+        with self._working():
             if self._study is None:
                 self._study = self._make_study(outcomes.violations.shape[1] > 0)
             values = outcomes.costs
@@ -157,6 +127,17 @@ class OptunaSearch(agent.Sampler):
                 trial.set_user_attr(_EXCESS, outcomes.violations[row].tolist())
                 self._study.tell(trial, values[row].tolist())
 
+    def _next(self) -> Designs:
+        """A random design at first, then the sampler's."""
+        trial: optuna.Trial | None = None
+        known = len(self._known) + len(self._pending)
+        if known < self.hyperparameters.n_initial or self._study is None:
+            design = self._unseen.take(1)
+        else:
+            design, trial = self._propose(self._study)
+        self._pending.update(dict.fromkeys(design.keys(), trial))
+        return design
+
     def _propose(self, study: optuna.Study) -> tuple[Designs, optuna.Trial | None]:
         """An unseen design, and its trial if the sampler proposed it."""
         assert self._encoding is not None
@@ -167,16 +148,15 @@ class OptunaSearch(agent.Sampler):
             trial = study.ask(self._encoding.distributions)
             proposed = self._encoding.from_params([trial.params])
             new = len(self._unseen.sift(proposed)) > 0
-            if new and not self._unseen.likely_twins(proposed)[0]:
+            if new and not self._unseen.likely_equivalent(proposed)[0]:
                 self._unseen.add(proposed)
                 return proposed, trial
             self._give_up(study, trial)
 
-        def near(n: int, failures: int) -> Designs:
-            changes = np.full(8, 1 + failures // 2, dtype=np.int64)
-            return self._moves.mutate(np.repeat(proposed.codes, 8, axis=0), changes)
-
-        design = self._unseen.take(1, near)
+        last = proposed.codes
+        design = self._unseen.take(
+            1, lambda _, failures: self._moves.kick(last, 8, 1 + failures // 2)
+        )
         return design, self._trial_of(study, design) if len(design) else None
 
     def _trial_of(self, study: optuna.Study, design: Designs) -> optuna.Trial:
@@ -196,7 +176,7 @@ class OptunaSearch(agent.Sampler):
         settings, samplers = self.hyperparameters, optuna.samplers
         constrained: dict[str, Any] = {"seed": self._seed}
         if limits:
-            constrained["constraints_func"] = _excess
+            constrained["constraints_func"] = lambda trial: trial.user_attrs[_EXCESS]
         sampler: optuna.samplers.BaseSampler
         if settings.sampler == "tpe":
             sampler = samplers.TPESampler(
@@ -215,7 +195,7 @@ class OptunaSearch(agent.Sampler):
         return optuna.create_study(directions=["minimize"] * len(self.directions), sampler=sampler)
 
     @contextmanager
-    def _quiet(self) -> Iterator[None]:
+    def _working(self) -> Iterator[None]:
         """One numeric thread, no messages, no warnings of experimental features."""
         import optuna
 
@@ -223,17 +203,9 @@ class OptunaSearch(agent.Sampler):
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         try:
             with ExitStack() as stack:
-                stack.enter_context(self._threads.limit(limits=1))
+                stack.enter_context(one_quiet_thread(self._libraries))
                 if "torch" in self._packages:
                     stack.enter_context(one_seeded_thread(int(self.rng.integers(1 << 31))))
-                stack.enter_context(warnings.catch_warnings())
-                warnings.simplefilter("ignore")
                 yield
         finally:
             optuna.logging.set_verbosity(verbosity)
-
-
-def _excess(trial: optuna.trial.FrozenTrial) -> Sequence[float]:
-    """Relative excess over each limit, 0 where it is kept: Optuna's form of constraints."""
-    excess: list[float] = trial.user_attrs[_EXCESS]
-    return tuple(excess)

@@ -5,23 +5,16 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field
 
-from archgym import agent
-from archgym.agents.common.unseen import Unseen
-from archgym.evaluation.outcome import Outcomes
+from archgym.agents.common.arrays import Bools
+from archgym.agents.common.samplers import BlockSampler
 from archgym.space import Designs
 
-__all__ = ["RandomSearch"]
-
-_BLOCK = 64
-"""Designs drawn at once, however many are asked for, so that ``batch_size`` changes nothing."""
-_MOST_THINNING = 256
+_MAX_THINNING = 256
 """Most draws that an evenly drawn design may cost on average."""
 
 
-class RandomSearch(agent.Sampler):
+class RandomSearch(BlockSampler):
     """Draws legal designs at random, none of them twice, until no more are left.
 
     In a finite space every legal design is equally likely: of two settings of a switch, the one
@@ -44,46 +37,17 @@ class RandomSearch(agent.Sampler):
 
     name: ClassVar[str] = "random"
 
-    class Hyperparameters(agent.Hyperparameters):
-        """Hyperparameters of random search."""
-
-        batch_size: int = Field(
-            64, ge=1, le=65_536, description="designs proposed at once; has no effect on which"
-        )
-
     def setup(self) -> None:
         """Starts with nothing known."""
-        self._unseen = Unseen(self.space, self.rng)
+        super().setup()
         self._sizes = np.array(
             [len(self.space.allowed_codes(i)) for i in range(len(self.space.names))],
             dtype=np.float64,
         )
         self._draws = self.space.raw_cardinality / self._unseen.size  # NaN where both are infinite
-        self._ready = self.space.designs(())
 
-    @property
-    def batch_size(self) -> int:
-        """How many designs are asked for at once."""
-        return int(self.hyperparameters.batch_size)
-
-    def ask(self, n: int) -> Designs:
-        """Up to ``n`` designs; none once every legal design has been proposed."""
-        draw = self._draw_evenly if self._draws <= _MOST_THINNING else None
-        while len(self._ready) < n:
-            block = self._unseen.take(_BLOCK, draw)
-            if not len(block):
-                break
-            self._ready = self._ready.concatenate(block)
-        asked, self._ready = self._ready[:n], self._ready[n:]
-        return asked
-
-    def tell(self, designs: Designs, outcomes: Outcomes) -> None:
-        """Remembers which designs are known."""
-        self._unseen.add(designs)
-        if len(self._ready):
-            told = set(designs.keys())
-            new = [key not in told for key in self._ready.keys()]  # noqa: SIM118
-            self._ready = self._ready[np.array(new)]
+    def _block(self, n: int) -> Designs:
+        return self._unseen.take(n, self._draw_evenly if self._draws <= _MAX_THINNING else None)
 
     def _draw_evenly(self, n: int, failures: int) -> Designs:
         """About ``n`` designs, each equally likely.
@@ -93,5 +57,5 @@ class RandomSearch(agent.Sampler):
         """
         designs = self.space.sample(16 + int(n * self._draws), self.rng)
         stands_for = np.where(designs.codes < 0, self._sizes, 1.0).prod(axis=1)
-        kept: NDArray[np.bool_] = self.rng.random(len(designs)) * stands_for < 1.0
+        kept: Bools = self.rng.random(len(designs)) * stands_for < 1.0
         return designs[kept]

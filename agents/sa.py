@@ -7,17 +7,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
-from archgym import agent
-from archgym.agents.common.moves import Moves
+from archgym.agents.common.arrays import Ints
+from archgym.agents.common.hyperparameters import BatchSize, Few, Period, Size, Temperature
+from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST, costs
-from archgym.agents.common.unseen import Unseen
 from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs
-
-__all__ = ["SimulatedAnnealing"]
 
 _MOVES_AT_ONCE = 32
 _WALK = 8
@@ -28,12 +25,12 @@ _WALK = 8
 class _Chain:
     """Where a chain stands, codes of shape (1, n_parameters), and outcomes since it was heated."""
 
-    codes: NDArray[np.int64]
+    codes: Ints
     cost: float = math.inf
     steps: int = 0
 
 
-class SimulatedAnnealing(agent.Sampler):
+class SimulatedAnnealing(SequentialSampler):
     """Simulated annealing: random moves, of which uphill ones are accepted ever less often.
 
     The cost is the log ratio of the objective to the baseline. Temperatures are shares of the
@@ -43,8 +40,8 @@ class SimulatedAnnealing(agent.Sampler):
     with a few parameters moved. So the budget need not be known.
 
     Outcomes are remembered: a move to a known design is decided at once and costs nothing,
-    and a chain around which all is known jumps. So nothing is proposed twice. Designs that it is
-    told of without having asked count as random ones of the start.
+    and a chain around which all is known jumps. So nothing is proposed twice. Designs that it
+    learned of without having asked count as random ones of the start.
 
     With several goals it searches their weighted geometric mean
     (:func:`archgym.agents.common.scores.costs`).
@@ -63,81 +60,45 @@ class SimulatedAnnealing(agent.Sampler):
 
     name: ClassVar[str] = "sa"
 
-    class Hyperparameters(agent.Hyperparameters):
+    class Hyperparameters(BatchSize):
         """Hyperparameters of simulated annealing."""
 
-        n_initial: int = Field(
-            10,
-            ge=1,
-            le=4096,
-            description="random designs at the start, less those that it is told of",
+        n_initial: Size = Field(
+            10, description="random designs at the start, minus designs known before"
         )
-        initial_temperature: float = Field(
-            0.1,
-            gt=0,
-            le=100,
-            description="at the start of a cycle, as a share of the costs' spread",
+        initial_temperature: Temperature = Field(
+            0.1, description="at the start of a cycle, as a share of the spread of costs"
         )
-        final_temperature: float = Field(
-            0.001,
-            gt=0,
-            le=100,
-            description="at the end of a cycle, as a share of the costs' spread",
+        final_temperature: Temperature = Field(
+            0.001, description="at the end of a cycle, as a share of the spread of costs"
         )
-        cycle: int = Field(
-            100,
-            ge=2,
-            le=1_000_000,
-            description="evaluations of a chain from one heating to the next",
-        )
+        cycle: Period = Field(100, description="evaluations of a chain between two heatings")
         extra_move_rate: float = Field(
             0.1,
             ge=0,
             le=0.9,
-            description="chance that a move changes one more parameter, and again",
+            description="probability that a move changes another parameter, and another",
         )
-        jump: int = Field(3, ge=1, le=1000, description="parameters moved by a jump")
-        chains: int = Field(1, ge=1, le=1024, description="chains that run side by side")
-        batch_size: int = Field(1, ge=1, le=4096, description="designs proposed at once")
+        jump: Few = Field(3, description="parameters changed when a chain jumps")
+        chains: int = Field(1, ge=1, le=1024, description="chains that take turns")
 
     def setup(self) -> None:
         """Starts with nothing known."""
-        self._moves = Moves(self.space, self.rng)
-        self._unseen = Unseen(self.space, self.rng)
+        super().setup()
         nowhere = self.space.designs(()).codes
         self._chains = [_Chain(nowhere) for _ in range(self.hyperparameters.chains)]
         self._best = _Chain(nowhere)
         self._turns = 0
-        self._told = 0  # designs that it did not ask for
+        self._others = 0  # designs that it did not ask for
         self._known: dict[int, float] = {}  # cost of each design by its key
-        self._asked: dict[int, _Chain] = {}  # whose move a design is that is not told yet
+        self._asked: dict[int, _Chain] = {}  # the chain whose move a design in flight is
         self._first: list[float] = []  # costs of the first designs
         self._spread = 1.0
-
-    @property
-    def batch_size(self) -> int:
-        """How many designs are asked for at once."""
-        return int(self.hyperparameters.batch_size)
 
     @property
     def chain_costs(self) -> list[float]:
         """Cost of the design where each chain stands; infinite before the first, and in a jump."""
         return [chain.cost for chain in self._chains]
-
-    def ask(self, n: int) -> Designs:
-        """Up to ``n`` designs, the chains taking turns; random ones at the start."""
-        asked = []
-        for _ in range(n):
-            chain = self._chains[self._turns % len(self._chains)]
-            start = self._turns + self._told < self.hyperparameters.n_initial
-            start = start or not len(chain.codes)
-            design = self._unseen.take(1) if start else self._walk(chain)
-            if not len(design):
-                break
-            self._asked[design.keys()[0]] = chain
-            self._turns += 1
-            asked.append(design.codes)
-        return Designs(self.space, np.concatenate([*asked, self.space.designs(()).codes]))
 
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:
         """Lets the chains accept or refuse their moves.
@@ -145,28 +106,38 @@ class SimulatedAnnealing(agent.Sampler):
         A design that no chain proposed is taken by the chain that stands worst, if it is better.
         """
         self._unseen.learn(designs, outcomes)
-        told = costs(outcomes).tolist()
-        for row, (key, cost) in enumerate(zip(designs.keys(), told, strict=True)):
+        values = costs(outcomes).tolist()
+        for row, (key, cost) in enumerate(zip(designs.keys(), values, strict=True)):
             codes = designs.codes[row : row + 1]
             self._known[key] = cost
             if cost < self._best.cost:
                 self._best.codes, self._best.cost = codes, cost
             chain = self._asked.pop(key, None)
             if chain is None:
-                self._told += 1
+                self._others += 1
                 chain = max(self._chains, key=lambda chain: chain.cost)
                 accepted = cost < chain.cost
             else:
-                chain.steps += self._turns + self._told > self.hyperparameters.n_initial
+                chain.steps += self._turns + self._others > self.hyperparameters.n_initial
                 accepted = self._accepts(chain, cost)
             if accepted:
                 chain.codes, chain.cost = codes, cost
-        self._first += told[: 2 * self.hyperparameters.n_initial - len(self._first)]
+        self._first += values[: 2 * self.hyperparameters.n_initial - len(self._first)]
         feasible = [cost for cost in self._first if cost < BROKEN_LIMIT_COST]
         self._spread = float(np.std(feasible)) if len(feasible) > 1 else 1.0
 
+    def _next(self) -> Designs:
+        """A random design at the start, then a move of the chain whose turn it is."""
+        chain = self._chains[self._turns % len(self._chains)]
+        start = self._turns + self._others < self.hyperparameters.n_initial
+        return self._walk(chain) if not start and len(chain.codes) else self._unseen.take(1)
+
+    def _expect(self, designs: Designs) -> None:
+        self._asked[designs.keys()[0]] = self._chains[self._turns % len(self._chains)]
+        self._turns += 1
+
     def _walk(self, chain: _Chain) -> Designs:
-        """Moves over known designs until it comes to a new one; jumps if it does not."""
+        """Moves over known designs until it finds a new one; jumps if it does not."""
         if chain.steps >= self.hyperparameters.cycle:
             return self._jump(chain)
         for _ in range(_WALK):
@@ -174,26 +145,22 @@ class SimulatedAnnealing(agent.Sampler):
             moves = self._moves.mutate(np.repeat(chain.codes, _MOVES_AT_ONCE, axis=0), extra)
             moves = moves[self.space.legal(moves)]
             for row, key in enumerate(moves.keys()):
+                move = moves[row : row + 1]
                 if key not in self._unseen:
-                    if self._unseen.likely_twins(moves[row : row + 1])[0]:
+                    if self._unseen.likely_equivalent(move)[0]:
                         continue
-                    self._unseen.add(moves[row : row + 1])
-                    return moves[row : row + 1]
+                    self._unseen.add(move)
+                    return move
                 cost = self._known.get(key)
                 if cost is not None and self._accepts(chain, cost):
-                    chain.codes, chain.cost = moves.codes[row : row + 1], cost
+                    chain.codes, chain.cost = move.codes, cost
                     break
         return self._jump(chain)
 
     def _jump(self, chain: _Chain) -> Designs:
         """A design some moves away from the best one; the chain goes on from there in any case."""
         chain.cost, chain.steps = math.inf, 0
-
-        def leap(n: int, failures: int) -> Designs:
-            changes = np.full(n, self.hyperparameters.jump + failures)
-            return self._moves.mutate(np.repeat(self._best.codes, n, axis=0), changes)
-
-        return self._unseen.take(1, leap)
+        return self._kicked(self._best.codes, self.hyperparameters.jump)
 
     def _accepts(self, chain: _Chain, cost: float) -> bool:
         """Metropolis' rule: always downhill, uphill the less likely the steeper and the colder."""

@@ -4,24 +4,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
-from pydantic import Field
-
-from archgym import agent
-from archgym.agents.common.unseen import Unseen
+from archgym.agents.common.samplers import BlockSampler
 from archgym.errors import AgentUnsuitableError
-from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs, UnitCubeEncoding
 
-__all__ = ["SobolSearch"]
-
-_BLOCK = 64
-"""Designs drawn at once, however many are asked for, so that ``batch_size`` changes nothing."""
 _ROUNDS = 64
 """Times that a block is drawn on for where points are no new legal designs."""
 
 
-class SobolSearch(agent.Sampler):
+class SobolSearch(BlockSampler):
     """Goes along a scrambled Sobol sequence through the space, without proposing a design twice.
 
     Each free parameter is one axis of the unit cube
@@ -46,13 +37,6 @@ class SobolSearch(agent.Sampler):
 
     name: ClassVar[str] = "sobol"
 
-    class Hyperparameters(agent.Hyperparameters):
-        """Hyperparameters of quasi-random search."""
-
-        batch_size: int = Field(
-            64, ge=1, le=65_536, description="designs proposed at once; has no effect on which"
-        )
-
     def setup(self) -> None:
         """Starts the sequence.
 
@@ -68,31 +52,10 @@ class SobolSearch(agent.Sampler):
                 f"agent 'sobol' works on at most {Sobol.MAXDIM} free parameters, not on {axes}"
             )
         self._sequence = Sobol(axes, scramble=True, seed=self.rng)
-        self._unseen = Unseen(self.space, self.rng)
-        self._ready = self.space.designs(())
+        super().setup()
 
-    @property
-    def batch_size(self) -> int:
-        """How many designs are asked for at once."""
-        return int(self.hyperparameters.batch_size)
-
-    def ask(self, n: int) -> Designs:
-        """Up to ``n`` designs; none once every legal design has been proposed."""
-        while len(self._ready) < n:
-            block = self._unseen.take(_BLOCK, self._follow, tries=_ROUNDS)
-            if not len(block):
-                break
-            self._ready = self._ready.concatenate(block)
-        asked, self._ready = self._ready[:n], self._ready[n:]
-        return asked
-
-    def tell(self, designs: Designs, outcomes: Outcomes) -> None:
-        """Remembers which designs are known."""
-        self._unseen.add(designs)
-        if len(self._ready):
-            told = set(designs.keys())
-            new = [key not in told for key in self._ready.keys()]  # noqa: SIM118
-            self._ready = self._ready[np.array(new)]
+    def _block(self, n: int) -> Designs:
+        return self._unseen.take(n, self._follow, tries=_ROUNDS)
 
     def _follow(self, n: int, failures: int) -> Designs:
         """Designs of the next ``n`` points; the first time that is a power of two, as it must."""

@@ -7,21 +7,20 @@ from fnmatch import fnmatchcase
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from archgym import agent
+from archgym.agents.common.hyperparameters import Number, Part
+from archgym.agents.common.observations import some_outcomes
 from archgym.environment.environment import Environment
 from archgym.errors import AgentUnsuitableError, InvalidValueError, UnknownNameError
 from archgym.evaluation.best import Best
 from archgym.evaluation.outcome import Outcomes
 from archgym.problem.status import Status
 from archgym.registry import agent_class
-from archgym.space import Designs, DesignSpace
+from archgym.space import Designs
 
-__all__ = ["Staged"]
-
-_MOST_IDLE = 64
+_MAX_IDLE = 64
 """Turns of the searcher without a new design after which a stage is over."""
 
 
@@ -42,7 +41,7 @@ class Staged(agent.Agent):
     With ``first_limits: ignored`` the first stage looks at goals alone, as a search for the most
     accurate network does that knows nothing of hardware.
 
-    What the method comes to is the best design of its second stage; the trial's best may be of
+    The result of the method is the best design of its second stage; the trial's best may be of
     the first one, where that happens to be better.
 
     References:
@@ -67,22 +66,20 @@ class Staged(agent.Agent):
 
         first: str = Field(
             "",
-            description="groups or parameters to search first, separated by commas, * for any "
-            "letters; the first half of the groups if this and last are empty",
+            description="groups or parameters to search first, separated by commas, with * for "
+            "any letters; the first half of the groups if first and last are empty",
         )
-        last: str = Field("", description="in place of first: what to search in the second stage")
-        share: float = Field(0.5, gt=0, lt=1, description="share of the budget for them")
-        rounds: int = Field(
-            1,
-            ge=1,
-            le=10_000,
-            description="how often both stages follow each other, each with what the other found; "
-            "they share the budget evenly",
+        last: str = Field(
+            "", description="groups or parameters to search in the second stage, instead of first"
+        )
+        share: Part = Field(0.5, description="share of the budget for the first stage")
+        rounds: Number = Field(
+            1, description="runs of both stages, with equal shares of the budget"
         )
         first_limits: Literal["kept", "ignored"] = Field(
             "kept", description="whether the objective's limits count in the first stage"
         )
-        searcher: str = Field("ga", description="agent that searches each stage")
+        searcher: str = Field("ga", description="agent that searches in each stage")
 
     def setup(self) -> None:
         """Finds out what is searched first, and by whom.
@@ -106,7 +103,7 @@ class Staged(agent.Agent):
                 f"agent {self.name!r}: give first or last, not both: {settings.first!r} and "
                 f"{settings.last!r}"
             )
-        free = {self.space.names[position] for position in self.space.free}
+        self._free = free = {self.space.names[position] for position in self.space.free}
         self._first = free - self._named(settings.last) if settings.last else self._chosen()
         for names, which in ((self._first, "first"), (free - self._first, "second")):
             if not names:
@@ -118,46 +115,39 @@ class Staged(agent.Agent):
 
     def run(self, env: Environment, initial: Designs) -> None:
         """Runs both stages, and what is left of the budget."""
-        budget = env.evaluator.budget
-        each = np.inf if budget is None else budget / self.hyperparameters.rounds
-        limits = self.hyperparameters.first_limits == "kept"
-        free = {self.space.names[position] for position in self.space.free}
-        self._known: list[Outcomes] = []
-        best = env.design_space.codes(env.baseline_design)
         rounds, share = self.hyperparameters.rounds, self.hyperparameters.share
+        budget = env.evaluator.budget
+        each = np.inf if budget is None else budget / rounds
+        limits = self.hyperparameters.first_limits == "kept"
+        self._known = [env.evaluate_batch(initial)] if len(initial) else []
+        best = env.design_space.codes(env.baseline_design)
         for turn in range(rounds):
             most, last = (turn + share) * each, (turn + 1) * each if turn < rounds - 1 else np.inf
-            best = self._stage(env, initial, best, self._first, most=most, limits=limits)
-            initial, limits = initial[:0], True
-            self.held = {
-                name: value
-                for name, value in env.design_space.design(best).items()
-                if name in self._first
-            }
-            best = self._stage(env, initial, best, free - self._first, most=last)
-        self._stage(env, initial, best, free)
+            best = self._stage(env, best, self._first, most, limits=limits)
+            limits = True
+            found = env.design_space.design(best)
+            self.held = {name: value for name, value in found.items() if name in self._first}
+            best = self._stage(env, best, self._free - self._first, last, limits=True)
+        self._stage(env, best, self._free, np.inf, limits=True)
 
     def _stage(
-        self,
-        env: Environment,
-        initial: Designs,
-        start: tuple[int, ...],
-        names: set[str],
-        *,
-        most: float = np.inf,
-        limits: bool = True,
+        self, env: Environment, start: tuple[int, ...], names: set[str], most: float, limits: bool
     ) -> tuple[int, ...]:
         """Searches some parameters; codes of the best design, ``start`` if none could be run.
 
         Args:
             env: the environment.
-            initial: designs to evaluate first.
             start: what the other parameters are held at.
             names: the parameters to search.
             most: what the trial may have spent when the stage is over.
             limits: whether limits count.
         """
-        space = self._held_space(start, names)
+        held = {  # inactive ones at their first level
+            name: self.space[name].value(max(code, 0))
+            for name, code in zip(self.space.names, start, strict=True)
+            if name not in names
+        }
+        space = self.space.fix({**held, **self.space.fixed})
         searcher = self._searcher(space, self.directions, int(self.rng.integers(2**31)))
         best = Best()
 
@@ -165,39 +155,24 @@ class Staged(agent.Agent):
             judged = outcomes if limits else _without_limits(outcomes)
             within = np.flatnonzero(space.legal(Designs(space, outcomes.designs.codes)))
             if len(within):
-                kept = _rows(judged, within, space)
+                kept = some_outcomes(judged, within, space)
                 searcher.tell(kept.designs, kept)
                 best.update(dataclasses.replace(kept, cached=np.zeros(len(kept), dtype=bool)))
 
         for outcomes in self._known:
             learn(outcomes)
-        designs, idle = initial, 0
-        while True:
-            if len(designs):
-                before = env.evaluator.spent
-                outcomes = env.evaluate_batch(Designs(env.design_space, designs.codes))
-                self._known.append(outcomes)
-                learn(outcomes)
-                idle = 0 if env.evaluator.spent > before else idle + 1
-            left = most - env.evaluator.spent
-            if left < 1 or idle == _MOST_IDLE or env.evaluator.exhausted:
-                break
+        idle = 0
+        while (left := most - (spent := env.evaluator.spent)) >= 1 and idle < _MAX_IDLE:
             designs = searcher.ask(int(min(searcher.batch_size, left)))
-            if not len(designs):
+            if env.evaluator.exhausted or not len(designs):
                 break
+            outcomes = env.evaluate_batch(Designs(env.design_space, designs.codes))
+            self._known.append(outcomes)
+            learn(outcomes)
+            idle = 0 if env.evaluator.spent > spent else idle + 1
         if best.outcome is None:
             return start
         return env.design_space.codes(best.outcome.design)
-
-    def _held_space(self, start: tuple[int, ...], names: set[str]) -> DesignSpace:
-        """The space with all but some parameters held; inactive ones at their first level."""
-        space = self.space
-        held = {
-            name: space[name].value(max(code, 0))
-            for name, code in zip(space.names, start, strict=True)
-            if name not in names
-        }
-        return space.fix({**held, **space.fixed})
 
     def _chosen(self) -> set[str]:
         """The free parameters that are searched first."""
@@ -234,19 +209,4 @@ def _without_limits(outcomes: Outcomes) -> Outcomes:
         feasible=ok,
         reward=np.where(ok, 1.0 / (1.0 + np.exp(mean)), outcomes.reward),
         reason=["" if good else text for good, text in zip(ok, outcomes.reason, strict=True)],
-    )
-
-
-def _rows(outcomes: Outcomes, rows: NDArray[np.int64], space: DesignSpace) -> Outcomes:
-    """Some of the outcomes, their designs in another form of the same space."""
-    changes = {
-        field.name: getattr(outcomes, field.name)[rows]
-        for field in dataclasses.fields(outcomes)
-        if isinstance(getattr(outcomes, field.name), np.ndarray)
-    }
-    return dataclasses.replace(
-        outcomes,
-        **changes,
-        designs=Designs(space, outcomes.designs.codes[rows]),
-        reason=[outcomes.reason[row] for row in rows.tolist()],
     )

@@ -12,9 +12,8 @@ from archgym.environment.environment import Environment
 from archgym.errors import ArchgymError, BudgetExhausted
 from archgym.evaluation.outcome import Outcome, Outcomes
 from archgym.evaluation.trial_info import TrialInfo
-from archgym.problem.fidelity import Fidelity
-from archgym.problem.metrics import Metric
-from archgym.problem.objective import Objective
+from archgym.problem import Fidelity, Metric, Objective
+from archgym.reading import short_names as _short_names
 from archgym.registry import make, make_agent, register, register_agent
 from archgym.registry import register_with_gymnasium as _register_with_gymnasium
 
@@ -37,6 +36,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 _register_with_gymnasium()
+_short_names.install()
 
 
 def __getattr__(name: str) -> object:

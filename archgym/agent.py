@@ -12,15 +12,13 @@ import numpy as np
 import pydantic
 
 from archgym.environment.environment import Environment
-from archgym.errors import BudgetExhausted, InvalidValueError, UnknownNameError
+from archgym.errors import BudgetExhausted, InvalidValueError, UnknownNameError, check_integer
 from archgym.evaluation.best import Best
 from archgym.evaluation.outcome import Outcome, Outcomes
 from archgym.evaluation.trial_info import TrialInfo
 from archgym.problem.fidelity import FULL, Fidelity
-from archgym.reading.allowed import allowed_text
+from archgym.reading.pydantic_messages import allowed_text
 from archgym.space import Designs, DesignSpace
-
-__all__ = ["Agent", "Hyperparameters", "Sampler", "SearchResult"]
 
 
 class Hyperparameters(pydantic.BaseModel):
@@ -31,7 +29,7 @@ class Hyperparameters(pydantic.BaseModel):
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search came to.
+    """The result of a search.
 
     Attributes:
         best: the best outcome at full fidelity, ``None`` if nothing could be simulated.
@@ -62,13 +60,13 @@ class Agent(ABC):
     """A search algorithm over designs.
 
     A subclass sets :attr:`name` and :attr:`Hyperparameters` and writes :meth:`run`; most derive
-    from :class:`Sampler` and write ``ask`` and ``tell`` instead. What it keeps is set up in
+    from :class:`Sampler` and write ``ask`` and ``tell`` instead. It prepares its state in
     :meth:`setup`.
 
     Args:
         space: the design space to search.
-        directions: direction of each goal; values of goals are always minimised, so this says
-            how many there are.
+        directions: direction of each goal; values of goals are always minimised, so only
+            their number matters.
         seed: seed of everything random; the same seed gives the same search.
         **hyperparameters: fields of :attr:`Hyperparameters`.
 
@@ -100,8 +98,7 @@ class Agent(ABC):
             raise InvalidValueError(
                 f"space must be a DesignSpace, such as env.design_space, not {type(space).__name__}"
             )
-        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-            raise InvalidValueError(f"seed must be an integer of at least 0, not {seed!r}")
+        check_integer("seed", seed, 0)
         self.space = space
         self.fidelities: tuple[Fidelity, ...] = (FULL,)
         self.directions = tuple(directions)
@@ -158,7 +155,7 @@ class Agent(ABC):
             env: the environment; recorded if it has ``record`` set.
             budget: distinct legal designs to simulate; one at a lower fidelity counts as its
                 relative cost.
-            initial: known designs to evaluate, and be told of, first.
+            initial: known designs to evaluate first.
             trial_id: name of the trial in the dataset.
             resume: go on with the trial of that id in the dataset.
         """
@@ -216,11 +213,11 @@ class Agent(ABC):
 
 
 class Sampler(Agent):
-    """An agent that proposes designs and is told of their outcomes.
+    """An agent that proposes designs and observes their outcomes.
 
     A subclass writes :meth:`ask` and :meth:`tell`, and :attr:`batch_size` if it wants more than
-    one design at a time. One that knows of fidelities sets :attr:`fidelity` as it asks; outcomes
-    say at which they are.
+    one design at a time. One that uses fidelities sets :attr:`fidelity` in ``ask``; each outcome
+    holds its own.
 
     Attributes:
         fidelity: at which the designs that were asked for last are to be simulated, the value of

@@ -1,79 +1,16 @@
-"""Every exception that archgym raises on purpose, and the wording of near misses.
+"""Every exception that archgym raises on purpose.
 
 All derive from :class:`ArchgymError`; the command line turns them into one message and exit code 2.
 """
 
 from __future__ import annotations
 
-import difflib
-import math
 import sysconfig
 import traceback
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
-__all__ = [
-    "AgentUnsuitableError",
-    "ArchgymError",
-    "BudgetExhausted",
-    "DatasetError",
-    "DesignError",
-    "ExperimentError",
-    "InvalidValueError",
-    "MissingDependencyError",
-    "NotCoveredError",
-    "ReplayMismatchError",
-    "ReportError",
-    "SimulationError",
-    "SpaceTooLargeError",
-    "TraceError",
-    "UnknownNameError",
-    "did_you_mean",
-    "place_of",
-]
-
-_MOST_BEGUN = 3
-
-
-def did_you_mean(name: str, allowed: Iterable[str]) -> str:
-    """A sentence that suggests the nearest allowed spelling and lists what is allowed.
-
-    >>> did_you_mean("rnadom", ["genetic", "random"])
-    "Did you mean 'random'? Allowed: genetic, random."
-    """
-    names = list(dict.fromkeys(str(candidate) for candidate in allowed))
-    if names and all(map(_is_number, names)):
-        names.sort(key=float)
-        if _is_number(name):
-            nearest = min(names, key=lambda allowed: abs(float(allowed) - float(name)))
-            return f"The nearest is {nearest}. Allowed: {_listing(names)}."
-    else:
-        names.sort()
-    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
-    begun = [candidate for candidate in names if _begins(candidate, str(name))]
-    if begun and not set(near) & set(begun):
-        near = begun[:_MOST_BEGUN]
-    listing = f"Allowed: {_listing(names) or 'nothing'}."
-    return f"Did you mean {' or '.join(map(repr, near))}? {listing}" if near else listing
-
-
-def _begins(candidate: str, name: str) -> bool:
-    """Whether a name may be short for a candidate; one letter is short for anything."""
-    folded = name.casefold()
-    return candidate.casefold() == folded or (
-        len(folded) > 1 and candidate.casefold().startswith(folded)
-    )
-
-
-def _listing(names: list[str]) -> str:
-    return ", ".join(names[:40]) + (", ..." if len(names) > 40 else "")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
+from archgym.reading.suggestions import did_you_mean
 
 
 def place_of(error: BaseException) -> str:
@@ -161,4 +98,24 @@ class TraceError(ArchgymError):
 
 
 class MissingDependencyError(ArchgymError):
-    """A program or optional package that is needed and not there; says what to install."""
+    """A program or optional package that is missing; the message names what to install."""
+
+
+def check_integer(name: str, value: object, least: int) -> None:
+    """Refuses a value that is no integer, or too small.
+
+    Raises:
+        InvalidValueError: with the name, the least value and the value.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InvalidValueError(f"{name} must be an integer of at least {least}, not {value!r}")
+
+
+def check_choice(kind: str, name: object, allowed: Collection[str]) -> None:
+    """Refuses a name that is not among the allowed ones.
+
+    Raises:
+        UnknownNameError: with what was named and the nearest allowed name.
+    """
+    if name not in allowed:
+        raise UnknownNameError(kind, name, allowed)

@@ -14,60 +14,47 @@ import sys
 from collections.abc import Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import gymnasium
 
 from archgym.environment.arguments import constructor_arguments
 from archgym.environment.environment import Environment
 from archgym.errors import ArchgymError, InvalidValueError, UnknownNameError, place_of
-from archgym.simulators.resolve import simulator_file
+from archgym.simulators.resolve import SimulatorFile, simulator_file
 
 if TYPE_CHECKING:
     from archgym.agent import Agent
 
-__all__ = [
-    "agent_class",
-    "agent_names",
-    "environment_class",
-    "environment_names",
-    "make",
-    "make_agent",
-    "recorded_arguments",
-    "register",
-    "register_agent",
-]
-
-_ENVIRONMENTS: dict[str, str | type[Environment]] = {
+_ENVIRONMENTS: Final = {
     "Accelerator-v0": "archgym.envs.accelerator.environment:AcceleratorEnvironment",
     "Conformance-v0": "archgym.envs.conformance:ConformanceEnvironment",
     "DRAM-v0": "archgym.envs.dram.environment:DramEnvironment",
     "NAS-v0": "archgym.envs.nas.environment:NASEnvironment",
     "TPE-v0": "archgym.envs.tpe.environment:TensorEngine",
 }
-_AGENTS: dict[str, str | type[Agent]] = {
-    "a2c": "archgym.agents.rl.on_policy:A2C",
+_AGENTS: Final = {
+    "a2c": "archgym.agents.rl.a2c:A2C",
     "aco": "archgym.agents.aco:AntColony",
     "active": "archgym.agents.active:ActiveLearning",
     "auto": "archgym.agents.auto:Auto",
     "bayesian": "archgym.agents.bayesian:Bayesian",
     "botorch": "archgym.agents.botorch:BoTorchSearch",
-    "dqn": "archgym.agents.rl.off_policy:DQN",
+    "dqn": "archgym.agents.rl.dqn:DQN",
     "ga": "archgym.agents.ga:Genetic",
     "gp": "archgym.agents.gp.search:GaussianProcessSearch",
     "hyperband": "archgym.agents.hyperband:Hyperband",
-    "ippo": "archgym.agents.rl.multi_agent:IndependentLearners",
-    "ippo_shared": "archgym.agents.rl.multi_agent:SharedPolicy",
+    "ippo": "archgym.agents.rl.ippo:IndependentLearners",
+    "ippo_shared": "archgym.agents.rl.ippo_shared:SharedPolicy",
     "local": "archgym.agents.local:LocalSearch",
-    "mappo": "archgym.agents.rl.multi_agent:CentralisedCritic",
-    "maskable_ppo": "archgym.agents.rl.on_policy:MaskablePPO",
+    "mappo": "archgym.agents.rl.mappo:CentralisedCritic",
+    "maskable_ppo": "archgym.agents.rl.maskable_ppo:MaskablePPO",
     "nsga2": "archgym.agents.nsga2:Nsga2",
     "optuna": "archgym.agents.optuna:OptunaSearch",
-    "ppo": "archgym.agents.rl.on_policy:PPO",
+    "ppo": "archgym.agents.rl.ppo:PPO",
     "random": "archgym.agents.random:RandomSearch",
     "sa": "archgym.agents.sa:SimulatedAnnealing",
-    "sac": "archgym.agents.rl.off_policy:SAC",
+    "sac": "archgym.agents.rl.sac:SAC",
     "sobol": "archgym.agents.sobol:SobolSearch",
     "staged": "archgym.agents.staged:Staged",
 }
@@ -93,7 +80,7 @@ def make(name: str, **kwargs: Any) -> Environment:
             raise UnknownNameError(f"argument of {name}", argument, allowed)
     file = simulator_file(kwargs.get("simulator"))
     if file is not None:
-        _check_fit(kwargs["simulator"], file.kind, file.environment, cls)
+        _check_environment(kwargs["simulator"], file, cls)
         _refuse_places(file.arguments)
         recorded = {name: value for name, value in file.arguments.items() if name in allowed}
         kwargs = {**recorded, **kwargs}
@@ -148,7 +135,7 @@ def register(name: str, environment: str | type[Environment]) -> None:
         raise InvalidValueError(
             f"the name of an environment ends in a version, as in 'Cache-v0', not {name!r}"
         )
-    _add(_environments(), name, environment)
+    _add("environment", name, environment)
     _register_one(name)
 
 
@@ -158,17 +145,17 @@ def register_agent(name: str, agent: str | type[Agent]) -> None:
     Raises:
         InvalidValueError: if the name is taken.
     """
-    _add(_agents(), name, agent)
+    _add("agent", name, agent)
 
 
 def environment_names() -> list[str]:
     """All registered environments, sorted."""
-    return sorted(_environments())
+    return sorted(_registered("environment"))
 
 
 def agent_names() -> list[str]:
     """All registered agents, sorted."""
-    return sorted(_agents())
+    return sorted(_registered("agent"))
 
 
 def environment_class(name: str) -> type[Environment]:
@@ -179,12 +166,7 @@ def environment_class(name: str) -> type[Environment]:
         InvalidValueError: if it is not an :class:`archgym.Environment`.
     """
     short = name.removeprefix(f"{_GYMNASIUM_NAMESPACE}/")
-    target = _environments().get(short)
-    if target is None and ":" in name:
-        target = name
-    if target is None:
-        raise UnknownNameError("environment", name, [*environment_names(), "module:Class"])
-    return _load(target, Environment)
+    return _class("environment", short, Environment, [*environment_names(), "module:Class"])
 
 
 def agent_class(name: str) -> type[Agent]:
@@ -196,19 +178,14 @@ def agent_class(name: str) -> type[Agent]:
     """
     from archgym.agent import Agent
 
-    target = _agents().get(name)
-    if target is None and ":" in name:
-        target = name
-    if target is None:
-        raise UnknownNameError("agent", name, agent_names())
-    loaded: type[Agent] = _load(target, Agent)
+    loaded: type[Agent] = _class("agent", name, Agent, agent_names())
     if not isinstance(getattr(loaded, "name", None), str):
         raise InvalidValueError(
-            f"{target!r} has no name, under which its designs are recorded: give the class one, as "
+            f"{name!r} has no name, under which its designs are recorded: give the class one, as "
             f"in name = {loaded.__name__.lower()!r}"
         )
     if missing := sorted(loaded.__abstractmethods__):
-        raise InvalidValueError(f"{target!r} does not define {' and '.join(missing)}")
+        raise InvalidValueError(f"{name!r} does not define {' and '.join(missing)}")
     return loaded
 
 
@@ -229,21 +206,17 @@ def _refuse_places(recorded: Mapping[str, Any]) -> None:
             )
 
 
-def _check_fit(simulator: str, what: str, name: str, cls: type[Environment]) -> None:
+def _check_environment(simulator: str, file: SimulatorFile, cls: type[Environment]) -> None:
     """Refuses a table or a proxy of another environment."""
-    module, _, attribute = name.partition(":")
-    try:  # what a file names is not imported, only compared with what is there
-        fits = cls is (
-            getattr(sys.modules.get(module), attribute, None)
-            if attribute
-            else environment_class(name)
-        )
-    except ArchgymError:
-        fits = False
+    module, colon, attribute = file.environment.partition(":")
+    if colon:  # what a file names is not imported, only compared with what is there
+        fits = cls is getattr(sys.modules.get(module), attribute, None)
+    else:
+        fits = module in environment_names() and cls is environment_class(module)
     if not fits:
         raise InvalidValueError(
-            f"simulator {simulator!r} does not fit: the {what} is of environment "
-            f"{name}, not of {cls.__module__}:{cls.__qualname__}"
+            f"simulator {simulator!r} does not fit: the {file.kind} is of environment "
+            f"{file.environment}, not of {cls.__module__}:{cls.__qualname__}"
         )
 
 
@@ -253,48 +226,49 @@ def _register_one(name: str) -> None:
         gymnasium.register(full, entry_point=functools.partial(make, name))
 
 
-def _add(table: dict[str, Any], name: str, target: Any) -> None:
-    if name in table and table[name] != target:
+@functools.cache
+def _registered(kind: str) -> dict[str, Any]:
+    """Classes by name, each as itself or as ``module:Class``: installed ones, and our own."""
+    installed = {point.name: point.value for point in entry_points(group=f"archgym.{kind}s")}
+    return installed | (_ENVIRONMENTS if kind == "environment" else _AGENTS)
+
+
+def _add(kind: str, name: str, target: Any) -> None:
+    table = _registered(kind)
+    if table.setdefault(name, target) != target:
         raise InvalidValueError(f"the name {name!r} is taken by {table[name]!r}")
-    table[name] = target
 
 
-@functools.cache
-def _environments() -> dict[str, str | type[Environment]]:
-    return {**_found("archgym.environments"), **_ENVIRONMENTS}
-
-
-@functools.cache
-def _agents() -> dict[str, Any]:
-    return {**_found("archgym.agents"), **_AGENTS}
-
-
-def _found(group: str) -> dict[str, str]:
-    return {point.name: point.value for point in entry_points(group=group)}
-
-
-def _load(target: str | type[Any], base: type[Any]) -> type[Any]:
-    if isinstance(target, str):
-        module_name, _, attribute = target.partition(":")
-        try:
-            module = importlib.import_module(module_name)
-        except ImportError as error:
-            raise ArchgymError(
-                f"cannot load {target!r}: {error}{place_of(error) or _near(module_name)}"
-            ) from error
-        except Exception as error:  # whatever a stranger's module does
-            raise ArchgymError(
-                f"cannot load {target!r}: {type(error).__name__}: {error}{place_of(error)}"
-            ) from error
-        if not hasattr(module, attribute):
-            raise UnknownNameError(f"class of module {module_name!r}", attribute, _own(module))
-        loaded = getattr(module, attribute)
-    else:
-        loaded = target
+def _class(kind: str, name: str, base: type[Any], allowed: list[str]) -> type[Any]:
+    """The class behind a name or a ``module:Class``, if it is a subclass of the base."""
+    target = _registered(kind).get(name, name)
+    if target == name and ":" not in name:
+        raise UnknownNameError(kind, name, allowed)
+    loaded = _load(target) if isinstance(target, str) else target
     if not (isinstance(loaded, type) and issubclass(loaded, base)):
-        hint = "; derive from archgym.agent.Sampler" if base.__name__ == "Agent" else ""
+        hint = "; derive from archgym.agent.Sampler" if kind == "agent" else ""
         raise InvalidValueError(f"{target!r} is not a subclass of archgym's {base.__name__}{hint}")
     return loaded
+
+
+def _load(target: str) -> Any:
+    """The class that ``module:Class`` names."""
+    module_name, _, attribute = target.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:  # whatever a stranger's module does
+        missing = isinstance(error, ImportError)
+        what = str(error) if missing else f"{type(error).__name__}: {error}"
+        place = place_of(error) or (_near(module_name) if missing else "")
+        raise ArchgymError(f"cannot load {target!r}: {what}{place}") from error
+    if not hasattr(module, attribute):
+        own = [
+            name
+            for name, value in vars(module).items()
+            if isinstance(value, type) and value.__module__ == module.__name__
+        ]
+        raise UnknownNameError(f"class of module {module_name!r}", attribute, own)
+    return getattr(module, attribute)
 
 
 def _near(module_name: str) -> str:
@@ -302,12 +276,3 @@ def _near(module_name: str) -> str:
     here = [path.stem for path in Path.cwd().glob("*.py")]
     near = difflib.get_close_matches(module_name, here, n=1)
     return f". Did you mean {near[0]!r}?" if near else ""
-
-
-def _own(module: ModuleType) -> list[str]:
-    """Names of the classes that a module defines."""
-    return [
-        name
-        for name, value in vars(module).items()
-        if isinstance(value, type) and value.__module__ == module.__name__
-    ]

@@ -25,7 +25,7 @@ from archgym.data.files import write_dataset
 from archgym.data.schema import TRIAL_FIELDS, Sidecar, evaluation_schema
 from archgym.problem.metrics import Metric
 from archgym.problem.objective import Objective
-from archgym.problem.scorer import Scorer
+from archgym.problem.scoring import Scorer
 from archgym.space import Boolean, Categorical, DesignSpace, Integer, Ordinal, param
 
 ROWS_A_TRIAL = 50_000

@@ -24,7 +24,7 @@ import resource, time
 from archgym.envs.dram.controller.config import ControllerConfig
 from archgym.envs.dram.controller.controller import simulate
 from archgym.envs.dram.device.memory import load_memory
-from archgym.envs.dram.controller.prepared import prepare
+from archgym.envs.dram.controller.prepared_trace import prepare
 from archgym.envs.dram.traces.workload import load_workload
 
 trace = prepare(load_workload({"generator": "stream", "requests": 100}), load_memory("DDR4-2400"))

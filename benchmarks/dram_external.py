@@ -25,7 +25,7 @@ from scipy.stats import spearmanr
 import archgym
 from archgym.envs.dram.controller.config import ControllerConfig
 from archgym.envs.dram.controller.controller import simulate
-from archgym.envs.dram.controller.prepared import prepare
+from archgym.envs.dram.controller.prepared_trace import prepare
 from archgym.envs.dram.device.memory import Memory, load_memory
 from archgym.envs.dram.external.dramsim3 import DramSim3Simulator
 from archgym.envs.dram.external.dramsys import DramSysSimulator

@@ -13,7 +13,7 @@ import numpy as np
 
 from archgym.envs.dram.controller.config import ControllerConfig
 from archgym.envs.dram.controller.controller import simulate
-from archgym.envs.dram.controller.prepared import prepare
+from archgym.envs.dram.controller.prepared_trace import prepare
 from archgym.envs.dram.device.memory import load_memory
 from archgym.envs.dram.traces.trace import Trace
 

@@ -23,9 +23,10 @@ import numpy as np
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from archgym.envs.nas.accuracy.tabulated import AccuracyTable, TabulatedAccuracy
-from archgym.envs.nas.accuracy.training import one_thread, train
+from archgym.envs.nas.accuracy.training_loop import one_thread, train
 from archgym.envs.nas.data import load
-from archgym.envs.nas.tasks import Task, distinct_architectures, task_of
+from archgym.envs.nas.families import Task
+from archgym.envs.nas.tasks import distinct_architectures, task_of
 
 DEVIATIONS = 3.0
 DEFAULT_TASKS = ("digits", "cells", "digits_mbconv")

@@ -14,7 +14,12 @@ import time
 
 import numpy as np
 
-from archgym.envs.nas.schedule import SchedulingProblem, exact, hap, list_scheduler
+from archgym.envs.nas.schedule import (
+    SchedulingProblem,
+    exact_scheduler,
+    hap_scheduler,
+    list_scheduler,
+)
 
 SIZES = ((2, (4, 5), (2, 3)), (2, (6, 6), (2, 2)), (3, (3, 4), (2, 3)))
 """Networks, fewest and most layers of each, fewest and most sub-accelerators."""
@@ -45,8 +50,8 @@ def limited(
     """A random problem and a limit between its fastest and its cheapest makespan, whole cycles."""
     rng = np.random.default_rng(seed)
     problem = instance(rng, networks, layers, subs)
-    fast = exact.fastest(problem).makespan
-    cheap = exact.solve(problem).makespan
+    fast = exact_scheduler.fastest(problem).makespan
+    cheap = exact_scheduler.solve(problem).makespan
     return problem, float(np.floor(fast + rng.uniform() * max(0.0, cheap - fast)))
 
 
@@ -58,7 +63,7 @@ def gaps(
     missed = broken = 0
     for seed in range(count):
         problem, limit = limited(seed, networks, layers, subs)
-        ours, best = hap.solve(problem, limit), exact.solve(problem, limit)
+        ours, best = hap_scheduler.solve(problem, limit), exact_scheduler.solve(problem, limit)
         assert best.meets_limit
         broken += bool(problem.violations(ours)) + bool(problem.violations(best))
         if ours.meets_limit:
@@ -78,10 +83,10 @@ def seconds(networks: int, layers: int, subs: int, count: int = 20) -> tuple[flo
         start = time.process_time()
         fast = list_scheduler.solve(problem).makespan
         listed += time.process_time() - start
-        cheap = hap.solve(problem).makespan
+        cheap = hap_scheduler.solve(problem).makespan
         limit = fast + rng.uniform() * max(0.0, cheap - fast)
         start = time.process_time()
-        hap.solve(problem, limit)
+        hap_scheduler.solve(problem, limit)
         times.append(time.process_time() - start)
     return float(np.mean(times)), max(times), listed / count
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import archgym
 from archgym.data import load
 from archgym.proxy import Settings, read_training_data, train
-from archgym.proxy.evaluation import evaluate, measure_speed
-from archgym.proxy.original import make_original
+from archgym.proxy.quality.evaluation import evaluate, measure_speed
+from archgym.proxy.replaced_environment import make_original
 from archgym.registry import make_agent
 
 

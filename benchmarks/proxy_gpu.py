@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from archgym.proxy import Proxy, load_proxy
-from archgym.proxy.torch_predictor import TorchPredictor
+from archgym.proxy.torch.predictor import TorchPredictor
 
 _TARGETS = ["time_ns", "read_latency_mean_ns", "power_mw", "energy_pj"]
 _CHUNKS = (1 << 14, 1 << 16, 1 << 18)

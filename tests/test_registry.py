@@ -10,8 +10,7 @@ from archgym.errors import ArchgymError, InvalidValueError, UnknownNameError
 from archgym.evaluation.outcome import Outcomes
 from archgym.registry import agent_class
 from archgym.space import Designs
-
-from .helpers import Adder
+from tests.helpers import Adder
 
 
 class Unmade(Adder):

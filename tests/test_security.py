@@ -26,9 +26,9 @@ from archgym.agents.rl.policies import read_policy
 from archgym.data import Dataset
 from archgym.data.dataset import write_parquet
 from archgym.enumeration import enumerate_space
-from archgym.envs.dram.traces.files import read_trace
+from archgym.envs.dram.traces.trace_files import read_trace
 from archgym.envs.nas.data import nuclei
-from archgym.envs.nas.latency_table import LatencyTable
+from archgym.envs.nas.hardware.latency_table import LatencyTable
 from archgym.errors import (
     ArchgymError,
     DatasetError,

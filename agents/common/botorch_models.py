@@ -7,7 +7,6 @@ constructed, not before. All numbers are float64; randomness comes from the call
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,39 +22,18 @@ from botorch.models.gp_regression_mixed import MixedSingleTaskGP
 from botorch.models.model_list_gp_regression import ModelListGP
 from botorch.sampling.normal import SobolQMCNormalSampler
 from gpytorch.mlls import ExactMarginalLogLikelihood
-from numpy.typing import NDArray
 
-__all__ = ["Acquisition", "Data"]
-
-Array = NDArray[np.float64]
+from archgym.agents.common.arrays import Bools, Floats, Ints
+from archgym.agents.common.observations import Observations
+from archgym.agents.common.scores import BROKEN_LIMIT_COST
+from archgym.agents.common.targets import broken_limits, standardised
 
 _FIRST_STEPS, _STEPS = 50, 20
 _RETUNE_GROWTH = 1.1
-_BROKEN, _STEEPEST, _KEPT = 0.5, 1.5, -0.5
-"""Targets of a limit: from 0.5 up to 2 as the excess grows, and -0.5 where it is kept."""
+_STEEPEST = 1.5
+"""Targets of a broken limit are from 0.5 up to 2."""
 _REFERENCE = 0.1
 """How much worse than the worst feasible design the reference point is, in deviations."""
-
-
-@dataclass(frozen=True)
-class Data:
-    """What the models learn from.
-
-    Attributes:
-        x: coordinates, shape (n, n_free).
-        goals: minimised, of designs that failed without meaning, shape (n, n_goals).
-        excess: relative excess over each limit, likewise, shape (n, n_limits).
-        failed: shape (n,).
-        feasible: shape (n,).
-        told: how many designs there are in all, these being a part.
-    """
-
-    x: Array
-    goals: Array
-    excess: Array
-    failed: NDArray[np.bool_]
-    feasible: NDArray[np.bool_]
-    told: int
 
 
 class Acquisition:
@@ -78,29 +56,30 @@ class Acquisition:
         self._unordered, self._samples = unordered, samples
         self._states: dict[str, tuple[int, Any]] = {}  # when fitted, and hyperparameters
 
-    def fit(self, data: Data, seed: int) -> Callable[[Array, Array], Array]:
-        """Learns from data.
+    def fit(
+        self, x: Floats, known: Observations, rows: Ints, seed: int
+    ) -> Callable[[Floats, Floats], Floats]:
+        """Learns from observations.
+
+        Args:
+            x: coordinates of some of the designs, shape (n, n_free).
+            known: all observations.
+            rows: which designs these are, shape (n,).
+            seed: of what is drawn.
 
         Returns:
             The function to maximise, shape (n,), of coordinates, shape (n, n_free), and those of
             designs without outcome, shape (n_pending, n_free).
         """
-        ok = ~data.failed
-        x = torch.from_numpy(data.x)
-        y = -_standardised(data.goals[ok])  # maximised
-        models = [
-            self._model(f"goal {i}", x[ok], column, data.told) for i, column in enumerate(y.T)
-        ]
-        limits = [(f"limit {i}", ok, excess[ok]) for i, excess in enumerate(data.excess.T)]
-        limits.append(("failure", np.ones_like(ok), data.failed.astype(np.float64)))
-        for name, seen, excess in limits:
-            if (excess > 0).any():
-                steep = _BROKEN + np.minimum(np.log1p(4.0 * excess), _STEEPEST)
-                target = np.where(excess > 0, steep, _KEPT)
-                models.append(self._model(name, x[seen], target, data.told))
-        function = self._function(ModelListGP(*models), x[ok], y, data.feasible[ok], seed)
+        ok, n, points = ~known.failed[rows], len(known), torch.from_numpy(x)
+        y = -standardised(known.goals[rows][ok])[0]  # maximised
+        models = [self._model(f"goal {i}", points[ok], goal, n) for i, goal in enumerate(y.T)]
+        for i, seen, target in broken_limits(known.excess[rows], ~ok, _STEEPEST):
+            models.append(self._model(f"limit {i}", points[seen], target, n))
+        feasible = known.costs[rows][ok] < BROKEN_LIMIT_COST
+        function = self._function(ModelListGP(*models), points[ok], y, feasible, seed)
 
-        def value(points: Array, pending: Array) -> Array:
+        def value(points: Floats, pending: Floats) -> Floats:
             function.set_X_pending(torch.from_numpy(pending) if len(pending) else None)
             with torch.no_grad():
                 values = function(torch.from_numpy(points).unsqueeze(1))
@@ -108,9 +87,7 @@ class Acquisition:
 
         return value
 
-    def _function(
-        self, model: Any, x: Any, y: Array, feasible: NDArray[np.bool_], seed: int
-    ) -> Any:
+    def _function(self, model: Any, x: Any, y: Floats, feasible: Bools, seed: int) -> Any:
         """Acquisition function of a model whose outputs are the goals, then what is to be < 0."""
         goals = y.shape[1]
         constraints = [_output(column) for column in range(goals, model.num_outputs)] or None
@@ -134,7 +111,7 @@ class Acquisition:
             prune_baseline=True,
         )
 
-    def _model(self, name: str, x: Any, y: Array, told: int) -> Any:
+    def _model(self, name: str, x: Any, y: Floats, observed: int) -> Any:
         target = torch.from_numpy(y.copy())[:, None]
         if self._unordered:
             model = MixedSingleTaskGP(x, target, cat_dims=self._unordered, outcome_transform=None)
@@ -143,7 +120,7 @@ class Acquisition:
         tuned_at, state = self._states.get(name, (0, None))
         if state is not None:
             model.load_state_dict(state)
-        if told >= _RETUNE_GROWTH * tuned_at:
+        if observed >= _RETUNE_GROWTH * tuned_at:
             try:
                 fit_gpytorch_mll(
                     ExactMarginalLogLikelihood(model.likelihood, model),
@@ -151,7 +128,7 @@ class Acquisition:
                 )
             except ModelFittingError:  # then with the hyperparameters that it began with
                 model.eval()
-            self._states[name] = told, model.state_dict()
+            self._states[name] = observed, model.state_dict()
         return model.eval()
 
 
@@ -162,8 +139,3 @@ def _output(column: int) -> Callable[..., Any]:
         return samples[..., column]
 
     return output
-
-
-def _standardised(values: Array) -> Array:
-    scale = values.std(axis=0)
-    return np.asarray((values - values.mean(axis=0)) / np.where(scale > 0, scale, 1.0))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from archgym.agents.common.arrays import Ints
 from archgym.agents.common.moves import Moves
 from archgym.space import Designs
 
-__all__ = ["Candidates"]
-
-_MOST_LEVELS = 16
+_MAX_LEVELS = 16
 """Parameters with more levels are moved to some others at random, not to all."""
 _RANDOM_STEPS = 8
 
@@ -29,7 +27,7 @@ class Candidates:
         self._moves, self._rng, self._space = moves, rng, moves.space
         self._share, self._elite = n // 4 + 1, elite
 
-    def draw(self, ranked: NDArray[np.int64]) -> Designs:
+    def draw(self, ranked: Ints) -> Designs:
         """Neighbours of the best, moves of two to four parameters, crossovers, random designs.
 
         Some may be illegal, known, or the same.
@@ -44,11 +42,11 @@ class Candidates:
         anywhere = self._space.sample(self._share, self._rng)
         return near.concatenate(kicked).concatenate(crossed).concatenate(anywhere)
 
-    def neighbours(self, codes: NDArray[np.int64]) -> Designs:
+    def neighbours(self, codes: Ints) -> Designs:
         """Each design with one parameter moved: to every level, or some if it has very many."""
         rows, many = [codes[:0]], 0
         for position in self._space.free:
-            if self._space.parameters[position].size > _MOST_LEVELS:
+            if self._space.parameters[position].size > _MAX_LEVELS:
                 many += 1
                 continue
             active = codes[codes[:, position] >= 0]
@@ -60,7 +58,7 @@ class Candidates:
         if not many:
             return near
         start = np.repeat(codes, many * _RANDOM_STEPS, axis=0)
-        return near.concatenate(self._moves.mutate(start, np.ones(len(start), dtype=np.int64)))
+        return near.concatenate(self._moves.mutate(start, 1))
 
-    def _some(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _some(self, codes: Ints) -> Ints:
         return codes[self._rng.integers(len(codes), size=self._share)]

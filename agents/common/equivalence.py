@@ -1,4 +1,4 @@
-"""Foresees designs that come to the same as a known one, since they differ in dead parameters.
+"""Recognises designs that are equivalent to a known one: they differ in dead parameters only.
 
 A parameter may be dead everywhere (no simulated feature uses it), between some of its levels (a
 buffer that is large enough), or only where another parameter has certain values (a scheduler where
@@ -8,55 +8,54 @@ designs being equal do.
 
 from __future__ import annotations
 
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.agents.common.arrays import Bools, Floats, Ints
 from archgym.evaluation.outcome import Outcomes
 from archgym.problem.status import Status
 from archgym.space import Designs, DesignSpace, Parameter
 
-__all__ = ["Twins"]
-
 _MEMORY = 2048
 """Latest designs that are compared with, so that no call takes longer as the log grows."""
-_LEAST_METRICS = 3
+_MIN_METRICS = 3
 """Metrics that have to be equal: one or two may be so on a plateau that other parameters end."""
-_MOST_PAIRS = 12
+_MAX_PAIRS = 12
 """Closest known designs that are evidence with a new one."""
-_MOST_LEVELS = 8
-"""Of parameters with more levels, only shares of the range are told apart."""
+_MAX_LEVELS = 8
+"""Of parameters with more levels, only shares of the range are distinguished."""
 _NEEDED = np.array([[1, 4], [1, 3]])
 """Equal pairs that make a rule: of any two levels or of certain ones (rows); in all designs or in
 those where one other parameter has certain levels (columns): there are many such rules, and some
 hold by chance."""
 _TESTS, _UNTESTED = 0.02, 100
-"""Share of all designs after the first hundred that may be likely twins, to test the rules: who
-never tests a rule never finds that it is wrong."""
+"""Share of all designs after the first hundred that may be likely equivalent ones, to test the
+rules: a rule that is never tested is never found to be wrong."""
 _DOUBTS = 4
-"""While that share is not used up, about one in so many likely twins is not called one."""
+"""Until that share of tests is reached, one in so many likely equivalent designs is not reported
+as one, so that it may be proposed and simulated: this is the test."""
 
 
-class Twins:
+class Equivalence:
     """Learns from pairs of evaluated designs which parameters are dead, and where.
 
     The pairs differ in one parameter only, or else only in parameters that are dead already. For
     each parameter, rules are kept of the form: it is dead, or dead between two of its levels, or
     above or below one if they are ordered; everywhere, or where another parameter has some level,
     or one above or below. A rule holds as long as some pairs confirm it, all metrics being equal,
-    and none speaks against it. A design is a likely twin if by these rules it differs from a known
-    one in dead parameters only.
+    and none speaks against it. A design is likely equivalent if by these rules it differs from a
+    known one in dead parameters only.
 
-    With metrics that never agree to the last digit no design is ever a likely twin.
+    With metrics that never agree to the last digit no design is ever likely equivalent.
 
     Args:
         space: the design space.
 
     Attributes:
-        aware: whether any pair was equal; before, no design is a likely twin.
+        aware: whether any pair was equal; before, no design is likely equivalent.
     """
 
     def __init__(self, space: DesignSpace) -> None:
@@ -70,18 +69,18 @@ class Twins:
         self._counts: dict[int, NDArray[np.int32]] = {}
         self._equal_once: list[int] = []
         self._codes = np.empty((_MEMORY, len(self._sizes)), dtype=np.int64)
-        self._metrics: NDArray[np.float64] | None = None
-        self._told = self._tested = 0
+        self._metrics: Floats | None = None
+        self._added = self._tested = 0
 
     @property
     def aware(self) -> bool:
-        """Whether any pair was equal; before, no design is a likely twin."""
+        """Whether any pair was equal; before, no design is likely equivalent."""
         return bool(self._equal_once)
 
-    def expect(self, codes: NDArray[np.int64]) -> None:
+    def expect(self, codes: Ints) -> None:
         """Counts designs as known whose outcomes are still to come, shape (n, n_parameters).
 
-        Nothing happens before the first outcomes: whoever tells of none foresees no twins.
+        Nothing happens before the first outcomes: without outcomes no equivalence is known.
         """
         if self._metrics is not None:
             for row in codes[-_MEMORY:]:
@@ -95,9 +94,9 @@ class Twins:
             codes, metrics = designs.codes[row], outcomes.metrics[row]
             differs = self._known() != codes
             itself = np.flatnonzero(~differs.any(axis=1))
-            if outcomes.status[row] == Status.OK and np.isfinite(metrics).sum() >= _LEAST_METRICS:
+            if outcomes.status[row] == Status.OK and np.isfinite(metrics).sum() >= _MIN_METRICS:
                 if itself.size and not np.isnan(self._metrics[itself[0]]).all():
-                    continue  # told before
+                    continue  # known before
                 self._compare(codes, metrics, differs)
                 if itself.size:
                     self._metrics[itself[0]] = metrics
@@ -106,12 +105,12 @@ class Twins:
             elif not itself.size:
                 self._add(codes, np.nan)
 
-    def likely(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which designs are likely twins of known ones, shape (n,), of codes (n, n_parameters)."""
+    def likely(self, codes: Ints) -> Bools:
+        """Which designs, codes (n, n_parameters), are likely equivalent to known ones, (n,)."""
         found = np.zeros(len(codes), dtype=np.bool_)
         if self.aware:
             lots = codes @ (2 * np.arange(codes.shape[1]) + 3) % _DOUBTS
-            testing = self._tested < _TESTS * (self._told - _UNTESTED)
+            testing = self._tested < _TESTS * (self._added - _UNTESTED)
             certain = lots > 0 if testing else lots >= 0
             for row in np.flatnonzero(certain):
                 design = codes[row]
@@ -121,15 +120,10 @@ class Twins:
 
     # -- inner workings --------------------------------------------------------------------------
 
-    def _known(self) -> NDArray[np.int64]:
-        return self._codes[: min(self._told, _MEMORY)]
+    def _known(self) -> Ints:
+        return self._codes[: min(self._added, _MEMORY)]
 
-    def _alive(
-        self,
-        codes: NDArray[np.int64],
-        differs: NDArray[np.bool_],
-        literals: NDArray[np.int64],
-    ) -> NDArray[np.bool_]:
+    def _alive(self, codes: Ints, differs: Bools, literals: Ints) -> Bools:
         """In which living parameters known designs differ from one, shape (n_known, n_parameters).
 
         Args:
@@ -146,9 +140,7 @@ class Twins:
                     alive[:, position] &= ~dead[levels]
         return alive
 
-    def _dead_levels(
-        self, position: int, code: int, literals: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
+    def _dead_levels(self, position: int, code: int, literals: Ints) -> Bools:
         """To which levels a parameter is dead, where the literals hold; the last is inactive."""
         unequal, equal = self._counts[position][:, :, literals]
         enough = equal >= _NEEDED[1, 1]
@@ -159,16 +151,14 @@ class Twins:
         ranges = self._scales[position].ranges[self._level(position, code)]
         return np.append((ranges & rules).any(axis=1), False)
 
-    def _compare(
-        self, codes: NDArray[np.int64], metrics: NDArray[np.float64], differs: NDArray[np.bool_]
-    ) -> None:
+    def _compare(self, codes: Ints, metrics: Floats, differs: Bools) -> None:
         """Counts the pairs of a design with the closest known ones."""
         assert self._metrics is not None
         literals, apart = self._literals(codes), differs.sum(axis=1)
         alive = self._alive(codes, differs, literals)
         self._tested += not (alive.any(axis=1) | (apart == 0)).all()
         near = np.flatnonzero((apart == 1) | (alive.sum(axis=1) == 1))
-        for row in near[apart[near].argsort(kind="stable")][:_MOST_PAIRS].tolist():
+        for row in near[apart[near].argsort(kind="stable")][:_MAX_PAIRS].tolist():
             theirs = self._metrics[row]
             position = int((differs if apart[row] == 1 else alive)[row].argmax())
             other = int(self._codes[row, position])
@@ -177,9 +167,7 @@ class Twins:
             equal = bool(((theirs == metrics) | (np.isnan(theirs) & np.isnan(metrics))).all())
             self._count(position, int(codes[position]), other, literals, equal)
 
-    def _count(
-        self, position: int, one: int, other: int, literals: NDArray[np.int64], equal: bool
-    ) -> None:
+    def _count(self, position: int, one: int, other: int, literals: Ints, equal: bool) -> None:
         ranges = self._scales[position].ranges
         if position not in self._counts:
             shape = (2, ranges.shape[2], self._n_literals)
@@ -192,52 +180,46 @@ class Twins:
         self._counts[position][int(equal), rows[:, None], others] += 1
 
     def _level(self, position: int, codes: Any) -> Any:
-        """Levels as they are told apart, of codes of active parameters."""
+        """Levels as they are distinguished, of codes of active parameters."""
         return codes * self._levels[position] // self._sizes[position]
 
-    def _literals(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _literals(self, codes: Ints) -> Ints:
         """Numbers of those that hold for a design; the first holds for all."""
         levels = np.where(codes < 0, -1, codes * self._levels // self._sizes).tolist()
         holds = [scale.literals[level] for scale, level in zip(self._scales, levels, strict=True)]
         return np.flatnonzero(np.concatenate([[True], *holds]))
 
-    def _add(self, codes: NDArray[np.int64], metrics: NDArray[np.float64] | float) -> None:
+    def _add(self, codes: Ints, metrics: Floats | float) -> None:
         assert self._metrics is not None
-        place = self._told % _MEMORY
+        place = self._added % _MEMORY
         self._codes[place], self._metrics[place] = codes, metrics
-        self._told += 1
+        self._added += 1
 
 
 class _Scale:
     """What can be said of a parameter's level and of two of its levels.
 
     Attributes:
-        levels: that are told apart.
+        levels: that are distinguished.
+        ranges: in which ranges two levels lie: the first holds all; shape (levels, levels,
+            n_ranges).
         literals: which literals hold at a level, the last being inactive: for unordered parameters
             that it is that level, for ordered ones that it is that or more, or that or less; and
             that it is inactive; shape (levels + 1, n_literals).
     """
 
     def __init__(self, parameter: Parameter) -> None:
-        self.levels = n = min(parameter.size, _MOST_LEVELS)
-        self._ordered = parameter.ordered
+        self.levels = n = min(parameter.size, _MAX_LEVELS)
         level = np.arange(n)
-        if self._ordered:
-            at_least = level[:, None] >= level[1:]
-            holds = np.concatenate([at_least, level[:, None] <= level[:-1]], axis=1)
+        low, high = np.minimum.outer(level, level), np.maximum.outer(level, level)
+        if parameter.ordered:
+            at_least, at_most = level[:, None] >= level[1:], level[:, None] <= level[:-1]
+            holds = np.concatenate([at_least, at_most], axis=1)
+            within = np.concatenate([at_least[low], at_most[high]], axis=2)
         else:
             holds = level[:, None] == level
+            within = (low * n + high)[:, :, None] == np.arange(n * n)
         self.literals = np.zeros((n + 1, holds.shape[1] + 1), dtype=np.bool_)
         self.literals[:n, :-1] = holds
         self.literals[n, -1] = True
-
-    @cached_property
-    def ranges(self) -> NDArray[np.bool_]:
-        """In which ranges two levels lie: the first holds all; shape (levels, levels, n_ranges)."""
-        n, level = self.levels, np.arange(self.levels)
-        low, high = np.minimum.outer(level, level), np.maximum.outer(level, level)
-        if self._ordered:
-            within = [low[:, :, None] >= level[1:], high[:, :, None] <= level[:-1]]
-        else:
-            within = [(low * n + high)[:, :, None] == np.arange(n * n)]
-        return np.concatenate([np.ones((n, n, 1), dtype=np.bool_), *within], axis=2)
+        self.ranges = np.concatenate([np.ones((n, n, 1), dtype=np.bool_), within], axis=2)

@@ -2,22 +2,21 @@
 
 They work on level codes (see :class:`archgym.space.Designs`), many rows at once, and give
 canonical designs: a parameter that a move makes active takes a random level, one that it makes
-inactive is dropped. The designs need not be legal; :class:`archgym.agents.common.unseen.Unseen` sifts.
+inactive is dropped. The designs need not be legal; :class:`archgym.agents.common.unseen.Unseen`
+leaves out those that are not.
 Numbers are drawn as integers or as multiples of 2**-53, so every machine gets the same.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from archgym.agents.common.arrays import Bools, Ints
 from archgym.space import Designs, DesignSpace
-
-__all__ = ["Moves"]
 
 _REAL_SCALES = 10
 """A step of a real parameter is between the whole range and 2**-10 of it."""
-_MOST_NEIGHBOURS = 16
+_MAX_NEIGHBOURS = 16
 """Of parameters with more levels than this, only some are neighbours."""
 
 
@@ -37,7 +36,7 @@ class Moves:
         self.free = np.array(space.free, dtype=np.int64)
         self._rng = rng
 
-    def complete(self, codes: NDArray[np.int64]) -> Designs:
+    def complete(self, codes: Ints) -> Designs:
         """Designs from codes in which -1 stands for any level, shape (n, n_parameters)."""
         codes = np.array(codes, dtype=np.int64, order="F")
         for position in np.flatnonzero((codes < 0).any(axis=0)).tolist():
@@ -46,7 +45,7 @@ class Moves:
             codes[missing, position] = allowed[self._rng.integers(len(allowed), size=missing.sum())]
         return self.space.canonicalise(codes)
 
-    def mutate(self, codes: NDArray[np.int64], changes: NDArray[np.int64]) -> Designs:
+    def mutate(self, codes: Ints, changes: Ints | int) -> Designs:
         """Each design with some of its active parameters moved to another level.
 
         An unordered parameter takes any other level. An ordered one makes a step up or down
@@ -55,9 +54,10 @@ class Moves:
 
         Args:
             codes: of the designs, shape (n, n_parameters).
-            changes: how many parameters of each to move, shape (n,); all if it has fewer.
+            changes: how many parameters of each to move, shape (n,), or one number for all designs;
+                all parameters if a design has fewer.
         """
-        chosen = self._choose(codes[:, self.free] >= 0, changes)
+        chosen = self._choose(codes[:, self.free] >= 0, np.broadcast_to(changes, len(codes)))
         moved = np.array(codes, dtype=np.int64, order="F")
         for column, position in enumerate(self.free.tolist()):
             rows = np.flatnonzero(chosen[:, column])
@@ -65,7 +65,11 @@ class Moves:
                 moved[rows, position] = self._step(position, moved[rows, position])
         return self.complete(moved)
 
-    def around(self, codes: NDArray[np.int64]) -> Designs:
+    def kick(self, codes: Ints, n: int, changes: int) -> Designs:
+        """``n`` times a design of shape (1, n_parameters) with some parameters moved at once."""
+        return self.mutate(np.repeat(codes, n, axis=0), changes)
+
+    def around(self, codes: Ints) -> Designs:
         """The designs that differ from one in a single move, parameters taking turns.
 
         An unordered parameter takes every other level and an ordered one too, if it has few;
@@ -88,7 +92,7 @@ class Moves:
         order = np.concatenate(lots).argsort(kind="stable")
         return self.complete(np.concatenate(rows)[order])
 
-    def crossover(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> Designs:
+    def crossover(self, first: Ints, second: Ints) -> Designs:
         """A child of each pair: every level from either parent.
 
         A parameter that is active in one parent only comes from that one if the child has it.
@@ -98,19 +102,19 @@ class Moves:
         other = np.where(from_first, second, first)
         return self.complete(np.where(child < 0, other, child))
 
-    def _choose(self, active: NDArray[np.bool_], changes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _choose(self, active: Bools, changes: Ints) -> Bools:
         """Marks ``changes`` random active columns of each row."""
         lot = np.where(active, self._rng.random(active.shape), 2.0)
         rank = lot.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
         return np.asarray(active & (rank < changes[:, None]))
 
-    def _elsewhere(self, position: int, code: int) -> NDArray[np.int64]:
+    def _elsewhere(self, position: int, code: int) -> Ints:
         """Levels one move away from ``code``."""
         parameter = self.space.parameters[position]
-        if parameter.size <= _MOST_NEIGHBOURS:
+        if parameter.size <= _MAX_NEIGHBOURS:
             return np.delete(np.arange(parameter.size), code)
         if not parameter.ordered:
-            return (code + self._rng.integers(1, parameter.size, _MOST_NEIGHBOURS)) % parameter.size
+            return (code + self._rng.integers(1, parameter.size, _MAX_NEIGHBOURS)) % parameter.size
         if parameter.continuous:
             scale = np.ldexp(1.0 + self._rng.random(_REAL_SCALES), -1 - np.arange(_REAL_SCALES))
             place = parameter.unit_interval(np.array([code])) + np.concatenate([scale, -scale])
@@ -120,7 +124,7 @@ class Moves:
         levels = code + np.concatenate([size, -size])
         return np.asarray(levels[(levels >= 0) & (levels < parameter.size)])
 
-    def _step(self, position: int, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _step(self, position: int, codes: Ints) -> Ints:
         parameter, rng, n = self.space.parameters[position], self._rng, len(codes)
         if parameter.continuous:
             scale = np.ldexp(1.0 + rng.random(n), -1 - rng.integers(_REAL_SCALES, size=n))

@@ -1,30 +1,31 @@
-"""What a model-based search was told, and what it still waits for."""
+"""The evaluated designs that a model-based search learns from, and those still in flight."""
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+import dataclasses
 
-from archgym.agents.common.scores import costs
+import numpy as np
+
+from archgym.agents.common.arrays import Ints
+from archgym.agents.common.scores import costs, total_excess
 from archgym.evaluation.outcome import Outcomes
 from archgym.problem.status import Status
 from archgym.space import Designs, DesignSpace
 
-__all__ = ["Told"]
 
-
-class Told:
-    """The data of the models: every design once, in the order in which they were told.
+class Observations:
+    """The data of the models: every design once, in the order in which outcomes came.
 
     Args:
         space: the design space.
         n_goals: goals of the objective.
 
     Attributes:
-        codes: of the designs told, shape (n, n_parameters).
+        codes: of the observed designs, shape (n, n_parameters).
         costs: one number each (:func:`archgym.agents.common.scores.costs`), shape (n,).
         goals: cost of each goal, shape (n, n_goals).
         excess: by how much each limit is broken, shape (n, n_limits).
+        total_excess: over all limits, infinite for a failure, shape (n,).
         failed: which have no metrics, shape (n,).
     """
 
@@ -33,18 +34,19 @@ class Told:
         self.costs = np.empty(0)
         self.goals = np.empty((0, n_goals))
         self.excess = np.empty((0, 0))
+        self.total_excess = np.empty(0)
         self.failed = np.empty(0, dtype=np.bool_)
-        self._known: set[int] = set()
-        self._waiting: dict[int, NDArray[np.int64]] = {}
+        self._rows: dict[int, int] = {}  # of each design by its key
+        self._waiting: dict[int, Ints] = {}
 
     def __len__(self) -> int:
-        """How many designs were told."""
+        """How many designs were observed."""
         return len(self.codes)
 
     @property
     def asked(self) -> int:
-        """How many designs were told or are waited for."""
-        return len(self._known) + len(self._waiting)
+        """How many designs were observed or are in flight."""
+        return len(self._rows) + len(self._waiting)
 
     @property
     def learned(self) -> int:
@@ -52,16 +54,16 @@ class Told:
         return int((~self.failed).sum())
 
     @property
-    def waiting(self) -> NDArray[np.int64]:
+    def waiting(self) -> Ints:
         """Codes of the designs without outcome, the oldest first, shape (n, n_parameters)."""
         return np.concatenate([self.codes[:0], *self._waiting.values()])
 
-    def wait_for(self, design: Designs) -> None:
-        """Notes that one design was asked for."""
-        self._waiting[design.keys()[0]] = design.codes
+    def wait_for(self, designs: Designs) -> None:
+        """Notes that designs were asked for."""
+        self._waiting.update(zip(designs.keys(), designs.codes[:, None], strict=True))
 
     def learn(self, designs: Designs, outcomes: Outcomes) -> tuple[int, bool]:
-        """Takes in outcomes; those of designs told before are passed over.
+        """Takes in outcomes; those of designs observed before are ignored.
 
         Returns:
             How many are new, and whether any of all was waited for.
@@ -69,25 +71,47 @@ class Told:
         new, expected = [], False
         for row, key in enumerate(designs.keys()):
             expected |= self._waiting.pop(key, None) is not None
-            if key not in self._known:
-                self._known.add(key)
+            if key not in self._rows:
+                self._rows[key] = len(self._rows)
                 new.append(row)
-        excess = outcomes.violations[new]
+        excess, goals = outcomes.violations[new], outcomes.costs[new]
         self.excess = np.concatenate([self.excess, excess]) if len(self) else excess
+        self.goals = np.concatenate([self.goals, goals]) if len(self) else goals
+        self.total_excess = np.concatenate([self.total_excess, total_excess(outcomes)[new]])
         self.codes = np.concatenate([self.codes, designs.codes[new]])
         self.costs = np.concatenate([self.costs, costs(outcomes)[new]])
-        self.goals = np.concatenate([self.goals, outcomes.costs[new]])
         self.failed = np.concatenate([self.failed, outcomes.status[new] != Status.OK])
         return len(new), expected
 
-    def ranked(self) -> NDArray[np.int64]:
+    def ranked(self) -> Ints:
         """Rows of all designs, the best first, shape (n,)."""
         return self.costs.argsort(kind="stable")
 
-    def rows(self, most: int) -> NDArray[np.int64]:
+    def rows(self, most: int) -> Ints:
         """Rows to learn from: all, or if they are more than ``most``, best and newest half."""
         if len(self) <= most:
             return np.arange(len(self))
         best = self.ranked()[: most // 2]
         others = np.setdiff1d(np.arange(len(self)), best)
         return np.sort(np.concatenate([best, others[-(most - len(best)) :]]))
+
+
+def some_outcomes(outcomes: Outcomes, rows: Ints, space: DesignSpace) -> Outcomes:
+    """Some of the outcomes.
+
+    Args:
+        outcomes: all.
+        rows: which.
+        space: that of their designs, or another form of it.
+    """
+    changes = {
+        field.name: getattr(outcomes, field.name)[rows]
+        for field in dataclasses.fields(outcomes)
+        if isinstance(getattr(outcomes, field.name), np.ndarray)
+    }
+    return dataclasses.replace(
+        outcomes,
+        **changes,
+        designs=Designs(space, outcomes.designs.codes[rows]),
+        reason=[outcomes.reason[row] for row in rows.tolist()],
+    )

@@ -8,16 +8,14 @@ good designs, divided by that of the others, is large.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from archgym.agents.common.arrays import Floats, Ints
 from archgym.agents.common.moves import Moves
 from archgym.space import Designs
 
-__all__ = ["GoodAndOther"]
-
 _WIDER = 3.0
 """Factor on bandwidths of ordered parameters where designs are drawn: BOHB's bandwidth_factor."""
-_MOST_MOVES = 3
+_MAX_MOVES = 3
 _NARROWEST = 1e-3
 """Least bandwidth, in shares of a range: BOHB's min_bandwidth."""
 _MISMATCH = 0.1
@@ -41,13 +39,7 @@ class GoodAndOther:
         other: codes of the others, shape (n_other, n_parameters), n_other >= 1.
     """
 
-    def __init__(
-        self,
-        moves: Moves,
-        rng: np.random.Generator,
-        good: NDArray[np.int64],
-        other: NDArray[np.int64],
-    ) -> None:
+    def __init__(self, moves: Moves, rng: np.random.Generator, good: Ints, other: Ints) -> None:
         self._moves, self._rng, self._centres = moves, rng, good
         self._good = _Density(moves, good)
         self._other = _Density(moves, other)
@@ -55,17 +47,17 @@ class GoodAndOther:
     def sample(self, n: int) -> Designs:
         """Designs near good ones; some may be illegal, known, or the same."""
         drawn, crossed = (n + 2) // 3, (n + 1) // 3
-        steps = self._rng.integers(1, _MOST_MOVES + 1, size=n // 3)
+        steps = self._rng.integers(1, _MAX_MOVES + 1, size=n // 3)
         children = self._moves.crossover(self._some(crossed), self._some(crossed))
         moved = self._moves.mutate(self._some(len(steps)), steps)
         return self._draw(drawn).concatenate(children).concatenate(moved)
 
-    def score(self, designs: Designs) -> NDArray[np.float64]:
+    def score(self, designs: Designs) -> Floats:
         """Log of the density among good designs over that among others, shape (n,)."""
         codes = designs.codes
         return self._good.log(codes) - self._other.log(codes)
 
-    def _some(self, n: int) -> NDArray[np.int64]:
+    def _some(self, n: int) -> Ints:
         return np.asarray(self._centres[self._rng.integers(len(self._centres), size=n)])
 
     def _draw(self, n: int) -> Designs:
@@ -98,7 +90,7 @@ class _Density:
             probability of another level than the centre's.
     """
 
-    def __init__(self, moves: Moves, centres: NDArray[np.int64]) -> None:
+    def __init__(self, moves: Moves, centres: Ints) -> None:
         self._parameters = [(p, moves.space.parameters[p]) for p in moves.free.tolist()]
         self._centres = centres
         n, dimensions = len(centres), len(self._parameters)
@@ -115,7 +107,7 @@ class _Density:
                 width = max(1.06 * spread * narrow, 0.5 / parameter.size, _NARROWEST)
             self.widths.append(width)
 
-    def log(self, codes: NDArray[np.int64]) -> NDArray[np.float64]:
+    def log(self, codes: Ints) -> Floats:
         """Log density of designs, up to a constant, shape (n,)."""
         total = np.zeros((len(codes), len(self._centres)))
         for (position, parameter), width in zip(self._parameters, self.widths, strict=True):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from archgym.agents.common.arrays import Floats
 from archgym.evaluation.outcome import Outcomes
 from archgym.problem.status import Status
-
-__all__ = ["BROKEN_LIMIT_COST", "FAILED_COST", "costs"]
 
 BROKEN_LIMIT_COST = 60.0
 """Least cost of a design that breaks a limit; a feasible one costs at most 50."""
@@ -16,7 +14,7 @@ FAILED_COST = 80.0
 """Cost of a design that is illegal, failed or timed out."""
 
 
-def costs(outcomes: Outcomes) -> NDArray[np.float64]:
+def costs(outcomes: Outcomes) -> Floats:
     """Cost of each design, always finite, shape (n,); smaller is better, 0 is the baseline.
 
     A feasible design costs the log ratio of its goal to the baseline. With several goals that
@@ -32,3 +30,9 @@ def costs(outcomes: Outcomes) -> NDArray[np.float64]:
     broken = BROKEN_LIMIT_COST - 10.0 * outcomes.reward
     scalar = np.where(outcomes.feasible, scalar, broken)
     return np.where(outcomes.status == Status.OK, scalar, FAILED_COST)
+
+
+def total_excess(outcomes: Outcomes) -> Floats:
+    """Relative excess over all limits together, infinite for a failure, shape (n,)."""
+    excess = np.maximum(outcomes.violations, 0.0).sum(axis=1)
+    return np.where(outcomes.status == Status.OK, excess, np.inf)

@@ -6,74 +6,38 @@ import it when they are constructed, not before.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, Protocol
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 from skopt.acquisition import gaussian_ei, gaussian_lcb, gaussian_pi
-from skopt.learning import ExtraTreesRegressor, GaussianProcessRegressor, RandomForestRegressor
-from skopt.learning.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+from skopt.learning import ExtraTreesRegressor, RandomForestRegressor
 from skopt.sampler import Sobol
-from threadpoolctl import ThreadpoolController
 
-from archgym.space import Designs, DesignSpace, FeatureEncoding, SkoptEncoding
+from archgym.agents.common.arrays import Floats
+from archgym.agents.common.targets import cost_forms, standardised
+from archgym.space import Designs, DesignSpace, SkoptEncoding
 
-__all__ = [
-    "Forest",
-    "GaussianProcess",
-    "Surrogate",
-    "features",
-    "gain",
-    "one_quiet_thread",
-    "sobol",
-]
-
-Array = NDArray[np.float64]
-
-_AMPLITUDES, _LENGTHS, _NOISES = (1e-2, 1e3), (0.3, 1e2), (1e-6, 0.1)
+_AMPLITUDES, _LENGTHS, _NOISES = (1e-2, 1e2), (0.3, 1e2), (1e-6, 0.1)
+"""Bounds of the signal's variance, the length scale and the noise's variance; the target has
+variance 1. The largest variance of the signal over the least of the noise bounds the condition of
+the covariance, so that deviations have at least three correct digits on every processor."""
 _RETUNE_GROWTH = 1.1
 _CLEAR_EVIDENCE = 5.0  # in log likelihood: odds of 150 to 1
 _LEAF = 3  # as scikit-optimize sets it
-_THREADS = ThreadpoolController()
-
-
-@contextmanager
-def one_quiet_thread() -> Iterator[None]:
-    """One numeric thread and no warnings.
-
-    Small matrices are slower with more threads, up to ten times on a busy machine, and results
-    would depend on their number.
-    """
-    with _THREADS.limit(limits=1), warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        yield
-
-
-class Surrogate(Protocol):
-    """A model of the cost.
-
-    It predicts a target: some increasing function of the cost with mean 0 and deviation 1.
-
-    Attributes:
-        best: target of the least cost that it learned from.
-    """
-
-    best: float
-
-    def fit(self, x: Array, y: Array, seed: int) -> None:
-        """Learns from features, shape (n, n_features), and costs, shape (n,)."""
-        ...
-
-    def predict(self, x: Array) -> tuple[Array, Array]:
-        """Mean and standard deviation of the target, each of shape (n,)."""
-        ...
 
 
 class GaussianProcess:
     """Gaussian process, Matern 5/2 kernel with one length scale for all features.
+
+    It is scikit-learn's, whose variance follows from the Cholesky factor of the covariance.
+    Scikit-optimize's takes it from an explicit inverse and loses every digit where the signal is
+    much larger than the noise, on some processors but not on others.
+
+    Attributes:
+        best: target of the least cost that it learned from.
 
     The target is the ratio to the baseline, or the cost, its logarithm, where that makes the
     data clearly more likely: some metrics are closer to a sum of effects, others to a product.
@@ -83,60 +47,52 @@ class GaussianProcess:
     def __init__(self) -> None:
         self.best = 0.0
         self._tuned_at = 0
-        self._targets = {name: _Target(warp) for name, warp in _WARPS.items()}
+        self._targets = {"ratio": _Target(), "cost": _Target()}
         self._used = "ratio"
 
-    def fit(self, x: Array, y: Array, seed: int) -> None:
-        """See :meth:`Surrogate.fit`."""
+    def fit(self, x: Floats, y: Floats, seed: int) -> None:
+        """Learns from features, shape (n, n_features), and costs, shape (n,)."""
+        forms = cost_forms(y)
         tune = len(y) >= _RETUNE_GROWTH * self._tuned_at
         if tune:
             self._tuned_at = len(y)
             likelihood = {
-                name: target.fit(x, y, seed, tune=True) for name, target in self._targets.items()
+                name: target.fit(x, forms[name][0], seed, tune=True) + forms[name][1]
+                for name, target in self._targets.items()
             }
             surely = likelihood["cost"] - likelihood["ratio"] > _CLEAR_EVIDENCE
             self._used = "cost" if surely else "ratio"
         else:
-            self._targets[self._used].fit(x, y, seed, tune=False)
-        self.best = self._targets[self._used].best
+            self._targets[self._used].fit(x, forms[self._used][0], seed, tune=False)
+        self.best = float(forms[self._used][0].min())
 
-    def predict(self, x: Array) -> tuple[Array, Array]:
-        """See :meth:`Surrogate.predict`."""
+    def predict(self, x: Floats) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of the target, each of shape (n,)."""
         mean, deviation = self._targets[self._used].model.predict(x, return_std=True)
         return mean, deviation
 
 
 class _Target:
-    """A Gaussian process on one function of the cost; the kernel is kept from fit to fit."""
+    """A Gaussian process on one form of the cost; the kernel is kept from fit to fit."""
 
-    def __init__(self, warp: Callable[[Array], tuple[Array, Array]]) -> None:
-        self._warp = warp
+    def __init__(self) -> None:
         self._kernel: Any = ConstantKernel(1.0, _AMPLITUDES) * Matern(1.0, _LENGTHS, nu=2.5)
         self._noise = 1e-3
 
-    def fit(self, x: Array, y: Array, seed: int, *, tune: bool) -> float:
-        """Fits; log likelihood of the costs."""
-        warped, log_slope = self._warp(y)
-        target, scale = _standardise(warped)
-        self.best = float(target.min())
+    def fit(self, x: Floats, target: Floats, seed: int, *, tune: bool) -> float:
+        """Fits; log likelihood of the target."""
         self.model = GaussianProcessRegressor(
             kernel=self._kernel + WhiteKernel(self._noise, _NOISES),
-            noise="gaussian",
             optimizer="fmin_l_bfgs_b" if tune else None,
             random_state=seed,
         )
         self.model.fit(x, target)
+        noise = self.model.kernel_.k2
         if tune:
-            self._kernel, self._noise = self.model.kernel_.k1, self.model.noise_
+            self._kernel, self._noise = self.model.kernel_.k1, noise.noise_level
+        noise.noise_level = 0.0  # predictions are of the signal alone
         likelihood: float = self.model.log_marginal_likelihood_value_
-        return likelihood + float((log_slope - np.log(scale)).sum())
-
-
-_WARPS: dict[str, Callable[[Array], tuple[Array, Array]]] = {
-    "cost": lambda y: (y, np.zeros_like(y)),
-    "ratio": lambda y: (np.exp(y - y.max()), y - y.max()),
-}
-"""Functions of the cost that may be the target, each with the log of its slope."""
+        return likelihood
 
 
 class Forest:
@@ -152,36 +108,22 @@ class Forest:
         self._trees = trees
         self._kind = ExtraTreesRegressor if extra else RandomForestRegressor
 
-    def fit(self, x: Array, y: Array, seed: int) -> None:
-        """See :meth:`Surrogate.fit`."""
-        target, _ = _standardise(y)
+    def fit(self, x: Floats, y: Floats, seed: int) -> None:
+        """See :meth:`GaussianProcess.fit`."""
+        target, _ = standardised(y)
         self.best = float(target.min())
         self._model = self._kind(self._trees, min_samples_leaf=_LEAF, n_jobs=1, random_state=seed)
         self._model.fit(x, target)
 
-    def predict(self, x: Array) -> tuple[Array, Array]:
-        """See :meth:`Surrogate.predict`."""
+    def predict(self, x: Floats) -> tuple[Floats, Floats]:
+        """See :meth:`GaussianProcess.predict`."""
         mean, deviation = self._model.predict(x, return_std=True)
         return mean, deviation
 
 
-def _standardise(values: Array) -> tuple[Array, float]:
-    """Values with mean 0 and deviation 1, and the deviation they had (1 if all are equal)."""
-    scale = float(values.std()) or 1.0
-    return (values - values.mean()) / scale, scale
-
-
-class _Predicted:
-    """Predictions in the form that scikit-optimize's acquisition functions ask for."""
-
-    def __init__(self, mean: Array, deviation: Array) -> None:
-        self._answer = mean, deviation
-
-    def predict(self, x: Array, return_std: bool = True) -> tuple[Array, Array]:
-        return self._answer
-
-
-def gain(name: str, mean: Array, deviation: Array, best: float, xi: float, kappa: float) -> Array:
+def gain(
+    name: str, mean: Floats, deviation: Floats, best: float, xi: float, kappa: float
+) -> Floats:
     """What an acquisition function (``EI``, ``PI`` or ``LCB``) hopes of designs; larger is better.
 
     Args:
@@ -192,16 +134,13 @@ def gain(name: str, mean: Array, deviation: Array, best: float, xi: float, kappa
         xi: improvement that EI and PI look for at least.
         kappa: deviations below the mean that LCB hopes for.
     """
-    model, rows = _Predicted(mean, deviation), np.empty((len(mean), 1))
+    # In the form that scikit-optimize's functions ask for.
+    model = SimpleNamespace(predict=lambda rows, return_std: (mean, deviation))
+    rows = np.empty((len(mean), 1))
     if name == "LCB":
         return np.asarray(-gaussian_lcb(rows, model, kappa))
     function = {"EI": gaussian_ei, "PI": gaussian_pi}[name]
     return np.asarray(function(rows, model, best, xi))
-
-
-def features(space: DesignSpace) -> FeatureEncoding:
-    """Features in which a design is shown to the surrogate."""
-    return FeatureEncoding(space)
 
 
 def sobol(space: DesignSpace, n: int, seed: int) -> Designs:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from archgym.agents.common.equivalence import Twins
+from archgym.agents.common.arrays import Bools, Floats
+from archgym.agents.common.equivalence import Equivalence
 from archgym.errors import SpaceTooLargeError
 from archgym.evaluation.cache import KeyIndex
 from archgym.evaluation.outcome import Outcomes
@@ -16,20 +16,20 @@ from archgym.space import Designs, DesignSpace
 
 __all__ = ["Unseen"]
 
-_MOST_ENUMERATED = 1 << 20
+_MAX_ENUMERATED = 1 << 20
 """Spaces with more designs are never enumerated to find the last new ones."""
-_MOST_PASSED_OVER = 1024
-"""Favourites that may be passed over since they are likely twins."""
+_MAX_PASSED_OVER = 1024
+"""Favourites that may be passed over since they are likely equivalent to known designs."""
 _FRUITLESS_BEFORE_ENUMERATION = 4
 _FRUITLESS_ROUNDS = 16
 """Rounds of draws without a new design after which a larger space counts as exhausted."""
 
 
 class Unseen:
-    """Keeps account of all designs that a search proposed or was told of, and finds new ones.
+    """Keeps account of all designs that a search proposed or learned of, and finds new ones.
 
-    If it is told of outcomes (:meth:`learn`), it prefers designs of which it does not foresee
-    that they come to the same as a known one (:mod:`archgym.agents.common.equivalence`).
+    If it learns outcomes (:meth:`learn`), it prefers designs that are not likely equivalent to a
+    known one (:mod:`archgym.agents.common.equivalence`).
 
     Args:
         space: the design space.
@@ -40,7 +40,7 @@ class Unseen:
         self.space = space
         self._rng = rng
         self._seen = KeyIndex(space.largest_key)
-        self._twins = Twins(space)
+        self._equivalence = Equivalence(space)
         self._rest: Designs | None = None  # once enumerated: what is left, shuffled
         try:
             self.size: float = space.canonical_cardinality
@@ -67,24 +67,30 @@ class Unseen:
     def learn(self, designs: Designs, outcomes: Outcomes) -> None:
         """Marks designs as seen, and learns from their metrics which parameters are dead."""
         self.add(designs)
-        self._twins.learn(designs, outcomes)
+        self._equivalence.learn(designs, outcomes)
 
-    def likely_twins(self, designs: Designs) -> NDArray[np.bool_]:
-        """Which designs are likely to come to the same as a seen one, shape (n,)."""
-        return self._twins.likely(designs.codes)
+    def likely_equivalent(self, designs: Designs) -> Bools:
+        """Which designs are likely equivalent to a seen one, shape (n,)."""
+        return self._equivalence.likely(designs.codes)
 
-    def favourite(self, designs: Designs, values: NDArray[np.float64]) -> int:
-        """Row of the design with the largest value, likely twins passed over.
+    def favourite(self, designs: Designs, values: Floats) -> int:
+        """Row of the design with the largest value, likely equivalent ones passed over.
 
         Args:
             designs: unseen ones, at least one.
             values: shape (n,).
         """
         order = (-values).argsort(kind="stable")
-        for row in order[:_MOST_PASSED_OVER].tolist():
-            if not self.likely_twins(designs[row : row + 1])[0]:
+        for row in order[:_MAX_PASSED_OVER].tolist():
+            if not self.likely_equivalent(designs[row : row + 1])[0]:
                 return int(row)
         return int(order[0])
+
+    def take_best(self, designs: Designs, values: Floats) -> Designs:
+        """The :meth:`favourite` alone, which counts as seen from now on."""
+        row = self.favourite(designs, values)
+        self.add(best := designs[row : row + 1])
+        return best
 
     def sift(self, designs: Designs) -> Designs:
         """Those designs that are legal, unseen and not repeated, in order."""
@@ -102,7 +108,8 @@ class Unseen:
     ) -> Designs:
         """Up to ``n`` unseen legal designs, which count as seen from now on.
 
-        Likely twins of seen designs are among them only when little else is left.
+        Designs that are likely equivalent to seen ones are among them only when little else is
+        left.
 
         Args:
             n: how many; fewer come back only when no more are left.
@@ -115,37 +122,35 @@ class Unseen:
         if draw is not None:
             for failures in range(tries):
                 if len(taken) < n and not self.exhausted:
-                    taken = self._take_from(draw(n - len(taken), failures), taken, n, twins=False)
-        if len(taken) < n and self._twins.aware and self._rest is None:
+                    taken = self._take_from(
+                        draw(n - len(taken), failures), taken, n, equivalent=False
+                    )
+        if len(taken) < n and self._equivalence.aware and self._rest is None:
             drawn = self.space.sample(max(16, n), self._rng)
-            taken = self._take_from(drawn, taken, n, twins=False)
+            taken = self._take_from(drawn, taken, n, equivalent=False)
         fruitless = 0
         while len(taken) < n and not self.exhausted and fruitless < _FRUITLESS_ROUNDS:
             before = len(self._seen)
             drawn = self._random(n - len(taken), fruitless)
-            taken = self._take_from(drawn, taken, n, twins=True)
+            taken = self._take_from(drawn, taken, n, equivalent=True)
             fruitless = 0 if len(self._seen) > before else fruitless + 1
         return taken
 
     def _mark(self, designs: Designs) -> None:
-        new = [row for row, key in enumerate(designs.keys()) if self._is_first(key)]
-        self._twins.expect(designs.codes[new])
+        keys = enumerate(designs.keys())  # a key's number is the latest if it was not there
+        new = [row for row, key in keys if len(self._seen) == self._seen.add(key)]
+        self._equivalence.expect(designs.codes[new])
 
-    def _is_first(self, key: int) -> bool:
-        """Marks a key as seen; whether it was not before."""
-        before = len(self._seen)
-        return self._seen.add(key) == before
-
-    def _take_from(self, drawn: Designs, taken: Designs, n: int, *, twins: bool) -> Designs:
-        """``taken`` and unseen designs of those drawn, without likely twins if ``twins`` is not."""
+    def _take_from(self, drawn: Designs, taken: Designs, n: int, *, equivalent: bool) -> Designs:
+        """``taken`` and unseen designs of those drawn, likely equivalent ones only if asked."""
         new = self.sift(drawn)
-        if twins or not self._twins.aware:
+        if equivalent or not self._equivalence.aware:
             new = new[: n - len(taken)]
             self._mark(new)
-            return taken.concatenate(new) if len(taken) else new
+            return taken.concatenate(new)
         for row in range(len(new)):
             design = new[row : row + 1]
-            if len(taken) < n and not self.likely_twins(design)[0]:
+            if len(taken) < n and not self.likely_equivalent(design)[0]:
                 self._mark(design)
                 taken = taken.concatenate(design)
         return taken
@@ -154,7 +159,7 @@ class Unseen:
         """Random legal designs; once few of them are new, ``n`` of those that are left."""
         if (
             self._rest is None
-            and self.size <= _MOST_ENUMERATED
+            and self.size <= _MAX_ENUMERATED
             and (2 * len(self._seen) >= self.size or fruitless >= _FRUITLESS_BEFORE_ENUMERATION)
         ):
             left = [self.sift(chunk).codes for chunk in self.space.enumerate()]

@@ -3,60 +3,49 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from archgym.agents.common.arrays import Floats
 from archgym.agents.gp.gaussian_process import GaussianProcess, coordinates
-from archgym.agents.gp.tabu import Niches
+from archgym.agents.gp.tabu import TabuRegions
 from archgym.space import Designs, DesignSpace
 
-__all__ = ["ConfidenceBound"]
-
-Array = NDArray[np.float64]
-
-_NICHE_SCORE, _TWIN_SCORE = -5e2, -1e3
-"""Below all others: within a niche, and known in advance."""
+_TABU_SCORE, _CERTAIN_SCORE = -5e2, -1e3
+"""Below all others: within a tabu region, and certain in advance."""
 _SURE = 2.0
 """Deviations from its limit at which it counts as known whether a design keeps it."""
 
 
-class ConfidenceBound:
-    """What is hoped of designs; larger is better.
+def confidence_bound(
+    space: DesignSpace,
+    model: GaussianProcess,
+    limits: list[GaussianProcess],
+    kappa: float,
+    certain: float,
+    tabu: TabuRegions | None,
+    designs: Designs,
+) -> Floats:
+    """What is hoped of designs, shape (n,); larger is better.
 
     Args:
         space: the design space.
         model: of the cost.
         limits: of what has to be negative.
         kappa: deviations below the mean that count.
-        twin: share of the signal's deviation below which a design counts as known.
-        niches: to be left alone, if any.
+        certain: share of the signal's deviation below which a prediction counts as certain.
+        tabu: regions to be left alone, if any.
+        designs: the designs.
     """
+    from scipy.special import log_ndtr
 
-    def __init__(
-        self,
-        space: DesignSpace,
-        model: GaussianProcess,
-        limits: list[GaussianProcess],
-        kappa: float,
-        twin: float,
-        niches: Niches | None,
-    ) -> None:
-        from scipy.special import log_ndtr
-
-        self._log_ndtr = log_ndtr
-        self._space, self._model, self._limits = space, model, limits
-        self._kappa, self._twin, self._niches = kappa, twin, niches
-
-    def __call__(self, designs: Designs) -> Array:
-        """Score of each, shape (n,)."""
-        x = coordinates(self._space, designs.codes)
-        mean, deviation = self._model.predict(x)
-        score = self._kappa * deviation - mean
-        sure = deviation < self._twin * self._model.amplitude
-        if self._niches is not None:
-            score[~self._niches.outside(designs.codes)] += _NICHE_SCORE
-        for limit in self._limits:
-            mean, deviation = limit.predict(x)
-            sure &= np.abs(mean) > _SURE * deviation
-            score += self._log_ndtr(-mean / deviation)
-        score[sure] += _TWIN_SCORE
-        return np.asarray(score)
+    x = coordinates(space, designs.codes)
+    mean, deviation = model.predict(x)
+    score = kappa * deviation - mean
+    sure = deviation < certain * model.amplitude
+    if tabu is not None:
+        score[~tabu.outside(designs.codes)] += _TABU_SCORE
+    for limit in limits:
+        mean, deviation = limit.predict(x)
+        sure &= np.abs(mean) > _SURE * deviation
+        score += log_ndtr(-mean / deviation)
+    score[sure] += _CERTAIN_SCORE
+    return np.asarray(score)

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from archgym.agents.common.arrays import Bools, Floats
 from archgym.agents.gp.gaussian_process import GaussianProcess
 from archgym.agents.gp.interactions import NUGGET, Interactions
-
-__all__ = ["AdditiveProcess"]
-
-Array = NDArray[np.float64]
 
 
 class AdditiveProcess(GaussianProcess):
@@ -30,16 +26,13 @@ class AdditiveProcess(GaussianProcess):
     """
 
     def __init__(
-        self,
-        ordered: NDArray[np.bool_],
-        rng: np.random.Generator | None,
-        interactions: Interactions,
+        self, ordered: Bools, rng: np.random.Generator | None, interactions: Interactions
     ) -> None:
         super().__init__(ordered, rng)
         self._interactions = interactions
         self.additive = False
 
-    def tune(self, x: Array, y: Array) -> None:
+    def tune(self, x: Floats, y: Floats) -> None:
         """Tunes the product kernel and learns which parameters act together.
 
         Whenever the product kernel was tuned anew, the two are compared.
@@ -62,7 +55,7 @@ class AdditiveProcess(GaussianProcess):
         """Variance of the noise as a share of the signal's."""
         return NUGGET if self.additive else super().noise
 
-    def correlation(self, a: Array, b: Array) -> Array:
+    def correlation(self, a: Floats, b: Floats) -> Floats:
         """Prior correlation of the signal at coordinates, shape (len(a), len(b))."""
         if not self.additive:
             return super().correlation(a, b)

@@ -17,24 +17,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.agents.common.arrays import Bools, Floats, Ints
 from archgym.space import DesignSpace
 
-__all__ = ["GaussianProcess", "coordinates"]
-
-Array = NDArray[np.float64]
-
-_SENSITIVITY = (-0.8, 0.7)  # centre and scale of the prior of its logit
-_LENGTH = (-1.0, 0.8)  # of the logarithm, the whole range of the parameter being 1
-_NOISE = (-9.0, 2.0)  # of the logarithm of the variance, as a share of the signal's
+_PRIORS = np.array([(-0.8, 0.7, -8.0, 6.0), (-1.0, 0.8, -4.0, 2.5), (-9.0, 2.0, -14.0, -1.5)])
+"""Centre and scale of the prior, and bounds (columns): of the logit of a sensitivity, of the
+logarithm of a length, the whole range of the parameter being 1, and of the logarithm of the noise's
+variance as a share of the signal's (rows)."""
 _FREEDOM = 3.0
 """Degrees of freedom of the priors, Student's t: most parameters matter alike, some are dead."""
-_BOUNDS = {"sensitivity": (-8.0, 6.0), "length": (-4.0, 2.5), "noise": (-14.0, -1.5)}
 _IMPOSSIBLE = 1e10  # loss where the covariance cannot be factored
 _RETUNE_GROWTH, _FIRST_STEPS, _STEPS = 1.05, 30, 8
 _SQRT5 = 5.0**0.5
 
 
-def coordinates(space: DesignSpace, codes: NDArray[np.int64]) -> Array:
+def coordinates(space: DesignSpace, codes: Ints) -> Floats:
     """What the process sees of designs: a column a free parameter, shape (n, n_free).
 
     Ordered parameters lie in [0, 1], 0.5 where they are inactive; unordered ones are their
@@ -67,7 +64,7 @@ class GaussianProcess:
         amplitude: standard deviation of the signal.
     """
 
-    def __init__(self, ordered: NDArray[np.bool_], rng: np.random.Generator | None = None) -> None:
+    def __init__(self, ordered: Bools, rng: np.random.Generator | None = None) -> None:
         from scipy import linalg, optimize
 
         from archgym.agents.gp import kernels as products
@@ -77,21 +74,20 @@ class GaussianProcess:
         self._products: Any = products
         self._ordered = np.flatnonzero(ordered)
         self._unordered = np.flatnonzero(~ordered)
-        n, lengths = len(ordered), len(self._ordered)
+        self._n = n = len(ordered)
+        lengths = len(self._ordered)
         self._all = products.Terms(np.ones((1, n), dtype=np.bool_), np.ones(1))
-        self._prior_centre = np.repeat((_SENSITIVITY[0], _LENGTH[0], _NOISE[0]), (n, lengths, 1))
-        self._prior_scale = np.repeat((_SENSITIVITY[1], _LENGTH[1], _NOISE[1]), (n, lengths, 1))
-        names = np.repeat(("sensitivity", "length", "noise"), (n, lengths, 1)).tolist()
-        self._bounds = [_BOUNDS[name] for name in names]
+        priors = np.repeat(_PRIORS, (n, lengths, 1), axis=0).T
+        self._prior_centre, self._prior_scale, low, high = priors.copy()
+        self._bounds = list(zip(low, high, strict=True))
         if rng is not None:
             self._prior_centre[:-1] += self._prior_scale[:-1] * rng.normal(size=n + lengths)
-        low, high = np.array(self._bounds).T
         self._theta = np.clip(self._prior_centre, low, high)
         self._tuned_at = 0
         self.amplitude = 1.0
 
     @property
-    def sensitivity(self) -> Array:
+    def sensitivity(self) -> Floats:
         """Of each column, shape (n_columns,)."""
         return np.asarray(1.0 / (1.0 + np.exp(-self._theta[: self._n])))
 
@@ -100,11 +96,7 @@ class GaussianProcess:
         """Variance of the noise as a share of the signal's."""
         return float(np.exp(self._theta[-1]))
 
-    @property
-    def _n(self) -> int:
-        return len(self._ordered) + len(self._unordered)
-
-    def tune(self, x: Array, y: Array) -> None:
+    def tune(self, x: Floats, y: Floats) -> None:
         """Improves sensitivities, length scales and noise by a few gradient steps.
 
         It does so only when the data have grown by a twentieth since it last did.
@@ -130,7 +122,7 @@ class GaussianProcess:
         if np.isfinite(found.x).all():
             self._theta = found.x
 
-    def fit(self, x: Array, y: Array) -> float:
+    def fit(self, x: Floats, y: Floats) -> float:
         """Conditions on data; log likelihood of the targets."""
         self._x = x
         kernel = self.correlation(x, x)
@@ -141,18 +133,18 @@ class GaussianProcess:
             noise *= 10.0
         return self.retarget(y)
 
-    def retarget(self, y: Array) -> float:
+    def retarget(self, y: Floats) -> float:
         """Takes other targets of the same designs; their log likelihood."""
         self._mean, self._weights, scale = self._solve(self._factor, y)
         self.amplitude = float(np.sqrt(scale))
         likelihood = -0.5 * len(y) * np.log(scale) - np.log(np.diag(self._factor)).sum()
         return float(likelihood)
 
-    def correlation(self, a: Array, b: Array) -> Array:
+    def correlation(self, a: Floats, b: Floats) -> Floats:
         """Prior correlation of the signal at coordinates, shape (len(a), len(b))."""
         return self._sum(a, b, self._all, self.sensitivity)
 
-    def alike(self, a: Array, b: Array) -> NDArray[np.float32]:
+    def alike(self, a: Floats, b: Floats) -> NDArray[np.float32]:
         """How alike coordinates are by column, sensitivity apart, (n_columns, len(a), len(b))."""
         alike = np.empty((self._n, len(a), len(b)), dtype=np.float32)
         for i in self._unordered:
@@ -161,7 +153,7 @@ class GaussianProcess:
             table.astype(np.float32)[:, columns].take(rows, axis=0, out=alike[i])
         return alike
 
-    def predict(self, x: Array) -> tuple[Array, Array]:
+    def predict(self, x: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the signal, each of shape (n,)."""
         kernel = self.correlation(x, self._x)
         mean = self._mean + kernel @ self._weights
@@ -171,7 +163,7 @@ class GaussianProcess:
         rest = np.maximum(1.0 - np.einsum("ij,ij->j", explained, explained), 1e-12)
         return mean, self.amplitude * np.sqrt(rest)
 
-    def _solve(self, factor: Array, y: Array) -> tuple[float, Array, float]:
+    def _solve(self, factor: Floats, y: Floats) -> tuple[float, Floats, float]:
         """Mean of the process, weights of the data, and variance of the signal."""
         both = self._linalg.cho_solve(
             (factor, True), np.stack([y, np.ones(len(y))], axis=1), check_finite=False
@@ -181,15 +173,14 @@ class GaussianProcess:
         scale = (float((y - mean) @ weights) + 1.0) / (len(y) + 1.0)  # a prior of one datum
         return mean, weights, max(scale, 1e-12)
 
-    def _sum(self, a: Array, b: Array, terms: Any, sensitivity: Array) -> Array:
+    def _sum(self, a: Floats, b: Floats, terms: Any, sensitivity: Floats) -> Floats:
         """Sum of products of the factors of columns, shape (len(a), len(b))."""
         tables = self._tables(a, b, sensitivity)
-        likeness = self._products.Likeness(a, b, 1.0 - sensitivity, tables)
-        return np.asarray(self._products.sum_of_products(likeness, terms))
+        return np.asarray(self._products.sum_of_products(a, b, 1.0 - sensitivity, tables, terms))
 
     def _tables(
-        self, a: Array, b: Array, sensitivity: Array
-    ) -> dict[int, tuple[Array, NDArray[np.int64], NDArray[np.int64]]]:
+        self, a: Floats, b: Floats, sensitivity: Floats
+    ) -> dict[int, tuple[Floats, Ints, Ints]]:
         """Factors of ordered columns: distinct values, and which of them coordinates have."""
         tables = {}
         lengths = np.exp(self._theta[self._n : -1])
@@ -201,7 +192,7 @@ class GaussianProcess:
             tables[i] = (1.0 - sensitivity[i] * (1.0 - matern), rows, columns)
         return tables
 
-    def _loss(self, theta: Array, pairs: _Pairs, y: Array) -> tuple[float, Array]:
+    def _loss(self, theta: Floats, pairs: _Pairs, y: Floats) -> tuple[float, Floats]:
         """Negative log posterior density up to a constant, and its gradient."""
         n, count = self._n, len(y)
         s = 1.0 / (1.0 + np.exp(-theta[:n]))
@@ -246,7 +237,7 @@ class GaussianProcess:
 class _Pairs:
     """What the kernel needs to know of each pair of designs."""
 
-    def __init__(self, x: Array, ordered: NDArray[np.int64], unordered: NDArray[np.int64]) -> None:
+    def __init__(self, x: Floats, ordered: Ints, unordered: Ints) -> None:
         self.rows, self.columns = np.tril_indices(len(x), -1)
         a, b = x[self.rows], x[self.columns]
         self.differ = np.ascontiguousarray((a[:, unordered] != b[:, unordered]).T, np.float64)

@@ -24,15 +24,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NUGGET", "Interactions"]
+from archgym.agents.common.arrays import Bools, Floats
+from archgym.agents.common.targets import standardised
 
-Array = NDArray[np.float64]
-Floats = NDArray[np.float32]
-Members = NDArray[np.bool_]
+Singles = NDArray[np.float32]
 
 NUGGET = 1e-3
 """Variance of what no component explains, as a share of the signal's."""
-_MOST_COMPONENTS = 32
+_MAX_COMPONENTS = 32
 _LOG_PRIOR = np.array([-np.inf, -0.5, 0.0, 0.0, 0.0, -1.0])
 """Of a set of parameters by its size: those of two to four are alike, others rarer."""
 _LARGEST = len(_LOG_PRIOR) - 1
@@ -42,7 +41,7 @@ _SWAP, _FLIP, _REDRAW = 0.5, 0.8, 0.9
 """Cumulative odds of the moves; the rest exchanges parameters between two components."""
 _MEMORY = 10
 """States of the walk, the latest one of each call, that count."""
-_MOST_STEPS, _WORK = 150, 3e6
+_MAX_STEPS, _WORK = 150, 3e6
 """Steps a call, and squared number of designs times steps."""
 _FEW = 120
 """Designs that are so few that every step is tried on all of them at once."""
@@ -70,27 +69,26 @@ class Interactions:
         self._lapack: Any = linalg.lapack
         self._make_terms = Terms
         self._rng, self._n = rng, n_columns
-        members = [self._drawn() for _ in range(min(n_columns, _MOST_COMPONENTS))]
+        members = [self._drawn() for _ in range(min(n_columns, _MAX_COMPONENTS))]
         self._members = np.array(members)
-        self._states: list[Members] = []
+        self._states: list[Bools] = []
         self._terms: Any = None
 
-    def walk(self, alike: Floats, y: Array) -> None:
+    def walk(self, alike: Singles, y: Floats) -> None:
         """Some steps, the fewer the more designs there are.
 
         Args:
             alike: how alike designs are in each parameter, shape (n_columns, n, n).
             y: their targets, shape (n,).
         """
-        scale = float(y.std()) or 1.0
-        y = (y - y.mean()) / scale
+        y, _ = standardised(y)
         members, count = self._members, len(self._members)
         whole = _Sum(self._lapack, alike, y, members)
         half = whole
         if len(y) > _FEW:
             alike = np.ascontiguousarray(alike[:, ::2, ::2])
             half = _Sum(self._lapack, alike, y[::2], members)
-        for _ in range(max(1, min(_MOST_STEPS, int(_WORK / len(y) ** 2)))):
+        for _ in range(max(1, min(_MAX_STEPS, int(_WORK / len(y) ** 2)))):
             moved = self._move(int(self._rng.integers(count)))
             if moved is None:
                 continue
@@ -114,14 +112,14 @@ class Interactions:
             self._terms = self._make_terms(sets, counts / counts.sum())
         return self._terms
 
-    def _drawn(self) -> Members:
+    def _drawn(self) -> Bools:
         """A random set."""
         members = np.zeros(self._n, dtype=np.bool_)
         size = int(self._rng.choice(_REDRAWN))
         members[self._rng.permutation(self._n)[:size]] = True
         return members
 
-    def _move(self, row: int) -> tuple[list[int], list[Members], float] | None:
+    def _move(self, row: int) -> tuple[list[int], list[Bools], float] | None:
         """Which sets change, what they become, and the logarithm of the odds but the data's."""
         old = self._members[row]
         new, kind = old.copy(), self._rng.random()
@@ -152,7 +150,7 @@ class Interactions:
             return None
         return [row], [new], log_odds + float(_LOG_PRIOR[size] - _LOG_PRIOR[int(old.sum())])
 
-    def _one_of(self, members: Members) -> int:
+    def _one_of(self, members: Bools) -> int:
         columns = np.flatnonzero(members)
         return int(columns[self._rng.integers(len(columns))])
 
@@ -167,7 +165,7 @@ class _Sum:
         members: of each component.
     """
 
-    def __init__(self, lapack: Any, alike: Floats, y: Array, members: Members) -> None:
+    def __init__(self, lapack: Any, alike: Singles, y: Floats, members: Bools) -> None:
         self._lapack, self._alike = lapack, alike
         self._targets = np.stack([y, np.ones(len(y))], axis=1)
         self._covariance = np.empty((len(y), len(y)))
@@ -176,7 +174,7 @@ class _Sum:
         self._now = self._log_likelihood(self._total)
         self._next: Any = None
 
-    def gain(self, rows: list[int], sets: list[Members]) -> float:
+    def gain(self, rows: list[int], sets: list[Bools]) -> float:
         """Of log likelihood, if some components became others."""
         news = [self._product(one) for one in sets]
         total = self._total - self._parts[rows[0]]
@@ -194,14 +192,14 @@ class _Sum:
         for row, new in zip(rows, news, strict=True):
             self._parts[row] = new
 
-    def _product(self, members: Members) -> Floats:
+    def _product(self, members: Bools) -> Singles:
         columns = np.flatnonzero(members)
-        product: Floats = self._alike[columns[0]]
+        product: Singles = self._alike[columns[0]]
         for column in columns[1:]:
             product = product * self._alike[column]
         return product
 
-    def _log_likelihood(self, total: Floats) -> float:
+    def _log_likelihood(self, total: Singles) -> float:
         """Up to a constant; mean and variance are integrated out and profiled, respectively."""
         n, covariance = len(total), self._covariance
         np.multiply(total, 1.0 / len(self._parts), out=covariance)

@@ -9,12 +9,8 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-__all__ = ["Likeness", "Terms", "sum_of_products"]
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from archgym.agents.common.arrays import Bools, Floats, Ints
 
 
 class Terms:
@@ -25,7 +21,7 @@ class Terms:
         weights: of each, shape (n_sets,).
     """
 
-    def __init__(self, sets: NDArray[np.bool_], weights: Array) -> None:
+    def __init__(self, sets: Bools, weights: Floats) -> None:
         order = np.lexsort(~sets.T[::-1])  # sets that begin alike are next to each other
         self.sets, self.weights = sets[order], np.ascontiguousarray(weights[order], np.float64)
         members = [np.flatnonzero(one) for one in self.sets]
@@ -33,8 +29,14 @@ class Terms:
         self.columns = np.concatenate([np.empty(0, np.int64), *members]).astype(np.int64)
 
 
-class Likeness:
-    """How alike two lists of designs are in each column.
+def sum_of_products(
+    a: Floats,
+    b: Floats,
+    unlike: Floats,
+    tables: dict[int, tuple[Floats, Ints, Ints]],
+    terms: Terms,
+) -> Floats:
+    """Sum over the sets of weight times product of how alike two lists of designs are.
 
     Args:
         a: coordinates of the ones, shape (n, n_columns).
@@ -43,38 +45,26 @@ class Likeness:
             unordered, shape (n_columns,).
         tables: of ordered columns by their number: distinct values of ``a``, row by row, against
             those of ``b``, with the number of the value of each design.
+        terms: the sets.
+
+    Returns:
+        Shape (n, m).
     """
-
-    def __init__(
-        self,
-        a: Array,
-        b: Array,
-        unlike: Array,
-        tables: dict[int, tuple[Array, Integers, Integers]],
-    ) -> None:
-        n_columns = a.shape[1]
-        self.a, self.b = np.ascontiguousarray(a), np.ascontiguousarray(b.T)
-        self.unlike = unlike
-        self.a_values = np.zeros((len(a), n_columns), dtype=np.int64)
-        self.b_values = np.zeros((n_columns, len(b)), dtype=np.int64)
-        self.starts = np.full(n_columns, -1, dtype=np.int64)
-        self.widths = np.zeros(n_columns, dtype=np.int64)
-        flat, size = [np.empty(0)], 0
-        for column, (table, rows, columns) in tables.items():
-            self.a_values[:, column], self.b_values[column] = rows, columns
-            self.starts[column], self.widths[column] = size, table.shape[1]
-            flat.append(table.ravel())
-            size += table.size
-        self.table = np.concatenate(flat)
-
-
-def sum_of_products(likeness: Likeness, terms: Terms) -> Array:
-    """Sum over the sets of weight times product, shape (n, m)."""
-    out = np.empty((len(likeness.a), likeness.b.shape[1]))
+    n_columns = a.shape[1]
+    a_values = np.zeros((len(a), n_columns), dtype=np.int64)
+    b_values = np.zeros((n_columns, len(b)), dtype=np.int64)
+    starts, widths = np.full((2, n_columns), [[-1], [0]], dtype=np.int64)
+    flat, size = [np.empty(0)], 0
+    for column, (table, rows, columns) in tables.items():
+        a_values[:, column], b_values[column] = rows, columns
+        starts[column], widths[column] = size, table.shape[1]
+        flat.append(table.ravel())
+        size += table.size
+    out = np.empty((len(a), len(b)))
     _add_up(
-        (likeness.a, likeness.a_values),
-        (likeness.b, likeness.b_values),
-        (likeness.unlike, likeness.starts, likeness.widths, likeness.table),
+        (np.ascontiguousarray(a), a_values),
+        (np.ascontiguousarray(b.T), b_values),
+        (unlike, starts, widths, np.concatenate(flat)),
         (terms.ends, terms.columns, terms.weights),
         out,
     )
@@ -82,7 +72,7 @@ def sum_of_products(likeness: Likeness, terms: Terms) -> Array:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _add_up(first: Any, second: Any, tables: Any, terms: Any, out: Array) -> None:
+def _add_up(first: Any, second: Any, tables: Any, terms: Any, out: Floats) -> None:
     ends, columns, weights = terms
     b, _ = second
     near, products = np.empty(b.shape), np.empty(b.shape)
@@ -105,7 +95,7 @@ def _add_up(first: Any, second: Any, tables: Any, terms: Any, out: Array) -> Non
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _compare(i: int, first: Any, second: Any, tables: Any, near: Array) -> None:
+def _compare(i: int, first: Any, second: Any, tables: Any, near: Floats) -> None:
     """How alike one design is to all others in each column."""
     a, a_values = first
     b, b_values = second
@@ -122,7 +112,7 @@ def _compare(i: int, first: Any, second: Any, tables: Any, near: Array) -> None:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _multiply(depth: int, factor: Array, products: Array) -> None:
+def _multiply(depth: int, factor: Floats, products: Floats) -> None:
     """Product of the first columns of a set, one column more."""
     for j in range(len(factor)):
         products[depth, j] = factor[j] if depth == 0 else products[depth - 1, j] * factor[j]

@@ -2,59 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
-from archgym import agent
+from archgym.agents.common import hyperparameters as fields
+from archgym.agents.common.arrays import Floats, Ints
 from archgym.agents.common.candidates import Candidates
-from archgym.agents.common.moves import Moves
-from archgym.agents.common.observations import Told
+from archgym.agents.common.model_based import ModelBasedSampler
+from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST
-from archgym.agents.common.unseen import Unseen
-from archgym.agents.gp.acquisition import ConfidenceBound
+from archgym.agents.common.targets import broken_limits, cost_forms
+from archgym.agents.gp.acquisition import confidence_bound
 from archgym.agents.gp.additive import AdditiveProcess
 from archgym.agents.gp.gaussian_process import GaussianProcess, coordinates
 from archgym.agents.gp.interactions import Interactions
-from archgym.agents.gp.tabu import Niches
-from archgym.evaluation.outcome import Outcomes
+from archgym.agents.gp.tabu import TabuRegions
 from archgym.space import Designs
 
-__all__ = ["GaussianProcessSearch"]
-
-Array = NDArray[np.float64]
-
 _OPTIMISM = (0.4, 1.0, 1.5)
-"""Of ``kappa``; they take turns, so that some proposals exploit and some explore."""
+"""Factors of ``kappa`` that take turns, so that some proposals exploit and some explore."""
 _EVERYWHERE_SHARE = 0.25
-"""Of the proposals, those for which niches do not count."""
+"""Share of proposals that ignore the tabu regions."""
 _CLIMBING_ROUNDS = 5
-_MOST_RANKED = 1000
-"""Designs, the best ones, around which candidates are sought, niches apart."""
-_LEAST_DATA = 2
+_MAX_RANKED = 1000
+"""Maximum number of best designs, without those in tabu regions, around which candidates are
+sought."""
+_MIN_DATA = 2
 
 
-class GaussianProcessSearch(agent.Sampler):
+class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
     """The default model-based agent: Gaussian processes and moves on the space's own structure.
 
     Each proposal asks one of several processes (:mod:`archgym.agents.gp.gaussian_process`) that
-    differ in their prior and take turns, so that none's errors last; where the data show that the
-    cost is a sum of components of few parameters each, they use that, and learn which parameters
-    act together (:mod:`archgym.agents.gp.interactions`). Of the unseen legal
-    designs among all neighbours of the best, moves of two to four parameters, crossovers and
-    random designs, and then the neighbours of what looks best of these, it takes the one with
-    the least lower confidence bound. The bound keeps exploring where improvement is not in
-    sight, as on plateaus with one rare joint move. Where the search is stuck in spite of it, the
-    surroundings of the best design there are left alone most of the time from then on
+    differ in their prior and take turns, so that no process misleads the search for long; where the
+    data show that the cost is a sum of components of few parameters each, they use that, and learn
+    which parameters act together (:mod:`archgym.agents.gp.interactions`). Of the unseen legal
+    designs among all neighbours of the best, moves of two to four parameters, crossovers and random
+    designs, and then the neighbours of what looks best of these, it takes the one with the least
+    lower confidence bound. The bound keeps exploring where improvement is not in sight, as on
+    plateaus with one rare joint move. Where the search is stuck in spite of it, the surroundings of
+    the best design there are left alone most of the time from then on
     (:mod:`archgym.agents.gp.tabu`), unless there are several goals.
 
-    The processes learn the cost or the ratio to the baseline, whichever makes the data
-    likelier. Each limit that was broken, and failing, has a process of its own, and the
-    logarithm of the chance to keep them is added; until something feasible is known, the sum of
-    what breaks the limits takes the place of the cost. A design that all processes are sure of in
-    advance differs from known ones by dead parameters only: it is proposed last.
+    The processes learn the cost or the ratio to the baseline, whichever makes the data likelier.
+    Each limit that was broken, and failing, has its own process, and the logarithm of the chance to
+    keep them is added; until something feasible is known, the sum of what breaks the limits takes
+    the place of the cost. A design whose prediction is certain differs from known ones in dead
+    parameters only: it is proposed last.
 
     With several goals every proposal draws its own weights of them (ParEGO). In a batch, designs
     without outcome count as they were predicted. Numeric libraries are held to one thread while
@@ -76,103 +74,67 @@ class GaussianProcessSearch(agent.Sampler):
 
     name: ClassVar[str] = "gp"
 
-    class Hyperparameters(agent.Hyperparameters):
+    class Hyperparameters(fields.InitialDesigns):
         """Hyperparameters of the search with Gaussian processes."""
 
-        n_initial: int = Field(
-            10, ge=1, le=100_000, description="random designs before the first model"
-        )
-        kappa: float = Field(
+        kappa: fields.Factor = Field(
             4.0,
-            ge=0,
-            le=100,
-            description="standard deviations below the mean that it hopes for, two fifths or "
-            "one and a half times as many at other times",
+            description="distance of the confidence bound below the mean in standard deviations; "
+            "proposals take turns with 0.4, 1 and 1.5 times as much",
         )
         models: int = Field(
-            4, ge=1, le=64, description="Gaussian processes that take turns; 1 is the plain one"
+            4,
+            ge=1,
+            le=64,
+            description="Gaussian processes that take turns; a single one has the default prior",
         )
-        candidates: int = Field(
-            600, ge=10, le=1_000_000, description="designs, about, that compete at first"
+        candidates: fields.PoolSize = Field(
+            600, description="approximate number of first candidates for each proposal"
         )
-        elite: int = Field(
-            8, ge=1, le=10_000, description="best designs around which candidates are sought"
+        elite: fields.Number = Field(
+            8, description="best designs around which candidates are sought"
         )
-        climbs: int = Field(
-            4, ge=0, le=1000, description="candidates whose neighbours compete too, by round"
+        climbs: fields.Repeats = Field(
+            4, description="best candidates whose neighbours join them in each round"
         )
-        most_data: int = Field(
-            400,
-            ge=20,
-            le=5000,
-            description="designs that a model learns from: the best half and the newest half",
-        )
+        most_data: fields.MaxData = 400
         twin_deviation: float = Field(
             0.1,
             ge=0,
             lt=1,
-            description="share of the signal's deviation below which a design counts as known",
+            description="share of the signal's deviation below which a prediction is certain",
         )
-        patience: int = Field(
-            30,
-            ge=0,
-            le=1_000_000,
-            description="proposals without a better design until a niche is left alone; 0 never",
+        patience: fields.Patience = Field(
+            30, description="proposals without progress before a tabu region is set up; 0 is never"
         )
-        niche_correlation: float = Field(
-            0.4, gt=0, lt=1, description="least correlation with the centre of a niche within it"
+        niche_correlation: fields.Part = Field(
+            0.4, description="minimum correlation of a tabu region's designs with its centre"
         )
-        batch_size: int = Field(1, ge=1, le=4096, description="designs proposed at once")
 
     def setup(self) -> None:
         """Starts with nothing known."""
-        from threadpoolctl import ThreadpoolController
+        import scipy.linalg  # noqa: F401 - before the libraries with threads are looked for
 
+        super().setup()
         settings = self.hyperparameters
-        moves = Moves(self.space, self.rng)
-        self._pool = Candidates(moves, self.rng, settings.candidates, settings.elite)
-        self._unseen = Unseen(self.space, self.rng)
+        self._pool = Candidates(self._moves, self.rng, settings.candidates, settings.elite)
         self._ordered = np.array(
             [self.space.parameters[position].ordered for position in self.space.free], dtype=bool
         )
         self._models = self._processes()
         patience = settings.patience if len(self.directions) == 1 else 0
-        self._niches = Niches(self._alike, settings.niche_correlation, patience)
+        self._tabu = TabuRegions(self._alike, settings.niche_correlation, patience)
         self._limit_models: dict[int, GaussianProcess] = {}
-        self._threads = ThreadpoolController()  # after scipy is loaded, to know its libraries
-        self._told = Told(self.space, len(self.directions))
-
-    @property
-    def batch_size(self) -> int:
-        """How many designs are asked for at once."""
-        return int(self.hyperparameters.batch_size)
-
-    def ask(self, n: int) -> Designs:
-        """Up to ``n`` designs: random ones at first, then those that promise most."""
-        asked = self.space.designs(())
-        with self._threads.limit(limits=1):
-            while len(asked) < n:
-                design = self._next()
-                if not len(design):
-                    break
-                self._told.wait_for(design)
-                asked = asked.concatenate(design)
-        return asked
-
-    def tell(self, designs: Designs, outcomes: Outcomes) -> None:
-        """Takes in data for the models."""
-        self._unseen.learn(designs, outcomes)
-        self._told.learn(designs, outcomes)
 
     def _next(self) -> Designs:
-        told, turn = self._told, self._told.asked
-        if turn < self.hyperparameters.n_initial or told.learned < _LEAST_DATA:
+        known, turn = self._observations, self._observations.asked
+        if turn < self.hyperparameters.n_initial or known.learned < _MIN_DATA:
             return self._unseen.take(1)
-        best = told.ranked()[:_MOST_RANKED]
-        codes, costs = told.codes[best], told.costs[best]
+        best = known.ranked()[:_MAX_RANKED]
+        codes, costs = known.codes[best], known.costs[best]
         elsewhere = self.rng.random() >= _EVERYWHERE_SHARE
         if elsewhere:
-            free = self._niches.settle(codes, costs)
+            free = self._tabu.settle(codes, costs)
             elsewhere = bool((costs[free] < BROKEN_LIMIT_COST).any())
             codes = codes[free] if elsewhere else codes
         pool = self._unseen.sift(self._pool.draw(codes))
@@ -180,24 +142,16 @@ class GaussianProcessSearch(agent.Sampler):
             return self._unseen.take(1)
         model = self._models[turn % len(self._models)]
         optimism = _OPTIMISM[turn % len(_OPTIMISM)]
-        score = self._scorer(model, optimism, self._niches if elsewhere else None)
-        scores = score(pool)
-        for _ in range(_CLIMBING_ROUNDS):
-            top = scores.argsort(kind="stable")[::-1][: self.hyperparameters.climbs]
-            near = self._unseen.sift(self._pool.neighbours(pool.codes[top]))
-            if not len(near):
-                break
-            highest = scores.max()
-            pool, scores = pool.concatenate(near), np.concatenate([scores, score(near)])
-            if scores.max() <= highest:
-                break
-        row = self._unseen.favourite(pool, scores)
-        design = pool[row : row + 1]
-        self._unseen.add(design)
-        return design
+        score = self._scorer(model, optimism, self._tabu if elsewhere else None)
 
-    def _alike(self, codes: NDArray[np.int64], centres: NDArray[np.int64]) -> Array:
-        """Correlation of the first model, so that niches change only as it learns."""
+        def near(pool: Designs, scores: Floats) -> Designs:
+            top = scores.argsort(kind="stable")[::-1][: self.hyperparameters.climbs]
+            return self._pool.neighbours(pool.codes[top])
+
+        return self._climb(pool, score, near, _CLIMBING_ROUNDS)
+
+    def _alike(self, codes: Ints, centres: Ints) -> Floats:
+        """Correlation of the first model, so that tabu regions change only as it learns."""
         x, z = coordinates(self.space, codes), coordinates(self.space, centres)
         return self._models[0].correlation(x, z)
 
@@ -213,34 +167,38 @@ class GaussianProcessSearch(agent.Sampler):
     # -- models --------------------------------------------------------------------------------
 
     def _scorer(
-        self, model: GaussianProcess, optimism: float, niches: Niches | None
-    ) -> ConfidenceBound:
+        self, model: GaussianProcess, optimism: float, tabu: TabuRegions | None
+    ) -> Callable[[Designs], Floats]:
         """Learns from what is known; gives the function to maximise."""
-        told = self._told
-        rows = told.rows(self.hyperparameters.most_data)
-        x = coordinates(self.space, told.codes[rows])
-        ok = ~told.failed[rows]
-        if (told.costs[rows] < BROKEN_LIMIT_COST).any():
-            limits = self._limits(x, rows, ok)
-            targets = _targets(self._scalar(told.goals[rows][ok]))
+        known = self._observations
+        rows = known.rows(self.hyperparameters.most_data)
+        x = coordinates(self.space, known.codes[rows])
+        ok, excess = ~known.failed[rows], known.excess[rows]
+        if (known.costs[rows] < BROKEN_LIMIT_COST).any():
+            forms = cost_forms(self._scalar(known.goals[rows][ok]))
         else:  # the way to what keeps the limits comes first
-            limits = self._limits(x, rows, ok, only_failing=True)
-            targets = _targets(np.log1p(100.0 * told.excess[rows][ok]).sum(axis=1))[1:]
-        start, _ = targets[0]
+            forms = cost_forms(np.log1p(100.0 * excess[ok]).sum(axis=1))
+            del forms["ratio"]
+            excess = excess[:, :0]
+        limits = []
+        for limit, seen, target in broken_limits(excess, ~ok):
+            process = self._limit_models.setdefault(limit, GaussianProcess(self._ordered))
+            process.tune(x[seen], target)
+            process.fit(x[seen], target)
+            limits.append(process)
+        start = next(iter(forms.values()))[0]
         model.tune(x[ok], start)
-        likelihood = [model.fit(x[ok], start) + targets[0][1]]
-        likelihood += [model.retarget(target) + slope for target, slope in targets[1:]]
-        target, _ = targets[int(np.argmax(likelihood))]
+        model.fit(x[ok], start)
+        target, _ = max(forms.values(), key=lambda form: model.retarget(form[0]) + form[1])
         model.retarget(target)
-        waiting = coordinates(self.space, told.waiting)
+        waiting = coordinates(self.space, known.waiting)
         if len(waiting):
             expected, _ = model.predict(waiting)
             model.fit(np.concatenate([x[ok], waiting]), np.concatenate([target, expected]))
-        settings = self.hyperparameters
-        kappa = optimism * settings.kappa
-        return ConfidenceBound(self.space, model, limits, kappa, settings.twin_deviation, niches)
+        kappa, certain = optimism * self.hyperparameters.kappa, self.hyperparameters.twin_deviation
+        return partial(confidence_bound, self.space, model, limits, kappa, certain, tabu)
 
-    def _scalar(self, goals: Array) -> Array:
+    def _scalar(self, goals: Floats) -> Floats:
         """One cost a design from the costs of its goals, shape (n,)."""
         if goals.shape[1] == 1:
             return np.asarray(goals[:, 0])
@@ -248,40 +206,3 @@ class GaussianProcessSearch(agent.Sampler):
         scaled = (goals - low) / np.maximum(goals.max(axis=0) - low, 1e-12)
         weighted = scaled * self.rng.dirichlet(np.ones(goals.shape[1]))
         return np.asarray(weighted.max(axis=1) + 0.05 * weighted.sum(axis=1))  # as in ParEGO
-
-    def _limits(
-        self,
-        x: Array,
-        rows: NDArray[np.int64],
-        ok: NDArray[np.bool_],
-        *,
-        only_failing: bool = False,
-    ) -> list[GaussianProcess]:
-        """A process for each limit that was broken, and for failing; negative is kept."""
-        excess = self._told.excess[rows]
-        n = 0 if only_failing else excess.shape[1]
-        broken = [(limit, ok, excess[ok, limit]) for limit in range(n)]
-        broken.append((-1, np.ones_like(ok), (~ok).astype(np.float64)))
-        models = []
-        for limit, seen, by in broken:
-            if not (by > 0).any():
-                continue
-            model = self._limit_models.setdefault(limit, GaussianProcess(self._ordered))
-            target = np.where(by > 0, 0.5 + np.minimum(np.log1p(4.0 * by), 3.0), -0.5)
-            model.tune(x[seen], target)
-            model.fit(x[seen], target)
-            models.append(model)
-        return models
-
-
-def _targets(cost: Array) -> list[tuple[Array, float]]:
-    """Forms of the cost that may be learned, each with the log likelihood of its scale.
-
-    They are the ratio to the baseline and its logarithm, standardised: some metrics are closer
-    to a sum of effects, others to a product.
-    """
-    forms = []
-    for form, log_slope in ((np.exp(cost - cost.max()), cost - cost.max()), (cost, 0.0 * cost)):
-        scale = float(form.std()) or 1.0
-        forms.append(((form - form.mean()) / scale, float((log_slope - np.log(scale)).sum())))
-    return forms

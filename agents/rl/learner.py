@@ -1,16 +1,19 @@
-"""Reinforcement learning with Stable-Baselines3: what its agents here have in common."""
+"""Base of the agents that learn a policy with Stable-Baselines3."""
 
 from __future__ import annotations
 
+import importlib
 from abc import abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from numpy.typing import NDArray
 from pydantic import Field
 
 from archgym import agent
-from archgym.agents.rl.policies import apply_policy, one_seeded_thread, read_policy, write_policy
+from archgym.agents.common.hyperparameters import Several, Share, Size
+from archgym.agents.common.threads import one_seeded_thread
+from archgym.agents.rl.policies import apply_policy, read_policy, write_policy
 from archgym.environment.environment import Environment
 from archgym.errors import AgentUnsuitableError, InvalidValueError
 from archgym.space import Designs, Encoding, MultiDiscreteEncoding
@@ -21,9 +24,7 @@ if TYPE_CHECKING:
 
     from archgym.views.vector import VectorView
 
-__all__ = ["ENDLESS", "MOST_OUTPUTS", "Learner", "LearnerHyperparameters"]
-
-MOST_OUTPUTS = 1 << 16
+MAX_OUTPUTS = 1 << 16
 """Most outputs that a policy network gets: one for each level that it may choose."""
 ENDLESS = 1 << 31
 """Steps to learn for: more than any budget; the environment says when it is spent."""
@@ -32,38 +33,37 @@ ENDLESS = 1 << 31
 class LearnerHyperparameters(agent.Hyperparameters):
     """Hyperparameters of every agent that learns a policy."""
 
-    learning_rate: float = Field(1e-3, gt=0, le=1, description="step of the optimiser")
-    n_envs: int = Field(8, ge=1, le=4096, description="designs chosen side by side, as one batch")
-    gamma: float = Field(
-        1.0, ge=0, le=1, description="discount of a reward for each step that it lies ahead"
-    )
-    width: int = Field(64, ge=1, le=4096, description="units of each hidden layer")
+    learning_rate: float = Field(1e-3, gt=0, le=1, description="step size of the optimiser")
+    n_envs: Size = Field(8, description="designs chosen side by side, as one batch")
+    gamma: Share = Field(1.0, description="discount factor of rewards, for each step")
+    width: Size = Field(64, description="units of each hidden layer")
     layers: int = Field(2, ge=0, le=16, description="hidden layers of each network")
-    levels: int = Field(
-        32,
-        ge=2,
-        le=4096,
-        description="evenly spread values at which discrete actions see real parameters",
+    levels: Several = Field(
+        32, description="evenly spaced values of a real parameter in discrete actions"
     )
 
 
 class Learner(agent.Agent):
     """Base of the agents that drive the environment with a Stable-Baselines3 algorithm.
 
-    A subclass says in :meth:`encoding` which form of the problem it learns, and builds the
-    algorithm in :meth:`build`. Every proposal goes through the environment in batches of
-    ``n_envs`` designs (:mod:`archgym.views.vector`), so that all are counted and recorded; the search
-    ends in the middle of a rollout when the budget does. Learners propose what they believe in
-    again and again: that costs no budget, and ends the search at the limit of proposals.
+    A subclass names its :attr:`algorithm`, returns from :meth:`encoding` how an action stands
+    for a design, and adds to :meth:`arguments`. Every proposal goes through the environment in
+    batches of ``n_envs`` designs (:mod:`archgym.views.vector`), so that all are counted and
+    recorded; the search ends in the middle of a rollout when the budget does. Learners propose
+    the designs that they believe in again and again: that costs no budget, and ends the search at
+    the limit of proposals.
 
     The same seed gives the same search on the same machine and versions: everything is seeded,
     and torch is held to one thread. A resumed search learns again from what is in its log.
     Initial designs are evaluated, but a policy does not learn from them.
 
     Attributes:
+        algorithm: ``module:Class`` of the algorithm, imported when a search begins.
         model: the algorithm, once a search has begun; ``model.policy`` is the policy.
         form: ``design``, an action is a whole design, or ``stepwise``, it is one parameter.
     """
+
+    algorithm: ClassVar[str]
 
     def setup(self) -> None:
         """Chooses the form.
@@ -80,10 +80,10 @@ class Learner(agent.Agent):
         self._encoding = self.encoding()
         self.form = "stepwise" if self._encoding is None else "design"
         outputs = self._outputs()
-        if outputs > MOST_OUTPUTS:
+        if outputs > MAX_OUTPUTS:
             raise AgentUnsuitableError(
                 f"agent {self.name!r}, form {self.form!r}: {outputs:,} values to choose from are "
-                f"too many for a policy network (at most {MOST_OUTPUTS:,}): fix the parameters "
+                f"too many for a policy network (at most {MAX_OUTPUTS:,}): fix the parameters "
                 "with most values, or use agent 'sac'"
             )
 
@@ -91,14 +91,16 @@ class Learner(agent.Agent):
     def encoding(self) -> Encoding | None:
         """How an action stands for a design; ``None``: one parameter is chosen a step."""
 
-    @abstractmethod
-    def build(self, view: VectorView, common: dict[str, Any]) -> BaseAlgorithm:
-        """The algorithm.
-
-        Args:
-            view: what it learns on.
-            common: arguments that all algorithms take.
-        """
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of the algorithm, apart from the environment and the seed."""
+        settings = self.hyperparameters
+        return {
+            "policy": "MlpPolicy",
+            "learning_rate": settings.learning_rate,
+            "gamma": settings.gamma,
+            "policy_kwargs": {"net_arch": [settings.width] * settings.layers},
+            "device": "cpu",
+        }
 
     def run(self, env: Environment, initial: Designs) -> None:
         """Learns until the budget is spent."""
@@ -110,20 +112,13 @@ class Learner(agent.Agent):
         with one_seeded_thread(seed):
             from stable_baselines3.common.logger import Logger  # only needed here, and slow
 
-            settings = self.hyperparameters
-            common = {
-                "policy": "MlpPolicy",
-                "learning_rate": settings.learning_rate,
-                "gamma": settings.gamma,
-                "policy_kwargs": {"net_arch": [settings.width] * settings.layers},
-                "device": "cpu",
-                "seed": seed,
-            }
-            self.model = self.build(self._view(env), common)
-            self.model.set_logger(Logger(folder=None, output_formats=[]))
+            module, _, name = self.algorithm.partition(":")
+            algorithm = getattr(importlib.import_module(module), name)
+            self.model = model = algorithm(env=self._view(env), seed=seed, **self.arguments())
+            model.set_logger(Logger(folder=None, output_formats=[]))
             if self._weights is not None:
-                apply_policy(self.model.policy, self._weights)
-            self.model.learn(ENDLESS, log_interval=None)  # type: ignore[arg-type]
+                apply_policy(model.policy, self._weights)
+            model.learn(ENDLESS, log_interval=None)
 
     def save(self, path: str | Path) -> None:
         """Writes the policy as it is now to a ``.npz`` file of plain arrays.

@@ -1,11 +1,9 @@
-"""What Stable-Baselines3 needs around it here: seeds that stay inside, and policies as files."""
+"""Policies as files of plain arrays."""
 
 from __future__ import annotations
 
 import json
-import random
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,36 +13,10 @@ from numpy.typing import NDArray
 from archgym.errors import InvalidValueError
 from archgym.reading.files import read_arrays
 
-__all__ = ["apply_policy", "one_seeded_thread", "read_policy", "write_policy"]
-
 _LIMIT_BYTES: Final = 1 << 30
 """1 GiB of weights."""
 _ABOUT = "about"
 """Name of the array that holds the JSON text; no weight of a network is called so."""
-
-
-@contextmanager
-def one_seeded_thread(seed: int) -> Iterator[None]:
-    """Torch, numpy and ``random`` seeded, torch on one thread; afterwards all as before.
-
-    Stable-Baselines3 draws from the global generators. With more threads sums would come in
-    another order, and networks of this size are not faster.
-    """
-    states = random.getstate(), np.random.get_state()  # noqa: NPY002
-    import torch  # takes seconds, and only needed here; its import draws numbers, too
-
-    threads, state = torch.get_num_threads(), torch.get_rng_state()
-    random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002
-    torch.manual_seed(seed)
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-        random.setstate(states[0])
-        np.random.set_state(states[1])  # noqa: NPY002
-        torch.set_rng_state(state)
 
 
 def write_policy(path: Path, policy: Any, about: Mapping[str, Any]) -> None:

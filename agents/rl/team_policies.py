@@ -10,121 +10,67 @@ constructed, not before. All numbers are float64, and randomness comes from the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Protocol
+from abc import ABC, abstractmethod
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import ModuleDict, ParameterList
 
-__all__ = [
-    "Critic",
-    "OwnTables",
-    "Policies",
-    "Ppo",
-    "SharedNetwork",
-    "Weights",
-    "advantages",
-    "one_torch_thread",
-]
+from archgym.agents.common.arrays import Bools, Floats, Ints
 
 _CRITIC_RATE = 3e-3
-_LEAST_DEVIATION = 1e-9
+_MIN_DEVIATION = 1e-9
 """Rewards that differ by less are taken as equal: rounding is no experience."""
 
 
-@contextmanager
-def one_torch_thread() -> Iterator[None]:
-    """One thread for torch: small networks are faster so, and results do not depend on cores."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+class Policies(ABC):
+    """What the agents' policies are made of.
 
-
-class Weights:
-    """Trained tensors by name, with the two methods by which torch's modules are saved.
-
-    Args:
-        **parts: lists of tensors, by the name of what they belong to.
+    Attributes:
+        weights: what is trained.
     """
 
-    def __init__(self, **parts: list[Tensor]) -> None:
-        self._tensors = {
-            f"{name}.{i}": tensor
-            for name, tensors in parts.items()
-            for i, tensor in enumerate(tensors)
-        }
+    weights: ParameterList
 
-    def state_dict(self) -> dict[str, Tensor]:
-        """The tensors as they are now."""
-        return {name: tensor.detach() for name, tensor in self._tensors.items()}
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Gives the tensors other values."""
-        with torch.no_grad():
-            for name, tensor in self._tensors.items():
-                tensor.copy_(state[name])
-
-
-class Policies(Protocol):
-    """What the agents' policies are made of."""
-
-    @property
-    def weights(self) -> list[Tensor]:
-        """What is trained."""
-        ...
-
+    @abstractmethod
     def logits(self) -> Tensor:
-        """Logits of the choices of each parameter, shape (n_parameters, most_choices).
+        """Logits of the choices of each parameter, shape (n_parameters, max_choices).
 
         They are minus infinity from the parameter's own number of choices on.
         """
-        ...
 
-    def forget_unused(self, used: Tensor) -> None:
-        """Drops gradients that stand for no experience.
+    def forget_unused(self, used: Tensor) -> None:  # noqa: B027 - optional to override
+        """Drops gradients that stand for no experience; none, unless overridden.
 
         Args:
             used: which parameters were active at all, shape (n_parameters,).
         """
-        ...
 
 
-class OwnTables:
+class OwnTables(Policies):
     """A table of logits for each parameter; all choices are equally likely at first.
 
     Args:
         sizes: number of choices of each parameter, shape (n_parameters,).
     """
 
-    def __init__(self, sizes: NDArray[np.int64]) -> None:
+    def __init__(self, sizes: Ints) -> None:
         self._beyond = _beyond(sizes)
-        self._tables = [
-            torch.zeros(int(size), dtype=torch.float64, requires_grad=True) for size in sizes
-        ]
-
-    @property
-    def weights(self) -> list[Tensor]:
-        """One table a parameter."""
-        return list(self._tables)
+        self.weights = _trained(*(np.zeros(size) for size in sizes))  # a table a parameter
 
     def logits(self) -> Tensor:
         """See :meth:`Policies.logits`."""
-        return torch.nn.utils.rnn.pad_sequence(self._tables, batch_first=True) + self._beyond
+        return torch.nn.utils.rnn.pad_sequence(list(self.weights), batch_first=True) + self._beyond
 
     def forget_unused(self, used: Tensor) -> None:
         """Without a gradient Adam leaves a table alone; with one of zeros its momentum goes on."""
-        for table, is_used in zip(self._tables, used.tolist(), strict=True):
+        for table, is_used in zip(self.weights, used.tolist(), strict=True):
             if not is_used:
                 table.grad = None
 
 
-class SharedNetwork:
+class SharedNetwork(Policies):
     """One network for all agents: identity in, logits of all its parameters' choices out.
 
     Agents with fewer parameters or choices than others have the outputs beyond theirs masked.
@@ -137,13 +83,7 @@ class SharedNetwork:
         rng: gives the first weights.
     """
 
-    def __init__(
-        self,
-        sizes: NDArray[np.int64],
-        agent_of: NDArray[np.int64],
-        hidden: int,
-        rng: np.random.Generator,
-    ) -> None:
+    def __init__(self, sizes: Ints, agent_of: Ints, hidden: int, rng: np.random.Generator) -> None:
         self._beyond = _beyond(sizes)
         self._agent_of = torch.from_numpy(agent_of)
         # Which of its agent's parameters each one is: the first, the second, ...
@@ -152,26 +92,16 @@ class SharedNetwork:
         n_agents, slots = int(agent_of.max()) + 1, max(place) + 1
         self._shape = (n_agents, slots, int(sizes.max()))
         # A one-hot identity picks one row of the first layer's weights.
-        first = rng.normal(size=(n_agents, hidden))
-        self._first = torch.tensor(first, requires_grad=True)
-        out = slots * int(sizes.max())
-        self._second = torch.zeros(hidden, out, dtype=torch.float64, requires_grad=True)
-        self._bias = torch.zeros(out, dtype=torch.float64, requires_grad=True)
-
-    @property
-    def weights(self) -> list[Tensor]:
-        """Both layers."""
-        return [self._first, self._second, self._bias]
+        first, out = rng.normal(size=(n_agents, hidden)), slots * int(sizes.max())
+        self.weights = _trained(first, np.zeros((hidden, out)), np.zeros(out))
 
     def logits(self) -> Tensor:
         """See :meth:`Policies.logits`."""
-        hidden = torch.tanh(self._first) / self._first.shape[1] ** 0.5
-        out = (hidden @ self._second + self._bias).reshape(self._shape)
+        first, second, bias = self.weights
+        hidden = torch.tanh(first) / first.shape[1] ** 0.5
+        out = (hidden @ second + bias).reshape(self._shape)
         logits: Tensor = out[self._agent_of, self._place] + self._beyond
         return logits
-
-    def forget_unused(self, used: Tensor) -> None:
-        """Nothing: what is shared is used by whichever agents are active."""
 
 
 class Ppo:
@@ -180,33 +110,25 @@ class Ppo:
     Args:
         policies: of all agents.
         agent_of: the agent that chooses each parameter, shape (n_parameters,).
-        rate: learning rate of Adam.
+        learning_rate: that of Adam.
         clip: how far the ratio of new to old probability of an agent's choices is rewarded.
         epochs: steps on each rollout.
     """
 
     def __init__(
-        self,
-        policies: Policies,
-        agent_of: NDArray[np.int64],
-        *,
-        rate: float,
-        clip: float,
-        epochs: int,
+        self, policies: Policies, agent_of: Ints, *, learning_rate: float, clip: float, epochs: int
     ) -> None:
         self.policies = policies
         self._member = torch.from_numpy(np.eye(int(agent_of.max()) + 1)[agent_of])
         self._clip, self._epochs = clip, epochs
-        self._optimizer = torch.optim.Adam(policies.weights, lr=rate)
+        self._optimizer = torch.optim.Adam(policies.weights, lr=learning_rate)
 
-    def probabilities(self) -> NDArray[np.float64]:
+    def probabilities(self) -> Floats:
         """Of the choices of each parameter, shape (n_parameters, most_choices)."""
         with torch.no_grad():
             return np.asarray(torch.softmax(self.policies.logits(), dim=1).numpy())
 
-    def learn(
-        self, choices: NDArray[np.int64], advantage: NDArray[np.float64], entropy: float
-    ) -> None:
+    def learn(self, choices: Ints, advantage: Floats, entropy: float) -> None:
         """Improves the policies on one rollout.
 
         Args:
@@ -219,7 +141,7 @@ class Ppo:
         active = (chosen >= 0).to(torch.float64)
         used = active.sum(0) > 0
         acting = ((active @ self._member) > 0).to(torch.float64)
-        weight = acting / acting.sum(0).clamp(min=1)  # every learner takes a mean of its own
+        weight = acting / acting.sum(0).clamp(min=1)  # a mean for each learner
         gain = torch.from_numpy(advantage)
         parameters = torch.arange(chosen.shape[1])
         old: Tensor | None = None
@@ -246,27 +168,20 @@ class Critic:
         rng: gives the first weights.
     """
 
-    def __init__(self, sizes: NDArray[np.int64], hidden: int, rng: np.random.Generator) -> None:
+    def __init__(self, sizes: Ints, hidden: int, rng: np.random.Generator) -> None:
         self._offsets = np.concatenate([[0], np.cumsum(sizes)[:-1]])
         self._width = int(sizes.sum())
         first = rng.normal(size=(self._width + 1, hidden)) / len(sizes) ** 0.5
         second = rng.normal(size=hidden) / hidden**0.5
-        self._first = torch.tensor(first, requires_grad=True)
-        self._hidden_bias = torch.zeros(hidden, dtype=torch.float64, requires_grad=True)
-        self._second = torch.tensor(second, requires_grad=True)
+        self.weights = _trained(first, np.zeros(hidden), second)
         self._optimizer = torch.optim.Adam(self.weights, lr=_CRITIC_RATE)
         self._mean, self._deviation = 0.0, 1.0
 
-    @property
-    def weights(self) -> list[Tensor]:
-        """What is trained."""
-        return [self._first, self._hidden_bias, self._second]
-
     def standardise(self, mean: float, deviation: float) -> None:
         """Sets the mean and the deviation that rewards have by now."""
-        self._mean, self._deviation = mean, max(deviation, _LEAST_DEVIATION)
+        self._mean, self._deviation = mean, max(deviation, _MIN_DEVIATION)
 
-    def learn(self, choices: NDArray[np.int64], rewards: NDArray[np.float64]) -> None:
+    def learn(self, choices: Ints, rewards: Floats) -> None:
         """One step on designs, choices of shape (n, n_parameters), rewards (n,)."""
         target = torch.from_numpy((rewards - self._mean) / self._deviation)
         loss = ((self._forward(choices) - target) ** 2).mean()
@@ -274,22 +189,28 @@ class Critic:
         torch.autograd.backward(loss)
         self._optimizer.step()
 
-    def predict(self, choices: NDArray[np.int64]) -> NDArray[np.float64]:
+    def predict(self, choices: Ints) -> Floats:
         """Rewards, shape (n,), of choices, shape (n, n_parameters), -1 for inactive."""
         with torch.no_grad():
             return np.asarray(self._forward(choices).numpy()) * self._deviation + self._mean
 
-    def _forward(self, choices: NDArray[np.int64]) -> Tensor:
+    def _forward(self, choices: Ints) -> Tensor:
         """The one-hot choices through the network; an inactive parameter adds nothing."""
         rows = np.where(choices >= 0, choices + self._offsets, self._width)
+        first, bias, second = self.weights
         summed = torch.nn.functional.embedding_bag(
-            torch.from_numpy(rows), self._first, mode="sum", padding_idx=self._width
+            torch.from_numpy(rows), first, mode="sum", padding_idx=self._width
         )
-        values: Tensor = torch.relu(summed + self._hidden_bias) @ self._second
+        values: Tensor = torch.relu(summed + bias) @ second
         return values
 
 
-def advantages(rewards: NDArray[np.float64], acting: NDArray[np.bool_]) -> NDArray[np.float64]:
+def parts(**weights: ParameterList) -> ModuleDict:
+    """All that is trained, by the name of what it belongs to, to be saved and loaded."""
+    return ModuleDict(weights)
+
+
+def advantages(rewards: Floats, acting: Bools) -> Floats:
     """How much better each design is than an agent's own experience, in its deviations.
 
     Args:
@@ -304,11 +225,15 @@ def advantages(rewards: NDArray[np.float64], acting: NDArray[np.bool_]) -> NDArr
     centred = np.where(acting, rewards - mean, 0.0)
     deviation = np.sqrt((centred**2).sum(axis=0) / count)
     return np.where(
-        deviation > _LEAST_DEVIATION, centred / np.maximum(deviation, _LEAST_DEVIATION), 0.0
+        deviation > _MIN_DEVIATION, centred / np.maximum(deviation, _MIN_DEVIATION), 0.0
     )
 
 
-def _beyond(sizes: NDArray[np.int64]) -> Tensor:
+def _trained(*initial: Floats) -> ParameterList:
+    return ParameterList(torch.from_numpy(values) for values in initial)
+
+
+def _beyond(sizes: Ints) -> Tensor:
     """0 where a parameter has a choice, minus infinity where it has none."""
     exists = np.arange(sizes.max())[None, :] < sizes[:, None]
     return torch.from_numpy(np.where(exists, 0.0, -np.inf))

@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.analysis.measures import reaches
+from archgym.analysis.statistics import quantiles
 from archgym.analysis.study import Problem
 
-__all__ = ["Band", "budgets", "budgets_to_reach", "curves", "seconds", "spread", "summary"]
-
-_WORST = 1e300  # stands for infinity where a difference is taken
-
-
-@dataclass(frozen=True)
-class Band:
-    """What some trials came to at each point of a search.
-
-    Attributes:
-        low: a quarter of the trials is below; the least of up to three trials, shape (n,).
-        middle: their median, shape (n,).
-        high: a quarter of the trials is above; the largest of up to three trials, shape (n,).
-    """
-
-    low: NDArray[np.float64]
-    middle: NDArray[np.float64]
-    high: NDArray[np.float64]
+Band = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+"""Best values of some trials at each point of a search, each of shape (n,): a quarter of the trials
+is below the first (it is the least of up to three trials), the second is their median, and a
+quarter is above the third (it is the largest of up to three trials)."""
 
 
 def budgets(problem: Problem, points: int) -> NDArray[np.float64]:
     """Budgets at which curves are shown: every one, or else closer together at the beginning."""
-    most = int(np.ceil(problem.measures.spent.max(initial=0)))
-    if most <= points:
-        return np.arange(1, most + 1, dtype=np.float64)
-    even = np.linspace(1, most, points - points // 2)
-    ratios = np.geomspace(1, most, points // 2)
+    last = int(np.ceil(problem.measures.spent.max(initial=0)))
+    if last <= points:
+        return np.arange(1, last + 1, dtype=np.float64)
+    even = np.linspace(1, last, points - points // 2)
+    ratios = np.geomspace(1, last, points // 2)
     return np.unique(np.round(np.concatenate([even, ratios])))
 
 
@@ -71,7 +57,7 @@ def curves(
     measures = problem.measures
     at = measures.event_s if time else measures.event_spent
     values = (measures.event_costs if costs else measures.event_values)[:, goal]
-    found = np.full((len(problem.ids), len(grid) + 1), np.inf)
+    found = np.full((len(problem.trials), len(grid) + 1), np.inf)
     place = np.searchsorted(grid, at)
     np.minimum.at(found, (measures.event_trial, place), values)
     return np.minimum.accumulate(found[:, :-1], axis=1)
@@ -80,8 +66,8 @@ def curves(
 def budgets_to_reach(problem: Problem, regret: float) -> NDArray[np.float64]:
     """Budget after which each trial was within a regret, ``inf`` if never, shape (n_trials,)."""
     measures = problem.measures
-    found = np.full(len(problem.ids), np.inf)
-    good = problem.regret(measures.event_costs[:, 0]) <= regret + 1e-12
+    found = np.full(len(problem.trials), np.inf)
+    good = reaches(problem.regret(measures.event_costs[:, 0]), regret)
     np.minimum.at(found, measures.event_trial[good], measures.event_spent[good])
     return found
 
@@ -93,12 +79,11 @@ def spread(rows: NDArray[np.float64]) -> Band:
         rows: shape (n_trials, n).
     """
     share = 0.25 if len(rows) > 3 else 0.0
-    bounded = np.minimum(rows, _WORST)
-    ends = np.quantile(bounded, [share, 0.5, 1.0 - share], axis=0)
-    return Band(*np.where(ends > _WORST / 1e6, np.inf, ends))
+    low, middle, high = quantiles(rows, [share, 0.5, 1.0 - share])
+    return low, middle, high
 
 
-def summary(values: NDArray[np.float64]) -> tuple[float, float, float, float, float]:
+def box(values: NDArray[np.float64]) -> tuple[float, float, float, float, float]:
     """Whisker, quartile, median, quartile, whisker (at most 1.5 quartile ranges away, Tukey)."""
     finite = values[np.isfinite(values)]
     if not len(finite):

@@ -1,19 +1,14 @@
-"""Which parameters matter for the objective, among the designs that were met."""
+"""Which parameters matter for the objective, among the designs that were simulated."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from archgym.space import Parameter
-
-if TYPE_CHECKING:
-    from archgym.analysis.study import Problem
-
-__all__ = ["REPEATS", "TREES", "Importance", "importance"]
 
 REPEATS = 5
 """Shuffles of each parameter's values."""
@@ -21,12 +16,12 @@ TREES = 60
 """Trees of the forest."""
 
 _INACTIVE = -0.25
-_LEAST_DESIGNS = 60
+_MIN_DESIGNS = 60
 
 
 @dataclass(frozen=True)
 class Importance:
-    """How much each parameter matters for the objective, among the designs that were met.
+    """How much each parameter matters for the objective, among the simulated designs.
 
     Attributes:
         names: parameters that varied, the most important first.
@@ -34,7 +29,7 @@ class Importance:
             are shuffled, shape (n,).
         spread: standard deviation over shuffles, shape (n,).
         explained: share of the variance of designs held out that the model explains (R2).
-        designs: that the model was fitted to and tested on.
+        designs: number of designs to which the model was fitted and on which it was tested.
     """
 
     names: list[str]
@@ -44,25 +39,31 @@ class Importance:
     designs: int
 
 
-def importance(problem: Problem) -> Importance | None:
+def importance(
+    parameters: Sequence[Parameter], codes: NDArray[np.int64], costs: NDArray[np.float64]
+) -> Importance | None:
     """Permutation importance (Breiman, 2001) on designs held out from a forest of extra trees.
 
-    ``None`` if there are too few designs. The forest predicts the log ratio to the baseline; with
-    several goals their weighted mean.
+    ``None`` if there are too few designs.
+
+    Args:
+        parameters: of the design space.
+        codes: level of each parameter, -1 where it is inactive, shape (n, n_parameters).
+        costs: what the forest predicts: log ratio to the baseline, with several goals their
+            weighted mean, shape (n,).
     """
     from sklearn.ensemble import ExtraTreesRegressor
     from sklearn.inspection import permutation_importance
 
-    codes, costs = problem.picked_designs
     varied = [i for i in range(codes.shape[1]) if len(codes) and np.ptp(codes[:, i])]
     distinct = np.unique(codes, axis=0, return_index=True)[1]
     codes, costs = codes[distinct], costs[distinct]
-    if len(codes) < _LEAST_DESIGNS or not varied or not np.ptp(costs):
+    if len(codes) < _MIN_DESIGNS or not varied or not np.ptp(costs):
         return None
-    features = np.column_stack([_places(problem.space.parameters[i], codes[:, i]) for i in varied])
+    features = np.column_stack([_places(parameters[i], codes[:, i]) for i in varied])
     order = np.random.default_rng(0).permutation(len(codes))
     held, fitted = order[: len(order) // 3], order[len(order) // 3 :]
-    # A few designs may be orders of magnitude worse than all others: they are not to lead.
+    # A few designs may be orders of magnitude worse than all others: they must not dominate.
     costs = np.minimum(costs, np.quantile(costs, 0.98))
     forest = ExtraTreesRegressor(TREES, min_samples_leaf=2, random_state=0, n_jobs=1)
     forest.fit(features[fitted], costs[fitted])
@@ -71,7 +72,7 @@ def importance(problem: Problem) -> Importance | None:
     )
     ranked = np.argsort(-found.importances_mean, kind="stable")
     return Importance(
-        names=[problem.space.parameters[varied[i]].name for i in ranked],
+        names=[parameters[varied[i]].name for i in ranked],
         drop=found.importances_mean[ranked],
         spread=found.importances_std[ranked],
         explained=float(forest.score(features[held], costs[held])),

@@ -1,4 +1,7 @@
-"""What the trials of a problem came to: counts, times, and every step at which one got better."""
+"""Measures of trials: counts, times, each improvement, fronts, hypervolume and regret.
+
+The one definition of each. The summary of a trial, the tables of a run and a report use it.
+"""
 
 from __future__ import annotations
 
@@ -7,46 +10,48 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import moocore
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.analysis.rows import Rows
+from archgym.analysis.dataset_rows import Rows
 from archgym.problem.fidelity import Fidelity, cost_units
 from archgym.problem.status import Status
 
-__all__ = ["COUNTS", "HYPERVOLUME_POINTS", "Measures", "measure"]
-
 COUNTS = ("feasible", "infeasible", "failed", "timeout", "illegal", "duplicate")
-"""What a proposal came to: simulated and within all limits, beyond one, failed, too slow, against
-a rule of the space, or known before."""
+"""Kinds of proposals: simulated and within all limits, simulated and beyond one, failed, timed
+out, against a rule of the space, or known before. The first four were simulated."""
+WITHIN = 0.01
+"""A design that is worse than the optimum by at most this share has reached it."""
 HYPERVOLUME_POINTS = 24
 """Points at which a trial's hypervolume is taken."""
+_ROUNDING = 1e-12
 _REFERENCE_COST = math.log(2.0)  # corner of the hypervolume: twice the baseline in every goal
 _INTERRUPTED_S = 60.0
-"""A gap between two records that is longer, and was not simulating or proposing, is a run that
-was killed and went on later."""
-_MOST_CURVES = 1500
+"""A longer gap between two records in which neither simulator nor agent worked is an interruption
+of the run."""
+_MAX_CURVES = 1500
 """Trials of a problem whose hypervolume is followed over the search; of more, an even choice."""
 
 
 @dataclass(frozen=True)
 class Measures:
-    """What the trials of a problem came to, by their numbers in the problem.
+    """Measures of the trials of a problem; arrays over trials are in the trials' order.
 
     Attributes:
-        counts: proposals by what they came to, in the order of :data:`COUNTS`, shape
+        counts: proposals of each kind, in the order of :data:`COUNTS`, shape
             (n_trials, n_counts).
         spent: budget spent, in full simulations, shape (n_trials,).
         simulation_s: seconds in the simulator, shape (n_trials,).
         agent_s: seconds in the agent, shape (n_trials,).
         framework_s: seconds in neither, shape (n_trials,).
-        best: least feasible value of each goal, shape (n_trials, n_goals).
+        best: least feasible value of each goal at full fidelity, shape (n_trials, n_goals).
         best_cost: weighted mean of the costs of the best design, ``inf`` for none, shape
             (n_trials,).
         best_row: its row in the snapshot, -1 for none, shape (n_trials,).
         best_at: budget spent when it was found, shape (n_trials,).
-        event_trial: trial that got better in a goal, shape (n_events,).
-        event_spent: budget spent then, shape (n_events,).
+        event_trial: trial that improved in a goal, shape (n_events,).
+        event_spent: budget spent by then, shape (n_events,).
         event_s: seconds in simulator and agent until then, shape (n_events,).
         event_values: its best values from then on, shape (n_events, n_goals).
         event_costs: its best costs from then on, shape (n_events, n_goals).
@@ -56,10 +61,8 @@ class Measures:
         fronts: rows of each trial's non-dominated feasible designs, with several goals.
         front_values: values of their goals, each of shape (n, n_goals).
         reasons: how often a trial met a reason, by (trial, reason).
-        full_rows: rows of full simulations that came to something, for a look at the space.
+        full_rows: rows of full simulations with a result, for the charts of the space.
         full_costs: weighted mean of their costs, shape (n,).
-        full_feasible: shape (n,).
-        full_trial: shape (n,).
     """
 
     counts: NDArray[np.int64]
@@ -83,8 +86,11 @@ class Measures:
     reasons: Counter[tuple[int, str]]
     full_rows: NDArray[np.int64]
     full_costs: NDArray[np.float64]
-    full_feasible: NDArray[np.bool_]
-    full_trial: NDArray[np.int64]
+
+    @property
+    def simulations(self) -> NDArray[np.int64]:
+        """Designs that were simulated, each fidelity by itself, shape (n_trials,)."""
+        return np.asarray(self.counts[:, :4].sum(axis=1))
 
 
 def measure(
@@ -93,34 +99,36 @@ def measure(
     fidelities: Sequence[Fidelity],
     weights: Sequence[float],
     wall_s: NDArray[np.float64] | None = None,
+    points: int = HYPERVOLUME_POINTS,
 ) -> Measures:
-    """What the trials of a problem came to.
+    """Measures of the trials of a problem.
 
     Args:
-        rows: the evaluations; their trial numbers are those of the problem.
+        rows: the evaluations; their trial indices are those of the problem.
         n_trials: trials of the problem.
         fidelities: of the problem.
         weights: of the goals; they need not add up to 1.
-        wall_s: seconds that each trial took in all; where that is NaN, or less than simulator and
-            agent took because the trial was resumed, records tell when it began and ended.
+        wall_s: seconds of each whole trial; where that is NaN, or less than simulator and agent
+            took because the trial was resumed, records tell when it began and ended.
+        points: budgets at which the hypervolume is taken, the last one at the end.
     """
-    counted, share = rows.counted, np.asarray(weights) / sum(weights)
-    cost_of = rows.costs @ share
-    good = counted & rows.feasible & rows.full
+    cost_of = rows.costs @ (np.asarray(weights) / sum(weights))
+    good = rows.counted & rows.feasible & rows.full
     cumulated = _spent(rows, fidelities)
-    busy = rows.simulation_s.astype(np.float64) + rows.agent_s
+    busy = rows.simulation_s + rows.agent_s
     n_goals = rows.values.shape[1]
     best = np.full((n_trials, n_goals), np.inf)
     best_cost, best_at = np.full(n_trials, np.inf), np.zeros(n_trials)
     best_row = np.full(n_trials, -1, dtype=np.int64)
-    spent = np.zeros(n_trials)
-    framework = np.zeros(n_trials)
-    events: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
-    fronts: list[NDArray[np.int64]] = [np.empty(0, dtype=np.int64)] * n_trials
+    spent, simulation_s, agent_s, framework_s = np.zeros((4, n_trials))
+    events = [(np.empty(0, dtype=np.int64), np.empty((0, 2 + 2 * n_goals)))]
+    fronts = [np.empty(0, dtype=np.int64)] * n_trials
     for number, part in rows.parts():
         spent[number] = cumulated[part.stop - 1]
+        simulation_s[number] = rows.simulation_s[part].sum()
+        agent_s[number] = rows.agent_s[part].sum()
         left = np.nan if wall_s is None else wall_s[number] - busy[part].sum()
-        framework[number] = left if left >= 0 else _framework_s(rows.time_us[part], busy[part])
+        framework_s[number] = left if left >= 0 else _framework_s(rows.time_us[part], busy[part])
         where = np.flatnonzero(good[part]) + part.start
         if not len(where):
             continue
@@ -137,22 +145,21 @@ def measure(
         best_cost[number], best_row[number] = cost_of[first], rows.row[first]
         best_at[number] = cumulated[first]
         if n_goals > 1:
-            fronts[number] = where[_front(rows.costs[where])]
-    volumes, volumes_at = _hypervolumes(rows, good, cumulated, spent, n_trials)
-    event_trial = np.concatenate([np.empty(0, dtype=np.int64), *(trial for trial, _ in events)])
-    table = np.concatenate([np.empty((0, 2 + 2 * n_goals)), *(values for _, values in events)])
-    shown = counted & rows.full & (rows.status == 0) & np.isfinite(cost_of)
+            fronts[number] = where[non_dominated(rows.values[where])]
+    volumes, volumes_at = _hypervolumes(rows, good, cumulated, spent, points)
+    table = np.concatenate([values for _, values in events])
+    shown = rows.counted & rows.full & (rows.status == Status.OK) & np.isfinite(cost_of)
     return Measures(
         counts=_counts(rows, n_trials),
         spent=spent,
-        simulation_s=_sums(rows.trial, rows.simulation_s, n_trials),
-        agent_s=_sums(rows.trial, rows.agent_s, n_trials),
-        framework_s=framework,
+        simulation_s=simulation_s,
+        agent_s=agent_s,
+        framework_s=framework_s,
         best=best,
         best_cost=best_cost,
         best_row=best_row,
         best_at=best_at,
-        event_trial=event_trial,
+        event_trial=np.concatenate([trial for trial, _ in events]),
         event_spent=table[:, 0],
         event_s=table[:, 1],
         event_values=table[:, 2 : 2 + n_goals],
@@ -163,26 +170,45 @@ def measure(
         front_values=[rows.values[at] for at in fronts],
         reasons=rows.reasons,
         full_rows=rows.row[shown],
-        full_costs=cost_of[shown].astype(np.float64),
-        full_feasible=rows.feasible[shown],
-        full_trial=rows.trial[shown].astype(np.int64),
+        full_costs=cost_of[shown],
     )
 
 
-def _sums(
-    trial: NDArray[np.int32], values: NDArray[np.float32], n_trials: int
-) -> NDArray[np.float64]:
-    """Sum of the values of each trial, shape (n_trials,)."""
-    found = np.zeros(n_trials)
-    np.add.at(found, trial, values)
-    return found
+def regret(costs: NDArray[np.float64], optimum: float) -> NDArray[np.float64]:
+    """By which share costs are worse than the optimum's: 0.1 is a tenth.
+
+    The measure of :meth:`archgym.problem.scoring.Scorer.regret`; ``inf`` without an optimum.
+    """
+    if not math.isfinite(optimum):
+        return np.full(np.shape(costs), np.inf)
+    with np.errstate(over="ignore"):
+        return np.asarray(np.maximum(0.0, np.expm1(costs - optimum)))
+
+
+def reaches(regrets: NDArray[np.float64], within: float = WITHIN) -> NDArray[np.bool_]:
+    """Whether regrets are small enough to count as having reached the optimum."""
+    return np.asarray(regrets <= within + _ROUNDING)
+
+
+def non_dominated(points: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Indices of the points that no other is better than in every goal; of equal ones one.
+
+    Args:
+        points: minimised, shape (n, n_goals).
+    """
+    return np.flatnonzero(moocore.is_nondominated(points, keep_weakly=False))
+
+
+def thinned(count: int, most: int) -> NDArray[np.int64]:
+    """Evenly spread indices of ``count`` things, at most ``most``."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))
 
 
 def _spent(rows: Rows, fidelities: Sequence[Fidelity]) -> NDArray[np.float64]:
     """Budget that a trial had spent after each row, shape (n,)."""
     units = np.array(cost_units(fidelities), dtype=np.int64)
-    values = np.array([one.value for one in fidelities], dtype=np.float32)
-    level = np.minimum(np.searchsorted(values, rows.fidelity), len(units) - 1)
+    level = np.searchsorted([one.value for one in fidelities], rows.fidelity)
+    level = np.minimum(level, len(units) - 1)
     total = np.cumsum(np.where(rows.counted, units[level], 0))
     before = np.zeros(len(total), dtype=np.int64)
     for _, part in rows.parts():
@@ -191,15 +217,20 @@ def _spent(rows: Rows, fidelities: Sequence[Fidelity]) -> NDArray[np.float64]:
 
 
 def _counts(rows: Rows, n_trials: int) -> NDArray[np.int64]:
-    failed, timeout = Status.FAILED, Status.TIMEOUT
-    illegal = Status.ILLEGAL
-    kind = np.where(rows.feasible, 0, 1)
-    for status, number in ((failed, 2), (timeout, 3)):
-        kind[rows.status == status] = number
-    kind[rows.cached] = 5
-    kind[rows.status == illegal] = 4
-    flat = np.bincount(rows.trial.astype(np.int64) * 6 + kind, minlength=6 * n_trials)
-    return flat.reshape(n_trials, 6)
+    kind = np.select(
+        [
+            rows.status == Status.ILLEGAL,
+            rows.cached,
+            rows.status == Status.FAILED,
+            rows.status == Status.TIMEOUT,
+            rows.feasible,
+        ],
+        [COUNTS.index(name) for name in ("illegal", "duplicate", "failed", "timeout", "feasible")],
+        COUNTS.index("infeasible"),
+    )
+    size = len(COUNTS)
+    flat = np.bincount(rows.trial.astype(np.int64) * size + kind, minlength=size * n_trials)
+    return flat.reshape(n_trials, size)
 
 
 def _framework_s(time_us: NDArray[np.int64], busy: NDArray[np.float64]) -> float:
@@ -211,31 +242,23 @@ def _framework_s(time_us: NDArray[np.int64], busy: NDArray[np.float64]) -> float
     return max(0.0, left - float(interrupted.sum()))
 
 
-def _front(costs: NDArray[np.float64]) -> NDArray[np.int64]:
-    import moocore
-
-    return np.flatnonzero(moocore.is_nondominated(costs, keep_weakly=False))
-
-
 def _hypervolumes(
     rows: Rows,
     good: NDArray[np.bool_],
     cumulated: NDArray[np.float64],
     spent: NDArray[np.float64],
-    n_trials: int,
+    points: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Volume in the space of costs that each trial's front dominates, up to twice the baseline.
 
-    The last point is taken for every trial, the others for at most :data:`_MOST_CURVES`.
+    The last point is taken for every trial, the others for at most :data:`_MAX_CURVES`.
     """
-    import moocore
-
-    n_goals = rows.costs.shape[1]
+    n_goals, n_trials = rows.costs.shape[1], len(spent)
     if n_goals < 2 or not n_trials or not spent.max():
         return np.empty((n_trials, 0)), np.empty(0)
-    at = np.unique(np.ceil(np.linspace(0, spent.max(), HYPERVOLUME_POINTS + 1)[1:]))
+    at = np.unique(np.ceil(np.linspace(0, spent.max(), points + 1)[1:]))
     found = np.full((n_trials, len(at)), np.nan)
-    followed = set(np.linspace(0, n_trials - 1, min(n_trials, _MOST_CURVES)).astype(int).tolist())
+    followed = set(thinned(n_trials, _MAX_CURVES).tolist())
     reference = np.full(n_goals, _REFERENCE_COST)
     for number, part in rows.parts():
         where = np.flatnonzero(good[part]) + part.start
@@ -246,8 +269,8 @@ def _hypervolumes(
             if i < len(at) - 1 and number not in followed:
                 continue
             if end > begun:
-                points = np.concatenate([front, rows.costs[where[begun:end]]])
-                front, begun = points[_front(points)], end
+                new = np.concatenate([front, rows.costs[where[begun:end]]])
+                front, begun = new[non_dominated(new)], end
                 volume = moocore.hypervolume(front, ref=reference) / _REFERENCE_COST**n_goals
             found[number, i] = volume
     found[np.isnan(found[:, -1]), -1] = 0.0  # trials without rows

@@ -1,16 +1,16 @@
-"""Intervals, tests and ranks: all of them free of assumptions on how results are distributed.
+"""Intervals, tests and ranks without assumptions on how results are distributed.
 
 Scores are smaller-is-better; ``inf``, for a trial that found nothing feasible, is worse than any
-number and equal to itself. Tests that only look at order take that as it is.
+number and equal to itself. Tests that only look at order need nothing else.
 
 Trials that share a seed share their luck: with several sets of hyperparameters an agent has many
-trials of each seed, which are no independent repetitions. ``units`` says which trials belong
-together, and intervals and tests count units, not trials. Where each trial is a unit, that is the
-same.
+trials of each seed, which are no independent repetitions. A *unit* holds the trials of one seed;
+intervals and tests count units, not trials.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,23 +18,6 @@ from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = [
-    "CONFIDENCE",
-    "Comparison",
-    "Interval",
-    "Ranking",
-    "compare",
-    "compare_all",
-    "holm",
-    "least_p",
-    "mann_whitney",
-    "median_interval",
-    "quantile",
-    "rank",
-    "share_interval",
-    "unit_medians",
-]
 
 CONFIDENCE = 0.95
 _RESAMPLES = 1000
@@ -63,10 +46,10 @@ class Comparison:
     """Two groups of trials on one problem.
 
     Attributes:
-        first: number of a group.
-        second: number of another.
-        p: that groups drawn alike differ by at least as much, from a two-sided Mann-Whitney U
-            test of the units, corrected for the number of comparisons.
+        first: index of a group.
+        second: index of another group.
+        p: probability that groups of the same distribution differ by at least as much, from a
+            two-sided Mann-Whitney U test of the units, corrected for the number of comparisons.
         superiority: probability that a trial of the first is better than one of the second,
             ties counting half (Vargha and Delaney's A, 2000).
     """
@@ -84,8 +67,8 @@ class Ranking:
     Attributes:
         ranks: mean rank of each group with its bootstrap interval.
         by_problem: rank of each group's median on each problem, shape (n_problems, n_groups).
-        friedman_p: that the groups are alike on all problems (Friedman's test); NaN if there are
-            fewer than three groups or two problems.
+        friedman_p: p-value of the hypothesis that the groups are alike on all problems (Friedman's
+            test); NaN if there are fewer than three groups or two problems.
         critical_difference: of mean ranks, at 5 % (Nemenyi's test); NaN as above.
     """
 
@@ -95,13 +78,22 @@ class Ranking:
     critical_difference: float
 
 
+def quantiles(
+    values: Sequence[float] | NDArray[np.float64], shares: Sequence[float]
+) -> NDArray[np.float64]:
+    """Quantiles of scores along the first axis; between ``inf`` and a number it is ``inf``.
+
+    Args:
+        values: at least one score or row of scores.
+        shares: of scores below each quantile.
+    """
+    found = np.quantile(np.minimum(values, _WORST), shares, axis=0)
+    return np.where(found > _WORST / 1e6, np.inf, found)
+
+
 def quantile(values: NDArray[np.float64], share: float) -> float:
-    """The quantile of some scores; between ``inf`` and a number it is ``inf``."""
-    if not len(values):
-        return math.nan
-    bounded = np.minimum(values, _WORST)
-    found = float(np.quantile(bounded, share))
-    return math.inf if found > _WORST / 1e6 else found
+    """One quantile of some scores, as of :func:`quantiles`; NaN for no scores."""
+    return float(quantiles(values, [share])[0]) if len(values) else math.nan
 
 
 def unit_medians(
@@ -183,13 +175,13 @@ def mann_whitney(first: NDArray[np.float64], second: NDArray[np.float64]) -> tup
     return float(found.pvalue), float(1.0 - found.statistic / (len(one) * len(two)))
 
 
-def least_p(first: int, second: int) -> float:
+def min_p(first: int, second: int) -> float:
     """The least two-sided p that a Mann-Whitney U test of groups of these sizes can have.
 
     It belongs to groups that do not overlap: 2 of all ways to divide the ranks (Mann and Whitney,
     1947). With ties it is larger.
 
-    >>> round(least_p(3, 3), 3), round(least_p(4, 4), 3), least_p(1, 5)
+    >>> round(min_p(3, 3), 3), round(min_p(4, 4), 3), min_p(1, 5)
     (0.1, 0.029, 0.3333333333333333)
     """
     return min(1.0, 2 / math.comb(first + second, first))
@@ -233,12 +225,9 @@ def holm(values: Sequence[float]) -> list[float]:
     [0.03, 0.06, 0.06]
     """
     order = np.argsort(values, kind="stable")
-    found = np.zeros(len(values))
-    so_far = 0.0
-    for place, number in enumerate(order.tolist()):
-        so_far = max(so_far, min(1.0, (len(values) - place) * values[number]))
-        found[number] = so_far
-    return [round(value, 15) for value in found.tolist()]
+    found = np.arange(len(values), 0, -1) * np.asarray(values, dtype=np.float64)[order]
+    corrected = np.maximum.accumulate(np.fmin(1.0, found))
+    return [round(value, 15) for value in corrected[np.argsort(order)].tolist()]
 
 
 def compare_all(
@@ -251,13 +240,8 @@ def compare_all(
         units: of each group's trials; each trial is one by default.
     """
     units = units if units is not None else [np.arange(len(group)) for group in groups]
-    enough = [len(np.unique(some)) > 1 for some in units]
-    pairs = [
-        (i, j)
-        for i in range(len(groups))
-        for j in range(i + 1, len(groups))
-        if enough[i] and enough[j]
-    ]
+    enough = [i for i, some in enumerate(units) if len(np.unique(some)) > 1]
+    pairs = list(itertools.combinations(enough, 2))
     found = [compare(groups[i], groups[j], (units[i], units[j])) for i, j in pairs]
     corrected = holm([p for p, _ in found])
     return [
@@ -295,17 +279,15 @@ def rank(
         np.concatenate([one for some in units for one in some]), return_inverse=True
     )
     weights = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=_RESAMPLES)
-    drawn = np.empty((n_problems, _RESAMPLES, n_groups))
-    start = 0
-    for i, groups in enumerate(problems):
-        resampled = np.empty((_RESAMPLES, n_groups))
-        for g, values in enumerate(groups):
-            mine = numbers[start : start + len(values)]
-            start += len(values)
-            resampled[:, g] = _weighted_medians(values, weights[:, mine])
-        drawn[i] = rankdata(resampled, axis=1)
+    scores = [values for groups in problems for values in groups]
+    parts = np.split(numbers, np.cumsum([len(values) for values in scores])[:-1])
+    resampled = [
+        _weighted_medians(values, weights[:, mine])
+        for values, mine in zip(scores, parts, strict=True)
+    ]
+    drawn = rankdata(np.reshape(resampled, (n_problems, n_groups, _RESAMPLES)), axis=1)
     picked = rng.integers(n_problems, size=(n_problems, _RESAMPLES))
-    means = drawn[picked, np.arange(_RESAMPLES)].mean(axis=0)
+    means = drawn[picked, :, np.arange(_RESAMPLES)].mean(axis=0)
     ends = np.quantile(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], axis=0)
     friedman, critical = math.nan, math.nan
     if n_groups > 2 and n_problems > 1 and np.ptp(by_problem) > 0:

@@ -1,58 +1,105 @@
-"""A study: problems, what searched them, and what that came to. Everything shown comes from it."""
+"""A study: problems, the searchers that searched them, and their results.
+
+Everything that a report shows comes from it.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.analysis.measures import Measures
-from archgym.experiment.spec.expand import Trial
+from archgym.analysis.dataset_rows import metric_vector
+from archgym.analysis.importance import Importance, importance
+from archgym.analysis.measures import Measures, non_dominated, regret
+from archgym.analysis.statistics import Comparison, compare_all
 from archgym.problem.goals import goal_unit, natural
 from archgym.problem.metrics import Metric
 from archgym.problem.objective import Objective
-from archgym.problem.scorer import Scorer
+from archgym.problem.scoring import Scorer
 from archgym.space import DesignSpace
 
-if TYPE_CHECKING:
-    from archgym.analysis.importance import Importance
-
-__all__ = ["N_COLOURS", "Chosen", "Problem", "Searcher", "Study"]
-
 N_COLOURS = 8
-"""Colours that lines are told apart by, before their styles are."""
+"""Colours of lines; further lines differ in their style."""
 
 
 @dataclass(frozen=True)
 class Searcher:
-    """What trials are put together under one name: an agent, or one with its hyperparameters.
+    """Trials that are shown under one name: those of an agent, or of one with its hyperparameters.
 
     Attributes:
         name: unique in the study.
         agent: name of the agent.
-        source: number of the folder that its trials come from; 0 unless two are compared.
-        twin: name without the folder, so that those of two folders can be paired.
+        source: index of the folder of its trials; 0 unless two are compared.
+        pair: name without the folder: searchers of two folders with the same one are compared.
     """
 
     name: str
     agent: str
     source: int = 0
-    twin: str = ""
+    pair: str = ""
+
+
+@dataclass(frozen=True)
+class StudiedTrial:
+    """A trial that evaluated something.
+
+    Attributes:
+        id: name of the trial, unique in the study.
+        environment: name of its environment.
+        arguments: constructor arguments of the environment.
+        agent: name of the agent.
+        hyperparameters: of the agent.
+        seed: of the agent, -1 if it is not known.
+        state: ``finished``, ``failed``, ``closed`` or ``running``.
+    """
+
+    id: str
+    environment: str
+    arguments: Mapping[str, Any]
+    agent: str
+    hyperparameters: Mapping[str, Any]
+    seed: int
+    state: str
+
+
+@dataclass(frozen=True)
+class Group:
+    """The trials of one searcher on one problem.
+
+    Attributes:
+        searchers: all searchers of the study.
+        searcher: index of this one.
+        trials: indices of its trials in the problem, shape (n,).
+        scores: their scores, shape (n,).
+        units: their units, shape (n,).
+    """
+
+    searchers: Sequence[Searcher]
+    searcher: int
+    trials: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    units: NDArray[np.int64]
+
+    @property
+    def name(self) -> str:
+        """Name of the searcher."""
+        return self.searchers[self.searcher].name
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """A design that is shown, with all that is known of it.
+    """A design that is shown.
 
     Attributes:
         codes: level of each parameter, -1 where it is inactive, shape (n_parameters,).
-        metrics: ``None`` for one that the simulator does not give.
+        metrics: by name, ``None`` for one that the simulator does not give.
     """
 
     codes: NDArray[np.int64]
@@ -61,33 +108,32 @@ class Chosen:
 
 @dataclass
 class Problem:
-    """What some trials searched, and what they came to.
+    """A problem that some trials searched, and their results.
 
     Attributes:
         name: readable, unique in the study.
         environment: name of the environment.
         workload: name of the workload.
-        objective: what was sought.
+        objective: goals and limits.
         scorer: the objective, over the metrics that it names.
         metrics: of the environment.
         space: the design space, with nothing fixed.
         fixed: parameters held at a value.
-        settings: the environment's own arguments.
+        settings: arguments of the environment under which metrics hold.
         simulator: name and version.
         baseline: value of each goal for the baseline design, minimised.
         baseline_metrics: its metrics.
-        baseline_breaks: limits that it breaks, each with the value that it has.
+        baseline_breaks: limits that it breaks, each with its value.
         optimum: cost of the exact optimum; ``None`` if it is not known.
         trials: of the problem, in the order of ``measures``.
-        ids: names of the trials, unique in the study.
-        states: ``finished``, ``failed``, ``closed`` or ``running``.
-        searcher: number of each trial's searcher, shape (n_trials,).
-        setting: number of each trial's hyperparameters, shape (n_trials,).
-        measures: what they came to.
-        stillborn: trials that failed before they had evaluated anything, by searcher; they are in
-            none of the others.
+        searchers: all searchers of the study.
+        searcher: index of each trial's searcher, shape (n_trials,).
+        setting: index of each trial's hyperparameters, shape (n_trials,).
+        measures: of the trials.
+        stillborn: number of trials that failed before they had evaluated anything, by searcher;
+            they are in none of the others.
         chosen: designs that are shown, by row; filled in by a second reading.
-        picked: positions in ``measures.full_rows`` of designs that stand for all, increasing;
+        picked: positions in ``measures.full_rows`` of designs that represent all, increasing;
             all of them are in ``chosen``.
     """
 
@@ -105,9 +151,8 @@ class Problem:
     baseline_metrics: dict[str, float | None]
     baseline_breaks: list[str]
     optimum: float | None
-    trials: list[Trial]
-    ids: list[str]
-    states: list[str]
+    trials: list[StudiedTrial]
+    searchers: Sequence[Searcher]
     searcher: NDArray[np.int64]
     setting: NDArray[np.int64]
     measures: Measures
@@ -120,31 +165,75 @@ class Problem:
         """Whether there are several goals."""
         return len(self.objective.goals) > 1
 
+    @property
+    def ids(self) -> list[str]:
+        """Names of the trials."""
+        return [trial.id for trial in self.trials]
+
+    def natural(self, goal: int, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Minimised values of a goal in its natural sign.
+
+        Args:
+            goal: index of the goal.
+            values: of any shape.
+        """
+        return natural(self.objective.goals[goal], self.metrics, values)
+
+    def natural_values(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Minimised values of all goals in their natural sign, shape (n, n_goals)."""
+        return np.column_stack([self.natural(i, column) for i, column in enumerate(values.T)])
+
+    def goal_values(self, metrics: Sequence[Mapping[str, float | None]]) -> NDArray[np.float64]:
+        """Values of the goals in their natural sign, by the metrics of each of some designs."""
+        names = self.scorer.metric_names
+        vectors = np.array([metric_vector(one, names) for one in metrics])
+        return self.natural_values(self.scorer.values(vectors))
+
+    @property
+    def natural_baseline(self) -> list[float]:
+        """Value of each goal for the baseline design in its natural sign."""
+        return list(map(float, self.natural_values(self.baseline[None])[0]))
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """The trials of each searcher, by the index of the searcher."""
+        return [
+            Group(self.searchers, searcher, mine, self.score[mine], self.units[mine])
+            for searcher in np.unique(self.searcher).tolist()
+            for mine in [np.flatnonzero(self.searcher == searcher)]
+        ]
+
+    @cached_property
+    def best_trials(self) -> list[tuple[int, int]]:
+        """Best trial of each searcher, and the row of its best design, -1 for none."""
+        found = [int(g.trials[self.measures.best_cost[g.trials].argmin()]) for g in self.groups]
+        return [(trial, int(self.measures.best_row[trial])) for trial in found]
+
     @cached_property
     def units(self) -> NDArray[np.int64]:
-        """What each trial is independent of the others in, shape (n_trials,): its seed.
+        """Unit of independence of each trial, shape (n_trials,): its seed.
 
         Trials of one seed with several sets of hyperparameters share their luck. A trial whose
-        seed is not known stands for itself, with a negative number.
+        seed is not known is a unit by itself, with a negative number.
         """
         seeds = [trial.seed if trial.seed >= 0 else -1 - i for i, trial in enumerate(self.trials)]
         return np.array(seeds, dtype=np.int64)
 
     @cached_property
     def score(self) -> NDArray[np.float64]:
-        """What ranks a trial, smaller is better, shape (n_trials,).
+        """Score by which trials are ranked, smaller is better, shape (n_trials,).
 
         With one goal its best value, ``inf`` if nothing feasible was found; with several, minus
         the hypervolume.
         """
         if self.several:
             found = self.measures.hypervolume
-            return -found[:, -1] if found.shape[1] else np.zeros(len(self.ids))
+            return -found[:, -1] if found.shape[1] else np.zeros(len(self.trials))
         return np.asarray(self.measures.best[:, 0])
 
     @property
     def score_name(self) -> str:
-        """What the score is called."""
+        """Name of the score."""
         return "hypervolume" if self.several else self.objective.goals[0].name
 
     @property
@@ -152,9 +241,18 @@ class Problem:
         """Unit of the score."""
         return "" if self.several else goal_unit(self.objective.goals[0], self.metrics)
 
-    def natural_score(self, value: float) -> float:
+    @property
+    def score_label(self) -> str:
+        """Name of the score with its unit."""
+        return self.score_name + (f" [{self.score_unit}]" if self.score_unit else "")
+
+    def natural_scores(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Scores in their natural sign."""
+        return -scores if self.several else self.natural(0, scores)
+
+    def natural_score(self, score: float) -> float:
         """A score in its natural sign."""
-        return -value if self.several else natural(self.objective.goals[0], self.metrics, value)
+        return float(self.natural_scores(np.array([score]))[0])
 
     @cached_property
     def target(self) -> float:
@@ -176,10 +274,7 @@ class Problem:
 
     def regret(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
         """By which share costs are worse than the target: 0.1 is a tenth."""
-        if not np.isfinite(self.target):
-            return np.full(np.shape(costs), np.inf)
-        with np.errstate(over="ignore"):
-            return np.asarray(np.maximum(0.0, np.expm1(costs - self.target)))
+        return regret(costs, self.target)
 
     @cached_property
     def front(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
@@ -188,20 +283,17 @@ class Problem:
         Their rows, shape (n,), values of the goals, shape (n, n_goals), and the searchers'
         numbers, shape (n,).
         """
-        import moocore
-
-        rows, values, searchers = [], [], []
-        for searcher in np.unique(self.searcher).tolist():
-            mine = [n for n in self.trials_of(searcher).tolist() if len(self.measures.fronts[n])]
+        goals = len(self.objective.goals)
+        rows, values = [np.empty(0, dtype=np.int64)], [np.empty((0, goals))]
+        searchers = [np.empty(0, dtype=np.int64)]
+        for group in self.groups:
+            mine = [n for n in group.trials.tolist() if len(self.measures.fronts[n])]
             if mine:
                 points = np.concatenate([self.measures.front_values[n] for n in mine])
-                keep = moocore.is_nondominated(points, keep_weakly=False)
+                keep = non_dominated(points)
                 rows.append(np.concatenate([self.measures.fronts[n] for n in mine])[keep])
                 values.append(points[keep])
-                searchers.append(np.full(int(keep.sum()), searcher))
-        if not rows:
-            width = len(self.objective.goals)
-            return np.empty(0, dtype=np.int64), np.empty((0, width)), np.empty(0, dtype=np.int64)
+                searchers.append(np.full(len(keep), group.searcher))
         return np.concatenate(rows), np.concatenate(values), np.concatenate(searchers)
 
     @cached_property
@@ -210,32 +302,28 @@ class Problem:
 
         Their rows, shape (n,), and values of the goals, shape (n, n_goals).
         """
-        import moocore
-
         rows, values, _ = self.front
-        if not len(rows):
-            return rows, values
-        keep = moocore.is_nondominated(values, keep_weakly=False)
+        keep = non_dominated(values) if len(rows) else slice(0)
         return rows[keep], values[keep]
 
     @cached_property
     def picked_designs(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Codes and costs of the designs that stand for all, shapes (n, n_parameters) and (n,)."""
+        """Codes and costs of the designs that represent all, shapes (n, n_parameters) and (n,)."""
         rows = self.measures.full_rows[self.picked].tolist()
         width = len(self.space.parameters)
         codes = np.array([self.chosen[row].codes for row in rows], dtype=np.int64)
         return codes.reshape(len(rows), width), self.measures.full_costs[self.picked]
 
     @cached_property
+    def comparisons(self) -> dict[frozenset[int], Comparison]:
+        """Comparison of each pair of groups with at least two units each, by their indices."""
+        scores, units = zip(*((group.scores, group.units) for group in self.groups), strict=True)
+        return {frozenset((one.first, one.second)): one for one in compare_all(scores, units)}
+
+    @cached_property
     def importance(self) -> Importance | None:
         """Which parameters matter; ``None`` if there are too few designs to tell."""
-        from archgym.analysis.importance import importance  # slow to import, and to compute
-
-        return importance(self)
-
-    def trials_of(self, searcher: int) -> NDArray[np.int64]:
-        """Numbers of a searcher's trials in the problem."""
-        return np.flatnonzero(self.searcher == searcher)
+        return importance(self.space.parameters, *self.picked_designs)
 
 
 @dataclass
@@ -243,14 +331,14 @@ class Study:
     """Everything that a report shows.
 
     Attributes:
-        name: what it is called.
+        name: title of the report.
         folders: that were read.
-        problems: what was searched.
+        problems: that were searched.
         searchers: in the order of the experiment.
-        settings: titles of the agents' hyperparameters, by number.
+        settings: titles of the agents' sets of hyperparameters.
         setting_agent: name of the agent of each.
-        failures: trials that failed, by id: number of the searcher, and why.
-        missing: trials that have evaluated nothing.
+        failures: trials that failed, by id: index of the searcher, and why.
+        missing: number of trials that have evaluated nothing.
         facts: what else is known of each run.
         versions: of programs, by name; several of one are joined.
         pooled: whether a searcher holds trials of several hyperparameters.
@@ -272,16 +360,16 @@ class Study:
 
     @property
     def looks(self) -> list[tuple[int, int]]:
-        """Colour and line style of each searcher, by number; twins of two runs share a colour."""
+        """Colour and line style of each searcher, by index; a pair of two runs shares a colour."""
         if self.compared is None:
             return [(n % N_COLOURS, n // N_COLOURS) for n in range(len(self.searchers))]
-        twins = list(dict.fromkeys(searcher.twin for searcher in self.searchers))
-        return [(twins.index(one.twin) % N_COLOURS, one.source) for one in self.searchers]
+        pairs = list(dict.fromkeys(searcher.pair for searcher in self.searchers))
+        return [(pairs.index(one.pair) % N_COLOURS, one.source) for one in self.searchers]
 
     @property
     def n_trials(self) -> int:
         """Trials that evaluated something."""
-        return sum(len(problem.ids) for problem in self.problems)
+        return sum(len(problem.trials) for problem in self.problems)
 
     @property
     def n_proposals(self) -> int:
@@ -291,4 +379,4 @@ class Study:
     @property
     def n_simulations(self) -> int:
         """Designs that were simulated."""
-        return int(sum(problem.measures.counts[:, :4].sum() for problem in self.problems))
+        return int(sum(problem.measures.simulations.sum() for problem in self.problems))

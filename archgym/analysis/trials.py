@@ -1,53 +1,56 @@
-"""What trials came to, read from their datasets: the one place where results come from.
+"""Summaries of trials, read from their datasets: the one place where results are computed.
 
 The final table, the picture, ``results.json``, ``archgym best`` and a resumed run all use it.
 """
 
 from __future__ import annotations
 
-import functools
+import itertools
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
-import moocore
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from archgym.analysis.dataset_rows import (
+    PLAIN_COLUMNS,
+    Rows,
+    fidelities_of,
+    metric_vector,
+    parsed,
+    plain_columns,
+    scorer_of,
+)
+from archgym.analysis.measures import COUNTS, Measures, measure, reaches, regret
 from archgym.data import Dataset
-from archgym.data.designs import design_codes
+from archgym.data.designs import design_codes, design_columns
 from archgym.evaluation.best import Best
 from archgym.evaluation.outcome import Outcome, Outcomes
-from archgym.problem.fidelity import FULL, Fidelity, spendings
 from archgym.problem.goals import natural
 from archgym.problem.metrics import Metric
-from archgym.problem.objective import Objective
-from archgym.problem.scorer import Scorer
-from archgym.problem.status import STATUS_OF, Status
+from archgym.problem.objective import Goal, Objective
+from archgym.problem.scoring import Scorer
+from archgym.problem.status import Status
 from archgym.space import Designs
-
-__all__ = ["TrialSummary", "read_trials", "stream_trials"]
-
-_REFERENCE_COST = math.log(2.0)
-"""Corner of the hypervolume: twice the baseline in every goal."""
 
 
 @dataclass(frozen=True)
 class TrialSummary:
-    """What one trial came to.
+    """The result of one trial.
 
     Attributes:
-        trial_id: its name.
-        dataset: folder that holds it.
+        trial_id: name of the trial.
+        dataset: folder that holds its evaluations.
         environment: name of the environment.
-        settings: the environment's own arguments under which metrics hold.
+        settings: arguments of the environment under which metrics hold.
         workload: name of the workload.
         fixed: parameters held at a value.
-        objective: what was sought.
+        objective: goals and limits.
         metrics: all metrics of the environment.
         agent: name of the agent.
         hyperparameters: of the agent, defaults included.
@@ -60,7 +63,7 @@ class TrialSummary:
         duplicates: proposals that were known already.
         illegal: proposals that broke a rule or were not covered by the simulator.
         failed: simulations that failed or took too long.
-        reasons: why they did, and how often.
+        reasons: reasons of these failures, and how often each occurred.
         better: full simulations that were feasible and better than the baseline design.
         best: the best outcome at full fidelity, ``None`` if nothing could be simulated.
         best_at: number of simulations after which it was found.
@@ -70,16 +73,19 @@ class TrialSummary:
         hypervolume: with several goals, the volume that the front dominates in the space of log
             ratios to the baseline, up to twice the baseline; the baseline alone has 1.
         baseline_metrics: metrics of the baseline design.
-        baseline_design: its active parameters; none if they were not recorded.
+        baseline_design: active parameters of the baseline; empty if they were not recorded.
         baseline: value of each goal for the baseline design, minimised.
         curve: best feasible value of each goal after each full simulation, or what costs as much
             at lower fidelities, minimised, ``inf`` before the first, shape (n, n_goals) with n
             the budget spent, rounded up.
-        seconds: time in simulator and agent, s.
         agent_s: time in the agent, s.
         simulation_s: time in the simulator, s.
-        improvements: of each goal, where its best feasible value improved: budget spent, seconds
-            in simulator and agent so far, value (minimised), shape (n, 3).
+        improvements: for each goal, where its best feasible value improved: budget spent, seconds
+            in simulator and agent until then, value (minimised), and regret (NaN where the optimum
+            is not known, and for a target), shape (n, 4).
+        hit_at: simulations after which the search had reached the optimum (see
+            :data:`~archgym.analysis.measures.WITHIN`); ``None`` if never, or if regrets are not
+            known.
         optimum: value of each goal at the exact optimum, minimised; ``None`` if it is not known.
     """
 
@@ -110,14 +116,19 @@ class TrialSummary:
     baseline_metrics: dict[str, float | None]
     baseline: NDArray[np.float64]
     curve: NDArray[np.float64] = field(repr=False)
-    seconds: float = 0.0
     regret: float | None = None
     agent_s: float = 0.0
     simulation_s: float = 0.0
     improvements: list[NDArray[np.float64]] = field(default_factory=list, repr=False)
+    hit_at: int | None = None
     optimum: NDArray[np.float64] | None = None
     baseline_design: dict[str, Any] = field(default_factory=dict)
     reasons: dict[str, int] = field(default_factory=dict, repr=False)
+
+    @property
+    def seconds(self) -> float:
+        """Time in simulator and agent, s."""
+        return self.agent_s + self.simulation_s
 
     @property
     def problem(self) -> tuple[str, ...]:
@@ -168,8 +179,8 @@ def read_trials(dataset: Dataset) -> list[TrialSummary]:
 def stream_trials(dataset: Dataset) -> Iterator[TrialSummary]:
     """Summaries of all trials of a dataset, in the order in which their rows end.
 
-    Of the evaluations a block is held in memory, and of trials that were resumed what came
-    before.
+    In memory are a block of evaluations, and of a trial whose rows lie in several blocks (it was
+    resumed, say) the earlier ones.
     """
     rows = {row["trial_id"]: row for row in dataset.trials().to_pylist()}
     snapshot = dataset.snapshot()
@@ -177,236 +188,157 @@ def stream_trials(dataset: Dataset) -> Iterator[TrialSummary]:
     for _, table in snapshot.blocks(["trial_id"]):
         for count in table["trial_id"].cast(pa.string()).value_counts().to_pylist():
             left[count["values"]] += count["counts"]
-    waiting: dict[str, list[_Part]] = {}
-    for _, table in snapshot.blocks(_columns(dataset)):
-        for trial_id, part in _parts(dataset, table):
+    waiting: dict[str, list[_Arrays]] = {}
+    columns = [
+        *("trial_id", "reward", "reason", *PLAIN_COLUMNS),
+        *design_columns(dataset.sidecar.space),
+        *(f"metric.{metric.name}" for metric in dataset.sidecar.metrics),
+    ]
+    for _, table in snapshot.blocks(columns):
+        arrays = _arrays(dataset, table)
+        names = table["trial_id"].cast(pa.string()).to_pylist()
+        starts = [i for i, name in enumerate(names) if not i or name != names[i - 1]]
+        for start, stop in itertools.pairwise([*starts, len(names)]):
+            trial_id = names[start]
+            part = {name: array[start:stop] for name, array in arrays.items()}
             waiting.setdefault(trial_id, []).append(part)
-            left[trial_id] -= len(part.codes)
+            left[trial_id] -= stop - start
             if not left[trial_id]:
                 parts = waiting.pop(trial_id)
                 if trial_id in rows:  # else it began after the table of trials was read
                     yield _summarise(dataset, rows.pop(trial_id), _joined(parts))
     if rows:
-        empty = next(_parts(dataset, dataset.schema.empty_table(), whole=True))[1]
+        nothing = _arrays(dataset, dataset.schema.empty_table())
         for row in rows.values():
-            yield _summarise(dataset, row, empty)
+            yield _summarise(dataset, row, nothing)
 
 
-class _Part(NamedTuple):
-    """Consecutive rows of one trial, as arrays."""
-
-    steps: NDArray[Any]
-    codes: NDArray[Any]
-    values: NDArray[Any]
-    numbers: NDArray[Any]
-    flags: NDArray[Any]
-    status: NDArray[Any]
-    reasons: NDArray[Any]
+_Arrays = dict[str, NDArray[Any]]
+"""Consecutive rows of one trial: codes, metrics and other columns, by name."""
 
 
-_NUMBERS = ("reward", "fidelity", "simulation_s", "agent_s")
-_FLAGS = ("feasible", "cached")
-
-
-def _columns(dataset: Dataset) -> list[str]:
-    return [
-        *("trial_id", "step"),
-        *(f"param.{name}" for name in dataset.sidecar.space.names),
-        *(f"metric.{metric.name}" for metric in dataset.sidecar.metrics),
-        *(*_NUMBERS, *_FLAGS, "status", "reason"),
-    ]
-
-
-def _parts(dataset: Dataset, table: pa.Table, whole: bool = False) -> Iterator[tuple[str, _Part]]:
-    """The rows of each trial in a block; with ``whole``, all of them as of one trial."""
-    names = table["trial_id"].cast(pa.string()).to_pylist()
-    starts = [i for i, name in enumerate(names) if not i or name != names[i - 1]]
+def _arrays(dataset: Dataset, table: pa.Table) -> _Arrays:
+    """A block of rows as arrays."""
     metrics = [table[f"metric.{m.name}"].to_numpy() for m in dataset.sidecar.metrics]
-    statuses = np.array(table["status"].cast(pa.string()).to_pylist(), dtype=object)
-    status = np.zeros(len(names), dtype=np.int8)
-    for text, code in STATUS_OF.items():
-        status[statuses == text] = code
-    arrays = _Part(
-        table["step"].to_numpy(),
-        design_codes(dataset.sidecar.space, table),
-        np.column_stack(metrics).astype(np.float64).reshape(len(names), len(metrics)),
-        np.column_stack([table[name].to_numpy() for name in _NUMBERS]),
-        np.column_stack([_booleans(table[name]) for name in _FLAGS]),
-        status,
-        np.array(table["reason"].to_pylist(), dtype=object),
-    )
-    if whole:
-        yield "", arrays
-    for start, stop in zip(starts, [*starts[1:], len(names)], strict=False):
-        yield names[start], _Part(*(array[start:stop] for array in arrays))
+    return {
+        **plain_columns(table),
+        "codes": design_codes(dataset.sidecar.space, table),
+        "metrics": np.column_stack(metrics).astype(np.float64),
+        "reward": table["reward"].to_numpy(),
+        "reason": np.array(table["reason"].to_pylist(), dtype=object),
+    }
 
 
-def _joined(parts: Sequence[_Part]) -> _Part:
+def _joined(parts: Sequence[_Arrays]) -> _Arrays:
     """The rows of a trial, by step."""
-    joined = _Part(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-    if (np.diff(joined.steps) > 0).all():
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    if (np.diff(joined["step"]) > 0).all():
         return joined
-    order = np.argsort(joined.steps, kind="stable")
-    return _Part(*(array[order] for array in joined))
+    order = np.argsort(joined["step"], kind="stable")
+    return {name: array[order] for name, array in joined.items()}
 
 
-@functools.lru_cache(maxsize=256)
-def _objective(text: str) -> Objective:
-    return Objective.parse(json.loads(text))
-
-
-@functools.lru_cache(maxsize=256)
-def _mapping(text: str) -> dict[str, Any]:
-    """What many trials have in common, once."""
-    found: dict[str, Any] = json.loads(text)
-    return found
-
-
-def _summarise(dataset: Dataset, row: dict[str, Any], part: _Part) -> TrialSummary:
-    designs, values = Designs(dataset.sidecar.space, part.codes), part.values
+def _summarise(dataset: Dataset, row: dict[str, Any], arrays: _Arrays) -> TrialSummary:
     metrics = dataset.sidecar.metrics
-    baseline_metrics = _mapping(row["baseline"])
-    baseline = np.array(
-        [np.nan if (v := baseline_metrics.get(m.name)) is None else v for m in metrics]
-    )
-    objective = _objective(row["objective"])
-    scorer = Scorer(objective, metrics, baseline)
-    outcomes = _outcomes(part, designs, values, scorer, tuple(m.name for m in metrics))
+    names = tuple(metric.name for metric in metrics)
+    scorer = scorer_of(row, metrics)
+    objective = scorer.objective
+    n = len(arrays["step"])
+    others = ("codes", "metrics", "reward", "reason")
+    plain = {name: array for name, array in arrays.items() if name not in others}
+    trial = np.zeros(n, dtype=np.int32)
+    rows = Rows.scored(scorer, arrays["metrics"], plain, trial, np.arange(n))
+    weights = [goal.weight for goal in objective.goals]
+    found = measure(rows, 1, fidelities_of(row), weights, points=1)
     best = Best()
-    best.update(outcomes)
-    optimum = json.loads(row["optimum"] or "null")
-    counted = ~outcomes.cached & (outcomes.status != Status.ILLEGAL)
-    full = outcomes.fidelity == 1
-    feasible = np.where((outcomes.feasible & full)[:, None], outcomes.objectives, np.inf)
-    spent = spendings(_fidelities(row), outcomes.fidelity[counted])
+    best.update(_outcomes(dataset, scorer, rows, arrays))
+    optimum = parsed(row["optimum"])
+    if optimum is not None:
+        optimum = metric_vector(optimum, names)[None]
+    single = len(objective.goals) == 1
+    known = optimum is not None and single
+    optimum_cost = float(scorer.costs(optimum)[0, 0]) if known else math.nan
+    improvements = _improvements(found, objective.goals, optimum_cost)
+    near = reaches(improvements[0][:, 3])
+    counts = dict(zip(COUNTS, found.counts[0].tolist(), strict=True))
+    full = rows.counted & rows.full
+    failed = rows.counted & (rows.status > Status.ILLEGAL)
+    baseline = parsed(row["baseline"])
+    recorded = ("trial_id", "environment", "workload", "agent", "seed", "state")
     return TrialSummary(
-        trial_id=row["trial_id"],
+        **{name: row[name] for name in recorded},
+        **{name: parsed(row[name]) for name in ("settings", "fixed", "hyperparameters")},
         dataset=str(dataset.directory),
-        environment=row["environment"],
-        settings=_mapping(row["settings"]),
-        workload=row["workload"],
-        fixed=_mapping(row["fixed"]),
         objective=objective,
         metrics=metrics,
-        agent=row["agent"],
-        hyperparameters=json.loads(row["hyperparameters"]),
-        seed=row["seed"],
-        state=row["state"],
-        simulations=int(counted.sum()),
-        full_simulations=int((counted & full).sum()),
-        spent=float(spent[-1]) if len(spent) else 0.0,
-        proposals=len(outcomes),
-        duplicates=int(outcomes.cached.sum()),
-        illegal=int((outcomes.status == Status.ILLEGAL).sum()),
-        failed=int((counted & (outcomes.status > Status.ILLEGAL)).sum()),
-        reasons=Counter(part.reasons[counted & (outcomes.status > Status.ILLEGAL)].tolist()),
-        better=int((counted & full & outcomes.feasible & (outcomes.reward > 0.5)).sum()),
+        simulations=int(found.simulations[0]),
+        full_simulations=int(full.sum()),
+        spent=float(found.spent[0]),
+        proposals=n,
+        duplicates=counts["duplicate"],
+        illegal=counts["illegal"],
+        failed=counts["failed"] + counts["timeout"],
+        reasons=Counter(arrays["reason"][failed].tolist()),
+        better=int((full & rows.feasible & (arrays["reward"] > 0.5)).sum()),
         best=best.outcome,
         best_at=best.at,
         front=best.front,
-        hypervolume=_hypervolume(outcomes) if len(objective.goals) > 1 else None,
-        baseline_metrics=baseline_metrics,
-        baseline_design=json.loads(row["baseline_design"] or "{}"),
-        baseline=scorer.values(baseline[None])[0],
-        curve=_curve(feasible[counted], spent),
-        seconds=float(part.numbers[:, 2:].sum()),
-        agent_s=float(part.numbers[:, 3].sum()),
-        simulation_s=float(part.numbers[:, 2].sum()),
-        improvements=_improvements(
-            feasible[counted], spent, part.numbers[:, 2:].sum(axis=1).cumsum()[counted]
-        ),
-        optimum=None if optimum is None else _optimum(scorer, metrics, optimum),
-        regret=None if optimum is None else _regret(scorer, best.outcome, optimum),
+        hypervolume=None if single else float(found.hypervolume[0, -1:].sum()),
+        baseline_metrics=baseline,
+        baseline_design=parsed(row["baseline_design"]) or {},
+        baseline=scorer.values(metric_vector(baseline, names)[None])[0],
+        curve=_curve(found),
+        agent_s=float(found.agent_s[0]),
+        simulation_s=float(found.simulation_s[0]),
+        optimum=None if optimum is None else scorer.values(optimum)[0],
+        regret=float(regret(found.best_cost, optimum_cost)[0]) if known else None,
+        improvements=improvements,
+        hit_at=math.ceil(improvements[0][near.argmax(), 0]) if near.any() else None,
     )
 
 
-def _outcomes(
-    part: _Part,
-    designs: Designs,
-    values: NDArray[np.float64],
-    scorer: Scorer,
-    names: tuple[str, ...],
-) -> Outcomes:
-    """The outcomes that a trial's rows stand for."""
-    status = part.status
-    bad = status != 0
-    objectives, costs, violations = (
-        scorer.values(values),
-        scorer.costs(values),
-        scorer.violations(values),
-    )
-    objectives[bad] = costs[bad] = np.inf
-    violations[bad] = np.nan
+def _outcomes(dataset: Dataset, scorer: Scorer, rows: Rows, arrays: _Arrays) -> Outcomes:
+    """The outcomes that a trial's rows record."""
+    violations = scorer.violations(arrays["metrics"])
+    violations[rows.status != Status.OK] = np.nan
     return Outcomes(
-        designs=designs,
-        metric_names=names,
-        metrics=values,
-        objectives=objectives,
-        costs=costs,
+        designs=Designs(dataset.sidecar.space, arrays["codes"]),
+        metric_names=scorer.metric_names,
+        metrics=arrays["metrics"],
+        objectives=rows.values,
+        costs=rows.costs,
         violations=violations,
-        reward=part.numbers[:, 0],
-        status=status,
-        reason=part.reasons.tolist(),
-        feasible=part.flags[:, 0],
-        cached=part.flags[:, 1],
-        simulation_s=part.numbers[:, 2],
-        fidelity=part.numbers[:, 1],
+        reward=arrays["reward"],
+        status=rows.status,
+        reason=arrays["reason"].tolist(),
+        feasible=rows.feasible,
+        cached=rows.cached,
+        simulation_s=rows.simulation_s,
+        fidelity=rows.fidelity,
     )
 
 
-def _fidelities(row: dict[str, Any]) -> list[Fidelity]:
-    """The fidelities of a trial; datasets from before there were any do not say."""
-    declared = json.loads(row["fidelities"] or "[]")
-    return [Fidelity(**one) for one in declared] or [FULL]
-
-
-def _curve(values: NDArray[np.float64], spent: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Least values so far at each whole number of the budget spent, shape (n, n_goals)."""
-    if not len(spent):
-        return values
-    so_far = np.concatenate([np.full_like(values[:1], np.inf), np.minimum.accumulate(values)])
-    until = np.arange(1, math.ceil(spent[-1]) + 1)
-    return np.asarray(so_far[np.searchsorted(spent, until, side="right")])
+def _curve(found: Measures) -> NDArray[np.float64]:
+    """Best values at each whole number of the budget spent by one trial, shape (n, n_goals)."""
+    until = np.arange(1, math.ceil(found.spent[0]) + 1)
+    so_far = np.concatenate([np.full_like(found.best, np.inf), found.event_values])
+    return np.asarray(so_far[np.searchsorted(found.event_spent, until, side="right")])
 
 
 def _improvements(
-    values: NDArray[np.float64], spent: NDArray[np.float64], seconds: NDArray[np.float64]
+    found: Measures, goals: Sequence[Goal], optimum_cost: float
 ) -> list[NDArray[np.float64]]:
-    """Of each goal, where its best value improved: budget, seconds, value, shape (n, 3)."""
-    found = []
-    for column in values.T:
-        best = np.minimum.accumulate(column)
-        before = np.concatenate([[np.inf], best[:-1]])
-        at = np.flatnonzero(best < before)
-        found.append(np.column_stack([spent[at], seconds[at], best[at]]))
-    return found
-
-
-def _optimum(
-    scorer: Scorer, metrics: Sequence[Metric], optimum: Mapping[str, float]
-) -> NDArray[np.float64]:
-    """Value of each goal at the optimum, minimised."""
-    row = [optimum.get(metric.name, math.nan) for metric in metrics]
-    return np.asarray(scorer.values(np.array([row], dtype=np.float64))[0])
-
-
-def _regret(scorer: Scorer, best: Outcome | None, optimum: dict[str, float]) -> float:
-    if best is None or not best.feasible:
-        return math.inf
-    return scorer.regret(best.metrics, optimum)
-
-
-def _hypervolume(outcomes: Outcomes) -> float:
-    costs = outcomes.costs[outcomes.feasible & ~outcomes.cached & (outcomes.fidelity == 1)]
-    costs = costs[(costs < _REFERENCE_COST).all(axis=1)]
-    if not len(costs):
-        return 0.0
-    reference = np.full(costs.shape[1], _REFERENCE_COST)
-    return float(moocore.hypervolume(costs, ref=reference) / _REFERENCE_COST ** costs.shape[1])
-
-
-def _booleans(column: pa.ChunkedArray) -> NDArray[np.bool_]:
-    return np.asarray(column.to_numpy(), dtype=np.bool_)
+    """For each goal, where one trial's best value improved; see :class:`TrialSummary`."""
+    improvements = []
+    for number, goal in enumerate(goals):
+        values = found.event_values[:, number]
+        regrets = np.full(len(values), np.nan)
+        if math.isfinite(optimum_cost) and goal.kind != "target":
+            regrets = regret(found.event_costs[:, number], optimum_cost)
+        at = np.flatnonzero(values < np.concatenate([[np.inf], values[:-1]]))
+        columns = [found.event_spent, found.event_s, values, regrets]
+        improvements.append(np.column_stack(columns)[at])
+    return improvements
 
 
 def _number(value: float) -> float | None:

@@ -8,20 +8,19 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.charts.charts import COLOURS, Axis, Chart, Numbers, Series
+from archgym.charts.description import COLOURS, Axis, Chart, Kind, Numbers, Series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Panel", "draw_grid"]
-
 _STYLES = ("-", "--", ":", "-.")
 _MARKERS = "os^Dv<>P"
+_HORIZONTAL = ("bars", "stack", "intervals")
 _PARTS = {
     "feasible": "#009e73",
     "infeasible": "#e69f00",
@@ -33,7 +32,7 @@ _PARTS = {
     "agent": "#e69f00",
     "framework": "#cc79a7",
 }
-_MOST_IN_LEGEND = 24
+_MAX_IN_LEGEND = 24
 _SETTINGS: dict[Any, Any] = {
     "font.size": 9,
     "axes.titlesize": 9.5,
@@ -77,9 +76,9 @@ class _Drawing:
         if one.searcher < 0:
             return "#555555", "--"
         number = one.searcher
-        colour, style = (
-            self.looks[number] if self.looks else (number % len(COLOURS), number // len(COLOURS))
-        )
+        style, colour = divmod(number, len(COLOURS))
+        if self.looks:
+            colour, style = self.looks[number]
         return COLOURS[colour], _STYLES[style % len(_STYLES)]
 
 
@@ -118,11 +117,13 @@ def draw_grid(
         axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
         handles: dict[str, Any] = {}
         for axis, panel in zip(axes, panels, strict=False):
-            _KINDS[panel.chart.kind](axis, panel.chart, _Drawing(handles, looks))
+            drawing = _Drawing(handles, looks)
+            _KINDS[panel.chart.kind](axis, panel.chart, drawing)
+            _frame(axis, panel.chart, drawing)
             axis.set_title(_text(_folded(panel.title, 46 if not wide else 120)))
         for axis in axes[len(panels) :]:
             axis.set_axis_off()
-        names = list(handles)[:_MOST_IN_LEGEND]
+        names = list(handles)[:_MAX_IN_LEGEND]
         if names:
             shown = [textwrap.shorten(name, 60) for name in names]
             each = 0.7 + 0.07 * max(map(len, shown))  # inches
@@ -139,11 +140,8 @@ def draw_grid(
 
 
 def _extra_height(panels: Sequence[Panel]) -> float:
-    rows = max(
-        (len(p.chart.categories) for p in panels if p.chart.kind in ("bars", "stack", "intervals")),
-        default=0,
-    )
-    return max(0.0, 0.2 * (rows - 12))
+    rows = [len(one.chart.categories) for one in panels if one.chart.kind in _HORIZONTAL]
+    return max(0.0, 0.2 * (max(rows, default=0) - 12))
 
 
 def _lines(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
@@ -162,8 +160,6 @@ def _lines(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
             axis.fill_between(
                 x[band], low[band], high[band], color=colour, alpha=0.14, linewidth=0, step="post"
             )
-    _levels(axis, chart, drawing)
-    _axes(axis, chart)
 
 
 def _points(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
@@ -173,7 +169,6 @@ def _points(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
         drawing.handles[one.name] = axis.scatter(
             _array(one.x), _array(one.y), s=16, color=colour, marker=marker, alpha=0.8
         )
-    _axes(axis, chart)
 
 
 def _boxes(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
@@ -196,8 +191,6 @@ def _boxes(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
         points = _array(one.points)
         places = place - 0.2 + 0.4 * ((np.arange(len(points)) * 0.618034) % 1)
         axis.scatter(places, points, s=6, color=colour, alpha=0.45, linewidths=0)
-    _levels(axis, chart, drawing)
-    _axes(axis, chart)
     names = [_text(_folded(textwrap.shorten(name, 40), 14)) for name in chart.categories]
     axis.set_xticks(range(len(names)), names, rotation=30 if len(names) > 6 else 0)
     axis.set_xlim(-0.6, len(names) - 0.4)
@@ -207,8 +200,6 @@ def _bars(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
     (one,) = chart.series
     x, high = _array(one.x), _array(one.high)
     axis.barh(range(len(x)), x, xerr=high - x, color=COLOURS[0], height=0.65, ecolor="#555555")
-    _categories(axis, chart)
-    _axes(axis, chart)
 
 
 def _stack(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
@@ -220,8 +211,6 @@ def _stack(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
             range(len(x)), x, left=left, color=colour, height=0.65
         )
         left = left + x
-    _categories(axis, chart)
-    _axes(axis, chart)
 
 
 def _intervals(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
@@ -231,38 +220,32 @@ def _intervals(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
         axis.errorbar(
             [one.x[0]], [place], xerr=ends, fmt="o", color=colour, capsize=3, markersize=7
         )
-    _categories(axis, chart)
-    _axes(axis, chart)
 
 
 def _parallel(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
     from matplotlib import colormaps
     from matplotlib.collections import LineCollection
 
-    columns, width = [], len(chart.dimensions)
-    for one in chart.dimensions:
-        values = _array(one["values"])
-        low, high = float(np.nanmin(values)), float(np.nanmax(values))
-        columns.append((values - low) / ((high - low) or 1.0))
-    heights = np.column_stack(columns)
+    width = len(chart.dimensions)
+    columns = [_array(one["values"]) for one in chart.dimensions]
+    ends_of = [(float(np.nanmin(values)), float(np.nanmax(values))) for values in columns]
+    heights = np.column_stack(
+        [_between(values, *ends) for values, ends in zip(columns, ends_of, strict=True)]
+    )
     costs = _array(chart.series[0].y)
-    ends = np.quantile(costs, [0.0, 0.9])
-    shade = np.clip((costs - ends[0]) / ((ends[1] - ends[0]) or 1.0), 0, 1)
+    shade = np.clip(_between(costs, *np.quantile(costs, [0.0, 0.9])), 0, 1)
     lines = [np.column_stack([np.arange(width), row]) for row in heights]
     axis.add_collection(
         LineCollection(lines, colors=colormaps["viridis"](0.95 * shade), linewidths=0.7, alpha=0.7)
     )
-    for place, one in enumerate(chart.dimensions):
+    for place, (one, (low, high)) in enumerate(zip(chart.dimensions, ends_of, strict=True)):
         axis.axvline(place, color="#555555", linewidth=0.8)
-        values = _array(one["values"])
-        low, high = float(np.nanmin(values)), float(np.nanmax(values))
         ticks, names = one.get("ticks") or ([low, high], [f"{low:.4g}", f"{high:.4g}"])
-        for tick, name in zip(ticks, names, strict=True):
-            where = (tick - low) / ((high - low) or 1.0)
-            if -0.01 <= where <= 1.01:
+        for tick, name in zip(_between(np.array(ticks), low, high), names, strict=True):
+            if -0.01 <= tick <= 1.01:
                 axis.text(
                     place + 0.03,
-                    where,
+                    tick,
                     _text(name if len(name) < 17 else f"{name[:15]}\u2026"),
                     fontsize=6.5,
                     va="center",
@@ -270,63 +253,48 @@ def _parallel(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
                 )
     labels = [_text(_folded(one["label"], 14)) for one in chart.dimensions]
     axis.set_xticks(range(width), labels, fontsize=7)
-    axis.set_yticks([])
-    axis.set_xlim(-0.1, width - 0.6)
-    axis.set_ylim(-0.04, 1.04)
+    axis.set(yticks=[], xlim=(-0.1, width - 0.6), ylim=(-0.04, 1.04))
     axis.spines[["left", "bottom"]].set_visible(False)
     axis.grid(False)
 
 
-_KINDS = {
-    "lines": _lines,
-    "points": _points,
-    "boxes": _boxes,
-    "bars": _bars,
-    "stack": _stack,
-    "intervals": _intervals,
-    "parallel": _parallel,
-}
+# In the order of the kinds.
+_DRAWN = (_lines, _points, _boxes, _bars, _stack, _intervals, _parallel)
+_KINDS = dict(zip(get_args(Kind), _DRAWN, strict=True))
 
 
-def _levels(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
+def _frame(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
+    """What is around the data: levels, names of categories, and axes."""
     for level in chart.levels:
         drawing.handles[level.label] = axis.axhline(
             level.value, color="#555555", linestyle=":" if level.dotted else "--", linewidth=1.0
         )
-
-
-def _categories(axis: Axes, chart: Chart) -> None:
-    names = [_text(textwrap.shorten(name, 40)) for name in chart.categories]
-    axis.set_yticks(range(len(names)), names)
-    axis.set_ylim(len(names) - 0.4, -0.6)
-    axis.grid(False, axis="y")
-
-
-def _axes(axis: Axes, chart: Chart) -> None:
-    for which, one in (("x", chart.x), ("y", chart.y)):
-        _axis(axis, which, one)
+    if chart.kind in _HORIZONTAL:
+        names = [_text(textwrap.shorten(name, 40)) for name in chart.categories]
+        axis.set_yticks(range(len(names)), names)
+        axis.set_ylim(len(names) - 0.4, -0.6)
+        axis.grid(False, axis="y")
+    if chart.kind != "parallel":
+        _axis(axis, "x", chart.x)
+        _axis(axis, "y", chart.y)
 
 
 def _axis(axis: Axes, which: str, one: Axis) -> None:
-    from matplotlib.ticker import FuncFormatter
-
-    ticks = axis.xaxis if which == "x" else axis.yaxis
+    ticks: Any = getattr(axis, f"{which}axis")
     if one.log:
-        (axis.set_xscale if which == "x" else axis.set_yscale)("log")
+        axis.set(**{f"{which}scale": "log"})
         if not one.percent:
             near = bool(one.low and one.high and one.high / one.low < 30)
-            ticks.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
+            ticks.set_major_formatter(lambda value, _: _tick(value))
             ticks.set_minor_formatter(
-                FuncFormatter(lambda value, _: _tick(value) if near and _head(value) else "")
+                lambda value, _: _tick(value) if near and _head(value) else ""
             )
-    limits = axis.set_xlim if which == "x" else axis.set_ylim
     if one.low is not None:
-        limits(one.low, one.high)
+        axis.set(**{f"{which}lim": (one.low, one.high)})
     if one.percent:
-        ticks.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
+        ticks.set_major_formatter(lambda value, _: f"{100 * value:g} %")
     if one.label:
-        label = _text(_folded(one.label, 42))
-        (axis.set_xlabel if which == "x" else axis.set_ylabel)(label)
+        axis.set(**{f"{which}label": _text(_folded(one.label, 42))})
 
 
 def _tick(value: float) -> str:
@@ -363,5 +331,10 @@ def _text(text: str) -> str:
     return text.replace("$", r"\$")
 
 
+def _between(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
+    """Where values are between two ends, as a share."""
+    return (values - low) / ((high - low) or 1.0)
+
+
 def _array(values: Numbers) -> NDArray[np.float64]:
-    return np.array([math.nan if v is None else v for v in values], dtype=np.float64)
+    return np.asarray(values, dtype=np.float64)

@@ -1,9 +1,8 @@
 """Checks that hold for every environment and every agent, also a stranger's.
 
-They are what ``archgym check`` runs. Each ``check_*`` function looks at one property. It returns a
-line on what was looked at, or raises :class:`CheckFailed` (or whatever is checked raises itself)
-with what is wrong. Agents from elsewhere are held to them in a test of one's own, environments
-likewise:
+``archgym check`` runs them. Each ``check_*`` function looks at one property. It returns a line that
+says what was looked at, or raises :class:`CheckFailed` (or the error of the checked object) with
+the problem. A package with agents or environments can run them in its tests:
 
 .. code-block:: python
 
@@ -18,6 +17,7 @@ likewise:
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from archgym.check.agents import agent_check_names, check_agent
@@ -54,24 +54,16 @@ def check(target: str, **arguments: Any) -> list[CheckResult]:
 
 
 def _is_agent(target: str) -> bool:
-    if target in environment_names():
-        return False
+    known = [*environment_names(), *agent_names()]
     if ":" not in target:
-        if target not in agent_names() and target.removeprefix("archgym/") == target:
-            known = [*environment_names(), *agent_names()]
+        if target not in known and not target.startswith("archgym/"):
             raise UnknownNameError("environment or agent", target, known)
-        return target in agent_names()
-    try:
-        environment_class(target)
-    except InvalidValueError:
-        pass
-    else:
-        return False
-    try:
-        agent_class(target)
-    except InvalidValueError:
-        raise InvalidValueError(
-            f"{target!r} is neither an environment nor an agent: derive from archgym.Environment "
-            "or archgym.agent.Sampler"
-        ) from None
-    return True
+        return target in agent_names() and target not in environment_names()
+    for found, is_agent in ((environment_class, False), (agent_class, True)):
+        with contextlib.suppress(InvalidValueError):
+            found(target)
+            return is_agent
+    raise InvalidValueError(
+        f"{target!r} is neither an environment nor an agent: derive from archgym.Environment "
+        "or archgym.agent.Sampler"
+    )

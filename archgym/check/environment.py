@@ -6,15 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from archgym.check.interfaces import INTERFACES
-from archgym.check.properties import PROPERTIES, Maker
-from archgym.check.result import CheckResult, chosen_names, run, run_all
+from archgym.check import environment_checks as properties
+from archgym.check import interface_checks as interfaces
+from archgym.check.environment_checks import Maker
+from archgym.check.result import CheckResult, checks_of, chosen_names, run, run_all
 from archgym.environment.arguments import constructor_arguments, own_arguments, unnamed_argument
 from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError
 from archgym.registry import environment_class, make
-
-__all__ = ["check_environment", "environment_check_names"]
 
 _FIRST = "can_be_made"
 
@@ -45,14 +44,14 @@ def check_environment(
     """
     names = chosen_names(only, environment_check_names(), "environments")
     made = run(_FIRST, lambda: _describe(_maker(target, kwargs)()))
-    told = [made] if _FIRST in names or not made.passed else []
-    if told and on_result is not None:
+    results = [made] if _FIRST in names or not made.passed else []
+    if results and on_result is not None:
         on_result(made)
     if not made.passed:
-        return told
+        return results
     make_env, checks = _maker(target, kwargs), _checks()
     named = {name: partial(checks[name], make_env) for name in names if name != _FIRST}
-    return told + run_all(named, on_result, _named(INTERFACES))
+    return results + run_all(named, on_result, checks_of(interfaces))
 
 
 def environment_check_names() -> list[str]:
@@ -61,11 +60,7 @@ def environment_check_names() -> list[str]:
 
 
 def _checks() -> dict[str, Callable[[Maker], str]]:
-    return _named((*PROPERTIES, *INTERFACES))
-
-
-def _named(checks: Sequence[Callable[[Maker], str]]) -> dict[str, Callable[[Maker], str]]:
-    return {check.__name__.removeprefix("check_"): check for check in checks}
+    return {**checks_of(properties), **checks_of(interfaces)}
 
 
 def _maker(target: str | type[Environment] | Environment, kwargs: Mapping[str, Any]) -> Maker:

@@ -1,22 +1,12 @@
-"""What a check finds, and how one is run."""
+"""Results of checks, and how a check is run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import ModuleType
 
 from archgym.errors import UnknownNameError
-
-__all__ = [
-    "CheckFailed",
-    "CheckResult",
-    "NotApplicableError",
-    "UnpolishedError",
-    "chosen_names",
-    "expect",
-    "run",
-    "run_all",
-]
 
 
 @dataclass(frozen=True)
@@ -38,7 +28,7 @@ class CheckResult:
 
 
 class CheckFailed(Exception):
-    """A property that does not hold; the message says where."""
+    """A property that does not hold; the message tells where."""
 
 
 class UnpolishedError(CheckFailed):
@@ -53,6 +43,15 @@ def expect(holds: bool, problem: str) -> None:
     """Raises :class:`CheckFailed` where a property does not hold."""
     if not holds:
         raise CheckFailed(problem)
+
+
+def checks_of(module: ModuleType) -> dict[str, Callable[..., str]]:
+    """The ``check_*`` functions that a module defines, by the rest of their names, in order."""
+    return {
+        name.removeprefix("check_"): value
+        for name, value in vars(module).items()
+        if name.startswith("check_") and value.__module__ == module.__name__
+    }
 
 
 def chosen_names(only: Sequence[str], names: Sequence[str], kind: str) -> list[str]:

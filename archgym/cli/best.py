@@ -8,24 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from archgym.cli.output import console, print_json, table
+from archgym.cli.options import Json
+from archgym.cli.output import console, paragraph, print_json, print_table
+from archgym.evaluation.outcome import Outcome
 
 if TYPE_CHECKING:
     from archgym.analysis.trials import TrialSummary
-    from archgym.evaluation.outcome import Outcome
     from archgym.experiment.spec.expand import Trial
 
-__all__ = ["add_to", "best"]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("best")(best)
+__all__ = ["best"]
 
 
 def best(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run, or a dataset.")],
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Show the best designs of a run or a dataset."""
     from archgym.analysis.trials import read_trials
@@ -40,14 +36,14 @@ def best(
             problems.setdefault(summary.problem, []).append(summary)
     if json:
         print_json([_json(summaries, trials) for summaries in problems.values()])
-        return
-    for summaries in problems.values():
-        _draw(summaries, trials)
+    else:
+        for summaries in problems.values():
+            _show(summaries, trials)
 
 
 def _json(summaries: list[TrialSummary], trials: Mapping[str, Trial]) -> dict[str, Any]:
+    from archgym.experiment.results.best_design import best_of
     from archgym.experiment.results.reproduce import evaluate_command
-    from archgym.experiment.results.tables import best_of
 
     def found_json(summary: TrialSummary, outcome: Outcome) -> dict[str, Any]:
         command = evaluate_command(trials[summary.trial_id], outcome.design)
@@ -55,10 +51,7 @@ def _json(summaries: list[TrialSummary], trials: Mapping[str, Trial]) -> dict[st
 
     some, found = summaries[0], best_of(summaries)
     data: dict[str, Any] = {
-        "environment": some.environment,
-        "settings": some.settings,
-        "workload": some.workload,
-        "fixed": some.fixed,
+        **{name: getattr(some, name) for name in ("environment", "settings", "workload", "fixed")},
         "objective": some.objective.to_json(),
         "trials": len(summaries),
         "simulations": sum(summary.simulations for summary in summaries),
@@ -79,56 +72,53 @@ def _json(summaries: list[TrialSummary], trials: Mapping[str, Trial]) -> dict[st
 
 def _front(summaries: list[TrialSummary]) -> list[tuple[TrialSummary, Outcome]]:
     """Non-dominated outcomes of all trials together, ordered by the first goal."""
-    import moocore
     import numpy as np
+
+    from archgym.analysis.measures import non_dominated
 
     all_of_them = [(summary, outcome) for summary in summaries for outcome in summary.front]
     if not all_of_them:
         return []
     values = np.array([outcome.objectives for _, outcome in all_of_them])
-    keep = np.flatnonzero(moocore.is_nondominated(values, keep_weakly=False)).tolist()
+    keep = non_dominated(values).tolist()
     return sorted((all_of_them[i] for i in keep), key=lambda pair: pair[1].objectives)
 
 
-def _draw(summaries: list[TrialSummary], trials: Mapping[str, Trial]) -> None:
-    from rich.text import Text
+def _show(summaries: list[TrialSummary], trials: Mapping[str, Trial]) -> None:
+    from archgym.experiment.results.best_design import best_design, best_of
+    from archgym.experiment.results.tables import title
+    from archgym.experiment.results.texts import common_values, design_text, value_text
 
-    from archgym.experiment.results.tables import (
-        best_design,
-        best_of,
-        common_values,
-        design_text,
-        title,
-        value_text,
-    )
-
-    out = console()
     some, found = summaries[0], best_of(summaries)
-    told = {k: v for k, v in some.settings.items() if not k.endswith("_sha256")}
-    settings = " ".join(f"{k}={v}" for k, v in {**told, **some.fixed}.items() if v)
+    plain = {k: v for k, v in some.settings.items() if not k.endswith("_sha256")}
+    settings = " ".join(f"{k}={v}" for k, v in {**plain, **some.fixed}.items() if v)
     name = " ".join(part for part in (some.environment, some.workload, settings) if part)
-    out.print(title(name, summaries))
+    console().print(title(name, summaries))
     count = f"{len(summaries)} trials, {sum(s.simulations for s in summaries):,} simulations"
     full = sum(s.full_simulations for s in summaries)
     if any(s.spent != s.simulations for s in summaries):
         count += f", {full:,} of them full"
-    out.print(Text(count, style="dim"))
+    paragraph(count, "dim")
     if found is None:
         partial = "" if full or not any(s.simulations for s in summaries) else " fully yet"
-        out.print(Text(f"nothing could be simulated{partial}\n"))
+        paragraph(f"nothing could be simulated{partial}\n")
         return
-    out.print(best_design(found, trials[found.trial_id]), crop=False)
+    console().print(best_design(found, trials[found.trial_id]), crop=False)
     goals = some.objective.goals
     if len(goals) > 1:
-        made = table(*(f">{goal.name}" for goal in goals), "agent", "design", title="Pareto set")
         front = _front(summaries)
         alike = common_values([outcome.design for _, outcome in front])
-        for summary, outcome in front:
-            cells = [value_text(summary, i, v) for i, v in enumerate(outcome.objectives)]
-            own = {name: v for name, v in outcome.design.items() if name not in alike}
-            made.add_row(*cells, summary.agent, design_text(own))
-        out.print(made)
+        rows = [
+            [
+                *(value_text(summary, i, v) for i, v in enumerate(outcome.objectives)),
+                summary.agent,
+                design_text({k: v for k, v in outcome.design.items() if k not in alike}),
+            ]
+            for summary, outcome in front
+        ]
+        columns = [*(f">{goal.name}" for goal in goals), "agent", "design"]
+        print_table(columns, rows, title="Pareto set")
         if alike:
-            out.print(Text(f"all of them: {design_text(alike)}"))
-        out.print(Text("--json has all their metrics, and the command of each", style="dim"))
-    out.print()
+            paragraph(f"all of them: {design_text(alike)}")
+        paragraph("--json has all their metrics, and the command of each", "dim")
+    paragraph()

@@ -7,21 +7,14 @@ from typing import Annotated
 
 import typer
 
-from archgym.cli.output import console, print_json
+from archgym.cli.options import Json, Named, parsed_pairs
+from archgym.cli.output import console, line, print_json
 
-__all__ = ["add_to", "check"]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("check")(check)
+__all__ = ["check"]
 
 
 def check(
-    target: Annotated[
-        str,
-        typer.Argument(metavar="ENV|AGENT", help="A registered name, or module:Class."),
-    ],
+    target: Named,
     arguments: Annotated[
         list[str] | None,
         typer.Option("--arg", metavar="KEY=VALUE", help="One of its arguments; repeatable."),
@@ -30,33 +23,28 @@ def check(
         list[str] | None,
         typer.Option(metavar="NAME", help="Run this check only; repeatable."),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
-    """Hold an environment or an agent to the standard.
+    """Check that an environment or an agent keeps its contract.
 
-    Environments: Gymnasium's, Stable-Baselines3's and our own checks. Agents: the table that every
-    agent of ours runs through, on every kind of environment. Searches, comparisons and datasets
-    rely on the required ones; the others are polish, which users of what is published expect.
+    Environments: the checks of Gymnasium, of Stable-Baselines3 and of archgym. Agents: the checks
+    that every agent of archgym passes, on every kind of environment. Searches, comparisons and
+    datasets rely on the required checks; the others are polish for published environments.
     """
     from rich.text import Text
 
     from archgym import check as checks
-    from archgym.cli.evaluate import pairs
-    from archgym.experiment.spec.load import parse_value
-
-    given = {name: parse_value(text, f"--arg {name}") for name, text in pairs(arguments, "--arg ")}
-    out = console()
 
     def show(result: checks.CheckResult) -> None:
         failed = ("FAILED", "bold red") if result.required else ("failed", "yellow")
         mark = ("passed", "green") if result.passed else failed
         kind = "required" if result.required else "polish  "
         detail = f"  {result.detail}" if result.detail else ""
-        out.print(Text.assemble(mark, f"  {kind}  {result.name}{detail}"), soft_wrap=True)
+        console().print(Text.assemble(mark, f"  {kind}  {result.name}{detail}"), soft_wrap=True)
         sys.stdout.flush()
 
+    given = parsed_pairs(arguments, "--arg")
     results = checks.check(target, only=only or (), on_result=None if json else show, **given)
-    failed = [result for result in results if not result.passed]
     if json:
         fields = ("name", "passed", "detail", "required")
         print_json([{field: getattr(result, field) for field in fields} for result in results])
@@ -64,6 +52,6 @@ def check(
         for required, kind in ((True, "required"), (False, "polish")):
             some = [result.passed for result in results if result.required is required]
             if some:
-                out.print(Text(f"{sum(some)} of {len(some)} {kind} checks passed"))
-    if failed:
+                line(f"{sum(some)} of {len(some)} {kind} checks passed")
+    if not all(result.passed for result in results):
         raise typer.Exit(1)

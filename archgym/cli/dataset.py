@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from archgym.cli.output import console, fail, print_json
+from archgym.cli.options import Agents, Json, Seed, Where, Workloads, pairs, selected
+from archgym.cli.output import fail, line, print_json, print_table
+from archgym.errors import DatasetError, InvalidValueError
 
 if TYPE_CHECKING:
     from archgym.data import Selection
     from archgym.data.checks import Check
-    from archgym.data.replay import Replayed
+    from archgym.validation.replay import Replayed
 
-__all__ = ["add_to"]
+__all__ = ["commands"]
 
 commands = typer.Typer(
     no_args_is_help=True,
@@ -24,31 +26,8 @@ commands = typer.Typer(
 
 Source = Annotated[Path, typer.Argument(metavar="DIR", help="A dataset, or a run's folder.")]
 Target = Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the new dataset.")]
-Where = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--where",
-        metavar="CONDITION",
-        help="Only rows that meet it, as 'status == ok' or 'ways >= 4 or policy in lru, fifo'; "
-        "repeatable, all must hold.",
-    ),
-]
-Agents = Annotated[
-    list[str] | None, typer.Option("--agent", help="Only rows of this agent; repeatable.")
-]
-Workloads = Annotated[
-    list[str] | None, typer.Option("--workload", help="Only rows of this workload; repeatable.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of what is drawn.")]
-
 _ROWS_TO_REPLAY = 100
 _SHOWN = 20
-
-
-def add_to(app: typer.Typer) -> None:
-    """Adds the commands."""
-    app.add_typer(commands, name="dataset")
 
 
 @commands.command("info")
@@ -58,14 +37,19 @@ def info(folder: Source, json: Json = False) -> None:
     from archgym.data.files import provenance
 
     found = [
-        {**dataset.info(), "made_by": [_step(s) for s in provenance(dataset)["operations"]]}
+        {**dataset.info(), "made_by": [_operation(s) for s in provenance(dataset)["operations"]]}
         for dataset in find_datasets(folder)
     ]
     if json:
         print_json(found)
         return
     for data in found:
-        _draw(data)
+        rows = [
+            (name.replace("_", " "), _text(value))
+            for name, value in data.items()
+            if name != "directory" and value != []
+        ]
+        print_table(("dataset", data["directory"]), rows)
 
 
 class _ReplayCommand(TyperCommand):
@@ -114,8 +98,7 @@ def validate(
     """
     from archgym.data import find_dataset
     from archgym.data.checks import validate as check
-    from archgym.data.replay import replay as play
-    from archgym.errors import InvalidValueError
+    from archgym.validation.replay import replay as play
 
     if replay and not (replay.isdigit() and int(replay)) and replay != "all":
         raise InvalidValueError(f"--replay takes a number of rows or 'all', not {replay!r}")
@@ -124,10 +107,11 @@ def validate(
     sound = all(c.passed for c in checks if c.name in ("files", "trials", "designs"))
     found: Replayed | None = None
     if replay and sound:
-        chosen = _select(folder, where, agent, workload)
+        chosen = selected(folder, where, agent, workload)
         rows = None if replay == "all" else int(replay)
         found = play(
-            *(chosen, rows),
+            chosen,
+            rows,
             seed=seed,
             environment=environment,
             simulator=simulator,
@@ -139,7 +123,7 @@ def validate(
         data = {"passed": passed and not nothing, "checks": [c.to_json() for c in checks]}
         print_json({**data, "replay": None if found is None else found.to_json()})
     else:
-        _draw_checks(checks, found)
+        _show_checks(checks, found)
     if replay and not sound:
         fail("not replayed: designs or trials cannot be read")
     if nothing:
@@ -155,10 +139,9 @@ def merge(
     ],
     json: Json = False,
 ) -> None:
-    """Merge datasets into one; what keeps them apart is named, difference by difference."""
+    """Merge datasets into one; if they cannot be merged, every difference is named."""
     from archgym.data import find_dataset
     from archgym.data.merging import merge as write
-    from archgym.errors import InvalidValueError
 
     if len(folders) < 3:
         raise InvalidValueError("merge takes two datasets or more, and the folder of the new one")
@@ -187,13 +170,11 @@ def filter_rows(
         bool, typer.Option("--distinct", help="Only the first row of a design on a workload.")
     ] = False,
 ) -> None:
-    """Write the rows that meet conditions as a dataset of their own."""
-    from archgym.errors import InvalidValueError
-
+    """Write the rows that meet conditions as a new dataset."""
     if not (where or agent or workload or distinct):
         raise InvalidValueError("say which rows: --where, --agent, --workload or --distinct")
-    chosen = _select(folder, where, agent, workload)
-    _write(chosen.distinct() if distinct else chosen, out, _select(folder, None, None, None))
+    chosen = selected(folder, where, agent, workload)
+    _write(chosen.distinct() if distinct else chosen, out, selected(folder))
 
 
 @commands.command("sample")
@@ -209,12 +190,10 @@ def sample(
     agent: Agents = None,
     workload: Workloads = None,
 ) -> None:
-    """Write rows, or designs, drawn at random as a dataset of their own."""
-    from archgym.errors import InvalidValueError
-
+    """Write rows, or designs, drawn at random as a new dataset."""
     if (rows is None) == (designs is None):
         raise InvalidValueError("say how many: --rows N or --designs N")
-    chosen = _select(folder, where, agent, workload)
+    chosen = selected(folder, where, agent, workload)
     drawn = (
         chosen.sample(rows, seed) if rows is not None else chosen.sample_designs(designs or 0, seed)
     )
@@ -239,11 +218,8 @@ def split(
     workload: Workloads = None,
 ) -> None:
     """Split into datasets with no design in two of them; never by row."""
-    from archgym.cli.evaluate import pairs
-    from archgym.errors import DatasetError, InvalidValueError
-
     parts = {}
-    for name, text in pairs(shares.split(","), "--shares "):
+    for name, text in pairs(shares.split(","), "--shares ").items():
         try:
             parts[name.strip()] = float(text)
         except ValueError:
@@ -253,7 +229,7 @@ def split(
     for name in parts:
         if (out / name).exists():
             raise DatasetError(f"{out / name} exists already")
-    chosen = _select(folder, where, agent, workload)
+    chosen = selected(folder, where, agent, workload)
     made = chosen.split(by, parts, seed=seed, hold_out=hold_out or ())
     for name, part in made.parts.items():
         rows = part.write(out / name)
@@ -290,20 +266,14 @@ def export(
     study: Annotated[str, typer.Option(help="optuna: name before that of each problem.")] = "",
 ) -> None:
     """Export evaluations, with agent, seed and workload, to files of other tools."""
-    from archgym.data.export.files import export as write
-    from archgym.data.export.files import form_of
+    from archgym.export.files import export as write
+    from archgym.export.files import form_of
 
-    given = {
-        "licence": licence,
-        "title": title,
-        "source": origin,
-        "episodes": episodes,
-        "name": name,
-        "study": study,
-    }
+    given = {"licence": licence, "title": title, "source": origin}
+    given |= {"episodes": episodes, "name": name, "study": study}
     options = {key: value for key, value in given.items() if value}
     form = form_of(file, form)
-    chosen = _select(folder, where, agent, workload)
+    chosen = selected(folder, where, agent, workload)
     rows = write(chosen, file, form, **options)
     if form == "card":
         typer.echo(f"a card of {rows:,} evaluations written to {file}")
@@ -315,28 +285,16 @@ def export(
         url = file if file.suffix == ".log" else f"sqlite:///{file}"
         typer.echo(f"look at it: optuna-dashboard {url}")
     if form == "minari":
-        _tell_of_minari(file)
+        for path in sorted(file.glob("*/*/data/metadata.json")):
+            name = str(path.parent.parent.relative_to(file))
+            typer.echo(f"MINARI_DATASETS_PATH={file}: minari.load_dataset({name!r})")
 
 
-def _step(step: dict[str, Any]) -> str:
-    """A step of a dataset's making, in a line."""
+def _operation(step: dict[str, Any]) -> str:
+    """One of the operations that made a dataset, in a line."""
     parts = {name: value for name, value in step.items() if name not in ("operation", "sources")}
     words = [step["operation"], *(f"{name}={value}" for name, value in parts.items())]
     return " ".join([*words, *(source["dataset"] for source in step.get("sources", ()))])
-
-
-def _tell_of_minari(folder: Path) -> None:
-    for path in sorted(folder.glob("*/*/data/metadata.json")):
-        name = path.parent.parent.relative_to(folder)
-        typer.echo(f"MINARI_DATASETS_PATH={folder}: minari.load_dataset({str(name)!r})")
-
-
-def _select(
-    folder: Path, where: list[str] | None, agent: list[str] | None, workload: list[str] | None
-) -> Selection:
-    from archgym.data import load
-
-    return load(folder, where or (), agents=agent or (), workloads=workload or ())
 
 
 def _write(selection: Selection, out: Path, source: Selection) -> None:
@@ -344,49 +302,33 @@ def _write(selection: Selection, out: Path, source: Selection) -> None:
     typer.echo(f"{rows:,} of {len(source):,} evaluations written to {out}")
 
 
-def _draw_checks(checks: list[Check], found: Replayed | None) -> None:
+def _show_checks(checks: list[Check], found: Replayed | None) -> None:
     from rich.text import Text
 
-    from archgym.cli.output import table
-
-    made = table("check", "result", "what")
+    rows: list[tuple[Any, ...]] = []
     for check in checks:
-        result = Text("passed" if check.passed else f"{check.wrong:,} wrong")
-        result.stylize("green" if check.passed else "red")
-        made.add_row(check.name, result, Text(check.what))
-    if found is not None:
-        wrong = found.rows_that_differ
-        result = Text(f"{wrong:,} of {found.rows:,} differ" if wrong else "passed")
-        result.stylize("red" if wrong or not found.rows else "green")
-        made.add_row("replay", result, Text(f"{found.rows:,} rows were evaluated again"))
-    out = console()
-    out.print(made)
+        text, style = ("passed", "green") if check.passed else (f"{check.wrong:,} wrong", "red")
+        rows.append((check.name, Text(text, style), check.what))
     lines = [f"{check.name}: {text}" for check in checks for text in check.examples]
     if found is not None:
-        lines += [f"replay: {note}" for note in found.notes]
-        lines += [f"replay: {mismatch}" for mismatch in found.mismatches[:_SHOWN]]
+        wrong = found.rows_that_differ
+        text = f"{wrong:,} of {found.rows:,} differ" if wrong else "passed"
+        style = "red" if wrong or not found.rows else "green"
+        rows.append(("replay", Text(text, style), f"{found.rows:,} rows were evaluated again"))
         more = len(found.mismatches) - _SHOWN
-        lines += [f"replay: and {more:,} values more (--json lists all)"] if more > 0 else []
+        notes = [*found.notes, *map(str, found.mismatches[:_SHOWN])]
+        notes += [f"and {more:,} values more (--json lists all)"] if more > 0 else []
         skipped = found.skipped.items()
-        lines += [f"replay: {count:,} rows not evaluated: {reason}" for reason, count in skipped]
-    for line in lines:
-        out.print(line, soft_wrap=True, markup=False)
+        notes += [f"{count:,} rows not evaluated: {reason}" for reason, count in skipped]
+        lines += [f"replay: {note}" for note in notes]
+    print_table(("check", "result", "what"), rows)
+    for text in lines:
+        line(text)
 
 
-def _draw(data: dict[str, Any]) -> None:
-    from rich.text import Text
-
-    from archgym.cli.output import table
-
-    made = table("dataset", data["directory"])
-    for name, value in data.items():
-        if name == "directory" or value == []:
-            continue
-        if isinstance(value, dict):
-            text = ", ".join(f"{key} {count}" for key, count in value.items())
-        elif isinstance(value, list):
-            text = ", ".join(map(str, value))
-        else:
-            text = f"{value:,}" if isinstance(value, int) else str(value)
-        made.add_row(name.replace("_", " "), Text(text))
-    console().print(made)
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {count}" for key, count in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -22,7 +22,7 @@ def interruptible(lines: Callable[[], list[str]] = list) -> Iterator[None]:
     kind. A signal that is ignored, as under nohup, stays ignored.
 
     Args:
-        lines: what is then said on stderr.
+        lines: gives the lines that are then printed on stderr.
 
     Raises:
         typer.Exit: with 128 and the number of the signal, as shells count.

@@ -1,10 +1,11 @@
-"""What commands write: tables, JSON, errors."""
+"""What commands write: lines, tables, JSON, errors."""
 
 from __future__ import annotations
 
 import json
 import math
 import sys
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["console", "fail", "print_json", "table"]
+__all__ = ["console", "fail", "line", "paragraph", "print_json", "print_table", "table"]
 
 
 def console() -> Console:
@@ -21,6 +22,26 @@ def console() -> Console:
     from rich.console import Console
 
     return Console(highlight=False)
+
+
+def line(*parts: str, style: str = "") -> None:
+    """Writes a line to stdout, not broken to the width of the terminal; markup is not read.
+
+    Args:
+        *parts: joined to the line.
+        style: as rich names it.
+    """
+    console().print("".join(parts), style=style or None, soft_wrap=True, markup=False)
+
+
+def paragraph(text: str = "", style: str = "") -> None:
+    """Writes a text to stdout, broken to the width of the terminal; markup is not read.
+
+    Args:
+        text: the text.
+        style: as rich names it.
+    """
+    console().print(text, style=style or None, markup=False, emoji=False)
 
 
 def table(*columns: str, title: str = "") -> Table:
@@ -47,6 +68,16 @@ def table(*columns: str, title: str = "") -> Table:
             no_wrap=position == 0 or name.startswith(">"),
         )
     return made
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -> None:
+    """Writes a :func:`table` to stdout; cells are plain texts, without markup, or of rich."""
+    from rich.text import Text
+
+    made = table(*columns, title=title)
+    for row in rows:
+        made.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+    console().print(made)
 
 
 def print_json(data: Any) -> None:

@@ -10,21 +10,17 @@ from typing import Annotated
 
 import typer
 
-from archgym.cli.output import console
-from archgym.cli.values import one_of
+from archgym.cli.options import one_of
+from archgym.cli.output import line
+from archgym.errors import InvalidValueError
 
-__all__ = ["add_to", "report"]
+__all__ = ["report"]
 
 
 class _By(StrEnum):
     auto = "auto"
     agent = "agent"
     hyperparameters = "hyperparameters"
-
-
-def add_to(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("report")(report)
 
 
 def report(
@@ -48,7 +44,7 @@ def report(
         typer.Option(help="Folder for figures as files too.", show_default=False),
     ] = None,
     form: Annotated[
-        str, typer.Option("--format", help="Of the figures, any of pdf, png, svg.")
+        str, typer.Option("--format", help="Formats of the figures, any of pdf, png, svg.")
     ] = "pdf,png,svg",
     tables: Annotated[
         Path | None,
@@ -68,36 +64,23 @@ def report(
     ] = _By.auto,
 ) -> None:
     """Make one HTML page of a run, with every chart and table, that works offline."""
-    from archgym.errors import InvalidValueError
-    from archgym.report import (
-        check_formats,
-        read_study,
-        write_figures,
-        write_report,
-        write_tables,
-    )
+    from archgym import report as pages
 
     if (folder is None) == (compare is None):
         raise InvalidValueError("give one folder DIR, or two with --compare A B")
     if out is not None and out.suffix.lower() not in (".html", ".htm"):
         raise InvalidValueError(f"--out is {str(out)!r}; the page is a file that ends in .html")
-    formats = check_formats(form)
-    if compare is not None:
-        study = read_study(compare, by=by.value, compare=True)
-        page = out if out is not None else Path("comparison.html")
-    else:
-        assert folder is not None
-        study = read_study([folder], by=by.value)
-        page = out if out is not None else folder / "report.html"
+    formats = pages.check_formats(form)
+    default = Path("comparison.html") if folder is None else folder / "report.html"
+    runs = [folder] if folder is not None else compare or ()
+    study = pages.read_study(runs, by=by.value, compare=compare is not None)
     trials = sum(len(problem.ids) for problem in study.problems)
     typer.echo(f"{trials:,} trials on {len(study.problems)} problems: drawing ...", err=True)
-    written = write_report(study, page, shlex.join(["archgym", *sys.argv[1:]]))
-    show = console()
-    size = written.stat().st_size / 1e6
-    show.print(f"report:   {written} ({size:.1f} MB)", soft_wrap=True, markup=False)
+    written = pages.write_report(study, out or default, shlex.join(["archgym", *sys.argv[1:]]))
+    line(f"report:   {written} ({written.stat().st_size / 1e6:.1f} MB)")
     if figures is not None:
-        files = write_figures(study, figures, formats)
-        show.print(f"figures:  {len(files)} files in {figures}", soft_wrap=True, markup=False)
+        files = pages.write_figures(study, figures, formats)
+        line(f"figures:  {len(files)} files in {figures}")
     if tables is not None:
-        files = write_tables(study, tables)
-        show.print(f"tables:   {len(files)} files in {tables}", soft_wrap=True, markup=False)
+        files = pages.write_tables(study, tables)
+        line(f"tables:   {len(files)} files in {tables}")

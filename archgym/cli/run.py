@@ -11,20 +11,16 @@ import typer
 
 import archgym
 from archgym.cli.interruption import interruptible
-from archgym.cli.output import console
+from archgym.cli.options import Quiet
+from archgym.cli.output import console, line
+from archgym.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from archgym.experiment import Experiment, RunOptions, RunResult
 
-__all__ = ["add_to", "run"]
+__all__ = ["run"]
 
-
-_MOST_FAILURES = 20
-
-
-def add_to(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("run")(run)
+_MAX_FAILURES = 20
 
 
 def run(
@@ -48,8 +44,8 @@ def run(
         bool,
         typer.Option(
             "--resume",
-            help="Go on with the run in the folder, if there is one. It may "
-            "have got more seeds, agents, environments or budget.",
+            help="Go on with the run in the folder, if there is one. The experiment may now have "
+            "more seeds, agents, environments or budget.",
         ),
     ] = False,
     local: Annotated[
@@ -75,10 +71,9 @@ def run(
             "same time.",
         ),
     ] = "",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run an experiment: environments x agents x hyperparameters x seeds."""
-    from archgym.errors import InvalidValueError
     from archgym.experiment import RunOptions, load_experiment, run_experiment
 
     if local and (address or cpus is not None or storage):
@@ -107,8 +102,6 @@ def run(
 
 
 def _shard(text: str) -> tuple[int, int] | None:
-    from archgym.errors import InvalidValueError
-
     if not text:
         return None
     number, _, of = text.partition("/")
@@ -119,58 +112,48 @@ def _shard(text: str) -> tuple[int, int] | None:
 
 def _announce(experiment: Experiment, folder: Path, options: RunOptions) -> None:
     from archgym.experiment import expand
-    from archgym.experiment.run.batches import shard_of
 
-    trials = expand(experiment)
-    part = ""
-    if options.shard is not None:
-        part = f"part {options.shard[0]} of {options.shard[1]}, "
-        trials = shard_of(trials, *options.shard)
+    trials = options.chosen(expand(experiment))
+    part = "part {} of {}, ".format(*options.shard) if options.shard else ""
     seeds = experiment.seed_list
     shown = ", ".join(map(str, seeds[:8])) + (", ..." if len(seeds) > 8 else "")
-    console().print(
+    line(
         f"archgym {archgym.__version__}: {experiment.name}, {part}{len(trials)} trials of "
         f"{experiment.budget} simulations, seed{'s' if len(seeds) > 1 else ''} {shown}"
-        f"{', without Ray' if options.local else ''}, into {folder}",
-        soft_wrap=True,
-        markup=False,
+        f"{', without Ray' if options.local else ''}, into {folder}"
     )
 
 
 def _report(result: RunResult) -> None:
-    from archgym.experiment.results.tables import from_here, run_tables
+    from archgym.experiment.results.tables import run_tables
+    from archgym.experiment.results.texts import from_here
 
     out = console()
     out.print()
     out.print(run_tables(result), crop=False)
-    for trial_id, reason in list(result.failures.items())[:_MOST_FAILURES]:
+    for trial_id, reason in list(result.failures.items())[:_MAX_FAILURES]:
         file = result.folder.error_file(trial_id)
         where = f" ({from_here(file)})" if file.exists() else ""
-        text = f"failed: {trial_id}: {reason}{where}"
-        out.print(text, style="red", soft_wrap=True, markup=False)
-    if len(result.failures) > _MOST_FAILURES:
-        more = f"... and {len(result.failures) - _MOST_FAILURES} more, in results/summary.json"
-        out.print(more, style="red", markup=False)
+        line(f"failed: {trial_id}: {reason}{where}", style="red")
+    if len(result.failures) > _MAX_FAILURES:
+        left = len(result.failures) - _MAX_FAILURES
+        line(f"... and {left} more, in results/summary.json", style="red")
     folder = result.folder
     datasets = sorted({trial.dataset for trial in result.trials})
+    states = {"finished": 0, **result.totals.states}
     lines = {
         "picture": str(from_here(folder.picture)),
         "datasets": ", ".join(str(from_here(folder.datasets / name)) for name in datasets),
         "results": f"{from_here(folder.results)}, {from_here(folder.tables)}/",
         "report": f"archgym report {from_here(folder.path)} makes one page of all this",
-        "trials": _counts(result),
+        "trials": ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in states.items()),
         "early": _early(result),
         "split": _split(result),
+        "time": f"{result.wall_s:.1f} s",
     }
     for label, text in lines.items():
         if text:
-            out.print(f"{label + ':':<10}{text}", soft_wrap=True, markup=False)
-    out.print(f"{'time:':<10}{result.wall_s:.1f} s", markup=False)
-
-
-def _counts(result: RunResult) -> str:
-    states = {"finished": 0, **result.totals.states}
-    return ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in states.items())
+            line(f"{label + ':':<10}{text}")
 
 
 def _early(result: RunResult) -> str:
@@ -182,8 +165,8 @@ def _early(result: RunResult) -> str:
         ends = " to ".join(dict.fromkeys(f"{one:,.6g}" for one in (min(spent), max(spent))))
         name = agent.rpartition(":")[2]
         parts.append(f"{name} in {len(spent):,} of {len(mine):,} trials, after {ends} simulations")
-    told = "nothing new was proposed, though budget was left: "
-    return told + "; ".join(parts) if parts else ""
+    head = "nothing new was proposed, though budget was left: "
+    return head + "; ".join(parts) if parts else ""
 
 
 def _split(result: RunResult) -> str:
@@ -191,12 +174,9 @@ def _split(result: RunResult) -> str:
     totals = result.totals
     if not totals.wall_s:
         return ""
-    shares = {
-        "agents": totals.agent_s / totals.wall_s,
-        "simulators": totals.simulation_s / totals.wall_s,
-    }
-    shares["framework"] = max(0.0, 1 - sum(shares.values()))
-    return ", ".join(f"{name} {share:.1%}" for name, share in shares.items())
+    agents, simulators = totals.agent_s / totals.wall_s, totals.simulation_s / totals.wall_s
+    framework = max(0.0, 1 - agents - simulators)
+    return f"agents {agents:.1%}, simulators {simulators:.1%}, framework {framework:.1%}"
 
 
 def _how_to_go_on() -> list[str]:

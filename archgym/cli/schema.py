@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import typer
-
 from archgym.cli.output import print_json
 
-__all__ = ["add_to", "schema"]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("schema")(schema)
+__all__ = ["schema"]
 
 
 def schema() -> None:

@@ -1,10 +1,12 @@
-"""Whether a dataset is what it says: schema, ranges, rules, steps, duplicates, rewards."""
+"""Checks of a dataset: its files, designs, rules, steps, duplicates and rewards."""
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+import operator
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,21 +20,20 @@ from archgym.data.designs import (
     column_fingerprints,
     design_codes,
     design_fingerprints,
+    looked_up,
     mixed,
 )
 from archgym.data.files import provenance
-from archgym.data.schema import TRIAL_FIELDS
-from archgym.data.selection import Selection
+from archgym.data.problems import scorer_of
+from archgym.data.rows import Rows
+from archgym.data.schema import TRIAL_SCHEMA
 from archgym.errors import ArchgymError
-from archgym.problem.objective import Objective
-from archgym.problem.scorer import Scorer
-from archgym.problem.status import STATUS_OF, Status
+from archgym.problem.scoring import Scorer
+from archgym.problem.status import LABELS, STATUS_OF, Status
 from archgym.space import Designs, DesignSpace
 
-__all__ = ["EXAMPLES", "Check", "validate"]
-
 EXAMPLES = 10
-"""Most problems of a check that are told one by one."""
+"""Maximum number of problems that a check describes; the others are only counted."""
 _REWARD_TOLERANCE = 1e-9  # a machine's own exp and log
 
 
@@ -57,21 +58,24 @@ class Check:
         """Whether there is no problem."""
         return not self.wrong
 
-    def add(self, problem: str, times: int = 1) -> None:
+    def add(self, problem: str) -> None:
         """Notes a problem."""
-        self.wrong += times
-        if len(self.examples) < EXAMPLES:
-            self.examples.append(problem)
+        self.note(np.ones(1, dtype=bool), lambda _: problem)
+
+    def note(self, wrong: NDArray[np.bool_], describe: Callable[[int], str]) -> None:
+        """Counts the rows that are marked, and describes the first of them.
+
+        Args:
+            wrong: whether each row has the problem, shape (n,).
+            describe: the problem of a row.
+        """
+        rows = np.flatnonzero(wrong)
+        self.wrong += len(rows)
+        self.examples += [describe(int(row)) for row in rows[: EXAMPLES - len(self.examples)]]
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        return {
-            "name": self.name,
-            "what": self.what,
-            "passed": self.passed,
-            "wrong": self.wrong,
-            "examples": self.examples,
-        }
+        return {**asdict(self), "passed": self.passed}
 
 
 def validate(dataset: Dataset) -> list[Check]:
@@ -95,7 +99,7 @@ def validate(dataset: Dataset) -> list[Check]:
 def _check_files(dataset: Dataset, check: Check) -> None:
     for folder, schema in (
         ("evaluations", dataset.schema),
-        ("trials", pa.schema(list(TRIAL_FIELDS.items()))),
+        ("trials", TRIAL_SCHEMA),
     ):
         for path in sorted((dataset.directory / folder).glob("*.parquet")):
             try:
@@ -130,17 +134,53 @@ class _Trials:
             try:
                 for name in ("settings", "hyperparameters", "versions"):
                     json.loads(row[name])
-                baseline = json.loads(row["baseline"])
-                values = [baseline.get(metric.name) for metric in metrics]
-                self.scorers[trial_id] = Scorer(
-                    Objective.parse(json.loads(row["objective"])),
-                    metrics,
-                    np.array([np.nan if value is None else value for value in values]),
-                )
+                self.scorers[trial_id] = scorer_of(row, metrics)
                 fixed = json.loads(row["fixed"])
                 self.fixed[trial_id] = {n: space[n].code(v) for n, v in fixed.items()}
             except (ArchgymError, ValueError, TypeError, AttributeError) as error:
                 self.check.add(f"trial {trial_id}: {error}")
+
+
+@dataclass
+class _Block:
+    """Some rows of the table of evaluations, and columns of them as arrays, each (n,).
+
+    Attributes:
+        table: the rows.
+        trial: number of each row's trial.
+        status: index of each row's status, -1 for an unknown one.
+        values: metrics, NaN where there are none, shape (n, n_metrics).
+    """
+
+    table: pa.Table
+    trial: NDArray[np.int32]
+    status: NDArray[np.int8]
+    values: NDArray[np.float64]
+
+    def trial_id(self, row: int) -> str:
+        return str(self.table["trial_id"][row].as_py())
+
+    def at(self, row: int) -> str:
+        """The trial and step of a row."""
+        return f"trial {self.trial_id(row)}, step {self.table['step'][row].as_py()}"
+
+    def note(
+        self, check: Check, wrong: NDArray[np.bool_], problem: str, *columns: NDArray[Any]
+    ) -> None:
+        """Notes a problem of the rows that are marked.
+
+        Args:
+            check: what is checked.
+            wrong: whether each row has the problem, shape (n,).
+            problem: what is wrong; its fields in braces take a row's values of the columns.
+            columns: these columns, each (n,).
+        """
+
+        def describe(row: int) -> str:
+            text = problem.format(*(column[row] for column in columns)) if columns else problem
+            return f"{self.at(row)}: {text}"
+
+        check.note(wrong, describe)
 
 
 class _Rows:
@@ -150,6 +190,7 @@ class _Rows:
         self._dataset, self._trials = dataset, trials
         self._space: DesignSpace = dataset.sidecar.space
         self._metrics = dataset.sidecar.metrics
+        self._columns = [f"metric.{metric.name}" for metric in self._metrics]
         made = {
             "designs": "every value is a level of its parameter, active exactly when it acts",
             "rules": "designs keep the rules and fixed values, unless their status is illegal",
@@ -160,110 +201,89 @@ class _Rows:
             "duplicates": "a design evaluated again by a trial is marked as cached, and only then",
             "agreement": "the same design under the same conditions has the same metrics",
         }
-        self._by_name = {name: Check(name, what) for name, what in made.items()}
+        self.checks = [Check(name, what) for name, what in made.items()]
+        self._by_name = {check.name: check for check in self.checks}
         self._numbers: dict[str, int] = {}
-        self._kept: dict[str, list[NDArray[Any]]] = {
-            name: [] for name in ("trial", "step", "design", "result", "status", "cached")
-        }
-
-    @property
-    def checks(self) -> list[Check]:
-        return list(self._by_name.values())
+        self._kept: list[dict[str, NDArray[Any]]] = []
 
     def look(self, table: pa.Table) -> None:
         """Checks rows by themselves, and keeps what is needed to compare them."""
-        ids = table["trial_id"].combine_chunks()
-        names = ids.dictionary.to_pylist()
-        for name in sorted({names[i] for i in np.unique(ids.indices.to_numpy())}):
+        for name in sorted(table["trial_id"].unique().to_pylist()):
             if name not in self._trials.rows and name not in self._numbers:
                 self._trials.check.add(f"trial {name} has evaluations, but is not in the table")
             self._numbers.setdefault(name, len(self._numbers))
-        trial = np.array([self._numbers.get(name, -1) for name in names], np.int32)[
-            ids.indices.to_numpy()
-        ]
-        statuses = table["status"].combine_chunks()
-        known = [STATUS_OF.get(s, -1) for s in statuses.dictionary.to_pylist()]
-        status = np.array(known, dtype=np.int8)[statuses.indices.to_numpy()]
-        steps = table["step"].to_numpy()
-        where = _Where(table)
-        self._look_at_designs(table, trial, status, where)
-        values = np.column_stack([table[f"metric.{m.name}"].to_numpy() for m in self._metrics])
-        self._look_at_metrics(table, values.astype(np.float64), status, where)
-        self._look_at_outcomes(table, status, where)
-        self._look_at_rewards(table, values.astype(np.float64), status, trial, where)
-        results = column_fingerprints(
-            table.select([*(f"metric.{m.name}" for m in self._metrics), "status"])
+        block = _Block(
+            table,
+            looked_up(table["trial_id"], lambda name: self._numbers.get(name, -1), np.int32),
+            looked_up(table["status"], lambda label: STATUS_OF.get(label, -1), np.int8),
+            np.column_stack([table[name].to_numpy() for name in self._columns]).astype(np.float64),
         )
-        design = mixed(
-            design_fingerprints(self._space, table)
-            ^ column_fingerprints(table.select(["fidelity"]))
+        self._look_at_designs(block)
+        self._look_at_metrics(block)
+        self._look_at_outcomes(block)
+        self._look_at_rewards(block)
+        conditions = column_fingerprints(table.select(["fidelity"]))
+        self._kept.append(
+            {
+                "trial": block.trial,
+                "step": table["step"].to_numpy().astype(np.int64),
+                "design": mixed(design_fingerprints(self._space, table) ^ conditions),
+                "result": column_fingerprints(table.select([*self._columns, "status"])),
+                "status": block.status,
+                "cached": table["cached"].to_numpy().astype(bool),
+            }
         )
-        cached = table["cached"].to_numpy().astype(bool)
-        parts = (trial, steps.astype(np.int64), design, results, status, cached)
-        for kept, part in zip(self._kept.values(), parts, strict=True):
-            kept.append(part)
 
-    def _look_at_designs(
-        self, table: pa.Table, trial: NDArray[Any], status: NDArray[Any], where: _Where
-    ) -> None:
-        space, check = self._space, self._by_name["designs"]
-        codes = design_codes(space, table, no_level=True)
+    def _look_at_designs(self, block: _Block) -> None:
+        space, check, rules = self._space, self._by_name["designs"], self._by_name["rules"]
+        codes = design_codes(space, block.table, no_level=True)
         wrong = codes == NO_LEVEL
         for position, name in enumerate(space.names):
-            for row, times in _first(wrong[:, position]):
-                value = table[f"param.{name}"][row].as_py()
-                check.add(f"{where(row)}: {name} cannot be {value!r}: {space[name].range}", times)
+
+            def describe(row: int, name: str = name) -> str:
+                value = block.table[f"param.{name}"][row].as_py()
+                return f"{block.at(row)}: {name} cannot be {value!r}: {space[name].range}"
+
+            check.note(wrong[:, position], describe)
         sound = ~wrong.any(axis=1)
         codes[~sound] = 0
         canonical = space.canonicalise(np.maximum(codes, 0)).codes
+        active, there = canonical >= 0, codes >= 0
         for position, name in enumerate(space.names):
-            active, there = canonical[:, position] >= 0, codes[:, position] >= 0
-            for row, times in _first(sound & there & ~active):
-                check.add(f"{where(row)}: {name} has a value, but does not act", times)
-            for row, times in _first(sound & ~there & active):
-                check.add(f"{where(row)}: {name} acts, but has no value", times)
-        whole = sound & ((codes >= 0) == (canonical >= 0)).all(axis=1)
-        check = self._by_name["rules"]
+            acts, given = active[:, position], there[:, position]
+            block.note(check, sound & given & ~acts, f"{name} has a value, but does not act")
+            block.note(check, sound & ~given & acts, f"{name} acts, but has no value")
+        whole, legal = sound & (there == active).all(axis=1), block.status != Status.ILLEGAL
         broken = space.first_broken_rule(Designs(space, canonical))
-        for row, times in _first(whole & (broken >= 0) & (status != Status.ILLEGAL)):
-            rule = space.rules[int(broken[row])]
-            check.add(f"{where(row)}: breaks rule {rule.name!r}, but is not illegal", times)
+        for number, rule in enumerate(space.rules):
+            text = f"breaks rule {rule.name!r}, but is not illegal"
+            block.note(rules, whole & (broken == number) & legal, text)
         for trial_id, fixed in self._trials.fixed.items():
-            if fixed and trial_id in self._numbers:
-                mine = whole & (trial == self._numbers[trial_id]) & (status != Status.ILLEGAL)
-                for name, code in fixed.items():
-                    column = codes[:, space.index(name)]
-                    for row, times in _first(mine & (column >= 0) & (column != code)):
-                        held = space[name].value(code)
-                        check.add(f"{where(row)}: {name} is not {held!r}, as fixed", times)
+            for name, code in fixed.items() if trial_id in self._numbers else ():
+                mine = whole & (block.trial == self._numbers[trial_id]) & legal
+                column = codes[:, space.index(name)]
+                text = f"{name} is not {space[name].value(code)!r}, as fixed"
+                block.note(rules, mine & (column >= 0) & (column != code), text)
 
-    def _look_at_metrics(
-        self, table: pa.Table, values: NDArray[np.float64], status: NDArray[Any], where: _Where
-    ) -> None:
-        check, ok = self._by_name["metrics"], status == Status.OK
+    def _look_at_metrics(self, block: _Block) -> None:
+        check, ok = self._by_name["metrics"], block.status == Status.OK
         nothing = np.ones(len(ok), dtype=bool)
-        for number, metric in enumerate(self._metrics):
-            column = values[:, number]
-            there = table[f"metric.{metric.name}"].is_valid().to_numpy().astype(bool)
+        labels = np.array([*LABELS, "unknown"])[block.status]  # -1 is an unknown one
+        for metric, column in zip(self._metrics, block.values.T, strict=True):
+            there = block.table[f"metric.{metric.name}"].is_valid().to_numpy().astype(bool)
             nothing &= ~there
-            for row, times in _first(there & ~np.isfinite(column)):
-                check.add(f"{where(row)}: {metric.name} is {column[row]}", times)
-            if not metric.signed:
-                for row, times in _first(there & (column < 0)):
-                    check.add(f"{where(row)}: {metric.name} is {column[row]:g}, below zero", times)
-            for row, times in _first(there & ~ok):
-                name = Status(status[row]).label if status[row] >= 0 else "unknown"
-                check.add(f"{where(row)}: has {metric.name}, with status {name}", times)
-        for row, times in _first(ok & nothing):
-            check.add(f"{where(row)}: status ok, but no metric at all", times)
+            name = metric.name
+            block.note(check, there & ~np.isfinite(column), name + " is {}", column)
+            below = there & (column < 0) & (not metric.signed)
+            block.note(check, below, name + " is {:g}, below zero", column)
+            block.note(check, there & ~ok, f"has {name}, with status {{}}", labels)
+        block.note(check, ok & nothing, "status ok, but no metric at all")
 
-    def _look_at_outcomes(self, table: pa.Table, status: NDArray[Any], where: _Where) -> None:
-        check = self._by_name["outcomes"]
+    def _look_at_outcomes(self, block: _Block) -> None:
+        check, table, status = self._by_name["outcomes"], block.table, block.status
         reward = table["reward"].to_numpy().astype(np.float64)
         feasible = table["feasible"].to_numpy().astype(bool)
-        reasons = table["reason"].combine_chunks()
-        empty = np.array([not text for text in [*reasons.dictionary.to_pylist(), None]])
-        silent = empty[reasons.indices.fill_null(len(empty) - 1).to_numpy()]
+        silent = looked_up(table["reason"], operator.not_, np.bool_)
         for wrong, text in (
             (status < 0, "an unknown status"),
             (~((reward >= -1) & (reward <= 1)), "a reward outside [-1, 1]"),
@@ -273,97 +293,88 @@ class _Rows:
             (~feasible & silent, "not feasible, without a reason"),
             (feasible & ~silent, "feasible, with a reason against it"),
         ):
-            for row, times in _first(wrong):
-                check.add(f"{where(row)}: {text}", times)
+            block.note(check, wrong, text)
 
-    def _look_at_rewards(
-        self,
-        table: pa.Table,
-        values: NDArray[np.float64],
-        status: NDArray[Any],
-        trial: NDArray[Any],
-        where: _Where,
-    ) -> None:
-        check, rewards = self._by_name["rewards"], table["reward"].to_numpy()
-        for trial_id in sorted({where.trial(int(i)) for i in _one_of_each(trial)}):
+    def _look_at_rewards(self, block: _Block) -> None:
+        rewards, expected = block.table["reward"].to_numpy(), np.full(len(block.trial), np.nan)
+        names = [metric.name for metric in self._metrics]
+        first = np.unique(block.trial, return_index=True)[1].tolist()
+        for trial_id in sorted({block.trial_id(row) for row in first}):
             scorer = self._trials.scorers.get(trial_id)
-            mine = np.flatnonzero((trial == self._numbers[trial_id]) & (status == Status.OK))
-            if scorer is None or not len(mine):
+            if scorer is None:
                 continue
-            part = values[mine]
-            names = [metric.name for metric in self._metrics]
             asked = [names.index(name) for name in scorer.objective.metric_names()]
-            legible = np.isfinite(part[:, asked]).all(axis=1)
-            mine, part = mine[legible], part[legible]
-            expected = scorer.rewards(scorer.costs(part), scorer.violations(part))
-            off = ~np.isclose(rewards[mine], expected, rtol=_REWARD_TOLERANCE, atol=1e-15)
-            for i, times in _first(off):
-                row = int(mine[i])
-                text = f"reward is {float(rewards[row])!r}, but follows as {float(expected[i])!r}"
-                check.add(f"{where(row)}: {text}", times)
+            legible = np.isfinite(block.values[:, asked]).all(axis=1) & (block.status == Status.OK)
+            mine = np.flatnonzero((block.trial == self._numbers[trial_id]) & legible)
+            part = block.values[mine]
+            expected[mine] = scorer.rewards(scorer.costs(part), scorer.violations(part))
+        off = ~np.isclose(rewards, expected, rtol=_REWARD_TOLERANCE, atol=1e-15)
+        text, wrong = "reward is {}, but follows as {}", off & ~np.isnan(expected)
+        block.note(self._by_name["rewards"], wrong, text, rewards, expected)
 
     def finish(self, whole_trials: bool) -> None:
-        """Compares rows with each other."""
-        kept = {name: np.concatenate(parts) for name, parts in self._kept.items() if parts}
-        self._kept.clear()
-        if not kept:
+        """Compares rows with each other.
+
+        Args:
+            whole_trials: whether no row was left out of the trials.
+        """
+        if not self._kept:
             return
-        names = list(self._numbers)
-        self._compare_steps(kept["trial"], kept["step"], names, whole_trials)
+        kept = {name: np.concatenate([one[name] for one in self._kept]) for name in self._kept[0]}
+        self._kept.clear()
+        self._compare_steps(kept["trial"], kept["step"], whole_trials)
         order = np.lexsort((kept["step"], kept["design"], kept["trial"]))
         ordered = {name: column[order] for name, column in kept.items()}
-        self._compare_repeats(ordered, names, whole_trials)
+        self._compare_repeats(ordered, whole_trials)
         del order, ordered
-        self._compare_results(kept, names)
+        self._compare_results(kept)
 
-    def _compare_steps(
-        self, trial: NDArray[Any], step: NDArray[Any], names: Sequence[str], whole: bool
+    def _note(
+        self, check: str, wrong: NDArray[Any], trial: NDArray[Any], problem: str, *parts: Any
     ) -> None:
-        check = self._by_name["steps"]
+        """Notes a problem of rows; fields in braces in its text take a row's value of the parts."""
+        names, text = list(self._numbers), ("trial {}" + problem).format
+        self._by_name[check].note(
+            wrong, lambda row: text(names[trial[row]], *(part[row] for part in parts))
+        )
+
+    def _compare_steps(self, trial: NDArray[Any], step: NDArray[Any], whole: bool) -> None:
+        note = functools.partial(self._note, "steps")
         order = np.lexsort((np.arange(len(step)), step, trial))
         t, s = trial[order], step[order]
         follows = t[1:] == t[:-1]
-        for row, times in _first(follows & (s[1:] == s[:-1])):
-            check.add(f"trial {names[t[row]]}, step {s[row]} is there twice", times)
+        note(follows & (s[1:] == s[:-1]), t, ", step {} is there twice", s)
         # In the order in which they are stored; a trial's rows need not be side by side.
-        by_trial = np.argsort(trial, kind="stable")
-        t2, s2 = trial[by_trial], step[by_trial]
-        back = (t2[1:] == t2[:-1]) & (s2[1:] < s2[:-1])
-        for row, times in _first(back):
-            text = f"step {s2[row + 1]} is stored after step {s2[row]}"
-            check.add(f"trial {names[t2[row]]}: {text}", times)
-        for row, times in _first(s < 0):
-            check.add(f"trial {names[t[row]]}: step {s[row]} is below 0", times)
+        stored = np.argsort(trial, kind="stable")
+        u, v = trial[stored], step[stored]
+        back = (u[1:] == u[:-1]) & (v[1:] < v[:-1])
+        note(back, u, ": step {} is stored after step {}", v[1:], v)
+        note(s < 0, t, ": step {} is below 0", s)
         if not whole:
-            check.what = "of each trial are each once and in order (rows were left out)"
+            what = "of each trial are each once and in order (rows were left out)"
+            self._by_name["steps"].what = what
             return
         first = np.concatenate([[True], ~follows])
-        for row, times in _first(first & (s > 0)):
-            check.add(f"trial {names[t[row]]} begins with step {s[row]}, not 0", times)
-        for row, times in _first(follows & (s[1:] > s[:-1] + 1)):
-            check.add(f"trial {names[t[row]]}: after step {s[row]} comes {s[row + 1]}", times)
+        note(first & (s > 0), t, " begins with step {}, not 0", s)
+        note(follows & (s[1:] > s[:-1] + 1), t, ": after step {} comes {}", s, s[1:])
 
-    def _compare_repeats(
-        self, rows: dict[str, NDArray[Any]], names: Sequence[str], whole: bool
-    ) -> None:
-        check = self._by_name["duplicates"]
+    def _compare_repeats(self, rows: dict[str, NDArray[Any]], whole: bool) -> None:
+        note = functools.partial(self._note, "duplicates")
         t, d, s, c = rows["trial"], rows["design"], rows["step"], rows["cached"]
         known = rows["status"] != Status.ILLEGAL  # a design that breaks a rule is refused each time
         again = np.concatenate([[False], (t[1:] == t[:-1]) & (d[1:] == d[:-1])])
-        for row, times in _first(again & known & ~c):
-            text = f"step {s[row]} repeats the design of step {s[row - 1]}, but is not cached"
-            check.add(f"trial {names[t[row]]}: {text}", times)
+        text = ": step {} repeats the design of step {}, but is not cached"
+        note(again & known & ~c, t, text, s, np.roll(s, 1))
         if whole:
-            # A forked process goes on with a trial of its own, and knows what its parent knew.
-            parents = [name.rpartition("-")[0] for name in names]
+            # A forked process continues as a new trial, with the cache of its parent.
+            parents = [name.rpartition("-")[0] for name in self._numbers]
             own = np.array([parent not in self._numbers for parent in parents], dtype=bool)
-            for row, times in _first(~again & c & own[t]):
-                text = f"step {s[row]} is cached, but no earlier step has its design"
-                check.add(f"trial {names[t[row]]}: {text}", times)
+            text = ": step {} is cached, but no earlier step has its design"
+            note(~again & c & own[t], t, text, s)
 
-    def _compare_results(self, rows: dict[str, NDArray[Any]], names: Sequence[str]) -> None:
-        check = self._by_name["agreement"]
-        conditions = Selection(self._dataset).conditions_of_trials
+    def _compare_results(self, rows: dict[str, NDArray[Any]]) -> None:
+        names = list(self._numbers)
+        conditions = Rows(self._dataset).conditions_of_trials
         of_trial = np.array([conditions.get(name, np.uint64(0)) for name in names], np.uint64)
         with np.errstate(over="ignore"):
             keys = mixed(rows["design"] ^ mixed(of_trial[rows["trial"]]))
@@ -372,34 +383,12 @@ class _Rows:
         order = np.lexsort((rows["result"], keys))
         k, r = keys[order], rows["result"][order]
         differs = (k[1:] == k[:-1]) & (r[1:] != r[:-1]) & (k[1:] != 0)
-        for row, times in _first(differs):
-            pair = [
+
+        def describe(row: int) -> str:
+            one, other = (
                 f"trial {names[rows['trial'][i]]}, step {rows['step'][i]}"
                 for i in order[row : row + 2]
-            ]
-            check.add(f"{' and '.join(pair)} have the same design, but other metrics", times)
+            )
+            return f"{one} and {other} have the same design, but other metrics"
 
-
-class _Where:
-    """Says of a row which one it is."""
-
-    def __init__(self, table: pa.Table) -> None:
-        self._table = table
-
-    def trial(self, row: int) -> str:
-        return str(self._table["trial_id"][row].as_py())
-
-    def __call__(self, row: int) -> str:
-        return f"trial {self.trial(row)}, step {self._table['step'][row].as_py()}"
-
-
-def _first(wrong: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
-    """The first rows that are wrong; the last one stands for the rest."""
-    rows = np.flatnonzero(wrong)
-    for number, row in enumerate(rows[:EXAMPLES].tolist()):
-        last = number == EXAMPLES - 1
-        yield row, len(rows) - EXAMPLES + 1 if last else 1
-
-
-def _one_of_each(numbers: NDArray[Any]) -> NDArray[Any]:
-    return np.unique(numbers, return_index=True)[1]
+        self._by_name["agreement"].note(differs, describe)

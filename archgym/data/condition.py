@@ -17,24 +17,32 @@ sign, so ``not (ways >= 4)`` leaves inactive ones out, too. The text becomes an
 from __future__ import annotations
 
 import datetime
+import functools
+import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.errors import InvalidValueError, UnknownNameError, check_choice
 from archgym.space.expression import Expression, param
-
-__all__ = ["Column", "known_values", "parse_condition", "to_arrow"]
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<mark><=|>=|==|!=|<|>|=|\(|\)|,)|\"(?P<double>[^\"]*)\"|'(?P<single>[^']*)'"
-    r"|(?P<word>[^\s<>=!(),\"']+))"
+    r"|(?P<keyword>and|or|not|in)(?=[\s<>=!(),\"']|$)|(?P<word>[^\s<>=!(),\"']+)|(?P<rest>\S.*))",
+    re.DOTALL,
 )
-_COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
-_KEYWORDS = ("and", "or", "not", "in")
+_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 class Column:
@@ -97,28 +105,16 @@ def to_arrow(expression: Expression) -> pc.Expression:
     if expression.op == "not":
         return ~to_arrow(expression.args[0])
     left, right = expression.args
-    if expression.op == "and":
-        return to_arrow(left) & to_arrow(right)
-    if expression.op == "or":
-        return to_arrow(left) | to_arrow(right)
+    if expression.op in ("and", "or"):
+        combine = operator.and_ if expression.op == "and" else operator.or_
+        return combine(to_arrow(left), to_arrow(right))
     field = pc.field(left.args[0])
     if right is None:
         return field.is_null() if expression.op == "==" else field.is_valid()
     if expression.op == "in":
-        found = [field == value for value in right]
-        whole = found[0]
-        for one in found[1:]:
-            whole = whole | one
-        return whole
-    compare: Mapping[str, Callable[[Any, Any], Any]] = {
-        "==": lambda a, b: a == b,
-        "!=": lambda a, b: a != b,
-        "<": lambda a, b: a < b,
-        "<=": lambda a, b: a <= b,
-        ">": lambda a, b: a > b,
-        ">=": lambda a, b: a >= b,
-    }
-    return compare[expression.op](field, right)
+        return functools.reduce(operator.or_, (field == value for value in right))
+    found: pc.Expression = _COMPARISONS[expression.op](field, right)
+    return found
 
 
 class _Parser:
@@ -128,25 +124,20 @@ class _Parser:
         if not isinstance(text, str) or not text.strip():
             raise InvalidValueError(f"a condition is a text such as 'status == ok', not {text!r}")
         self._text, self._columns = text, columns
-        self._tokens = list(self._split(text))
-        self._at = 0
+        self._tokens: deque[tuple[str, str]] = deque()
+        for match in _TOKEN.finditer(text):
+            kind = str(match.lastgroup)
+            word = match[kind]
+            if kind == "rest":
+                raise InvalidValueError(f"condition {text!r} cannot be read from {word!r} on")
+            self._tokens.append((kind, word))
+        self._tokens.append(("end", "the end"))
 
     def parse(self) -> Expression:
         found = self._either()
-        if self._at < len(self._tokens):
+        if self._take("end") is None:
             raise self._wrong("'and' or 'or'")
         return found
-
-    def _split(self, text: str) -> Iterable[tuple[str, str]]:
-        at, end = 0, len(text.rstrip())
-        while at < end:
-            match = _TOKEN.match(text, at)
-            if match is None:
-                raise InvalidValueError(f"condition {text!r} cannot be read from {text[at:]!r} on")
-            kind = str(match.lastgroup)
-            word = match[kind]
-            yield ("keyword" if kind == "word" and word in _KEYWORDS else kind), word
-            at = match.end()
 
     def _either(self) -> Expression:
         found = self._both()
@@ -171,28 +162,25 @@ class _Parser:
         return self._comparison()
 
     def _comparison(self) -> Expression:
-        kind, word = self._peek()
-        if kind != "word":
+        word = self._take("word")
+        if word is None:
             raise self._wrong("the name of a column")
-        self._at += 1
         name = self._column(word)
         column = self._columns[name]
         if self._take("keyword", "in"):
-            words = [self._value()[1]]
+            words = [self._value()]
             while self._take("mark", ","):
-                words.append(self._value()[1])
+                words.append(self._value())
             return param(name).isin([column.value(name, "in", word) for word in words])
-        kind, op = self._peek()
-        op = "==" if op == "=" else op
-        if kind != "mark" or op not in _COMPARISONS:
+        op = self._take("mark", "=", *_COMPARISONS)
+        if op is None:
             raise self._wrong(f"one of {' '.join(_COMPARISONS)} or in")
-        self._at += 1
-        kind, word = self._value()
-        if kind == "word" and word == "null":
+        op = "==" if op == "=" else op
+        if self._take("word", "null"):
             if op not in ("==", "!="):
                 raise InvalidValueError(f"{name} {op} null: null goes with == and !=")
             return Expression(op, (param(name), None))
-        return Expression(op, (param(name), column.value(name, op, word)))
+        return Expression(op, (param(name), column.value(name, op, self._value())))
 
     def _column(self, word: str) -> str:
         found = [n for n in (word, f"param.{word}", f"metric.{word}") if n in self._columns]
@@ -205,35 +193,32 @@ class _Parser:
             raise InvalidValueError(f"condition {self._text!r}: write {' or '.join(found)}")
         return found[0]
 
-    def _value(self) -> tuple[str, str]:
-        kind, word = self._peek()
-        if kind not in ("word", "single", "double"):
-            raise self._wrong("a value")
-        self._at += 1
-        return kind, word
+    def _value(self) -> str:
+        for kind in ("word", "single", "double"):
+            word = self._take(kind)
+            if word is not None:
+                return word
+        raise self._wrong("a value")
 
-    def _take(self, kind: str, word: str) -> bool:
-        if self._peek() == (kind, word):
-            self._at += 1
-            return True
-        return False
-
-    def _peek(self) -> tuple[str, str]:
-        return self._tokens[self._at] if self._at < len(self._tokens) else ("end", "the end")
+    def _take(self, kind: str, *words: str) -> str | None:
+        """The next token, if it is of this kind and one of these words (any by default)."""
+        found, word = self._tokens[0]
+        if found != kind or (words and word not in words):
+            return None
+        self._tokens.popleft()
+        return word
 
     def _wrong(self, wanted: str) -> InvalidValueError:
-        return InvalidValueError(
-            f"condition {self._text!r}: {wanted} expected before {self._peek()[1]!r}"
-        )
+        word = self._tokens[0][1]
+        return InvalidValueError(f"condition {self._text!r}: {wanted} expected before {word!r}")
 
 
-def known_values(kind: str, allowed: Sequence[Any]) -> Callable[[str], Any]:
+def known_values(kind: str, allowed: Iterable[Any]) -> Callable[[str], Any]:
     """A parser that takes only values that occur."""
     by_text = {str(value): value for value in allowed}
 
     def parse(text: str) -> Any:
-        if text not in by_text:
-            raise UnknownNameError(kind, text, by_text)
+        check_choice(kind, text, by_text)
         return by_text[text]
 
     return parse

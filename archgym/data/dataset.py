@@ -18,7 +18,8 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,17 +31,11 @@ from numpy.typing import NDArray
 
 from archgym.data.designs import design_codes, design_columns, design_fingerprints
 from archgym.data.journal import close_journals, is_locked, read_journal
-from archgym.data.schema import (
-    TRIAL_FIELDS,
-    Sidecar,
-    evaluation_schema,
-)
-from archgym.data.snapshot import Snapshot, journal_tables
+from archgym.data.schema import TRIAL_FIELDS, TRIAL_SCHEMA, Sidecar, evaluation_schema
+from archgym.data.snapshot import Snapshot, counts_of
 from archgym.errors import DatasetError
-from archgym.evaluation.resume import ResumedLog
+from archgym.evaluation.resumed_log import ResumedLog
 from archgym.problem.status import STATUS_OF
-
-__all__ = ["TIMING_COLUMNS", "Dataset", "equal_trajectories"]
 
 TIMING_COLUMNS = ("simulation_s", "agent_s", "timestamp", "cached")
 """Columns in which equal trajectories may differ."""
@@ -70,19 +65,20 @@ class Dataset:
         return evaluation_schema(self.sidecar.space, self.sidecar.metrics)
 
     def trials(self) -> pa.Table:
-        """One row a trial, ordered by id; ``state`` is ``running`` where nothing says it ended."""
-        return self._undisturbed(self._read_trials)
-
-    def _read_trials(self) -> pa.Table:
-        found: dict[str, dict[str, Any]] = {}
-        for path in sorted((self.directory / "trials").glob("*.parquet")):
-            for row in _read_trials(path):
-                _merge_trial(found, row)
-        for path in self._open_journals():
-            for row in _trials_of(path):
-                _merge_trial(found, row)
-        rows = [found[key] for key in sorted(found)]
-        return pa.Table.from_pylist(rows, schema=pa.schema(list(TRIAL_FIELDS.items())))
+        """One row a trial, ordered by id; ``state`` is ``running`` where no end was recorded."""
+        while True:
+            parts = sorted(self.directory.glob("*/*.parquet"))
+            found: dict[str, dict[str, Any]] = {}
+            with contextlib.suppress(FileNotFoundError):  # sealed meanwhile: read again
+                for path in sorted((self.directory / "trials").glob("*.parquet")):
+                    for row in _read_trials(path):
+                        _merge_trial(found, row)
+                for path in self._open_journals():
+                    for row in _trials_of(path):
+                        _merge_trial(found, row)
+                if sorted(self.directory.glob("*/*.parquet")) == parts:
+                    rows = [found[key] for key in sorted(found)]
+                    return pa.Table.from_pylist(rows, schema=TRIAL_SCHEMA)
 
     def evaluations(
         self, columns: Sequence[str] | None = None, trial_id: str | None = None
@@ -98,24 +94,19 @@ class Dataset:
             if name not in self.schema.names:
                 raise DatasetError(f"no column {name!r}; there are {', '.join(self.schema.names)}")
         needed = list(dict.fromkeys([*names, "trial_id", "step"]))
-        return self._read_evaluations(needed, trial_id).select(names)
-
-    def _read_evaluations(self, needed: list[str], trial_id: str | None) -> pa.Table:
-        snapshot = self.snapshot()
-        target = pa.schema([self.schema.field(name) for name in needed])
-        where = None if trial_id is None else pc.field("trial_id") == trial_id
-        tables = [target.empty_table()]
-        for _, table in snapshot.blocks(needed):
-            tables.append(table if where is None else table.filter(where))
+        wanted = pc.scalar(True) if trial_id is None else pc.field("trial_id") == trial_id
+        tables = [pa.schema([self.schema.field(name) for name in needed]).empty_table()]
+        tables += [table.filter(wanted) for _, table in self.snapshot().blocks(needed)]
         table = pa.concat_tables(tables).unify_dictionaries()
         order = pa.table({"t": table["trial_id"].cast(pa.string()), "s": table["step"]})
-        return table.take(pc.sort_indices(order, [("t", "ascending"), ("s", "ascending")]))
+        rows = pc.sort_indices(order, [("t", "ascending"), ("s", "ascending")])
+        return table.take(rows).select(names)
 
     def snapshot(self) -> Snapshot:
         """The evaluations as they are now, to read them a block at a time."""
         while True:
             parts = sorted((self.directory / "evaluations").glob("*.parquet"))
-            with contextlib.suppress(FileNotFoundError):  # sealed under our hands: look again
+            with contextlib.suppress(FileNotFoundError):  # sealed meanwhile: look again
                 found = Snapshot(self.sidecar, parts, self._open_journals())
                 if sorted((self.directory / "evaluations").glob("*.parquet")) == parts:
                     return found
@@ -148,10 +139,8 @@ class Dataset:
         designs: list[NDArray[np.uint64]] = []
         columns = ["status", "cached", "feasible", "fidelity", *design_columns(space)]
         for _, table in self.snapshot().blocks(columns):
-            for count in table["status"].cast(pa.string()).value_counts().to_pylist():
-                statuses[count["values"]] += count["counts"]
-            for count in table["fidelity"].value_counts().to_pylist():
-                fidelities[count["values"]] += count["counts"]
+            statuses += counts_of(table["status"])
+            fidelities += counts_of(table["fidelity"])
             evaluations += table.num_rows
             counted = pc.and_(pc.invert(table["cached"]), pc.not_equal(table["status"], "illegal"))
             simulated += pc.sum(counted).as_py()
@@ -179,43 +168,17 @@ class Dataset:
         """Turns the journals of ended processes into Parquet, by write and rename."""
         close_journals(self.directory)
         with _locked(self.directory):
-            self._seal()
-
-    def _seal(self) -> None:
-        ready = [path for path in self._open_journals() if not is_locked(path)]
-        if ready:
-            self._write_parts(ready)
-            trials = self.trials()
-            hashes = dict(
-                zip(
-                    trials["workload"].to_pylist(),
-                    trials["workload_sha256"].to_pylist(),
-                    strict=True,
-                )
-            )
-            sidecar = Sidecar(
-                self.sidecar.space, self.sidecar.metrics, self.sidecar.simulator, hashes
-            )
-            sidecar.save(self.directory, replace=True)
-            self.sidecar = sidecar
-        for path in self._sealed_journals():
-            with contextlib.suppress(FileNotFoundError):
-                path.unlink()
+            ready = [path for path in self._open_journals() if not is_locked(path)]
+            if ready:
+                self._write_parts(ready)
+                trials = self.trials().select(["workload", "workload_sha256"]).to_pylist()
+                hashes = {row["workload"]: row["workload_sha256"] for row in trials}
+                self.sidecar = replace(self.sidecar, workloads=hashes)
+                self.sidecar.save(self.directory, replace=True)
+            for path in self._sealed_journals():
+                path.unlink(missing_ok=True)
 
     # -- inner workings --------------------------------------------------------------------------
-
-    def _undisturbed(self, read: Callable[[], pa.Table]) -> pa.Table:
-        """What ``read`` returns when no journal turns into Parquet under its hands."""
-        while True:
-            before = sorted(self.directory.glob("*/*.parquet"))
-            try:
-                table, lost = read(), None
-            except FileNotFoundError as error:
-                table, lost = None, error
-            if sorted(self.directory.glob("*/*.parquet")) == before:
-                if lost is not None:
-                    raise lost
-                return table
 
     def _open_journals(self) -> list[Path]:
         sealed = set(self._sealed_journals())
@@ -236,20 +199,16 @@ class Dataset:
     def _write_parts(self, journals: list[Path]) -> None:
         names = [path.name for path in journals]
         part = hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
-        trials = [row for path in journals for row in _trials_of(path)]
+        file = f"{names[0][:16]}-{part}.parquet"
         merged: dict[str, dict[str, Any]] = {}
-        for row in trials:
+        for row in (row for path in journals for row in _trials_of(path)):
             _merge_trial(merged, row)
-        table = pa.Table.from_pylist(
-            list(merged.values()), schema=pa.schema(list(TRIAL_FIELDS.items()))
-        )
-        write_parquet(
-            self.directory / "trials" / f"{names[0][:16]}-{part}.parquet", table.schema, [table]
-        )
+        table = pa.Table.from_pylist(list(merged.values()), schema=TRIAL_SCHEMA)
+        write_parquet(self.directory / "trials" / file, table.schema, [table])
         schema = self.schema.with_metadata({_JOURNALS_KEY: json.dumps(names).encode()})
-        blocks = (block for path in journals for block in journal_tables(self.sidecar, path))
+        blocks = Snapshot(self.sidecar, (), journals).blocks()
         write_parquet(
-            self.directory / "evaluations" / f"{names[0][:16]}-{part}.parquet", schema, blocks
+            self.directory / "evaluations" / file, schema, (block.table for block in blocks)
         )
 
 
@@ -263,7 +222,7 @@ def equal_trajectories(left: pa.Table, right: pa.Table) -> bool:
 
 @contextlib.contextmanager
 def _locked(directory: Path) -> Iterator[None]:
-    """Holds off other processes that would seal the same dataset."""
+    """Waits for other processes that seal the same dataset, and makes others wait."""
     handle = os.open(directory, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -301,13 +260,8 @@ def _trials_of(path: Path) -> list[dict[str, Any]]:
         lines = [line for line in file if line.startswith(b"{")]  # the others are evaluations
     for line in read_journal(path, lines):
         if isinstance(line, dict) and "trial" in line:
-            started = int(line["trial"]["started"] * 1e6)
-            rows[line["n"]] = {
-                **line["trial"],
-                "started": started,
-                "state": "running",
-                "ended": None,
-            }
+            started = {"started": int(line["trial"]["started"] * 1e6)}
+            rows[line["n"]] = {**line["trial"], **started, "state": "running", "ended": None}
         elif isinstance(line, dict) and "end" in line:
             rows[line["end"]].update(state=line["state"], ended=int(line["timestamp"] * 1e6))
     return list(rows.values())
@@ -327,18 +281,22 @@ def _merge_trial(found: dict[str, dict[str, Any]], row: dict[str, Any]) -> None:
     found[row["trial_id"]] = row
 
 
-def write_parquet(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
+def write_parquet(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> int:
     """Writes a file by write and rename; the tables are taken one after the other.
+
+    Returns:
+        Number of rows.
 
     Raises:
         DatasetError: if it cannot be written.
     """
-    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    temporary, written = path.with_suffix(f".{os.getpid()}.tmp"), 0
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
             for table in tables:
                 writer.write_table(table.cast(schema))
+                written += table.num_rows
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -346,3 +304,4 @@ def write_parquet(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> 
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise DatasetError(f"cannot write {path}: {error.strerror}") from error
+    return written

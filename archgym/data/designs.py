@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from archgym.errors import DesignError, InvalidValueError
+from archgym.errors import DesignError, check_integer
 from archgym.space import Designs, DesignSpace, Parameter
 
-__all__ = [
-    "NO_LEVEL",
-    "column_fingerprints",
-    "design_codes",
-    "design_columns",
-    "design_fingerprints",
-    "fingerprint",
-    "mixed",
-    "read_designs",
-    "salt_of",
-]
-
 NO_LEVEL = -2
-"""Stands in :func:`design_codes` for a value that the parameter does not have."""
+"""Code in :func:`design_codes` of a value that the parameter does not have."""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio
 _INACTIVE = np.uint64(0xA5A5F00D5EED1E55)
 
@@ -61,16 +50,29 @@ def design_codes(
     """
     codes = np.full((table.num_rows, len(space.names)), -1, dtype=np.int64, order="F")
     for position, parameter in enumerate(space.parameters):
-        column = _single(table[f"param.{parameter.name}"])
-        if not pa.types.is_dictionary(column.type):
-            column = column.dictionary_encode()
-        levels = [
-            -1 if value is None else _level(parameter, value, no_level)
-            for value in column.dictionary.to_pylist()
-        ]
-        index = column.indices.fill_null(len(levels)).to_numpy()
-        codes[:, position] = np.array([*levels, -1], dtype=np.int64)[index]
+        level = functools.partial(_level, parameter, no_level=no_level)
+        codes[:, position] = looked_up(table[f"param.{parameter.name}"], level, np.int64)
     return codes
+
+
+def looked_up(
+    column: pa.ChunkedArray | pa.Array, find: Callable[[Any], Any], dtype: Any
+) -> NDArray[Any]:
+    """What a function finds for each row of a column, called once a value, shape (n_rows,).
+
+    Args:
+        column: values, many of them equal.
+        find: a function of a value, or of ``None`` for a missing one. A column may list values
+            that none of its rows has.
+        dtype: of the result.
+    """
+    if isinstance(column, pa.ChunkedArray):
+        column = _single(column)
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    values = [*column.dictionary.to_pylist(), None]
+    index = column.indices.fill_null(len(values) - 1).to_numpy()
+    return np.asarray(np.array([find(value) for value in values], dtype=dtype)[index])
 
 
 def design_fingerprints(space: DesignSpace, table: pa.Table) -> NDArray[np.uint64]:
@@ -109,18 +111,25 @@ def mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return found
 
 
-def salt_of(seed: int) -> np.uint64:
-    """A random 64-bit number; mixed into fingerprints it puts rows in a random order.
+def shuffled(words: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
+    """Fingerprints as other random numbers: their order is a random one, which the seed decides.
 
     Raises:
         InvalidValueError: if the seed is not an integer of at least 0.
     """
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InvalidValueError(f"seed must be an integer of at least 0, not {seed!r}")
-    return np.random.default_rng(seed).integers(1 << 64, dtype=np.uint64)
+    check_integer("seed", seed, 0)
+    return mixed(words ^ np.random.default_rng(seed).integers(1 << 64, dtype=np.uint64))
 
 
-def _level(parameter: Parameter, value: Any, no_level: bool) -> int:
+def uniform(words: NDArray[np.uint64], seed: int) -> NDArray[np.float64]:
+    """A uniform number in [0, 1) for each fingerprint, which the seed decides."""
+    # The top 53 bits fill a float exactly.
+    return np.asarray((shuffled(words, seed) >> np.uint64(11)) * 2.0**-53)
+
+
+def _level(parameter: Parameter, value: Any, *, no_level: bool) -> int:
+    if value is None:
+        return -1
     try:
         code = parameter.code(value)
         if parameter.continuous and parameter.value(code) != value:
@@ -146,11 +155,8 @@ def _single(column: pa.ChunkedArray) -> pa.Array:
 def _column(column: pa.Array) -> NDArray[np.uint64]:
     """Each value of a column as a word."""
     kind = column.type
-    if pa.types.is_string(kind):
-        column, kind = column.dictionary_encode(), pa.dictionary(pa.int32(), pa.string())
-    if pa.types.is_dictionary(kind):
-        words = _words(column.dictionary.to_pylist())
-        return np.asarray(words[column.indices.fill_null(len(words) - 1).to_numpy()])
+    if pa.types.is_string(kind) or pa.types.is_dictionary(kind):
+        return looked_up(column, _word, np.uint64)
     missing = column.is_null().to_numpy(zero_copy_only=False)
     if pa.types.is_floating(kind):
         numbers = column.cast(pa.float64()).fill_null(0.0).to_numpy() + 0.0  # no negative zero
@@ -162,7 +168,5 @@ def _column(column: pa.Array) -> NDArray[np.uint64]:
     return np.where(missing, _INACTIVE, words)
 
 
-def _words(values: Sequence[str | None]) -> NDArray[np.uint64]:
-    """A word for each text, and one more for none."""
-    found = [_INACTIVE if value is None else fingerprint(value) for value in values]
-    return np.array([*found, _INACTIVE], dtype=np.uint64)
+def _word(text: str | None) -> np.uint64:
+    return _INACTIVE if text is None else fingerprint(text)

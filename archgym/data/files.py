@@ -1,4 +1,4 @@
-"""Datasets made from others: written whole, or not at all."""
+"""Folders of datasets: finding them, their provenance, and writing them whole or not at all."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,13 @@ from typing import Any
 import pyarrow as pa
 
 from archgym.data.dataset import Dataset, write_parquet
-from archgym.data.schema import TRIAL_FIELDS, Sidecar, evaluation_schema
+from archgym.data.schema import TRIAL_SCHEMA, Sidecar, evaluation_schema
 from archgym.errors import DatasetError
 from archgym.reading.files import read_json
 
-__all__ = ["find_dataset", "find_datasets", "new_folder", "provenance", "write_dataset"]
-
 PROVENANCE = "provenance.json"
 """What a dataset was made from; one that was recorded has no such file."""
-_MOST_NAMED = 12
+_MAX_NAMED = 12
 
 
 def find_datasets(folder: str | Path) -> list[Dataset]:
@@ -53,17 +52,17 @@ def _meant(name: str, places: Iterable[Path]) -> str:
     there: list[Path] = []
     for place in dict.fromkeys(places):
         with contextlib.suppress(OSError):
-            there += [folder for folder in sorted(place.iterdir()) if _holds_data(folder)]
+            there += [
+                folder
+                for folder in sorted(place.iterdir())
+                if any((folder / file).is_file() for file in ("dataset.json", "trials.json"))
+            ]
     if not there:
         return ""
     near = difflib.get_close_matches(name, [found.name for found in there], n=1, cutoff=0.5)
     meant = next((f"Did you mean {str(f)!r}? " for f in there if f.name in near), "")
-    more = ", ..." if len(there) > _MOST_NAMED else ""
-    return f"{meant}There are: {', '.join(map(str, there[:_MOST_NAMED]))}{more}."
-
-
-def _holds_data(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in ("dataset.json", "trials.json"))
+    more = ", ..." if len(there) > _MAX_NAMED else ""
+    return f"{meant}There are: {', '.join(map(str, there[:_MAX_NAMED]))}{more}."
 
 
 def find_dataset(folder: str | Path) -> Dataset:
@@ -83,7 +82,7 @@ def provenance(dataset: Dataset) -> dict[str, Any]:
     """How a dataset was made: ``operations``, the oldest first, and whether trials are whole.
 
     Raises:
-        DatasetError: if the file that says so is damaged.
+        DatasetError: if the file with that record is damaged.
     """
     path = dataset.directory / PROVENANCE
     try:
@@ -141,22 +140,12 @@ def write_dataset(
     Raises:
         DatasetError: if the folder exists already, or cannot be written.
     """
-    written = 0
-
-    def counted() -> Iterator[pa.Table]:
-        nonlocal written
-        for table in tables:
-            written += table.num_rows
-            yield table
-
     hashes = {row["workload"]: row["workload_sha256"] for row in trials}
     with new_folder(Path(folder)) as made:
         schema = evaluation_schema(sidecar.space, sidecar.metrics)
-        write_parquet(made / "evaluations" / "part-0.parquet", schema, counted())
-        table = pa.Table.from_pylist(
-            sorted(trials, key=lambda row: str(row["trial_id"])),
-            schema=pa.schema(list(TRIAL_FIELDS.items())),
-        )
+        written = write_parquet(made / "evaluations" / "part-0.parquet", schema, tables)
+        ordered = sorted(trials, key=lambda row: str(row["trial_id"]))
+        table = pa.Table.from_pylist(ordered, schema=TRIAL_SCHEMA)
         write_parquet(made / "trials" / "part-0.parquet", table.schema, [table])
         data = {
             "archgym": metadata.version("archgym"),
@@ -164,5 +153,5 @@ def write_dataset(
             "operations": list(operations),
         }
         (made / PROVENANCE).write_text(json.dumps(data, indent=1, ensure_ascii=False))
-        Sidecar(sidecar.space, sidecar.metrics, sidecar.simulator, hashes).save(made)
+        replace(sidecar, workloads=hashes).save(made)
     return written

@@ -1,8 +1,9 @@
-"""The append-only journal: where a row goes before the agent is told.
+"""The append-only journal, to which a row goes before the agent gets its outcome.
 
-A process appends lines of JSON to a file of its own in ``DATASET/journal/`` and holds a lock on
-it. A line is handed to the operating system in one write, so a killed process loses nothing that
-was told, and a background thread syncs to disk every second, so a power cut loses at most that.
+Each process appends lines of JSON to a separate file in ``DATASET/journal/`` and holds a lock on
+it. A line is handed to the operating system in one write, so a killed process loses no outcome that
+an agent has seen, and a background thread syncs to disk every second, so a power cut loses at most
+one second.
 
 ===============================================  ================================================
 line                                             meaning
@@ -28,15 +29,6 @@ from pathlib import Path
 from typing import Any
 
 from archgym.errors import DatasetError
-
-__all__ = [
-    "ROW_FIELDS",
-    "Journal",
-    "close_journals",
-    "journal_of",
-    "journals_kept_open",
-    "read_journal",
-]
 
 ROW_FIELDS = (
     "n",
@@ -65,6 +57,10 @@ class Journal:
     Args:
         directory: the dataset's folder.
 
+    Attributes:
+        path: its file.
+        closed: whether it takes no more lines.
+
     Raises:
         DatasetError: if it cannot be created.
     """
@@ -84,7 +80,7 @@ class Journal:
             raise DatasetError(f"cannot write to {folder}: {error.strerror}") from error
         self._size = 0
         self._dirty = False
-        self._over = False
+        self.closed = False
         self._wake = threading.Event()
         self._lock = threading.Lock()
         self._trials = itertools.count()
@@ -108,7 +104,7 @@ class Journal:
             DatasetError: if they cannot be written; then none of them is in the journal.
         """
         with self._lock:
-            if self._over:
+            if self.closed:
                 raise DatasetError(f"the journal {self.path} is closed")
             before = self._size
             try:
@@ -126,25 +122,15 @@ class Journal:
             self._dirty = True
 
     def end(self, n: int, state: str) -> None:
-        """Says that a trial is over; with the last open one the journal closes."""
+        """Writes that a trial is over."""
         self.append([_encode({"end": n, "state": state, "timestamp": time.time()}) + "\n"])
         self._open_trials.discard(n)
-
-    @property
-    def idle(self) -> bool:
-        """Whether every trial in it is over."""
-        return not self._open_trials
-
-    @property
-    def closed(self) -> bool:
-        """Whether it takes no more lines."""
-        return self._over
 
     def close(self) -> None:
         """Syncs, closes and unlocks the file."""
         with self._lock:
-            if not self._over:
-                self._over = True
+            if not self.closed:
+                self.closed = True
                 self._wake.set()
                 with contextlib.suppress(OSError):
                     os.fsync(self._file)
@@ -153,20 +139,20 @@ class Journal:
 
     def rest(self) -> None:
         """Closes it if every trial in it is over, unless journals are kept open for more."""
-        if self.idle and not _keepers:
+        if not self._open_trials and not _keepers:
             self.close()
 
     def abandon(self) -> None:
         """Lets go of a journal that belongs to the parent of this process."""
-        if not self._over:  # once closed, its descriptor may be somebody else's file
-            self._over = True
+        if not self.closed:  # once closed, its descriptor may belong to another file
+            self.closed = True
             os.close(self._file)
 
     def _sync_regularly(self) -> None:
         while not self._wake.wait(SYNC_S):
             if self._dirty:
                 with self._lock:
-                    if self._over:
+                    if self.closed:
                         return
                     self._dirty = False
                     handle = os.dup(self._file)  # sync without holding up the writer
@@ -182,9 +168,9 @@ _keepers: list[object] = []
 
 @contextlib.contextmanager
 def journals_kept_open() -> Iterator[None]:
-    """In the block this process's journals take trial after trial: a file for all of them.
+    """In the block this process writes all trials of a dataset to one journal.
 
-    At its end those in which every trial is over are closed.
+    At its end, journals in which every trial is over are closed.
     """
     keeper = object()
     _keepers.append(keeper)
@@ -213,7 +199,7 @@ def close_journals(directory: Path) -> None:
 
 
 def _abandon_all() -> None:
-    """After a fork: each process writes a journal of its own."""
+    """After a fork: each process writes a separate journal."""
     while _journals:
         _journals.popitem()[1].abandon()
 
@@ -221,27 +207,23 @@ def _abandon_all() -> None:
 os.register_at_fork(after_in_child=_abandon_all)
 
 
-def read_journal(
-    path: Path, lines: Iterable[bytes] | None = None
-) -> Iterator[dict[str, Any] | list[Any]]:
+def read_journal(path: Path, lines: Iterable[bytes]) -> Iterator[dict[str, Any] | list[Any]]:
     """The lines of a journal; a last line cut off by a kill is left out.
 
     Args:
-        path: the journal.
-        lines: what is in it; by default it is opened and read.
+        path: the journal, for messages.
+        lines: what is in it.
 
     Raises:
         DatasetError: if a line before the last one cannot be read.
     """
-    with contextlib.ExitStack() as stack:
-        found = stack.enter_context(path.open("rb")) if lines is None else lines
-        for number, line in enumerate(found, start=1):
-            if not line.endswith(b"\n"):
-                return
-            try:
-                yield json.loads(line)
-            except ValueError as error:
-                raise DatasetError(f"{path}, line {number} is not JSON: {error}") from error
+    for number, line in enumerate(lines, start=1):
+        if not line.endswith(b"\n"):
+            return
+        try:
+            yield json.loads(line)
+        except ValueError as error:
+            raise DatasetError(f"{path}, line {number} is not JSON: {error}") from error
 
 
 def is_locked(path: Path) -> bool:

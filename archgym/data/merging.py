@@ -1,4 +1,4 @@
-"""Merging datasets, once nothing keeps them apart."""
+"""Merging datasets of one design space, with the same metrics, simulator and workloads."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from archgym.data.dataset import TIMING_COLUMNS, Dataset
-from archgym.data.designs import column_fingerprints
+from archgym.data.designs import column_fingerprints, looked_up
 from archgym.data.files import provenance, write_dataset
+from archgym.data.schema import Sidecar
 from archgym.errors import DatasetError
 
-__all__ = ["Difference", "Merged", "differences", "merge"]
-
-_NOT_IDENTITY = ("state", "ended")
-"""Columns in which two records of one trial may differ: one may have seen less of it."""
+_NOT_IDENTITY = ("trial_id", "state", "ended")
+"""Columns in which two records of one trial may differ: one may be from before its end."""
+_PROSE = ("doc", "group")
+"""Fields of a parameter, rule or metric that do not change what it means."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Difference:
         what: what it is about, such as ``parameter 'ways'``.
         left: how it is in the first.
         right: how it is in the second.
-        apart: whether it keeps them apart; else it is only good to know.
+        apart: whether it prevents merging; else it is only reported.
     """
 
     what: str
@@ -45,7 +46,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Merged:
-    """What merging came to.
+    """The result of merging.
 
     Attributes:
         evaluations: rows written.
@@ -65,8 +66,9 @@ class Merged:
 def differences(left: Dataset, right: Dataset) -> list[Difference]:
     """Everything in which two datasets differ that matters for their rows to share a table."""
     mine, theirs = left.sidecar, right.sidecar
-    found = _of_parameters(mine.space.to_json(), theirs.space.to_json())
-    found += _of_named("metric", _metrics(left), _metrics(right), notes=("doc",))
+    found: list[Difference] = []
+    for kind in ("parameter", "rule", "metric"):
+        found += _of_named(kind, _named(kind, mine), _named(kind, theirs))
     for field in sorted({*mine.simulator, *theirs.simulator}):
         found += _of("simulator's " + field, mine.simulator.get(field), theirs.simulator.get(field))
     ours, others = left.trials().to_pylist(), right.trials().to_pylist()
@@ -136,7 +138,7 @@ _NOTES = {
 
 
 class _Plan:
-    """Which trial of which dataset goes where."""
+    """The trials of the merged dataset, and the new name of each trial of each dataset."""
 
     def __init__(self, datasets: Sequence[Dataset]) -> None:
         self._datasets = datasets
@@ -144,148 +146,110 @@ class _Plan:
         self.renamed: list[tuple[str, str, str]] = []
         self.repeated = 0
         self._names: list[dict[str, str]] = []
-        shared: set[str] = set()
+        self._shared: set[str] = set()
         for dataset in datasets:
             names: dict[str, str] = {}
             for row in dataset.trials().to_pylist():
                 name, number = row["trial_id"], 1
-                while name in self.trials and not _same_trial(self.trials[name], row):
+                own = {key: value for key, value in row.items() if key not in _NOT_IDENTITY}
+                while name in self.trials and not own.items() <= self.trials[name].items():
                     number += 1
                     name = f"{row['trial_id']}~{number}"
                 names[row["trial_id"]] = name
                 if name in self.trials:
-                    shared.add(name)
+                    self._shared.add(name)
                     row = max((self.trials[name], row), key=lambda r: r["state"] == "finished")
                 elif number > 1:
                     self.renamed.append((str(dataset.directory), row["trial_id"], name))
                 self.trials[name] = {**row, "trial_id": name}
             self._names.append(names)
-        self._shared = shared
 
     def tables(self) -> Iterator[pa.Table]:
         """All rows, each step of a trial once."""
-        known = _Steps()
+        written = np.empty((2, 0), dtype=np.uint64)
         for dataset, names in zip(self._datasets, self._names, strict=True):
-            begun = known.freeze()
+            before = written[:, np.argsort(written[0], kind="stable")]
+            added = [written]
             for _, table in dataset.snapshot().blocks():
                 table = _renamed(table, names, dataset)
                 if self._shared:
-                    table = self._unseen(table, begun, known, dataset)
+                    table, steps = self._unseen(table, before, dataset)
+                    added.append(steps)
                 yield table
+            written = np.concatenate(added, axis=1)
 
     def _unseen(
-        self, table: pa.Table, before: Mapping[str, Any], known: _Steps, dataset: Dataset
-    ) -> pa.Table:
-        """The rows that no earlier dataset had; refuses those that it had otherwise."""
-        ids = table["trial_id"].combine_chunks()
-        shared = np.array([name in self._shared for name in ids.dictionary.to_pylist()], bool)
-        mine = np.flatnonzero(shared[ids.indices.to_numpy()])
-        if not len(mine):
-            return table
+        self, table: pa.Table, before: NDArray[np.uint64], dataset: Dataset
+    ) -> tuple[pa.Table, NDArray[np.uint64]]:
+        """The rows that no earlier dataset has, and the steps among them of shared trials.
+
+        Steps are fingerprints of trial and step, and of all columns, shape (2, n_steps).
+
+        Args:
+            table: rows of a dataset.
+            before: steps in the earlier datasets, ordered.
+            dataset: where the rows are from.
+
+        Raises:
+            DatasetError: if an earlier dataset has a step with other values.
+        """
+        mine = np.flatnonzero(looked_up(table["trial_id"], self._shared.__contains__, np.bool_))
         part = table.take(mine)
-        keys = column_fingerprints(part.select(["trial_id", "step"]))
         plain = [name for name in part.column_names if name not in TIMING_COLUMNS]
-        contents = column_fingerprints(part.select(plain))
-        place = np.searchsorted(before["keys"], keys)
-        inside = place < len(before["keys"])
-        place[~inside] = 0
-        seen = inside & (before["keys"][place] == keys if len(before["keys"]) else False)
-        wrong = seen & (before["contents"][place] != contents if len(before["keys"]) else False)
-        if wrong.any():
-            row = part.slice(int(wrong.argmax()), 1).to_pylist()[0]
+        steps = np.stack(
+            [column_fingerprints(part.select(names)) for names in (["trial_id", "step"], plain)]
+        )
+        place = np.searchsorted(before[0], steps[0])
+        inside = np.flatnonzero(place < before.shape[1])
+        keys, contents = before[:, place[inside]]
+        seen = inside[keys == steps[0, inside]]
+        wrong = seen[contents[keys == steps[0, inside]] != steps[1, seen]]
+        if len(wrong):
+            row = part.slice(int(wrong[0]), 1).to_pylist()[0]
             raise DatasetError(
                 f"step {row['step']} of trial {row['trial_id']!r} in {dataset.directory} is not "
                 "what an earlier dataset has: one of them was changed"
             )
-        known.add(keys[~seen], contents[~seen])
-        self.repeated += int(seen.sum())
-        keep = np.ones(table.num_rows, dtype=bool)
-        keep[mine[seen]] = False
-        return table.filter(pa.array(keep))
-
-
-class _Steps:
-    """Fingerprints of steps and of what they hold."""
-
-    def __init__(self) -> None:
-        self._keys: list[NDArray[np.uint64]] = []
-        self._contents: list[NDArray[np.uint64]] = []
-
-    def add(self, keys: NDArray[np.uint64], contents: NDArray[np.uint64]) -> None:
-        self._keys.append(keys)
-        self._contents.append(contents)
-
-    def freeze(self) -> dict[str, NDArray[np.uint64]]:
-        """All so far, ordered by key."""
-        empty = np.empty(0, dtype=np.uint64)
-        keys, contents = (
-            np.concatenate([empty, *self._keys]),
-            np.concatenate([empty, *self._contents]),
-        )
-        order = np.argsort(keys, kind="stable")
-        return {"keys": keys[order], "contents": contents[order]}
+        self.repeated += len(seen)
+        others = np.delete(np.arange(table.num_rows), mine[seen])
+        return table.take(others), np.delete(steps, seen, axis=1)
 
 
 def _renamed(table: pa.Table, names: Mapping[str, str], dataset: Dataset) -> pa.Table:
     column = table["trial_id"].combine_chunks()
     found = column.dictionary.to_pylist()
-    unknown = [name for name in found if name not in names]
-    if unknown:
-        raise DatasetError(
-            f"{dataset.directory}: trial {unknown[0]!r} is not in its table of trials"
-        )
+    for name in found:
+        if name not in names:
+            raise DatasetError(f"{dataset.directory}: trial {name!r} is not in its table of trials")
     if all(names[name] == name for name in found):
         return table
     new = pa.DictionaryArray.from_arrays(column.indices, pa.array([names[n] for n in found]))
     return table.set_column(table.column_names.index("trial_id"), "trial_id", new)
 
 
-def _same_trial(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
-    return all(
-        left[name] == right[name] for name in left if name not in (*_NOT_IDENTITY, "trial_id")
-    )
-
-
 def _of(what: str, left: Any, right: Any, *, apart: bool = True) -> list[Difference]:
     return [] if left == right else [Difference(what, _text(left), _text(right), apart)]
 
 
-def _of_parameters(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[Difference]:
-    notes = ("doc", "group")
-    found = []
-    for kind, field in (("parameter", "parameters"), ("rule", "rules")):
-        mine, theirs = ({entry["name"]: entry for entry in side[field]} for side in (left, right))
-        found += _of_named(kind, mine, theirs, notes=notes)
-        if not found and list(mine) != list(theirs):
-            found += _of(f"order of the {field}", ", ".join(mine), ", ".join(theirs))
-    return found
+def _named(kind: str, sidecar: Sidecar) -> dict[str, dict[str, Any]]:
+    described = sidecar.space.to_json() | {"metrics": [m.to_json() for m in sidecar.metrics]}
+    return {entry["name"]: entry for entry in described[f"{kind}s"]}
 
 
 def _of_named(
-    kind: str,
-    left: Mapping[str, Mapping[str, Any]],
-    right: Mapping[str, Mapping[str, Any]],
-    *,
-    notes: Sequence[str],
+    kind: str, left: Mapping[str, Mapping[str, Any]], right: Mapping[str, Mapping[str, Any]]
 ) -> list[Difference]:
     found = []
     for name in [*left, *(name for name in right if name not in left)]:
         mine, theirs = left.get(name), right.get(name)
         if mine is None or theirs is None:
-            found += _of(
-                f"{kind} {name!r}",
-                "there" if mine is not None else "missing",
-                "there" if theirs is not None else "missing",
-            )
+            there = ("missing" if one is None else "there" for one in (mine, theirs))
+            found += _of(f"{kind} {name!r}", *there)
             continue
         for field in sorted({*mine, *theirs} - {"name"}):
             what = f"{field} of {kind} {name!r}"
-            found += _of(what, mine.get(field), theirs.get(field), apart=field not in notes)
-    return found
-
-
-def _metrics(dataset: Dataset) -> dict[str, dict[str, Any]]:
-    return {metric.name: metric.to_json() for metric in dataset.sidecar.metrics}
+            found += _of(what, mine.get(field), theirs.get(field), apart=field not in _PROSE)
+    return found or _of(f"order of the {kind}s", ", ".join(left), ", ".join(right))
 
 
 def _text(value: Any) -> str:

@@ -1,27 +1,33 @@
-"""Trials of a selection by what was searched: those of one problem can be put side by side."""
+"""Problems in a dataset: trials of one problem searched for the same and can be compared."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from archgym.data.selection import Selection
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.data.rows import Rows
+from archgym.problem.metrics import Metric
 from archgym.problem.objective import Objective
+from archgym.problem.scoring import Scorer
 
-__all__ = ["Problem", "identifier", "problems_of"]
-
-_PROBLEM = ("environment", "settings", "workload", "workload_sha256", "fixed", "objective")
+PROBLEM_COLUMNS = ("environment", "settings", "workload", "workload_sha256", "fixed", "objective")
+"""Columns of the table of trials that are equal for trials of one problem."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What some trials searched.
+    """A problem, and the trials that searched it.
 
     Attributes:
-        name: readable and unique among the problems of a dataset.
+        name: environment and workload, and a number where that is not enough: unique among the
+            problems of a dataset.
         trials: rows of the table of trials.
     """
 
@@ -55,30 +61,38 @@ class Problem:
         return sorted({row["agent"] for row in self.trials})
 
 
-def problems_of(selection: Selection) -> list[Problem]:
-    """The problems of the trials that have rows in a selection."""
-    used: set[str] = set()
-    for table in selection.blocks(["trial_id"]):
-        used.update(table["trial_id"].unique().to_pylist())
+def problems_of(rows: Rows) -> list[Problem]:
+    """The problems of the trials that have some of the rows."""
+    used = rows.values_of("trial_id")
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for row in selection.trials:
+    for row in rows.trials:
         if row["trial_id"] in used:
-            groups.setdefault(tuple(row[name] for name in _PROBLEM), []).append(row)
-    labels = _labels([rows[0] for rows in groups.values()])
-    return [
-        Problem(label, tuple(rows)) for label, rows in zip(labels, groups.values(), strict=True)
-    ]
-
-
-def _labels(rows: Iterable[dict[str, Any]]) -> list[str]:
-    """Environment and workload; a number behind it where that is not enough."""
-    seen: dict[str, int] = {}
+            groups.setdefault(tuple(row[name] for name in PROBLEM_COLUMNS), []).append(row)
+    counts: Counter[str] = Counter()
     found = []
-    for row in rows:
-        label = " ".join(part for part in (row["environment"], row["workload"]) if part)
-        seen[label] = seen.get(label, 0) + 1
-        found.append(label if seen[label] == 1 else f"{label} #{seen[label]}")
+    for trials in groups.values():
+        label = " ".join(trials[0][name] for name in ("environment", "workload") if trials[0][name])
+        counts[label] += 1
+        label += f" #{counts[label]}" if counts[label] > 1 else ""
+        found.append(Problem(label, tuple(trials)))
     return found
+
+
+def baseline_of(trial: Mapping[str, Any], metrics: Sequence[Metric]) -> NDArray[np.float64]:
+    """Metrics of a trial's baseline design, NaN where there is none, shape (n_metrics,)."""
+    values = json.loads(trial["baseline"])
+    return np.array([values.get(metric.name) for metric in metrics], dtype=np.float64)
+
+
+def scorer_of(trial: Mapping[str, Any], metrics: Sequence[Metric]) -> Scorer:
+    """Scores metrics as the trial did.
+
+    Args:
+        trial: a row of the table of trials.
+        metrics: of its dataset.
+    """
+    objective = Objective.parse(json.loads(trial["objective"]))
+    return Scorer(objective, metrics, baseline_of(trial, metrics))
 
 
 def identifier(text: str) -> str:

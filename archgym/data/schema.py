@@ -17,15 +17,15 @@ from archgym.data.journal import ROW_FIELDS
 from archgym.errors import ArchgymError, DatasetError
 from archgym.problem.description import ProblemDescription
 from archgym.problem.metrics import Metric
-from archgym.problem.status import STATUS_OF
+from archgym.problem.status import LABELS
 from archgym.reading.files import read_json
 from archgym.space import Designs, DesignSpace
-
-__all__ = ["FORMAT", "SIDECAR", "Sidecar", "TRIAL_FIELDS", "evaluation_schema", "rows_to_table"]
 
 FORMAT = 1
 """Version of the layout."""
 SIDECAR = "dataset.json"
+_ARROW_TYPES = {bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
+"""Columns of parameters with numbers; those of all others are dictionaries of texts."""
 
 TRIAL_FIELDS: dict[str, pa.DataType] = {
     "trial_id": pa.string(),
@@ -56,11 +56,13 @@ metrics), baseline_design, fidelities, optimum and versions are JSON texts. ``op
 metrics of the exact best design, and is null where that is not known; ``fidelities`` is null in
 datasets from before there were any. ``workload_spec`` is what the environment was given as the
 workload, as a JSON text, null where it is no JSON value."""
+TRIAL_SCHEMA = pa.schema(list(TRIAL_FIELDS.items()))
+"""Columns of the table of trials."""
 
 
 @dataclass(frozen=True)
 class Sidecar:
-    """What all trajectories of a dataset share.
+    """The description that all trajectories of a dataset share.
 
     Attributes:
         space: the design space, with nothing fixed.
@@ -76,7 +78,7 @@ class Sidecar:
 
     @staticmethod
     def of(problem: ProblemDescription) -> Sidecar:
-        """What the evaluations of an environment share."""
+        """The sidecar for evaluations of an environment."""
         return Sidecar(problem.space, problem.metrics, dict(problem.simulator), {})
 
     @staticmethod
@@ -141,7 +143,7 @@ class Sidecar:
             raise DatasetError(f"cannot write to {directory}: {error.strerror}") from error
 
     def difference(self, other: Sidecar) -> str:
-        """What keeps two datasets apart; empty if rows of both can share a table."""
+        """Why rows of two datasets cannot share a table; empty if they can."""
         mine, theirs = self.space.to_json(), other.space.to_json()
         for field in ("parameters", "rules"):
             if mine[field] != theirs[field]:
@@ -158,10 +160,10 @@ def evaluation_schema(space: DesignSpace, metrics: Sequence[Metric]) -> pa.Schem
     text = pa.dictionary(pa.int32(), pa.string())
     fields = [("trial_id", text), ("step", pa.int64()), ("parent_step", pa.int64())]
     for parameter in space.parameters:
-        fields.append((f"param.{parameter.name}", _arrow_type(parameter.value(0))))
-        if parameter.kind == "ordinal":
-            kinds = {type(parameter.value(code)) for code in range(parameter.size)}
-            fields[-1] = (fields[-1][0], pa.float64() if kinds == {int, float} else fields[-1][1])
+        levels = range(parameter.size if parameter.kind == "ordinal" else 1)
+        kinds = {type(parameter.value(code)) for code in levels}
+        kind = float if kinds == {int, float} else type(parameter.value(0))
+        fields.append((f"param.{parameter.name}", _ARROW_TYPES.get(kind, text)))
     fields += [(f"metric.{metric.name}", pa.float64()) for metric in metrics]
     fields += [
         ("reward", pa.float64()),
@@ -189,10 +191,10 @@ def rows_to_table(
     if not columns:
         return schema.empty_table()
     codes = np.array(columns["codes"], dtype=np.int64).reshape(len(rows), len(space.names))
-    designs, labels = Designs(space, codes), list(STATUS_OF)
+    designs = Designs(space, codes)
     arrays: dict[str, Any] = {
         "trial_id": [trial_ids[n] for n in columns["n"]],
-        "status": [labels[status] for status in columns["status"]],
+        "status": [LABELS[status] for status in columns["status"]],
         "timestamp": columns["timestamp_us"],
         "simulation_s": [ns * 1e-9 for ns in columns["simulation_ns"]],
         "agent_s": [ns * 1e-9 for ns in columns["agent_ns"]],
@@ -208,9 +210,6 @@ def rows_to_table(
     )
 
 
-def _arrow_type(value: Any) -> pa.DataType:
-    if isinstance(value, bool):
-        return pa.bool_()
-    if isinstance(value, int):
-        return pa.int64()
-    return pa.float64() if isinstance(value, float) else pa.dictionary(pa.int32(), pa.string())
+def columns(*types: tuple[pa.DataType, str]) -> pa.Schema:
+    """A schema from types, each with the names of consecutive columns, separated by blanks."""
+    return pa.schema([(name, kind) for kind, names in types for name in names.split()])

@@ -1,42 +1,18 @@
-"""Rows of a dataset: chosen by conditions, drawn, split, and read in many forms."""
+"""The rows of a dataset as people use them: chosen, drawn, split, and read in many forms."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
-from archgym.data.condition import Column, known_values, parse_condition, to_arrow
-from archgym.data.dataset import Dataset
-from archgym.data.designs import (
-    column_fingerprints,
-    design_columns,
-    design_fingerprints,
-    fingerprint,
-    mixed,
-    salt_of,
-)
-from archgym.data.files import find_dataset, provenance, write_dataset
-from archgym.data.schema import TRIAL_FIELDS
-from archgym.errors import DatasetError, InvalidValueError, UnknownNameError
-from archgym.problem.status import STATUS_OF
-from archgym.space.expression import param
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from archgym.data.examples import Examples
-    from archgym.data.splits import Split
-
-__all__ = ["OF_THE_TRIAL", "Selection", "load"]
-
-OF_THE_TRIAL = ("environment", "workload", "agent", "hyperparameters", "seed")
-"""Columns that each row takes over from its trial."""
+from archgym.data.examples import Examples, read_examples
+from archgym.data.files import find_dataset, write_dataset
+from archgym.data.rows import Rows
+from archgym.data.splits import Split, split
+from archgym.errors import DatasetError
 
 
 def load(
@@ -73,130 +49,14 @@ def load(
     return Selection(find_dataset(path)).where(where, agents=agents, workloads=workloads)
 
 
-class Selection:
+class Selection(Rows):
     """Some rows of a dataset, all of them at first; it never changes.
 
-    It knows which rows by a bit each, and reads them when asked, a block at a time.
+    It keeps one bit for each row of the dataset, and reads rows when asked, a block at a time.
 
-    Attributes:
+    Args:
         dataset: where the rows are.
-        operations: how they were chosen, as plain values, the first step first.
-        whole_trials: whether no row was left out of the trials that are in it.
     """
-
-    def __init__(self, dataset: Dataset) -> None:
-        made = provenance(dataset)
-        self.dataset = dataset
-        self.operations: tuple[dict[str, Any], ...] = tuple(made["operations"])
-        self.whole_trials: bool = made["whole_trials"]
-        self._snapshot = dataset.snapshot()
-        self._keep: NDArray[np.bool_] | None = None
-        self._count = len(self._snapshot)
-        self._trials = {row["trial_id"]: row for row in dataset.trials().to_pylist()}
-
-    def __len__(self) -> int:
-        """Number of rows."""
-        return self._count
-
-    @property
-    def columns(self) -> list[str]:
-        """Names of the columns of :meth:`blocks`, those of the trial last."""
-        return [*self._snapshot.schema.names, *OF_THE_TRIAL]
-
-    @property
-    def trials(self) -> list[dict[str, Any]]:
-        """The table of trials of the dataset, as mappings, by id."""
-        return list(self._trials.values())
-
-    # -- choosing --------------------------------------------------------------------------------
-
-    def where(
-        self,
-        conditions: str | Sequence[str] = (),
-        *,
-        agents: str | Sequence[str] = (),
-        workloads: str | Sequence[str] = (),
-    ) -> Selection:
-        """The rows that meet all conditions.
-
-        Args:
-            conditions: one, or several; see :mod:`archgym.data.condition`.
-            agents: only rows of these.
-            workloads: only rows of these.
-
-        Raises:
-            InvalidValueError: if a condition cannot be read.
-            UnknownNameError: if a column, agent, workload or value does not exist.
-        """
-        texts = _texts(conditions)
-        expressions = [parse_condition(text, self._condition_columns) for text in texts]
-        for name, wanted in (("agent", _texts(agents)), ("workload", _texts(workloads))):
-            if wanted:
-                column = self._condition_columns[name]
-                values = [column.value(name, "in", text) for text in wanted]
-                expressions.append(param(name).isin(values))
-        if not expressions:
-            return self
-        whole = expressions[0]
-        for expression in expressions[1:]:
-            whole = whole & expression
-        meets, keep = to_arrow(whole), np.zeros(len(self._snapshot), dtype=bool)
-        for rows, table in self.numbered(whole.names):
-            place = pa.array(rows)
-            keep[table.append_column("#", place).filter(meets)["#"].to_numpy()] = True
-        step = {"operation": "filter", "where": [str(expression) for expression in expressions]}
-        of_trials = set(whole.names) <= {*TRIAL_FIELDS}
-        return self.narrowed(keep, step, whole_trials=of_trials)
-
-    def of_trials(self, trial_ids: Iterable[str]) -> Selection:
-        """The rows of some trials."""
-        wanted, keep = set(trial_ids), np.zeros(len(self._snapshot), dtype=bool)
-        mine = np.array([trial_id in wanted for trial_id in self._trials], dtype=bool)
-        for rows, table in self.numbered(["trial_id"]):
-            keep[rows] = self._of_trials(table, mine)
-        step = {"operation": "filter", "trials": sorted(wanted)}
-        return self.narrowed(keep, step, whole_trials=True)
-
-    def distinct(self) -> Selection:
-        """The first row of each design under the same conditions (see :meth:`fingerprints`)."""
-        rows, keys = self._numbered(self.fingerprints(of="example"))
-        _, first = np.unique(keys, return_index=True)
-        return self.narrowed(rows[first], {"operation": "distinct"})
-
-    def sample(self, rows: int, seed: int) -> Selection:
-        """Rows drawn at random; a larger sample with the same seed contains a smaller one.
-
-        Args:
-            rows: how many.
-            seed: the only source of randomness. Which rows are drawn does not depend on how
-                the dataset is spread over files.
-
-        Raises:
-            InvalidValueError: if there are not that many.
-        """
-        _check_number("rows", rows, len(self), "rows")
-        salt = salt_of(seed)
-        numbers, keys = self._numbered(self.fingerprints(of="row"))
-        chosen = np.lexsort((numbers, mixed(keys ^ salt)))[:rows]
-        step = {"operation": "sample", "rows": rows, "seed": seed}
-        return self.narrowed(numbers[chosen], step)
-
-    def sample_designs(self, designs: int, seed: int) -> Selection:
-        """All rows of distinct designs drawn at random; a larger sample contains a smaller one.
-
-        Args:
-            designs: how many.
-            seed: the only source of randomness.
-
-        Raises:
-            InvalidValueError: if there are not that many.
-        """
-        numbers, keys = self._numbered(self.fingerprints(of="design"))
-        order = mixed(keys ^ salt_of(seed))
-        drawn = np.unique(order)
-        _check_number("designs", designs, len(drawn), "distinct designs")
-        step = {"operation": "sample", "designs": designs, "seed": seed}
-        return self.narrowed(numbers[order <= drawn[designs - 1]], step)
 
     def split(
         self,
@@ -205,82 +65,9 @@ class Selection:
         *,
         seed: int = 0,
         hold_out: Sequence[str] = (),
-    ) -> Split:
+    ) -> Split[Selection]:
         """Parts with no design in two of them; see :func:`archgym.data.splits.split`."""
-        from archgym.data.splits import split
-
         return split(self, by, shares, seed=seed, hold_out=hold_out)
-
-    def narrowed(
-        self, rows: NDArray[Any], step: Mapping[str, Any], *, whole_trials: bool = False
-    ) -> Selection:
-        """Only some of the rows.
-
-        Args:
-            rows: their numbers in the snapshot, or whether each of its rows is wanted.
-            step: how they were chosen, as plain values.
-            whole_trials: whether a trial's rows are all among them, or none.
-        """
-        keep = rows
-        if keep.dtype != np.bool_:
-            keep = np.zeros(len(self._snapshot), dtype=bool)
-            keep[rows] = True
-        made = object.__new__(Selection)
-        made.__dict__.update(self.__dict__)
-        made._keep = keep if self._keep is None else keep & self._keep
-        made._count = int(np.count_nonzero(made._keep))
-        made.operations = (*self.operations, dict(step))
-        made.whole_trials = self.whole_trials and whole_trials
-        return made
-
-    # -- reading ---------------------------------------------------------------------------------
-
-    def blocks(self, columns: Iterable[str] | None = None) -> Iterator[pa.Table]:
-        """The rows, a block at a time.
-
-        Args:
-            columns: names from :attr:`columns` or of the table of trials; all of
-                :attr:`columns` by default.
-
-        Raises:
-            UnknownNameError: if there is no such column.
-        """
-        names = self.columns if columns is None else list(columns)
-        for _, table in self.numbered(names):
-            yield table.select(names)
-
-    def numbered(self, names: Iterable[str]) -> Iterator[tuple[NDArray[np.int64], pa.Table]]:
-        """Numbers of rows in the snapshot, and the rows, a block at a time; see :meth:`blocks`."""
-        own = self._snapshot.schema.names
-        names = list(names)
-        of_trial = [name for name in names if name not in own]
-        for name in of_trial:
-            if name not in TRIAL_FIELDS:
-                raise UnknownNameError("column", name, [*self.columns, *TRIAL_FIELDS])
-        read = [name for name in names if name in own]
-        if of_trial or not read:
-            read.append("trial_id")
-        for rows, table in self._snapshot.blocks(read, self._keep):
-            for name in of_trial:
-                column = [row[name] for row in self._trials.values()]
-                table = table.append_column(
-                    self._field(name), self._of_trials(table, pa.array(column, TRIAL_FIELDS[name]))
-                )
-            yield rows, table
-
-    def arrow(self, columns: Iterable[str] | None = None) -> pa.Table:
-        """All rows as one table in memory; see :meth:`blocks`."""
-        names = self.columns if columns is None else list(columns)
-        tables = list(self.blocks(names))
-        if not tables:
-            schema = pa.schema([self._field(name) for name in names])
-            return schema.empty_table()
-        return pa.concat_tables(tables).unify_dictionaries()
-
-    def pandas(self, columns: Iterable[str] | None = None) -> pd.DataFrame:
-        """All rows as a pandas frame in memory; see :meth:`blocks`."""
-        frame: pd.DataFrame = self.arrow(columns).to_pandas()
-        return frame
 
     def examples(
         self,
@@ -294,38 +81,11 @@ class Selection:
 
         Only of full simulations: ``where("fidelity == ...")`` and ``pandas()`` have the others.
         """
-        from archgym.data.examples import read_examples
-
         full = self.where("fidelity == 1")
         return read_examples(full, targets, features=features, distinct=distinct, dtype=dtype)
 
-    def fingerprints(self, *, of: str = "design") -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-        """Numbers of rows and a 64-bit fingerprint of each, a block at a time.
-
-        Args:
-            of: ``design``: equal for equal designs; ``example``: for equal designs under the same
-                conditions, that is environment, its settings, workload and fidelity; ``row``:
-                of trial and step.
-        """
-        space = self.dataset.sidecar.space
-        if of == "row":
-            for rows, table in self.numbered(["trial_id", "step"]):
-                yield rows, column_fingerprints(table.select(["trial_id", "step"]))
-            return
-        more = ["trial_id", "fidelity"] if of == "example" else []
-        for rows, table in self.numbered([*design_columns(space), *more]):
-            keys = design_fingerprints(space, table)
-            if more:
-                where = self._of_trials(
-                    table, np.array(list(self.conditions_of_trials.values()), np.uint64)
-                )
-                keys = mixed(keys ^ mixed(where + column_fingerprints(table.select(["fidelity"]))))
-            yield rows, keys
-
-    # -- writing ---------------------------------------------------------------------------------
-
     def write(self, folder: str | Path) -> int:
-        """Writes the rows and their trials as a dataset of its own.
+        """Writes the rows and their trials as a new dataset.
 
         Args:
             folder: the new dataset's; it must not be there, or be empty.
@@ -336,104 +96,14 @@ class Selection:
         Raises:
             DatasetError: if there are no rows, or the folder exists or cannot be written.
         """
-        if not self._count:
+        if not len(self):
             raise DatasetError(f"no row is left of {self.dataset.directory}: nothing was written")
-        seen: set[str] = set()
-        for table in self.blocks(["trial_id"]):
-            seen.update(table["trial_id"].unique().to_pylist())
+        seen = self.values_of("trial_id")
         return write_dataset(
             folder,
             self.dataset.sidecar,
             [row for row in self.trials if row["trial_id"] in seen],
-            self.blocks(self._snapshot.schema.names),
+            self.blocks(self.dataset.schema.names),
             operations=self.operations,
             whole_trials=self.whole_trials,
-        )
-
-    # -- inner workings --------------------------------------------------------------------------
-
-    def _field(self, name: str) -> pa.Field:
-        if name in self._snapshot.schema.names:
-            return self._snapshot.schema.field(name)
-        kind = TRIAL_FIELDS[name]
-        return pa.field(name, pa.dictionary(pa.int32(), kind) if pa.types.is_string(kind) else kind)
-
-    def _of_trials(self, table: pa.Table, values: Any) -> Any:
-        """What belongs to each row's trial, from one value a trial."""
-        numbers = {trial_id: number for number, trial_id in enumerate(self._trials)}
-        column = table["trial_id"].unify_dictionaries().combine_chunks()
-        if isinstance(column, pa.ChunkedArray):
-            column = column.chunk(0)
-        # A file's dictionary may name trials of which none of these rows is.
-        names = column.dictionary.to_pylist()
-        mine = np.array([numbers.get(text, -1) for text in names], np.int32)
-        indices = column.indices.to_numpy()
-        places = mine[indices]
-        if len(places) and places.min() < 0:
-            unknown = names[int(indices[int(np.argmin(places))])]
-            raise DatasetError(
-                f"{self.dataset.directory}: trial {unknown!r} has evaluations, but is not in the "
-                "table of trials; archgym dataset validate says more"
-            )
-        if isinstance(values, np.ndarray):
-            return values[places]
-        if pa.types.is_string(values.type):
-            coded = values.dictionary_encode()
-            index = coded.indices.take(pa.array(places))
-            return pa.DictionaryArray.from_arrays(index, coded.dictionary)
-        return values.take(pa.array(places))
-
-    @cached_property
-    def conditions_of_trials(self) -> dict[str, np.uint64]:
-        """A word a trial, by id, that is equal for trials in which a design has equal metrics."""
-        return {
-            trial_id: fingerprint(
-                [row["environment"], row["settings"], row["workload_sha256"] or row["workload"]]
-            )
-            for trial_id, row in self._trials.items()
-        }
-
-    def _numbered(
-        self, parts: Iterator[tuple[NDArray[Any], NDArray[Any]]]
-    ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-        rows = np.empty(self._count, dtype=np.int64)
-        keys = np.empty(self._count, dtype=np.uint64)
-        at = 0
-        for some, theirs in parts:
-            rows[at : at + len(some)], keys[at : at + len(some)] = some, theirs
-            at += len(some)
-        return rows, keys
-
-    @cached_property
-    def _condition_columns(self) -> dict[str, Column]:
-        space, schema = self.dataset.sidecar.space, self._snapshot.schema
-        found = {name: Column(schema.field(name).type) for name in schema.names}
-        for parameter in space.parameters:
-            name = f"param.{parameter.name}"
-            found[name] = Column(schema.field(name).type, parameter.parse)
-        found["status"] = Column(pa.string(), known_values("status", STATUS_OF))
-        for name, kind in TRIAL_FIELDS.items():
-            if name not in found:
-                found[name] = Column(kind)
-        for name in ("trial_id", "environment", "workload", "agent", "state"):
-            values = {row[name] for row in self._trials.values()}
-            found[name] = Column(
-                pa.string(), known_values(name.removesuffix("_id"), sorted(values))
-            )
-        return found
-
-
-def _texts(texts: str | Sequence[str]) -> list[str]:
-    found = [texts] if isinstance(texts, str) else list(texts)
-    for text in found:
-        if not isinstance(text, str):
-            raise InvalidValueError(f"a text is needed, such as 'status == ok', not {text!r}")
-    return found
-
-
-def _check_number(name: str, number: int, most: int, what: str) -> None:
-    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
-        raise InvalidValueError(
-            f"{name} must be an integer from 1 to {most}, the number of {what} there are; "
-            f"got {number!r}"
         )

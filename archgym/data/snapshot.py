@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -17,11 +17,10 @@ from archgym.data.journal import read_journal
 from archgym.data.schema import Sidecar, evaluation_schema, rows_to_table
 from archgym.errors import DatasetError
 
-__all__ = ["Block", "Snapshot", "journal_tables"]
-
 ROWS_A_BLOCK = 1 << 16
-"""Most rows of a block from Parquet."""
+"""Maximum number of rows of a block from Parquet."""
 _ROWS_OF_A_JOURNAL = 20_000
+_BYTES_AT_ONCE = 1 << 18
 
 
 class Block(NamedTuple):
@@ -90,27 +89,24 @@ class Snapshot:
                         stop = start + file.metadata.row_group(number).num_rows
                         if keep is None or keep[start:stop].any():
                             batches = file.iter_batches(ROWS_A_BLOCK, [number], names)
-                            yield from _blocks(map(_table, batches), schema, start, keep)
+                            tables = (pa.Table.from_batches([batch]) for batch in batches)
+                            yield from _blocks(tables, schema, start, keep)
                         start = stop
             except (pa.ArrowException, OSError, KeyError) as error:
                 raise DatasetError(f"cannot read {path}: {error}") from error
         for journal in self._journals:
-            tables = journal_tables(self.sidecar, journal.path, journal.lines())
-            for table in tables:
-                stop = start + table.num_rows
+            for table in _journal_tables(self.sidecar, journal.path, journal.lines()):
                 yield from _blocks([table], schema, start, keep)
-                start = stop
+                start += table.num_rows
 
 
-def journal_tables(
-    sidecar: Sidecar, path: Path, lines: Iterable[bytes] | None = None
-) -> Iterator[pa.Table]:
+def _journal_tables(sidecar: Sidecar, path: Path, lines: Iterable[bytes]) -> Iterator[pa.Table]:
     """The rows of a journal, a block at a time.
 
     Args:
         sidecar: of its dataset.
         path: the journal.
-        lines: what is in it; by default it is opened and read.
+        lines: what is in it.
     """
     ids: dict[int, str] = {}
     rows: list[list[Any]] = []
@@ -126,6 +122,13 @@ def journal_tables(
         yield rows_to_table(sidecar.space, sidecar.metrics, rows, ids)
 
 
+def counts_of(column: pa.ChunkedArray) -> Counter[Any]:
+    """How often each value occurs in a column."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return Counter({one["values"]: one["counts"] for one in column.value_counts().to_pylist()})
+
+
 class _Journal:
     """A journal as long as it was when it was opened."""
 
@@ -135,28 +138,16 @@ class _Journal:
         self._size = os.fstat(self._file.fileno()).st_size
 
     def lines(self) -> Iterator[bytes]:
-        reader = io.BufferedReader(_Part(self._file, self._size), 1 << 18)
-        yield from reader
+        """Its lines; several readers may be at different places of the one file."""
+        rest = b""
+        for place in range(0, self._size, _BYTES_AT_ONCE):
+            size = min(_BYTES_AT_ONCE, self._size - place)
+            *whole, rest = (rest + os.pread(self._file.fileno(), size, place)).split(b"\n")
+            yield from (line + b"\n" for line in whole)
+        yield rest
 
     def count(self) -> int:
         return sum(line.startswith(b"[") and line.endswith(b"\n") for line in self.lines())
-
-
-class _Part(io.RawIOBase):
-    """The first bytes of an open file, read from a position of its own."""
-
-    def __init__(self, file: BinaryIO, size: int) -> None:
-        self._file, self._size, self._at = file, size, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        most = min(len(buffer), self._size - self._at)
-        data = os.pread(self._file.fileno(), most, self._at) if most > 0 else b""
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)
 
 
 def _blocks(
@@ -172,10 +163,6 @@ def _blocks(
                 rows, table = rows[wanted], table.filter(pa.array(wanted))
         if len(rows):
             yield Block(rows, table)
-
-
-def _table(batch: pa.RecordBatch) -> pa.Table:
-    return pa.Table.from_batches([batch])
 
 
 def _metadata(path: Path) -> pq.FileMetaData:

@@ -4,48 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.data.designs import mixed, salt_of
-from archgym.data.selection import Selection
-from archgym.errors import InvalidValueError, UnknownNameError
-
-__all__ = ["SPLIT_BY", "Split", "split"]
+from archgym.data.designs import looked_up, uniform
+from archgym.data.rows import Numbered, Rows, gathered
+from archgym.errors import InvalidValueError, check_choice
 
 SPLIT_BY = ("design", "workload", "agent", "time")
 _GROUPS = ("workload", "agent")
 _DEFAULT_SHARES = {"train": 0.8, "test": 0.2}
 
+R = TypeVar("R", bound=Rows)
+
 
 @dataclass(frozen=True)
-class Split:
-    """Parts of a selection.
+class Split(Generic[R]):
+    """Parts of some rows.
 
     Attributes:
         parts: the rows of each part, by name, in the order of the shares.
         dropped: rows that were left out of each part because an earlier one has their design.
     """
 
-    parts: dict[str, Selection]
+    parts: dict[str, R]
     dropped: dict[str, int]
 
-    def __getitem__(self, name: str) -> Selection:
-        if name not in self.parts:
-            raise UnknownNameError("part", name, self.parts)
+    def __getitem__(self, name: str) -> R:
+        check_choice("part", name, self.parts)
         return self.parts[name]
 
 
 def split(
-    selection: Selection,
+    selection: R,
     by: str,
     shares: Mapping[str, float] | None = None,
     *,
     seed: int = 0,
     hold_out: Sequence[str] = (),
-) -> Split:
+) -> Split[R]:
     """Parts with no design in two of them; never by row, since trajectories repeat designs.
 
     =============  =============================================================================
@@ -69,116 +68,72 @@ def split(
         InvalidValueError: if the shares are not possible, or a part would be empty.
         UnknownNameError: if ``by`` or a name to hold out does not exist.
     """
-    if by not in SPLIT_BY:
-        raise UnknownNameError("kind of split", by, SPLIT_BY)
+    check_choice("kind of split", by, SPLIT_BY)
     shares = _DEFAULT_SHARES if shares is None else dict(shares)
     _check_shares(shares)
     if hold_out and by not in _GROUPS:
         raise InvalidValueError(f"hold_out names workloads or agents, not with by={by!r}")
     ends = np.cumsum(list(shares.values()))[:-1]
-    rows, part = {"design": _by_design, "time": _by_time}.get(by, _by_group)(
-        selection, by, list(shares), ends, seed, hold_out
-    )
+    if by == "design":
+        numbers, places = gathered(
+            (some, uniform(keys, seed)) for some, keys in selection.fingerprints(of="design")
+        )
+        part = np.searchsorted(ends, places, side="right")
+    elif by == "time":
+        numbers, part = _by_time(selection, ends)
+    else:
+        found = sorted(selection.values_of(by))
+        groups = _draw_groups(by, found, np.diff([0.0, *ends, 1.0]), seed, hold_out)
+        numbers, part = gathered(
+            (some, looked_up(table[by], lambda name: groups.get(name, 0), np.int64))
+            for some, table in selection.numbered([by])
+        )
     dropped = dict.fromkeys(shares, 0)
     if by != "design":
-        part = _without_leaks(selection, by, part, list(shares), dropped)
+        dropped = _without_leaks(selection, by, part, list(shares))
     step = {"operation": "split", "by": by, "shares": dict(shares), "seed": seed}
     if hold_out:
         step["hold_out"] = list(hold_out)
     parts = {}
     for number, name in enumerate(shares):
-        parts[name] = selection.narrowed(rows[part == number], {**step, "part": name})
+        parts[name] = selection.narrowed(numbers[part == number], {**step, "part": name})
         if not len(parts[name]):
             why = ": earlier parts have all its designs" if dropped[name] else ""
             raise InvalidValueError(f"part {name!r} would be empty{why}")
     return Split(parts, dropped)
 
 
-_Assigned = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""Numbers of rows, and the part of each."""
-
-
-def _by_design(
-    selection: Selection,
-    by: str,
-    names: Sequence[str],
-    ends: NDArray[np.float64],
-    seed: int,
-    _: Any,
-) -> _Assigned:
-    salt = salt_of(seed)
-    rows, parts = [], []
-    for some, keys in selection.fingerprints(of="design"):
-        # A uniform number in [0, 1) a design: the top 53 bits fill a float exactly.
-        place = (mixed(keys ^ salt) >> np.uint64(11)) * 2.0**-53
-        rows.append(some)
-        parts.append(np.searchsorted(ends, place, side="right"))
-    return _joined(rows), _joined(parts)
-
-
-def _by_time(
-    selection: Selection,
-    by: str,
-    names: Sequence[str],
-    ends: NDArray[np.float64],
-    seed: int,
-    _: Any,
-) -> _Assigned:
-    rows, moments = [], []
-    for some, table in selection.numbered(["timestamp"]):
-        rows.append(some)
-        moments.append(table["timestamp"].to_numpy().astype(np.int64))
-    times = _joined(moments)
+def _by_time(rows: Rows, ends: NDArray[np.float64]) -> Numbered:
+    numbers, times = gathered(
+        (some, table["timestamp"].to_numpy().astype(np.int64))
+        for some, table in rows.numbered(["timestamp"])
+    )
     # The last moment of each part; rows of one moment stay together.
     cuts = np.quantile(times, ends, method="inverted_cdf") if len(times) else np.empty(0)
-    return _joined(rows), np.searchsorted(cuts, times, side="left").astype(np.int64)
-
-
-def _by_group(
-    selection: Selection,
-    by: str,
-    names: Sequence[str],
-    ends: NDArray[np.float64],
-    seed: int,
-    hold_out: Sequence[str],
-) -> _Assigned:
-    found: set[str] = set()
-    for table in selection.blocks([by]):
-        found.update(table[by].unique().to_pylist())
-    part_of = _draw_groups(by, sorted(found), names, ends, seed, hold_out)
-    rows, parts = [], []
-    for some, table in selection.numbered([by]):
-        column = table[by].combine_chunks()
-        theirs = np.array([part_of.get(name, 0) for name in column.dictionary.to_pylist()])
-        rows.append(some)
-        parts.append(theirs[column.indices.to_numpy()])
-    return _joined(rows), _joined(parts)
+    return numbers, np.searchsorted(cuts, times, side="left").astype(np.int64)
 
 
 def _draw_groups(
     by: str,
     found: Sequence[str],
-    names: Sequence[str],
-    ends: NDArray[np.float64],
+    shares: NDArray[np.float64],
     seed: int,
     hold_out: Sequence[str],
 ) -> dict[str, int]:
     """The part of each workload or agent."""
     if hold_out:
-        if len(names) != 2:
-            raise InvalidValueError(f"hold_out makes two parts, not {len(names)}")
+        if len(shares) != 2:
+            raise InvalidValueError(f"hold_out makes two parts, not {len(shares)}")
         for name in hold_out:
-            if name not in found:
-                raise UnknownNameError(by, name, found)
+            check_choice(by, name, found)
         return {name: int(name in hold_out) for name in found}
-    if len(found) < len(names):
+    if len(found) < len(shares):
         raise InvalidValueError(
             f"{len(found)} {by}{'s' * (len(found) != 1)} ({', '.join(found)}) cannot make "
-            f"{len(names)} parts"
+            f"{len(shares)} parts"
         )
     order = np.random.default_rng(seed).permutation(len(found))
-    counts = _counts(np.diff(np.concatenate([[0.0], ends, [1.0]])), len(found))
-    numbers = np.repeat(np.arange(len(names)), counts)
+    numbers = np.repeat(np.arange(len(shares)), _counts(shares, len(found)))
     return {found[i]: int(part) for i, part in zip(order, numbers, strict=True)}
 
 
@@ -194,23 +149,18 @@ def _counts(shares: NDArray[np.float64], total: int) -> NDArray[np.int64]:
 
 
 def _without_leaks(
-    selection: Selection,
-    by: str,
-    part: NDArray[np.int64],
-    names: Sequence[str],
-    dropped: dict[str, int],
-) -> NDArray[np.int64]:
-    """The part of each row, -1 where an earlier part has its design."""
-    of = "example" if by == "workload" else "design"
-    keys = _joined([some for _, some in selection.fingerprints(of=of)])
-    taken = np.unique(keys[part == 0])
-    for number in range(1, len(names)):
+    rows: Rows, by: str, part: NDArray[np.int64], names: Sequence[str]
+) -> dict[str, int]:
+    """Sets the part of rows to -1 where an earlier part has their design, and counts them."""
+    _, keys = gathered(rows.fingerprints(of="example" if by == "workload" else "design"))
+    taken, dropped = np.unique(keys[part == 0]), {names[0]: 0}
+    for number, name in enumerate(names[1:], start=1):
         mine = np.flatnonzero(part == number)
         leaks = np.isin(keys[mine], taken)
         part[mine[leaks]] = -1
-        dropped[names[number]] = int(leaks.sum())
+        dropped[name] = int(leaks.sum())
         taken = np.union1d(taken, keys[mine])
-    return part
+    return dropped
 
 
 def _check_shares(shares: Mapping[str, float]) -> None:
@@ -221,7 +171,3 @@ def _check_shares(shares: Mapping[str, float]) -> None:
         raise InvalidValueError(
             f"shares of two or more parts with the sum 1 are needed, got {dict(shares)}"
         )
-
-
-def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)

@@ -9,11 +9,9 @@ import torch
 from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
 from archgym.data.designs import design_columns, read_designs
-from archgym.data.examples import Examples, Featuriser, target_names
-from archgym.data.selection import Selection
-from archgym.errors import InvalidValueError
-
-__all__ = ["ExampleDataset", "ExampleStream"]
+from archgym.data.features import ExampleArrays, Featuriser, target_names
+from archgym.data.rows import Rows
+from archgym.errors import check_integer
 
 Pair = tuple[torch.Tensor, torch.Tensor]
 
@@ -27,7 +25,7 @@ class ExampleDataset(Dataset[Pair]):
         targets: shape (n, n_targets).
     """
 
-    def __init__(self, examples: Examples) -> None:
+    def __init__(self, examples: ExampleArrays) -> None:
         self.examples = examples
         self.features = torch.as_tensor(examples.features, dtype=torch.float32)
         self.targets = torch.as_tensor(examples.targets, dtype=torch.float32)
@@ -48,7 +46,7 @@ class ExampleStream(IterableDataset[Pair]):
     Args:
         selection: the rows; only those with status ``ok`` are taken.
         targets: names of metrics; all by default.
-        features: form of the features, see :class:`archgym.data.examples.Featuriser`.
+        features: form of the features, see :class:`archgym.data.features.Featuriser`.
         batch_size: rows a batch.
         seed: shuffles the rows of a block (some ten thousand) among themselves; by default
             they come in their order.
@@ -60,16 +58,15 @@ class ExampleStream(IterableDataset[Pair]):
 
     def __init__(
         self,
-        selection: Selection,
+        selection: Rows,
         targets: Sequence[str] | None = None,
         *,
         features: str = "scaled",
         batch_size: int = 1024,
         seed: int | None = None,
     ) -> None:
-        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-            raise InvalidValueError(f"batch_size must be an integer from 1, not {batch_size!r}")
-        self._selection = selection.where("status == ok")
+        check_integer("batch_size", batch_size, 1)
+        self._rows = selection.where("status == ok")
         self.target_names = tuple(target_names(selection, targets))
         self._featuriser = Featuriser(selection.dataset.sidecar.space, features)
         self.feature_names = self._featuriser.names
@@ -78,11 +75,11 @@ class ExampleStream(IterableDataset[Pair]):
     def __iter__(self) -> Iterator[Pair]:
         worker = get_worker_info()
         mine, workers = (0, 1) if worker is None else (worker.id, worker.num_workers)
-        space = self._selection.dataset.sidecar.space
+        space = self._rows.dataset.sidecar.space
         rng = None if self._seed is None else np.random.default_rng(self._seed)
         columns = [*design_columns(space), *(f"metric.{name}" for name in self.target_names)]
         number = 0
-        for table in self._selection.blocks(columns):
+        for table in self._rows.blocks(columns):
             order = np.arange(len(table)) if rng is None else rng.permutation(len(table))
             for start in range(0, len(table), self._batch_size):
                 number += 1

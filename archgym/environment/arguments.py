@@ -1,4 +1,4 @@
-"""The constructor arguments of environments, and whether settings name those that matter.
+"""The constructor arguments of environments, and a check that settings name those that matter.
 
 Results are shared between environments with equal settings: through the simulation cache, in
 datasets, and in what a proxy learns. An argument that changes metrics and is not among the
@@ -13,14 +13,6 @@ from typing import Any
 
 from archgym.errors import InvalidValueError
 from archgym.problem.design_problem import DesignProblem
-
-__all__ = [
-    "check_settings",
-    "constructor_arguments",
-    "given_arguments",
-    "own_arguments",
-    "unnamed_argument",
-]
 
 
 def constructor_arguments(environment: type[DesignProblem]) -> dict[str, inspect.Parameter]:
@@ -41,7 +33,7 @@ def constructor_arguments(environment: type[DesignProblem]) -> dict[str, inspect
 def own_arguments(
     environment: type[DesignProblem], base: type[DesignProblem]
 ) -> dict[str, inspect.Parameter]:
-    """Those that a base class does not take, and on which metrics may depend."""
+    """Arguments that the base class does not take, and on which metrics may depend."""
     left_out = {*constructor_arguments(base), *environment.incidental_arguments}
     taken = constructor_arguments(environment).items()
     return {name: parameter for name, parameter in taken if name not in left_out}
@@ -53,7 +45,7 @@ def given_arguments(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Values of :func:`own_arguments` with which an environment is made, where they are given.
+    """The given values of :func:`own_arguments`, with which an environment is made.
 
     Args:
         environment: its class.
@@ -67,7 +59,7 @@ def given_arguments(
 
 
 def check_settings(environment: DesignProblem, given: Mapping[str, Any]) -> None:
-    """Refuses an environment made with an argument of its own that its settings do not name.
+    """Refuses an environment whose settings do not name one of its own arguments.
 
     Args:
         environment: with its settings.
@@ -88,7 +80,7 @@ def check_settings(environment: DesignProblem, given: Mapping[str, Any]) -> None
 
 
 def unnamed_argument(environment: type[DesignProblem], name: str, which: str) -> InvalidValueError:
-    """The error of an argument that settings do not name, which says what to do.
+    """The error for an argument that settings do not name; its message says what to do.
 
     Args:
         environment: its class.
@@ -108,7 +100,7 @@ def _same(value: Any, default: Any) -> bool:
         return True
     try:
         return type(value) is type(default) and bool(value == default)
-    except (TypeError, ValueError):  # arrays, say
+    except (TypeError, ValueError):  # such as arrays
         return False
 
 

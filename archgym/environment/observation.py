@@ -1,4 +1,4 @@
-"""What an agent sees of evaluated designs."""
+"""Observations: evaluated designs as arrays in [-1, 1], which agents see."""
 
 from __future__ import annotations
 
@@ -12,41 +12,11 @@ from numpy.typing import NDArray
 from archgym.problem.metrics import Metric
 from archgym.space import BoxEncoding, Designs, DesignSpace
 
-__all__ = ["Observer", "metric_scale", "observation_space", "observations"]
 
-
-def observations(
-    encoding: BoxEncoding,
-    metrics: Sequence[Metric],
-    baseline: Sequence[float],
-    designs: Designs,
-    values: NDArray[np.float64],
-) -> NDArray[np.float32]:
-    """Observations of evaluated designs, float32 in [-1, 1], shape (n, width).
-
-    The design's encoding, then each metric's ``(m - b) / (m + b)`` with b the baseline's value,
-    a bounded function of the log ratio; the worst end where there is no metric.
-
-    Args:
-        encoding: of the design space as it is searched.
-        metrics: of the environment.
-        baseline: their values for the baseline design, shape (n_metrics,).
-        designs: the designs.
-        values: their metrics, NaN where there are none, shape (n, n_metrics).
-    """
-    seen = np.empty((len(values), len(encoding.free) + len(metrics)), dtype=np.float32)
-    seen[:, : -len(metrics)] = encoding.encode(designs)
-    for i, (base, metric) in enumerate(zip(baseline, metrics, strict=True)):
-        column = values[:, i]
-        with np.errstate(invalid="ignore"):  # NaN (no metric), and 0 / 0: equal
-            ratio = (column - base) / metric_scale(column, base, metric.signed)
-        ratio[column == base] = 0.0
-        seen[:, i - len(metrics)] = np.where(np.isnan(column), metric.sign, ratio)
-    return seen
-
-
-def observation_space(space: DesignSpace, metrics: Sequence[Metric]) -> gymnasium.Space[Any]:
-    """Where observations lie, shape (width,); see :func:`observations`.
+def observation_space(
+    space: DesignSpace, metrics: Sequence[Metric]
+) -> gymnasium.Space[NDArray[np.float32]]:
+    """Space of the observations, shape (width,); see :class:`Observer`.
 
     Args:
         space: the design space as it is searched.
@@ -56,7 +26,10 @@ def observation_space(space: DesignSpace, metrics: Sequence[Metric]) -> gymnasiu
 
 
 class Observer:
-    """Observes designs of one environment; see :func:`observations`.
+    """Observes evaluated designs of one environment.
+
+    An observation is the design's encoding, then each metric's ``(m - b) / (m + b)`` with b the
+    baseline's value, a bounded function of the log ratio; the worst end where there is no metric.
 
     Args:
         space: the design space as it is searched.
@@ -68,12 +41,22 @@ class Observer:
         self, space: DesignSpace, metrics: Sequence[Metric], baseline: Sequence[float]
     ) -> None:
         self._encoding = BoxEncoding(space)
-        self._metrics, self._baseline = tuple(metrics), list(baseline)
         self._bases = list(zip(baseline, metrics, strict=True))
 
     def many(self, designs: Designs, values: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Observations of designs with their metrics, shape (n, width)."""
-        return observations(self._encoding, self._metrics, self._baseline, designs, values)
+        """Observations of designs, float32 in [-1, 1], shape (n, width).
+
+        Args:
+            designs: the designs.
+            values: their metrics, NaN where there are none, shape (n, n_metrics).
+        """
+        columns = [self._encoding.encode(designs)]
+        for column, (base, metric) in zip(values.T, self._bases, strict=True):
+            with np.errstate(invalid="ignore"):  # NaN (no metric), and 0 / 0: equal
+                ratio = (column - base) / metric_scale(column, base, metric.signed)
+            ratio[column == base] = 0.0
+            columns.append(np.where(np.isnan(column), metric.sign, ratio)[:, None])
+        return np.concatenate(columns, axis=1, dtype=np.float32)
 
     def one(self, codes: Sequence[int], metrics: Sequence[float]) -> NDArray[np.float32]:
         """As :meth:`many`, for one design's canonical codes."""
@@ -89,5 +72,5 @@ class Observer:
 
 
 def metric_scale(value: Any, base: float, signed: bool) -> Any:
-    """What the difference of a metric to the baseline's is divided by, to lie in [-1, 1]."""
+    """Divisor of a metric's difference to the baseline, so that the quotient is in [-1, 1]."""
     return abs(value - base) + (abs(base) or 1.0) if signed else value + base

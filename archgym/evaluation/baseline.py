@@ -1,4 +1,4 @@
-"""The design that others are compared with."""
+"""The baseline design, with which others are compared: its place in a space, and its metrics."""
 
 from __future__ import annotations
 
@@ -15,23 +15,21 @@ from archgym.errors import (
     UnknownNameError,
     place_of,
 )
-from archgym.problem.metrics import Metric
+from archgym.problem import Metric, Status
 from archgym.problem.simulator import Simulator
-from archgym.problem.status import Status
-from archgym.simulators.result import expect_pairs, read_result
+from archgym.simulators.result import check_results, read_result
 from archgym.space import Designs, DesignSpace
 from archgym.space.nearest import nearest_legal
-
-__all__ = ["baseline_codes", "simulated_metrics"]
 
 
 def baseline_codes(
     space: DesignSpace, baseline: Mapping[str, Any], offered: Iterable[DesignSpace]
 ) -> tuple[int, ...]:
-    """Codes of the baseline, moved to where parameters are fixed.
+    """Codes of the baseline, with the fixed parameters at their values.
 
-    What only other spaces have is left out; what a fixed value makes active takes its first
-    level. Where the fixed values make it illegal, it moves to the nearest legal design.
+    Parameters that only other spaces have are left out; one that a fixed value makes active takes
+    its first level. Where the fixed values make the baseline illegal, the nearest legal design
+    takes its place.
 
     Args:
         space: as it is searched.
@@ -77,12 +75,11 @@ def simulated_metrics(
     Raises:
         SimulationError: if it cannot be simulated.
     """
-    given = [m for m in metrics if m.name in simulator.metric_names]
     for _ in range(retries + 1):
         results = simulator.simulate(baseline)
-        expect_pairs(results)
+        check_results(results, simulator.name, 1)
         result, _ = results[0]
-        status, values, reason = read_result(result, metrics, given)
+        status, values, reason = read_result(result, metrics, simulator.metric_names)
         if status == Status.OK:
             return np.array(values)
         if status == Status.ILLEGAL:  # it will not be covered the next time either

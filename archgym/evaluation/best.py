@@ -8,8 +8,6 @@ import numpy as np
 from archgym.evaluation.outcome import Outcome, Outcomes
 from archgym.problem.status import Status
 
-__all__ = ["Best"]
-
 
 class Best:
     """Keeps the best outcome, and with several goals the non-dominated ones.
@@ -33,9 +31,10 @@ class Best:
         self._values = np.empty((0, 0))
 
     def update(self, outcomes: Outcomes) -> bool:
-        """Takes new outcomes in; true if the best one changed."""
+        """Compares new outcomes with the best one; true if that changed."""
         full = outcomes.fidelity == 1
-        ok = np.flatnonzero((outcomes.status == Status.OK) & ~outcomes.cached & full)
+        counted = ~outcomes.cached & (outcomes.status != Status.ILLEGAL)
+        ok = np.flatnonzero((outcomes.status == Status.OK) & counted & full)
         changed = False
         if ok.size:
             if outcomes.objectives.shape[1] > 1:
@@ -48,12 +47,9 @@ class Best:
             rank = (float(excess[first]), float(key[first]) if excess[first] == 0 else 0.0)
             if rank < self._rank:
                 self._rank, self.outcome = rank, outcomes[int(ok[first])]
-                counted = ~outcomes.cached[: ok[first] + 1] & (
-                    outcomes.status[: ok[first] + 1] != Status.ILLEGAL
-                )
-                self.at = self._simulated + int(counted.sum())
+                self.at = self._simulated + int(counted[: ok[first] + 1].sum())
                 changed = True
-        self._simulated += int((~outcomes.cached & (outcomes.status != Status.ILLEGAL)).sum())
+        self._simulated += int(counted.sum())
         return changed
 
     @property

@@ -1,14 +1,12 @@
-"""What is remembered of designs that were met: small, and quick to ask."""
+"""The designs that a trial has evaluated, and duplicates of them among those proposed."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = ["KeyIndex", "Known"]
 
 _MIX = 0x9E3779B97F4A7C15  # 2**64 / golden ratio: spreads neighbouring keys over the table
 _WORD = (1 << 64) - 1
@@ -18,7 +16,7 @@ class KeyIndex:
     """Numbers integer keys in the order in which they were added: about 20 bytes a key.
 
     A dictionary or set of Python integers takes four to seven times as much. A hash table with
-    open addressing finds a key's number.
+    open addressing finds a key's index.
 
     Args:
         largest_key: no key is larger.
@@ -31,7 +29,7 @@ class KeyIndex:
     def __init__(self, largest_key: int) -> None:
         self._keys: array[int] | list[int] = array("Q") if largest_key <= _WORD else []
         self._bits = 8
-        self._table = self._empty_table()
+        self._fill_table()
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -40,11 +38,11 @@ class KeyIndex:
         return self._table[self._slot(key)] >= 0
 
     def find(self, key: int) -> int:
-        """Number of a key, -1 if it was never added."""
+        """Index of a key, -1 if it was never added."""
         return self._table[self._slot(key)]
 
     def add(self, key: int) -> int:
-        """Number of a key, a new one if it was never added."""
+        """Index of a key, a new one if it was never added."""
         slot = self._slot(key)
         number = self._table[slot]
         if number >= 0:
@@ -59,30 +57,29 @@ class KeyIndex:
         return number
 
     def forget_from(self, number: int) -> None:
-        """Forgets the key of that number and all after it."""
+        """Forgets the key of that index and all after it."""
         if number < len(self._keys):
             del self._keys[number:]
             self._fill_table()
 
     def _slot(self, key: int) -> int:
-        """Where the key is in the table, or where it would go."""
+        """Slot of the table that holds the key, or would hold it."""
         table, keys, last = self._table, self._keys, len(self._table) - 1
         slot = (hash(key) * _MIX & _WORD) >> (64 - self._bits)
         while (number := table[slot]) >= 0 and keys[number] != key:
             slot = (slot + 1) & last
         return slot
 
-    def _empty_table(self) -> array[int]:
-        return array("i", [-1]) * (1 << self._bits)
-
     def _fill_table(self) -> None:
-        self._table = self._empty_table()
+        self._table = array("i", [-1]) * (1 << self._bits)
         for number, key in enumerate(self._keys):
             self._table[self._slot(key)] = number
 
 
-class Known:
-    """Rows of metrics under integer keys: about 55 bytes a design with four metrics.
+class EvaluationCache:
+    """The results of a trial's simulations, under integer keys of designs.
+
+    It takes about 55 bytes a design with four metrics.
 
     Rows are numbered in the order in which they were added.
 
@@ -90,10 +87,10 @@ class Known:
         n_metrics: metrics a row.
         largest_key: no key is larger.
 
-    >>> known = Known(2, 100)
-    >>> known.add(7, 0, [1.5, 2.5])
+    >>> cache = EvaluationCache(2, 100)
+    >>> cache.add(7, 0, [1.5, 2.5])
     0
-    >>> known.find(7), known.find(8), known.values(0)
+    >>> cache.find(7), cache.find(8), cache.values(0)
     (0, -1, [1.5, 2.5])
     """
 
@@ -105,13 +102,50 @@ class Known:
         self._reasons: dict[int, str] = {}
         self._texts: dict[str, str] = {}
         self.find = self._index.find
-        """Row of a key, -1 if it is not known."""
+        """Row of a key, -1 if it is not in the cache."""
 
     def __len__(self) -> int:
         return len(self._status)
 
+    def sort_out(
+        self,
+        keys: Sequence[int],
+        illegal: Collection[int],
+        max_new: float,
+        max_proposed: float,
+    ) -> tuple[list[int], list[int]]:
+        """Recognises duplicates: designs in the cache, or proposed twice among these.
+
+        Args:
+            keys: of the proposed designs.
+            illegal: positions of designs that break a rule.
+            max_new: designs that may still be simulated.
+            max_proposed: designs that may still be proposed.
+
+        Returns:
+            The row of each design, as many as fit: -1 for one that breaks a rule, for a new one
+            the row that it is going to have. Then the positions of the new ones.
+        """
+        rows: list[int] = []
+        new: list[int] = []
+        pending: dict[int, int] = {}
+        for i, key in enumerate(keys):
+            if i >= max_proposed or len(new) >= max_new:
+                break
+            if i in illegal:
+                rows.append(-1)
+                continue
+            row = self.find(key)
+            if row < 0:
+                row = pending.get(key, -1)
+            if row < 0:
+                row = pending[key] = len(self) + len(pending)
+                new.append(i)
+            rows.append(row)
+        return rows, new
+
     def add(self, key: int, status: int, metrics: Sequence[float], reason: str = "") -> int:
-        """Remembers a new key; its row."""
+        """Keeps the result of a new key; returns its row."""
         row = self._index.add(key)
         self._metrics.extend(metrics)
         self._status.append(status)

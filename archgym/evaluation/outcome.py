@@ -1,4 +1,4 @@
-"""What the evaluation of designs comes to."""
+"""Outcomes: what the evaluation of designs gives."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.problem.status import Status
+from archgym.problem.status import LABELS
 from archgym.space import Designs
-
-__all__ = ["Incidental", "Outcome", "Outcomes", "Row"]
 
 
 class Row(NamedTuple):
@@ -28,7 +26,7 @@ class Row(NamedTuple):
         status: a :class:`~archgym.problem.status.Status`.
         reason: why the design is illegal or failed, or which limits it breaks.
         feasible: legal, simulated, and within all limits.
-        cached: known before, so not simulated and not counted.
+        cached: evaluated before in this trial, so not simulated and not counted.
         simulation_s: seconds that the simulator took.
         fidelity: at which it was simulated; 1 is the full simulation.
     """
@@ -71,7 +69,7 @@ class Outcome:
             ``failed`` or ``timeout``.
         reason: why the design is illegal or failed, or which limits it breaks.
         feasible: legal, simulated, and within all limits.
-        cached: known before, so not simulated and not counted.
+        cached: evaluated before in this trial, so not simulated and not counted.
         simulation_s: seconds that the simulator took.
         fidelity: at which it was simulated; 1 is the full simulation.
     """
@@ -90,14 +88,14 @@ class Outcome:
 
     @staticmethod
     def of(row: Row, design: dict[str, Any], metric_names: Sequence[str]) -> Outcome:
-        """The same as a record for people."""
+        """The outcome of one row, with names in place of codes."""
         return Outcome(
             design=design,
             metrics=row.metrics_by_name(metric_names),
             objectives=tuple(row.objectives),
             violations=tuple(row.violations),
             reward=row.reward,
-            status=Status(row.status).label,
+            status=LABELS[row.status],
             reason=row.reason,
             feasible=row.feasible,
             cached=row.cached,
@@ -153,41 +151,18 @@ class Outcomes:
     def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Row]:
         """The outcomes from ``start`` to before ``stop`` as plain numbers."""
         part = slice(start, len(self) if stop is None else stop)
-        columns: list[Any] = [
-            column[part].tolist()
-            for column in (
-                self.designs.codes,
-                self.metrics,
-                self.objectives,
-                self.costs,
-                self.violations,
-                self.reward,
-                self.status,
-            )
-        ]
-        columns += [self.reason[part]]
-        rest = (self.feasible, self.cached, self.simulation_s, self.fidelity)
-        columns += [column[part].tolist() for column in rest]
+        columns: list[Any] = [self.designs.codes[part].tolist()]
+        for name in Row._fields[1:]:
+            column = getattr(self, name)[part]
+            columns.append(column if name == "reason" else column.tolist())
         return map(Row._make, zip(*columns, strict=True))
 
     @staticmethod
     def of(row: Row, designs: Designs, metric_names: tuple[str, ...]) -> Outcomes:
         """The outcome of one design as a batch of one."""
-        return Outcomes(
-            designs=designs,
-            metric_names=metric_names,
-            metrics=np.array([row.metrics]),
-            objectives=np.array([row.objectives]),
-            costs=np.array([row.costs]),
-            violations=np.array([row.violations]),
-            reward=np.array([row.reward]),
-            status=np.array([row.status], dtype=np.int8),
-            reason=[row.reason],
-            feasible=np.array([row.feasible]),
-            cached=np.array([row.cached]),
-            simulation_s=np.array([row.simulation_s]),
-            fidelity=np.array([row.fidelity]),
-        )
+        columns: dict[str, Any] = {name: np.array([getattr(row, name)]) for name in Row._fields[1:]}
+        columns |= {"status": columns["status"].astype(np.int8), "reason": [row.reason]}
+        return Outcomes(designs, metric_names, **columns)
 
 
 class Incidental(float):

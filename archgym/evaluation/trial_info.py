@@ -1,4 +1,4 @@
-"""What is known of a trial before it starts."""
+"""The settings of a trial: agent, hyperparameters, seed and budget."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from archgym.errors import InvalidValueError
-
-__all__ = ["TrialInfo"]
+from archgym.errors import check_integer
 
 
 @dataclass(frozen=True)
@@ -17,11 +15,11 @@ class TrialInfo:
 
     Attributes:
         trial_id: unique in its dataset; empty for a name made from time and process.
-        agent: name of the agent; ``external`` when another library drives the environment.
+        agent: name of the agent; ``external`` if another library drives the environment.
         hyperparameters: of the agent.
         seed: of the agent; ``None`` if not known.
-        budget: most distinct legal designs to simulate, at a lower fidelity by relative cost;
-            ``None`` for no end.
+        budget: maximum number of distinct legal designs to simulate; one at a lower fidelity
+            counts as its relative cost. ``None`` is without limit.
         proposals_per_budget: the search also ends when its proposals, duplicates and illegal ones
             included and each by the cost of its fidelity, reach this multiple of the budget.
         resume: go on with a trial of this id that the dataset already holds.
@@ -39,9 +37,6 @@ class TrialInfo:
     proposals_per_budget: int = 10
 
     def __post_init__(self) -> None:
-        for name in ("budget", "proposals_per_budget"):
-            number = getattr(self, name)
-            if name == "budget" and number is None:
-                continue
-            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise InvalidValueError(f"{name} must be an integer of at least 1, not {number!r}")
+        if self.budget is not None:
+            check_integer("budget", self.budget, 1)
+        check_integer("proposals_per_budget", self.proposals_per_budget, 1)

@@ -1,4 +1,4 @@
-"""What records of results say of an environment: a plain, frozen record."""
+"""A frozen description of an environment, for records of its results."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from archgym.problem.fidelity import Fidelity
 from archgym.problem.metrics import Metric
 from archgym.problem.objective import Objective
 from archgym.space import DesignSpace
-
-__all__ = ["ProblemDescription"]
 
 
 @dataclass(frozen=True)

@@ -1,28 +1,24 @@
-"""What is searched: what a subclass of an environment writes."""
+"""The base class of a problem: the spaces, metrics, workloads and simulation of an environment."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.fidelity import FULL, Fidelity
 from archgym.problem.metrics import Metric
+from archgym.problem.reference import Reference
 from archgym.problem.simulator import SimulationResult, Simulator, simulate_each
 from archgym.space import Designs, DesignSpace
 from archgym.space.expression import Expression
 
-if TYPE_CHECKING:
-    from archgym.problem.reference import Reference
-
-__all__ = ["DesignProblem"]
-
 
 class DesignProblem:
-    """Design spaces, metrics and a simulation of them, with workloads: all but the search.
+    """Design spaces, metrics, workloads and a simulation: all of an environment but the search.
 
-    :class:`archgym.Environment` says which of these a subclass has to write.
+    :class:`archgym.Environment` lists which of these a subclass has to write.
 
     Attributes:
         workload: what the hardware runs.
@@ -32,19 +28,19 @@ class DesignProblem:
     design_space: DesignSpace
     design_spaces: ClassVar[Mapping[str, DesignSpace]] = {}
     metrics: ClassVar[tuple[Metric, ...]] = ()
-    """What it measures. Where that depends on the workload, this holds the metrics of the default
+    """The metrics. Where they depend on the workload, this holds the metrics of the default
     one, and a constructor sets those of an instance before it calls this class's."""
     default_objective: ClassVar[str | Mapping[str, Any]] = ""
     baseline: ClassVar[Mapping[str, Any]] = {}
     default_workload: ClassVar[Any] = None
     simulators: ClassVar[Mapping[str, Callable[[Any], Simulator]]] = {}
-    """Simulators of others, by name: each is called with the environment, whose
+    """Other simulators by name: each is called with the environment, whose
     :attr:`~archgym.Environment.simulator_options` it reads."""
     incidental_options: ClassVar[tuple[str, ...]] = ("program", "threads")
-    """Options of :attr:`simulators` that say where and how they run: no metric depends on them,
-    so that they are not recorded."""
+    """Options of :attr:`simulators` on which no metric depends, such as where the program is: they
+    are not recorded."""
     incidental_arguments: ClassVar[tuple[str, ...]] = ()
-    """Constructor arguments of its own on which no metric depends: they need not be in
+    """Own constructor arguments on which no metric depends: they need not be in
     :attr:`settings`."""
     compiles: ClassVar[bool] = False
     """Whether the first :meth:`simulate` in a process compiles, so that a limit on the time of a
@@ -56,12 +52,12 @@ class DesignProblem:
     """Names of the spaces whose parameters depend on the workload (``default`` is the one that is
     searched where none is named): trials on different workloads cannot share a dataset."""
     not_modelled: ClassVar[tuple[str, ...]] = ()
-    """What the simulator leaves out, a sentence each; shown by ``archgym show``."""
+    """Effects that the simulator leaves out, a sentence each; shown by ``archgym show``."""
     caveats: ClassVar[Mapping[str, Expression]] = {}
-    """What metrics do not show of some designs, a sentence each, and which designs these are; said
+    """Sentences about what metrics do not show, each with the designs that it concerns; printed
     wherever such a design is shown, and on the pages of the environment."""
     modelled: ClassVar[tuple[str, ...]] = ()
-    """What it models, a sentence each; on the page that ``archgym docs`` writes."""
+    """Effects that the simulator models, a sentence each; on the page of ``archgym docs``."""
 
     workload: Any
     workload_sha256: str
@@ -118,12 +114,12 @@ class DesignProblem:
 
     @classmethod
     def argument_docs(cls) -> dict[str, str]:
-        """What the constructor arguments of its own may be, a line each."""
+        """The values that its own constructor arguments can have, a line each."""
         return {}
 
     @classmethod
     def sources(cls) -> dict[str, str]:
-        """Where its constants come from: the paper, standard, data sheet or tool of each kind."""
+        """Sources of its constants: the paper, standard, data sheet or tool of each kind."""
         return {}
 
     @classmethod
@@ -144,7 +140,7 @@ class DesignProblem:
                 ship with it.
             workloads: folder of the workloads that the rows name, where they do not ship.
             hardware: name or file of what the rows ran on (a memory, a cell library), where
-                the rows alone do not say.
+                the rows alone leave it open.
 
         Raises:
             InvalidValueError: if there are none, or the table cannot be read.
@@ -167,7 +163,7 @@ class DesignProblem:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Constructor arguments of its own under which metrics hold, under their names.
+        """Values by name of those own constructor arguments that metrics depend on.
 
         Environments with equal settings share what was simulated: the constructor refuses a value
         of an argument that is neither here nor among :attr:`incidental_arguments`.
@@ -185,17 +181,17 @@ class DesignProblem:
         ]
 
     def assumptions(self, design: Mapping[str, Any]) -> list[str]:
-        """What metrics of a design rest on that the design does not say, such as a clock."""
+        """Assumptions behind the metrics of a design that are no parameters, such as a clock."""
         return []
 
     @property
     def metrics_given(self) -> tuple[str, ...]:
-        """Names of the metrics that :meth:`simulate` gives; all, unless it says otherwise."""
+        """Names of the metrics that :meth:`simulate` gives; by default all."""
         return tuple(metric.name for metric in self.metrics)
 
     @property
     def workload_name(self) -> str:
-        """What tables and datasets call the workload."""
+        """Label of the workload in tables and datasets."""
         return "" if self.workload is None else str(self.workload)
 
     def hash_workload(self) -> str:

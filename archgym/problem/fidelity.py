@@ -1,8 +1,8 @@
 """Fidelities: how much of the full simulation is run, and at what cost.
 
-A shorter trace or fewer epochs of training tell something about a design for a part of the cost
-of the full simulation. What they give are estimates of the same metrics in the same units; only
-the full simulation settles which design is best.
+A shorter trace or fewer epochs of training estimate the metrics of a design, in the same units,
+for a part of the cost of the full simulation. Only the full simulation settles which design is
+best.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError
-
-__all__ = ["FULL", "Fidelity", "check_fidelities", "cost_units", "spendings"]
 
 _FINEST = 1_000_000
 """Costs are fractions with denominators up to this."""
@@ -60,14 +58,14 @@ class Fidelity:
 
     def to_json(self) -> dict[str, float | str]:
         """A JSON object with the fields."""
-        return {"value": self.value, "cost": self.cost, "doc": self.doc}
+        return dict(vars(self))
 
 
 FULL = Fidelity(1.0, 1.0, "the full simulation")
 
 
 def check_fidelities(fidelities: Iterable[Fidelity], owner: str) -> tuple[Fidelity, ...]:
-    """The fidelities of an environment, if they are possible.
+    """Checks the fidelities that an environment declares.
 
     Args:
         fidelities: what it declares.
@@ -106,7 +104,7 @@ def cost_units(fidelities: Sequence[Fidelity]) -> list[int]:
 def spendings(
     fidelities: Sequence[Fidelity], simulated: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Budget spent after each of some simulations, shape (n,).
+    """Budget spent after each simulation, shape (n,).
 
     Args:
         fidelities: of the environment.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal, overload
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from archgym.problem.metrics import Metric
 from archgym.problem.objective import Goal
 
-__all__ = ["direction", "goal_label", "goal_unit", "natural"]
+Values = TypeVar("Values", float, NDArray[np.float64])
 
 
 def direction(goal: Goal, metrics: Sequence[Metric]) -> Literal["minimize", "maximize"]:
@@ -35,15 +35,7 @@ def direction(goal: Goal, metrics: Sequence[Metric]) -> Literal["minimize", "max
     return "maximize" if goal.kind == "maximize" else "minimize"
 
 
-@overload
-def natural(goal: Goal, metrics: Sequence[Metric], values: float) -> float: ...
-@overload
-def natural(
-    goal: Goal, metrics: Sequence[Metric], values: NDArray[np.float64]
-) -> NDArray[np.float64]: ...
-def natural(
-    goal: Goal, metrics: Sequence[Metric], values: float | NDArray[np.float64]
-) -> float | NDArray[np.float64]:
+def natural(goal: Goal, metrics: Sequence[Metric], values: Values) -> Values:
     """The values of a goal as people read them, from its minimised values.
 
     ``inf``, which stands for nothing found, becomes the worst value.

@@ -8,8 +8,6 @@ from typing import Any, Literal
 
 from archgym.errors import InvalidValueError, UnknownNameError
 
-__all__ = ["Metric", "change_text", "metric_named"]
-
 Direction = Literal["minimize", "maximize"]
 
 _SUFFIXES = {
@@ -33,7 +31,7 @@ class Metric:
             ``_count``.
         unit: the unit (``"pJ"``), empty for dimensionless.
         direction: which way is better.
-        doc: one line that says what exactly is measured.
+        doc: one line on what exactly is measured.
         signed: whether values below zero are possible; otherwise one is a failed simulation.
 
     Raises:
@@ -66,18 +64,30 @@ class Metric:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object with the fields."""
-        return {
-            "name": self.name,
-            "unit": self.unit,
-            "direction": self.direction,
-            "doc": self.doc,
-            "signed": self.signed,
-        }
+        return dict(vars(self))
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Metric:
         """The inverse of :meth:`to_json`."""
         return Metric(**data)
+
+
+def check_metrics(metrics: object, owner: str) -> None:
+    """Refuses what a class cannot have as its metrics.
+
+    Args:
+        metrics: of the class.
+        owner: its name, for the message.
+
+    Raises:
+        InvalidValueError: unless it is a tuple or list of metrics with different names.
+    """
+    if not isinstance(metrics, tuple | list) or not metrics:
+        raise InvalidValueError(f"{owner} must set metrics to a tuple of Metric, not {metrics!r}")
+    names = [metric.name for metric in metrics]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InvalidValueError(f"metrics named twice: {', '.join(twice)}")
 
 
 def metric_named(name: str, metrics: Iterable[Metric], where: str = "") -> Metric:
@@ -93,7 +103,7 @@ def metric_named(name: str, metrics: Iterable[Metric], where: str = "") -> Metri
 
 
 def change_text(value: float | None, base: float | None, digits: int = 1) -> str:
-    """How a value differs from another, as people read it; empty where a ratio says nothing.
+    """How a value differs from another, as people read it; empty where a ratio is meaningless.
 
     >>> change_text(1.2, 1.0), change_text(5.0, 0.001), change_text(1.0, None)
     ('+20.0%', 'x5,000', '')

@@ -1,4 +1,4 @@
-"""Objectives: what is sought. How designs are scored by one: :mod:`archgym.problem.scorer`.
+"""Objectives: what is sought. How designs are scored by one: :mod:`archgym.problem.scoring`.
 
 An objective has one or several *goals* (minimise or maximise a metric, a weighted product of
 metrics, a target) and any number of *limits* (``read_latency_mean_ns <= 60``). Each goal has a
@@ -8,16 +8,15 @@ the baseline design: 0 for the baseline, below 0 for better.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.metrics import Metric, metric_named
-
-__all__ = ["Goal", "Limit", "Objective"]
 
 ObjectiveSpec = "Objective | str | Mapping[str, Any]"
 
@@ -70,13 +69,13 @@ class Limit:
             InvalidValueError: if the text has another form.
         """
         match = Limit._FORM.fullmatch(text) if isinstance(text, str) else None
-        number = _number(match[3]) if match is not None else None
-        if match is None or number is None:
-            raise InvalidValueError(
-                f"limits: {text!r} is not of the form 'METRIC <= NUMBER' or 'METRIC >= NUMBER'; "
-                "the number is in the metric's own unit, which is not written"
-            )
-        return Limit(match[1], match[2][0] + "=", number)
+        if match is not None:
+            with contextlib.suppress(ValueError):
+                return Limit(match[1], match[2][0] + "=", float(match[3]))
+        raise InvalidValueError(
+            f"limits: {text!r} is not of the form 'METRIC <= NUMBER' or 'METRIC >= NUMBER'; "
+            "the number is in the metric's own unit, which is not written"
+        )
 
     def broken_by(self, value: float | None) -> bool:
         """Whether a value of the metric is beyond the bound; one that is not known is not."""
@@ -193,13 +192,6 @@ class Objective:
                     )
 
 
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
 def _texts(data: Any, where: str) -> list[str]:
     texts = [data] if isinstance(data, str) else data
     if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
@@ -228,12 +220,11 @@ def _terms(data: Any, where: str) -> tuple[tuple[str, float], ...]:
     return tuple((str(name), float(number)) for name, number in data.items())
 
 
-def _weigh(goals: Iterable[Goal], weights: Mapping[str, float]) -> tuple[Goal, ...]:
-    goals = tuple(goals)
-    by_name = dict(_terms(weights, "weights"))
+def _weigh(goals: Sequence[Goal], weights: Mapping[str, float]) -> tuple[Goal, ...]:
+    by_name, names = dict(_terms(weights, "weights")), [goal.name for goal in goals]
     for name, weight in by_name.items():
-        if name not in [goal.name for goal in goals]:
-            raise UnknownNameError("goal", name, [goal.name for goal in goals], "objective.weights")
+        if name not in names:
+            raise UnknownNameError("goal", name, names, "objective.weights")
         if not 0 < weight < math.inf:
             raise InvalidValueError(
                 f"objective.weights: {name!r} needs a number > 0, got {weight:g}"

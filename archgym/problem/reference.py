@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from archgym.errors import InvalidValueError, did_you_mean
+from archgym.errors import InvalidValueError
 from archgym.reading.files import read_text
-
-__all__ = ["ColumnUse", "Reference", "ReferenceRow", "Skipped", "TableRow", "read_table"]
+from archgym.reading.suggestions import did_you_mean
 
 _LIMIT_BYTES: Final = 1 << 28
 """256 MiB of a table, unpacked."""
@@ -46,7 +45,7 @@ class ReferenceRow:
 
 
 class ColumnUse(NamedTuple):
-    """What became of one column of a table.
+    """How one column of a table is used.
 
     Attributes:
         column: its name.
@@ -94,7 +93,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class TableRow:
-    """One row of a table, whose cells are read with messages that say where they are."""
+    """One row of a table; errors about its cells name file, line and column."""
 
     path: Path
     line: int
@@ -105,7 +104,7 @@ class TableRow:
         return self.cells.get(column) or default
 
     def choice(self, column: str, allowed: Mapping[str, Any], default: str = "") -> Any:
-        """What ``allowed`` makes of the cell.
+        """The value in ``allowed`` under the text of the cell.
 
         Raises:
             InvalidValueError: if the cell is none of its keys.

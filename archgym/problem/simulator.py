@@ -1,4 +1,4 @@
-"""What turns designs into metrics."""
+"""The protocol of a simulator, which turns designs into metrics."""
 
 from __future__ import annotations
 
@@ -9,13 +9,6 @@ from typing import Protocol, runtime_checkable
 from archgym.errors import ArchgymError, NotCoveredError, SimulationError
 from archgym.problem.fidelity import Fidelity
 from archgym.space import Designs
-
-__all__ = [
-    "MultiFidelitySimulator",
-    "SimulationResult",
-    "Simulator",
-    "simulate_each",
-]
 
 SimulationResult = Mapping[str, float] | SimulationError | NotCoveredError | TimeoutError
 """Metrics of one design, or why there are none."""

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final
 
-__all__ = ["STATUS_OF", "Status"]
-
 
 class Status(IntEnum):
     """How the evaluation of a design ended: a code in arrays and tables, a label in texts.
@@ -33,3 +31,5 @@ class Status(IntEnum):
 
 STATUS_OF: Final[Mapping[str, Status]] = {status.label: status for status in Status}
 """Each status under its label."""
+LABELS: Final = tuple(STATUS_OF)
+"""Label of each status, by its code."""

@@ -1,4 +1,4 @@
-"""How a workload is written: a name, the path of a file, or a mapping of one of several kinds."""
+"""How users write a workload: a name, the path of a file, or a mapping of one of several kinds."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 
 from archgym.errors import InvalidValueError, UnknownNameError
-
-__all__ = ["kind_of"]
 
 
 def kind_of(

@@ -6,12 +6,12 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from archgym.proxy.examples import TrainingData, read_training_data
     from archgym.proxy.files import load_proxy, save_proxy
     from archgym.proxy.proxy import Predictions, Proxy
     from archgym.proxy.scores import Scores, score
-    from archgym.proxy.settings import Settings
-    from archgym.proxy.training import train
+    from archgym.proxy.training.data import TrainingData, read_training_data
+    from archgym.proxy.training.settings import Settings
+    from archgym.proxy.training.train import train
 
 __all__ = [
     "Predictions",
@@ -27,12 +27,12 @@ __all__ = [
 ]
 
 _MODULES = {
-    "examples": ("TrainingData", "read_training_data"),
     "files": ("load_proxy", "save_proxy"),
     "proxy": ("Predictions", "Proxy"),
     "scores": ("Scores", "score"),
-    "settings": ("Settings",),
-    "training": ("train",),
+    "training.data": ("TrainingData", "read_training_data"),
+    "training.settings": ("Settings",),
+    "training.train": ("train",),
 }
 
 

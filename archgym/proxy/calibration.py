@@ -1,4 +1,4 @@
-"""Prediction intervals that hold what they say: conformal scaling of a model's own spread.
+"""Calibrated prediction intervals: conformal scaling of the spread that a model predicts.
 
 Split conformal prediction with normalised residuals (Lei, G'Sell, Rinaldo, Tibshirani and
 Wasserman, "Distribution-Free Predictive Inference for Regression", JASA 113, 2018, sections 2.2
@@ -14,13 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError
-
-__all__ = ["Calibration"]
-
-Array = NDArray[np.float64]
+from archgym.proxy.models.base import Array
 
 _FLOOR = 0.3
 """Share of the typical residual that is added to every spread, so that none is zero."""
@@ -74,11 +70,8 @@ class Calibration:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; the inverse of :meth:`from_json`."""
-        return {
-            "floor": self.floor.tolist(),
-            "factors": self.factors.tolist(),
-            "samples": self.samples,
-        }
+        arrays = {"floor": self.floor.tolist(), "factors": self.factors.tolist()}
+        return {**arrays, "samples": self.samples}
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Calibration:

@@ -1,4 +1,4 @@
-"""Proxies on disk: arrays and JSON in one ``.npz`` file. Nothing in it is ever executed."""
+"""Proxies in files: arrays and JSON in one ``.npz`` file, of which nothing is ever executed."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from archgym.problem.metrics import Metric
 from archgym.proxy.calibration import Calibration
 from archgym.proxy.inputs import Inputs
 from archgym.proxy.models import family
-from archgym.proxy.origin import Origin
+from archgym.proxy.models.base import prefixed, under
+from archgym.proxy.provenance import Origin
 from archgym.proxy.proxy import Part, Proxy
 from archgym.proxy.ranges import Ranges
 from archgym.proxy.targets import TargetScale
 from archgym.reading.files import read_arrays, read_bytes
 from archgym.space import DesignSpace
 
-__all__ = ["FORMAT", "load_proxy", "save_proxy"]
-
 FORMAT = 2
 """Version of the layout."""
 _HEADER = "header"
+_PLAIN = ("workloads", "targets", "workload_names")
 _LIMIT_BYTES: Final = 1 << 32
 """4 GiB, packed and unpacked: the largest forests have some hundred MB."""
 
@@ -48,14 +48,12 @@ def save_proxy(proxy: Proxy, path: str | Path) -> Proxy:
     arrays: dict[str, NDArray[Any]] = {"trained_on": proxy.trained_on}
     parts = []
     for number, part in enumerate(proxy.parts):
-        arrays |= {f"{number}/{name}": value for name, value in part.model.arrays().items()}
+        arrays |= prefixed(f"{number}/", part.model.arrays())
         arrays[f"{number}/workload_values"] = part.workload_values
         parts.append(
             {
                 "kind": part.model.kind,
-                "workloads": list(part.workloads),
-                "targets": list(part.targets),
-                "workload_names": list(part.workload_names),
+                **{name: getattr(part, name) for name in _PLAIN},
                 "scale": part.scale.to_json(),
                 "calibrations": [one.to_json() for one in part.calibrations],
             }
@@ -112,9 +110,8 @@ def load_proxy(path: str | Path) -> Proxy:
         *(ArchgymError, LookupError, TypeError, ValueError, AttributeError),
         *(OSError, RecursionError),
     ) as error:
-        raise DatasetError(
-            f"{path} is not a proxy, or damaged: {type(error).__name__}: {error}"
-        ) from error
+        what = f"{type(error).__name__}: {error}"
+        raise DatasetError(f"{path} is not a proxy, or damaged: {what}") from error
 
 
 def _read(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Proxy:
@@ -123,8 +120,7 @@ def _read(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Proxy:
     n_inputs = len(Inputs(space).names)
     parts = []
     for number, data in enumerate(header["parts"]):
-        prefix = f"{number}/"
-        own = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+        own = under(f"{number}/", arrays)
         names, targets = tuple(data["workload_names"]), tuple(data["targets"])
         values = own["workload_values"].astype(np.float32)
         workloads = tuple(int(w) for w in data["workloads"])
@@ -133,7 +129,11 @@ def _read(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Proxy:
         if not all(0 <= w < len(origin.workloads) for w in workloads):
             raise ValueError("there is no such workload")
         scale = TargetScale.from_json(data["scale"])
-        calibrations = _calibrations(data, len(workloads))
+        # Older files have one calibration for all workloads.
+        stored = data.get("calibrations") or [data["calibration"]] * len(workloads)
+        if len(stored) != len(workloads):
+            raise ValueError("calibrations do not fit the workloads")
+        calibrations = tuple(map(Calibration.from_json, stored))
         widths = {len(scale.form), scale.centre.size, scale.spread.size}
         widths |= {n for one in calibrations for n in (one.floor.size, one.factors.shape[1])}
         if widths != {len(targets)}:
@@ -152,11 +152,3 @@ def _read(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Proxy:
         trained_on=arrays["trained_on"].astype(np.uint64),
         report=dict(header["report"]),
     )
-
-
-def _calibrations(part: dict[str, Any], workloads: int) -> tuple[Calibration, ...]:
-    """One a workload; older files have one for all."""
-    own = part.get("calibrations") or [part["calibration"]] * workloads
-    if len(own) != workloads:
-        raise ValueError("calibrations do not fit the workloads")
-    return tuple(Calibration.from_json(one) for one in own)

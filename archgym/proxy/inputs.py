@@ -1,4 +1,4 @@
-"""What models see of a design and its workload: numbers from level codes, by table."""
+"""Inputs of models: features of designs, from tables of level codes, and of workloads."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 from archgym.space import DesignSpace, Parameter
 from archgym.space.parameter import TABLE_LEVELS
 
-__all__ = ["Inputs", "workload_inputs"]
-
-_MOST_LEVELS = 16
-"""Ordered parameters with more levels have no feature of their own for each level."""
-_MOST_PAIRS = 50
+_MAX_LEVELS = 16
+"""Ordered parameters with more levels have no feature for each level."""
+_MAX_PAIRS = 50
 """Units that more pairs of parameters share are not compared."""
 
 
@@ -41,10 +39,10 @@ class Inputs:
         self._tables: list[NDArray[np.float32] | None] = []
         self.names: list[str] = []
         for parameter in space.parameters:
-            self.names += _names(parameter)
+            self.names += [name for name, _ in _columns(parameter, np.array([-1]))]
             small = parameter.size <= TABLE_LEVELS
             codes = np.append(np.arange(parameter.size), -1)
-            self._tables.append(_columns(parameter, codes) if small else None)
+            self._tables.append(_features(parameter, codes) if small else None)
         self.pairs = _pairs(space.parameters)
         compared = {position for pair in self.pairs for position in pair}
         self._values = {position: _values(space.parameters[position]) for position in compared}
@@ -58,22 +56,15 @@ class Inputs:
         Args:
             codes: of canonical designs, -1 where a parameter is inactive, shape (n, n_parameters).
         """
-        found = np.empty((len(codes), len(self.names)), dtype=np.float32)
-        at = 0
-        for position in range(len(self._tables)):
-            part = self.of_parameter(codes, position)
-            found[:, at : at + part.shape[1]] = part
-            at += part.shape[1]
-        for number in range(len(self.pairs)):
-            found[:, at : at + 2] = self.of_pair(codes, number)
-            at += 2
-        return found
+        parts = [self.of_parameter(codes, position) for position in range(len(self._tables))]
+        parts += [self.of_pair(codes, number) for number in range(len(self.pairs))]
+        return np.concatenate(parts, axis=1)
 
     def of_parameter(self, codes: NDArray[np.int64], position: int) -> NDArray[np.float32]:
         """The features of one parameter, shape (n, n_features_of_it)."""
         table, column = self._tables[position], codes[:, position]
         if table is None:
-            return _columns(self._space.parameters[position], column)
+            return _features(self._space.parameters[position], column)
         return np.asarray(table[column])  # -1 is the last row: inactive
 
     def of_pair(self, codes: NDArray[np.int64], number: int) -> NDArray[np.float32]:
@@ -110,16 +101,6 @@ def workload_inputs(
     return names, table.astype(np.float32)
 
 
-def _names(parameter: Parameter) -> list[str]:
-    name = parameter.name
-    names = [f"{name}?"] if parameter.when is not None else []
-    if parameter.ordered:
-        names.append(name)
-    if not parameter.ordered or parameter.size <= _MOST_LEVELS:
-        names += [f"{name}={parameter.value(code)}" for code in range(parameter.size)]
-    return names
-
-
 def _pairs(parameters: Sequence[Parameter]) -> list[tuple[int, int]]:
     """Positions of parameters whose values can be compared: numbers of the same unit."""
     by_unit: dict[str, list[int]] = {}
@@ -128,7 +109,7 @@ def _pairs(parameters: Sequence[Parameter]) -> list[tuple[int, int]]:
         if parameter.unit and parameter.ordered and number and parameter.size <= TABLE_LEVELS:
             by_unit.setdefault(parameter.unit, []).append(position)
     found = [list(combinations(positions, 2)) for positions in by_unit.values()]
-    return [pair for pairs in found if len(pairs) <= _MOST_PAIRS for pair in pairs]
+    return [pair for pairs in found if len(pairs) <= _MAX_PAIRS for pair in pairs]
 
 
 def _values(parameter: Parameter) -> NDArray[np.float64]:
@@ -137,12 +118,23 @@ def _values(parameter: Parameter) -> NDArray[np.float64]:
     return np.append(values, np.nan)
 
 
-def _columns(parameter: Parameter, codes: NDArray[np.int64]) -> NDArray[np.float32]:
-    active = codes >= 0
-    columns = [active] if parameter.when is not None else []
+def _columns(
+    parameter: Parameter, codes: NDArray[np.int64]
+) -> list[tuple[str, NDArray[np.generic]]]:
+    """The features of a parameter, by name."""
+    active, name = codes >= 0, parameter.name
+    columns: list[tuple[str, NDArray[np.generic]]] = []
+    if parameter.when is not None:
+        columns.append((f"{name}?", active))
     if parameter.ordered:
         place = parameter.unit_interval(np.maximum(codes, 0))
-        columns.append(np.where(active, 2.0 * place - 1.0, 0.0))
-    if not parameter.ordered or parameter.size <= _MOST_LEVELS:
-        columns += [codes == level for level in range(parameter.size)]
+        columns.append((name, np.where(active, 2.0 * place - 1.0, 0.0)))
+    if not parameter.ordered or parameter.size <= _MAX_LEVELS:
+        levels = range(parameter.size)
+        columns += [(f"{name}={parameter.value(code)}", codes == code) for code in levels]
+    return columns
+
+
+def _features(parameter: Parameter, codes: NDArray[np.int64]) -> NDArray[np.float32]:
+    columns = [column for _, column in _columns(parameter, codes)]
     return np.stack(columns, axis=1).astype(np.float32)

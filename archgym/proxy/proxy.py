@@ -12,15 +12,11 @@ from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.metrics import Metric
 from archgym.proxy.calibration import Calibration
 from archgym.proxy.inputs import Inputs
-from archgym.proxy.models import Model
-from archgym.proxy.origin import Origin
+from archgym.proxy.models import Array, Features, Model
+from archgym.proxy.provenance import Origin
 from archgym.proxy.ranges import Ranges
 from archgym.proxy.targets import TargetScale
 from archgym.space import Designs, DesignSpace
-
-__all__ = ["Part", "Predictions", "Proxy"]
-
-Array = NDArray[np.float64]
 
 _CHUNK = 16_384
 
@@ -45,7 +41,7 @@ class Part:
     scale: TargetScale
     calibrations: tuple[Calibration, ...]
     workload_names: tuple[str, ...]
-    workload_values: NDArray[np.float32]
+    workload_values: Features
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +71,7 @@ class Proxy:
     Attributes:
         space: the design space, with nothing fixed.
         metrics: that it predicts.
-        origin: the simulation that it stands in for.
+        origin: the simulation that it replaces.
         parts: its models; each metric on each workload has at most one.
         ranges: which designs it covers.
         trained_on: fingerprints of the designs that it has seen, ascending.
@@ -137,26 +133,21 @@ class Proxy:
     def _predict(
         self, codes: NDArray[np.int64], workload: int, coverage: float, found: list[Array]
     ) -> None:
-        inputs: NDArray[np.float32] = self._inputs(codes)  # type: ignore[attr-defined]
+        inputs: Features = self._inputs(codes)  # type: ignore[attr-defined]
         for part in self.parts:
             if workload not in part.workloads:
                 continue
-            x = inputs
-            place = part.workloads.index(workload)
-            if part.workload_names:
-                own = part.workload_values[place]
-                x = np.hstack([inputs, np.repeat(own[None], len(inputs), axis=0)])
-            mean, spread = part.model.predict(x)
+            place, columns = part.workloads.index(workload), list(part.targets)
+            own = np.repeat(part.workload_values[place][None], len(inputs), axis=0)
+            mean, spread = part.model.predict(np.hstack([inputs, own]))
             half = part.calibrations[place].half_width(spread, coverage)
-            baseline = np.repeat(self.baseline(workload)[None, list(part.targets)], len(x), axis=0)
-            columns = list(part.targets)
+            baseline = np.repeat(self.baseline(workload)[None, columns], len(inputs), axis=0)
             for kind, values in enumerate((mean, mean - half, mean + half)):
                 found[kind][:, columns] = part.scale.backward(values, baseline)
             found[3][:, columns] = half * part.scale.spread
-        for number, metric in enumerate(self.metrics):
-            if not metric.signed:
-                for one in found[:3]:
-                    np.maximum(one[:, number], 0.0, out=one[:, number])
+        unsigned = [not metric.signed for metric in self.metrics]
+        for one in found[:3]:
+            np.maximum(one, 0.0, out=one, where=unsigned)
 
     def baseline(self, workload: int) -> Array:
         """Metrics of the baseline design on a workload, NaN where not known, shape (n_metrics,)."""

@@ -1,7 +1,8 @@
-"""Which designs the training data speak for."""
+"""Which designs lie within the range of the training data."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,29 +10,27 @@ from numpy.typing import NDArray
 
 from archgym.space import DesignSpace
 
-__all__ = ["Ranges"]
-
 _SHOWN = 6
 
 
+@dataclass(frozen=True)
 class Ranges:
     """What the training data hold of each parameter.
 
     Out of range is a level of an unordered parameter that they never show, one of an ordered
-    parameter below or above what they show, and a parameter that is inactive as it never was.
+    parameter below or above what they show, and an inactive parameter that was always active.
 
-    Args:
+    Attributes:
         space: the design space.
         lows: least level of each parameter in the data, shape (n_parameters,).
         highs: largest.
-        seen: levels of unordered parameters in the data; nothing for ordered ones.
+        seen: levels of unordered parameters in the data, and -1 where a parameter was inactive.
     """
 
-    def __init__(
-        self, space: DesignSpace, lows: list[int], highs: list[int], seen: list[list[int]]
-    ) -> None:
-        self._space = space
-        self.lows, self.highs, self.seen = lows, highs, seen
+    space: DesignSpace
+    lows: list[int]
+    highs: list[int]
+    seen: list[list[int]]
 
     @staticmethod
     def of(space: DesignSpace, codes: NDArray[np.int64]) -> Ranges:
@@ -41,16 +40,13 @@ class Ranges:
             active = column[column >= 0]
             lows.append(int(active.min()) if active.size else 0)
             highs.append(int(active.max()) if active.size else -1)
-            levels = np.unique(column[column < 0]).tolist()
-            if not parameter.ordered:
-                levels = np.unique(column).tolist()
-            seen.append([int(level) for level in levels])
+            seen.append(np.unique(column[column < 0] if parameter.ordered else column).tolist())
         return Ranges(space, lows, highs, seen)
 
     def outside(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
         """Position of the first parameter that is out of range, -1 if none is, shape (n,)."""
         found = np.full(len(codes), -1, dtype=np.int64)
-        for position, parameter in enumerate(self._space.parameters):
+        for position, parameter in enumerate(self.space.parameters):
             column = codes[:, position]
             known = np.isin(column, self.seen[position])
             if parameter.ordered:
@@ -60,7 +56,7 @@ class Ranges:
 
     def reason(self, codes: list[int], position: int) -> str:
         """What is out of range about a design, in a few words."""
-        parameter = self._space.parameters[position]
+        parameter = self.space.parameters[position]
         code = codes[position]
         value = "inactive" if code < 0 else repr(parameter.value(code))
         if parameter.ordered and self.highs[position] >= 0:
@@ -70,9 +66,8 @@ class Ranges:
             names = [repr(parameter.value(c)) for c in self.seen[position] if c >= 0]
             more = ", ..." if len(names) > _SHOWN else ""
             known = ", ".join(names[:_SHOWN]) + more if names else "inactive"
-        return (
-            f"out of range of the proxy's training data: {parameter.name} is {value}, not {known}"
-        )
+        what = f"{parameter.name} is {value}, not {known}"
+        return f"out of range of the proxy's training data: {what}"
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; the inverse of :meth:`from_json`."""

@@ -6,13 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["Scores", "score"]
-
-Array = NDArray[np.float64]
-
-_TOP = (1, 10)
+from archgym.proxy.models.base import Array
 
 
 @dataclass(frozen=True)
@@ -71,6 +66,8 @@ def score(
         low: lower ends of the intervals, shape (n,).
         high: upper ends.
     """
+    from scipy.stats import spearmanr
+
     error = predicted - truth
     rmse = float(np.sqrt(np.mean(error**2)))
     mean = abs(float(truth.mean()))
@@ -81,7 +78,7 @@ def score(
     if low is not None and high is not None:
         inside = float(np.mean((low <= truth) & (truth <= high)))
         width = float(np.mean(high - low)) / mean if mean else float("nan")
-    regrets = [_regret(truth, predicted, k, maximize) for k in _TOP]
+    varied = (truth != truth[0]).any() and (predicted != predicted[0]).any()
     return Scores(
         n=len(truth),
         rmse=rmse,
@@ -89,9 +86,9 @@ def score(
         rms_relative_error=float(np.sqrt(np.mean(relative**2))),
         mape=float(np.mean(np.abs(relative))),
         r2=1.0 - rmse**2 / variance if variance > 0 else float("nan"),
-        spearman=_spearman(truth, predicted),
-        top1_regret=regrets[0],
-        top10_regret=regrets[1],
+        spearman=float(spearmanr(truth, predicted).statistic) if varied else float("nan"),
+        top1_regret=_regret(truth, predicted, 1, maximize),
+        top10_regret=_regret(truth, predicted, 10, maximize),
         coverage=inside,
         width=width,
     )
@@ -102,12 +99,3 @@ def _regret(truth: Array, predicted: Array, k: int, maximize: bool) -> float:
     chosen = np.argsort(sign * predicted, kind="stable")[:k]
     best, found = float((sign * truth).min()), float((sign * truth)[chosen].min())
     return (found - best) / abs(best) if best else (0.0 if found == best else float("inf"))
-
-
-def _spearman(truth: Array, predicted: Array) -> float:
-    if (truth == truth[0]).all() or (predicted == predicted[0]).all():
-        return float("nan")
-    from scipy.stats import rankdata
-
-    ranks = np.stack([rankdata(truth), rankdata(predicted)])
-    return float(np.corrcoef(ranks)[0, 1])

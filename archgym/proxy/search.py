@@ -13,20 +13,19 @@ from archgym.errors import InvalidValueError
 from archgym.evaluation.best import Best
 from archgym.evaluation.outcome import Outcome, Outcomes
 from archgym.evaluation.trial_info import TrialInfo
+from archgym.problem.status import Status
 from archgym.registry import make_agent
 from archgym.space import Designs
-
-__all__ = ["Verified", "search_and_verify"]
 
 
 @dataclass(frozen=True)
 class Verified:
-    """What a search on a proxy came to.
+    """The result of a search on a proxy.
 
     Attributes:
         best: the best outcome of the real simulator; ``None`` if it could simulate none.
         outcomes: of the designs that were verified, the most promising first.
-        predicted: what the proxy said of them, in the same order.
+        predicted: their predictions by the proxy, in the same order.
         proposals: designs that were evaluated on the proxy.
     """
 
@@ -71,31 +70,23 @@ def search_and_verify(
     listener = proxy.on_evaluated
 
     def keep(outcomes: Outcomes) -> None:
-        ok = (outcomes.status == 0) & ~outcomes.cached
+        ok = (outcomes.status == Status.OK) & ~outcomes.cached
         codes.append(outcomes.designs.codes[ok])
         rewards.append(outcomes.reward[ok])
 
     proxy.on_evaluated = keep
     try:
-        searcher = make_agent(
-            agent,
-            proxy.design_space,
-            ["minimize"] * len(proxy.objective.goals),
-            seed=seed,
-            **(hyperparameters or {}),
-        )
+        directions = ["minimize"] * len(proxy.objective.goals)
+        options = {"seed": seed, **(hyperparameters or {})}
+        searcher = make_agent(agent, proxy.design_space, directions, **options)
         found = searcher.search(proxy, budget)
     finally:
         proxy.on_evaluated = listener
     order = np.argsort(-np.concatenate(rewards), kind="stable")[:verify]
     chosen = Designs(real.design_space, np.concatenate(codes)[order])
+    used = searcher.hyperparameters.model_dump(mode="json")
     real.start_trial(
-        TrialInfo(
-            agent=f"proxy-{agent}",
-            hyperparameters=dict(searcher.hyperparameters.model_dump(mode="json")),
-            seed=seed,
-            budget=verify,
-        )
+        TrialInfo(agent=f"proxy-{agent}", hyperparameters=used, seed=seed, budget=verify)
     )
     try:
         outcomes = real.evaluate_batch(chosen)

@@ -9,15 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from archgym.errors import InvalidValueError, NotCoveredError
+from archgym.errors import InvalidValueError, NotCoveredError, UnknownNameError
 from archgym.problem.design_problem import DesignProblem
 from archgym.problem.simulator import SimulationResult
 from archgym.proxy.files import load_proxy
 from archgym.proxy.proxy import Proxy
 from archgym.simulators.compatibility import differences
 from archgym.space import Designs, DesignSpace
-
-__all__ = ["ProxyFile", "ProxySimulator"]
 
 
 class ProxyFile:
@@ -47,22 +45,16 @@ class ProxyFile:
             self.arguments["workload"] = only.spec if only.spec is not None else only.name or None
 
     def differences(self, problem: DesignProblem) -> list[str]:
-        """What keeps the proxy from serving an environment, each in a few words."""
+        """The differences that make the proxy unusable for an environment."""
         proxy, own = self._proxy, problem.workload_sha256
-        found = differences(
-            self.kind,
-            problem,
-            space=proxy.space,
-            settings=proxy.origin.settings,
-            metrics=proxy.metrics,
-        )
-        workloads = proxy.origin.workloads
-        if not any(
-            own == one.sha256 if own and one.sha256 else problem.workload_name == one.name
-            for one in workloads
-        ):
+        settings = proxy.origin.settings
+        found = differences(self.kind, problem, proxy.space, settings, proxy.metrics)
+        try:
+            proxy.workload(problem.workload_name, own)
+        except UnknownNameError:
+            names = ", ".join(repr(one.name) for one in proxy.origin.workloads)
             found.append(
-                f"the proxy was trained on workload {', '.join(repr(w.name) for w in workloads)}, "
+                f"the proxy was trained on workload {names}, "
                 f"not on {problem.workload_name!r} (sha256 {own[:12]})"
             )
         return found
@@ -126,7 +118,7 @@ class ProxySimulator:
 def _read_once(path: Path) -> Proxy:
     """The proxy in a file, read once as long as the file stays as it is."""
     if not path.is_file():
-        return load_proxy(path)  # which says what is wrong
+        return load_proxy(path)  # raises, with the reason
     stat = path.stat()
     return _load(path.absolute(), stat.st_mtime_ns, stat.st_size)
 

@@ -6,13 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from archgym.errors import InvalidValueError, UnknownNameError
-
-__all__ = ["FORMS", "TargetScale"]
-
-Array = NDArray[np.float64]
+from archgym.errors import InvalidValueError, check_choice
+from archgym.proxy.models.base import Array
 
 FORMS = ("auto", "linear", "log", "relative")
 
@@ -47,8 +43,7 @@ class TargetScale:
             UnknownNameError: if there is no such form.
             InvalidValueError: if a form needs positive values and some are not.
         """
-        if form not in FORMS:
-            raise UnknownNameError("form of targets", form, FORMS)
+        check_choice("form of targets", form, FORMS)
         positive = (targets > 0).all(axis=0)
         related = positive & (baseline > 0).all(axis=0)  # NaN, where not known, is not
         if form == "auto":
@@ -95,21 +90,13 @@ class TargetScale:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; the inverse of :meth:`from_json`."""
-        return {
-            "form": list(self.form),
-            "centre": self.centre.tolist(),
-            "spread": self.spread.tolist(),
-        }
+        arrays = {"centre": self.centre.tolist(), "spread": self.spread.tolist()}
+        return {"form": list(self.form), **arrays}
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> TargetScale:
         """The inverse of :meth:`to_json`."""
-        forms = tuple(data["form"])
-        for form in forms:
-            if form not in FORMS[1:]:
-                raise UnknownNameError("form of targets", form, FORMS[1:])
-        return TargetScale(
-            forms,
-            np.array(data["centre"], dtype=np.float64),
-            np.array(data["spread"], dtype=np.float64),
-        )
+        for form in data["form"]:
+            check_choice("form of targets", form, FORMS[1:])
+        arrays = (np.array(data[name], dtype=np.float64) for name in ("centre", "spread"))
+        return TargetScale(tuple(data["form"]), *arrays)

@@ -1,1 +1,1 @@
-"""Reading what somebody else wrote: bounded, typed, never executed."""
+"""Reading files that others wrote: with limits on their size, and without executing any."""

@@ -1,4 +1,4 @@
-"""Reading of files that somebody else made, each with a limit and none of them executed.
+"""Reading files that others made, each with a limit on its size and none of them executed.
 
 A file that is larger than what its reader expects, packed or unpacked, is refused before it fills
 the memory: with an :class:`OSError` (``EFBIG``), which readers report as any other file that
@@ -23,33 +23,31 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["JSON_LIMIT_BYTES", "meant_file", "read_arrays", "read_bytes", "read_json", "read_text"]
-
 JSON_LIMIT_BYTES: Final = 1 << 26
 """64 MiB: far more than any description, card or sidecar has."""
 _GZIP = b"\x1f\x8b"
-_MOST_BESIDE = 10_000
+_MAX_BESIDE = 10_000
 
 
 def meant_file(path: Path) -> str:
-    """What to say of a file that is not there: the one beside it that may have been meant.
+    """A hint for a file that is not there: the one beside it that may have been meant.
 
     Returns:
         A sentence that follows a message, with a leading ``". "``, or nothing.
     """
     names: list[str] = []
     with contextlib.suppress(OSError):
-        names = [file.name for file in itertools.islice(path.parent.iterdir(), _MOST_BESIDE)]
+        names = [file.name for file in itertools.islice(path.parent.iterdir(), _MAX_BESIDE)]
     near = difflib.get_close_matches(path.name, sorted(names), n=1, cutoff=0.7)
     return f". Did you mean {str(path.with_name(near[0]))!r}?" if near else ""
 
 
 def read_bytes(path: Path, limit_bytes: int, *, unpack: bool = False) -> bytes:
-    """What is in a file.
+    """The bytes of a file.
 
     Args:
         path: the file.
-        limit_bytes: most bytes that it may have, unpacked.
+        limit_bytes: maximum size of the file, unpacked.
         unpack: whether a gzipped file is unpacked.
 
     Raises:
@@ -102,8 +100,8 @@ def read_arrays(
 
     Args:
         source: the file, or what is in it.
-        limit_bytes: most bytes of the file, and of all arrays together.
-        limit_arrays: most arrays.
+        limit_bytes: maximum size of the file, and of all arrays together.
+        limit_arrays: maximum number of arrays.
 
     Raises:
         OSError: if it cannot be read or is too large.
@@ -129,10 +127,7 @@ def _array(file: Any, size: int) -> NDArray[Any]:
     """One array of an archive, once its header fits the size that the archive gives."""
     form: Any = np.lib.format
     version = form.read_magic(file)
-    read_header = {
-        (1, 0): form.read_array_header_1_0,
-        (2, 0): form.read_array_header_2_0,
-    }.get(version)
+    read_header = getattr(form, "read_array_header_{}_{}".format(*version), None)
     if read_header is None:
         raise ValueError(f"version {version} of NumPy's format is not read")
     shape, fortran, dtype = read_header(file)

@@ -9,12 +9,10 @@ import yaml
 
 from archgym.reading.files import read_text
 
-__all__ = ["MOST_VALUES", "YAML_LIMIT_BYTES", "BoundedLoader", "parse", "read"]
-
 YAML_LIMIT_BYTES: Final = 1 << 24
 """16 MiB of text."""
-MOST_VALUES: Final = 1_000_000
-"""Values of a document, those that an alias stands for counted each time."""
+MAX_VALUES: Final = 1_000_000
+"""Values of a document, those behind an alias counted each time."""
 
 
 class BoundedLoader(yaml.SafeLoader):
@@ -38,15 +36,15 @@ class BoundedLoader(yaml.SafeLoader):
         else:
             self._values += 1
             self._size_of[id(node)] = self._values - before
-        if self._values > MOST_VALUES:
+        if self._values > MAX_VALUES:
             raise yaml.MarkedYAMLError(
-                problem=f"more than {MOST_VALUES:,} values, aliases counted", problem_mark=mark
+                problem=f"more than {MAX_VALUES:,} values, aliases counted", problem_mark=mark
             )
         return node
 
 
 def parse(text: str, loader: type[BoundedLoader] = BoundedLoader) -> Any:
-    """What a text of YAML means.
+    """The value of a YAML text.
 
     Raises:
         yaml.YAMLError: if it is not YAML, too large or nested too deeply.
@@ -60,7 +58,7 @@ def parse(text: str, loader: type[BoundedLoader] = BoundedLoader) -> Any:
 
 
 def read(path: Path) -> Any:
-    """What is in a YAML file.
+    """The value of a YAML file.
 
     Raises:
         OSError: if it cannot be read or is too large.

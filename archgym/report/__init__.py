@@ -6,9 +6,8 @@
 """
 
 from archgym.analysis.study import Problem, Searcher, Study
-from archgym.report.figures import FORMATS, check_formats, write_figures
 from archgym.report.page import write_report
-from archgym.report.paper_tables import write_tables
+from archgym.report.papers import FORMATS, check_formats, write_figures, write_tables
 from archgym.report.reading import read_study
 
 __all__ = [

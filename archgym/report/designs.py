@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from archgym.analysis.study import Chosen, Problem, Study
+from archgym.analysis.study import Problem
 from archgym.experiment.results.reproduce import evaluate_command
 
-__all__ = ["ShownDesign", "best_designs", "front_designs"]
-
-_MOST_OF_FRONT = 16
+_MAX_OF_FRONT = 16
 
 
 @dataclass(frozen=True)
@@ -20,18 +18,18 @@ class ShownDesign:
     """A design that somebody may want to evaluate again.
 
     Attributes:
-        searcher: number of the searcher that found it.
-        trial_id: the trial that found it.
+        searcher: index of the searcher that found it.
+        name: of the searcher.
         seed: of the agent.
         design: its active parameters.
         metrics: in their units, ``None`` for one that the simulator does not give.
         command: that evaluates it again.
-        at: budget spent when it was found; ``None`` if that is not told.
+        at: budget spent when it was found; ``None`` if that is not shown.
         regret: against the optimum, or the best design of the report; ``None`` with several goals.
     """
 
     searcher: int
-    trial_id: str
+    name: str
     seed: int
     design: dict[str, Any]
     metrics: dict[str, float | None]
@@ -40,25 +38,19 @@ class ShownDesign:
     regret: float | None = None
 
 
-def best_designs(study: Study, problem: Problem) -> list[ShownDesign]:
+def best_designs(problem: Problem) -> list[ShownDesign]:
     """The best feasible design of each searcher, the best one first."""
     measures = problem.measures
-    found = []
-    for searcher in np.unique(problem.searcher).tolist():
-        mine = problem.trials_of(searcher)
-        number = int(mine[int(measures.best_cost[mine].argmin())])
-        chosen = problem.chosen.get(int(measures.best_row[number]))
-        if chosen is None:
-            continue
-        regret = None
-        if not problem.several:
-            regret = float(problem.regret(measures.best_cost[number : number + 1])[0])
-        best = _shown(problem, number, chosen, float(measures.best_at[number]), regret)
-        found.append((float(measures.best_cost[number]), best))
-    return [best for _, best in sorted(found, key=lambda pair: pair[0])]
+    shown = []
+    for number, row in sorted(problem.best_trials, key=lambda pair: measures.best_cost[pair[0]]):
+        if row in problem.chosen:
+            cost = measures.best_cost[number : number + 1]
+            regret = None if problem.several else float(problem.regret(cost)[0])
+            shown.append(_shown(problem, number, row, float(measures.best_at[number]), regret))
+    return shown
 
 
-def front_designs(problem: Problem, most: int = _MOST_OF_FRONT) -> list[ShownDesign]:
+def front_designs(problem: Problem, most: int = _MAX_OF_FRONT) -> list[ShownDesign]:
     """Designs that no other of any trial beats in every goal, ordered by the first goal.
 
     Args:
@@ -82,23 +74,22 @@ def front_designs(problem: Problem, most: int = _MOST_OF_FRONT) -> list[ShownDes
         for row in front.tolist()
     }
     return [
-        _shown(problem, trial_of[row], problem.chosen[row])
-        for row in rows[order].tolist()
-        if row in problem.chosen
+        _shown(problem, trial_of[row], row) for row in rows[order].tolist() if row in problem.chosen
     ]
 
 
 def _shown(
     problem: Problem,
     number: int,
-    chosen: Chosen,
+    row: int,
     at: float | None = None,
     regret: float | None = None,
 ) -> ShownDesign:
-    trial, design = problem.trials[number], problem.space.design(chosen.codes.tolist())
+    trial, chosen = problem.trials[number], problem.chosen[row]
+    design = problem.space.design(chosen.codes.tolist())
     return ShownDesign(
         searcher=int(problem.searcher[number]),
-        trial_id=problem.ids[number],
+        name=problem.searchers[problem.searcher[number]].name,
         seed=trial.seed,
         design=design,
         metrics=chosen.metrics,

@@ -1,22 +1,20 @@
-"""The data of a report as Parquet: everything that the page shows thinned, in full."""
+"""The data of a report as Parquet: in full what the page shows thinned."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from archgym.analysis.measures import COUNTS
 from archgym.analysis.study import Study
 from archgym.data.dataset import write_parquet
-from archgym.problem.goals import natural
-
-__all__ = ["write_data"]
 
 
 def write_data(study: Study, page: Path) -> list[dict[str, str]]:
@@ -24,7 +22,7 @@ def write_data(study: Study, page: Path) -> list[dict[str, str]]:
 
     Args:
         study: what is reported.
-        page: the HTML file; the data go into a folder that is called after it.
+        page: the HTML file; the data are in a folder with its name.
 
     Returns:
         A link to each file, relative to the page: ``href``, ``text`` and ``what``.
@@ -33,23 +31,17 @@ def write_data(study: Study, page: Path) -> list[dict[str, str]]:
         DatasetError: if a file cannot be written.
     """
     folder = page.with_name(f"{page.stem}_data")
-    trials, steps = _trials(study), _steps(study)
-    write_parquet(folder / "trials.parquet", trials.schema, [trials])
-    write_parquet(folder / "improvements.parquet", steps.schema, [steps])
-    links = [
-        _link(
-            folder / "trials.parquet", page, f"{trials.num_rows:,} rows, what each trial came to"
-        ),
-        _link(
-            folder / "improvements.parquet",
-            page,
-            f"{steps.num_rows:,} rows, every step at which a trial got better: the curves in full",
-        ),
-    ]
-    for source in study.folders:
-        what = "the run or dataset itself, with every evaluation as Parquet"
-        links.append(_link(source, page, what))
-    return links
+    links = []
+    steps = "every step at which a trial got better: the curves in full"
+    for name, tables, what in (
+        ("trials", _trials(study), "the result of each trial"),
+        ("improvements", _steps(study), steps),
+    ):
+        table, path = pa.concat_tables(tables), folder / f"{name}.parquet"
+        write_parquet(path, table.schema, [table])
+        links.append(_link(path, page, f"{table.num_rows:,} rows, {what}"))
+    what = "the run or dataset itself, with every evaluation as Parquet"
+    return [*links, *(_link(source, page, what) for source in study.folders)]
 
 
 def _link(path: Path, page: Path, what: str) -> dict[str, str]:
@@ -61,54 +53,50 @@ def _link(path: Path, page: Path, what: str) -> dict[str, str]:
     }
 
 
-def _trials(study: Study) -> pa.Table:
-    columns: dict[str, list[Any]] = {}
-
-    def add(name: str, values: Any) -> None:
-        columns.setdefault(name, []).extend(values)
-
+def _trials(study: Study) -> Iterator[pa.Table]:
     for problem in study.problems:
-        measures, n = problem.measures, len(problem.ids)
-        add("problem", [problem.name] * n)
-        add("trial_id", problem.ids)
-        add("agent", [trial.agent for trial in problem.trials])
-        add("shown_as", [study.searchers[i].name for i in problem.searcher.tolist()])
-        add("hyperparameters", [json.dumps(trial.hyperparameters) for trial in problem.trials])
-        add("seed", [trial.seed for trial in problem.trials])
-        add("state", problem.states)
-        for i, name in enumerate(COUNTS):
-            add(f"{name}_count", measures.counts[:, i].tolist())
-        add("spent", measures.spent.tolist())
-        for name in ("simulation_s", "agent_s", "framework_s", "best_at"):
-            add(name, getattr(measures, name).tolist())
-        natural = [problem.natural_score(v) for v in problem.score.tolist()]
-        add("score_name", [problem.score_name] * n)
-        add("score", [v if np.isfinite(v) else None for v in natural])
+        measures, trials = problem.measures, problem.trials
         regret = problem.regret(measures.best_cost)
-        known = np.isfinite(regret) & (not problem.several)
-        add("regret", [v if k else None for v, k in zip(regret.tolist(), known, strict=True)])
-        add("optimum_known", [problem.exact] * n)
-    return pa.table(columns)
+        yield pa.table(
+            {
+                "problem": [problem.name] * len(trials),
+                "trial_id": problem.ids,
+                "agent": [trial.agent for trial in trials],
+                "shown_as": [study.searchers[i].name for i in problem.searcher.tolist()],
+                "hyperparameters": [json.dumps(trial.hyperparameters) for trial in trials],
+                "seed": [trial.seed for trial in trials],
+                "state": [trial.state for trial in trials],
+                **{f"{name}_count": measures.counts[:, i] for i, name in enumerate(COUNTS)},
+                "spent": measures.spent,
+                "simulation_s": measures.simulation_s,
+                "agent_s": measures.agent_s,
+                "framework_s": measures.framework_s,
+                "best_at": measures.best_at,
+                "score_name": [problem.score_name] * len(trials),
+                "score": _known(problem.natural_scores(problem.score)),
+                "regret": _known(np.full(len(trials), np.inf) if problem.several else regret),
+                "optimum_known": [problem.exact] * len(trials),
+            }
+        )
 
 
-def _steps(study: Study) -> pa.Table:
-    tables = []
+def _known(values: NDArray[np.float64]) -> pa.Array:
+    """Numbers with null for those that are not finite."""
+    return pa.array(values, pa.float64(), mask=~np.isfinite(values))
+
+
+def _steps(study: Study) -> Iterator[pa.Table]:
     for problem in study.problems:
         measures = problem.measures
+        n = len(measures.event_trial)
         for i, goal in enumerate(problem.objective.goals):
-            names = pa.array(problem.ids)
-            tables.append(
-                pa.table(
-                    {
-                        "problem": pa.array(
-                            [problem.name] * len(measures.event_trial), pa.string()
-                        ),
-                        "trial_id": names.take(pa.array(measures.event_trial)).cast(pa.string()),
-                        "goal": pa.array([goal.name] * len(measures.event_trial), pa.string()),
-                        "spent": measures.event_spent,
-                        "seconds": measures.event_s,
-                        "best": natural(goal, problem.metrics, measures.event_values[:, i]),
-                    }
-                )
+            yield pa.table(
+                {
+                    "problem": pa.array([problem.name] * n, pa.string()),
+                    "trial_id": pa.array(problem.ids, pa.string()).take(measures.event_trial),
+                    "goal": pa.array([goal.name] * n, pa.string()),
+                    "spent": measures.event_spent,
+                    "seconds": measures.event_s,
+                    "best": problem.natural(i, measures.event_values[:, i]),
+                }
             )
-    return pa.concat_tables(tables)

@@ -1,5 +1,5 @@
 "use strict";
-// Draws the charts of the page from its data; see archgym/charts/charts.py for what they hold.
+// Draws the charts of the page from its data; see archgym/charts/description.py for what they hold.
 (function () {
   const data = JSON.parse(document.getElementById("report-data").textContent);
   const root = document.documentElement;

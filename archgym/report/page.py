@@ -11,22 +11,16 @@ from typing import Any
 
 import archgym
 from archgym.analysis.study import Problem, Study
-from archgym.charts.charts import COLOURS, DASHES
+from archgym.charts.description import COLOURS, DASHES
 from archgym.errors import ReportError
 from archgym.problem.goals import direction, goal_label
 from archgym.problem.metrics import change_text
-from archgym.report.content import (
-    Section,
-    overview,
-    problem_sections,
-)
+from archgym.report.content import Section, overview, problem_sections
 from archgym.report.designs import ShownDesign
-from archgym.report.failure_tables import failed_trials_table
 from archgym.report.files import write_data
+from archgym.report.study_tables import failed_trials_table
 
-__all__ = ["MOST_BYTES", "write_report"]
-
-MOST_BYTES = 8_000_000
+MAX_BYTES = 8_000_000
 """A page that comes out larger is made again with fewer points in each curve."""
 _DARK = ("#4aa8f0", "#f58b45", "#2fc79a", "#e59cc5", "#f2b632", "#8fd0f7", "#a8a8a8", "#ffffff")
 _DETAILS = ((128, 300), (64, 160), (32, 80), (16, 40), (8, 20))
@@ -80,7 +74,7 @@ def _fitting(study: Study, links: Sequence[dict[str, str]], command: str) -> str
             continue
         sections = [problem_sections(study, problem, points, designs) for problem in study.problems]
         text = _page(study, sections, links, command)
-        if len(text.encode()) <= MOST_BYTES:
+        if len(text.encode()) <= MAX_BYTES:
             break
     return text
 
@@ -95,25 +89,12 @@ def _page(
     from markupsafe import Markup
     from plotly.offline import get_plotlyjs
 
-    charts: dict[str, Any] = {}
     general = overview(study)
     shown = {section.key for some in sections for section in some}
-    context = {
-        "study": study,
-        "searchers": {s.name: i for i, s in enumerate(study.searchers)},
-        "version": archgym.__version__,
-        "command": command,
-        "facts": _facts(study),
-        "overview": {"charts": _charts(general, "o", charts), "tables": general.tables},
-        "section_names": [{"key": k, "title": t} for k, t in _TITLES if k in shown],
-        "problems": [
-            _problem(study, problem, number, some, charts)
-            for number, (problem, some) in enumerate(zip(study.problems, sections, strict=True))
-        ],
-        "links": links,
-        "closing": failed_trials_table(study),
-        "texts": _texts(study),
-    }
+    charts = {f"o-{chart.key}": chart.to_json() for chart in general.charts}
+    for number, some in enumerate(sections):
+        for section in some:
+            charts |= {f"p{number}-{chart.key}": chart.to_json() for chart in section.charts}
     data = {
         "colours": {"light": COLOURS, "dark": _DARK},
         "dashes": DASHES,
@@ -124,7 +105,20 @@ def _page(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     return environment.from_string(_own("page.html")).render(
-        **context,
+        study=study,
+        searchers={s.name: i for i, s in enumerate(study.searchers)},
+        version=archgym.__version__,
+        command=command,
+        facts=_facts(study),
+        overview=general,
+        section_names=[{"key": k, "title": t} for k, t in _TITLES if k in shown],
+        problems=list(zip(study.problems, sections, strict=True)),
+        goals=_goals,
+        summary=_summary,
+        change=change_text,
+        links=links,
+        closing=failed_trials_table(study),
+        texts=_texts(study),
         style=Markup(_own("page.css")),
         script=Markup(_own("page.js")),
         plotly=Markup(get_plotlyjs()),
@@ -144,23 +138,8 @@ def _script_json(data: Any) -> str:
     return text
 
 
-def _charts(section: Section, prefix: str, charts: dict[str, Any]) -> list[dict[str, str]]:
-    """Puts a section's charts to the others, and says where they go."""
-    places = []
-    for chart in section.charts:
-        key = f"{prefix}-{chart.key}"
-        charts[key] = chart.to_json()
-        places.append({"id": key, "kind": chart.kind, "title": chart.title, "note": chart.note})
-    return places
-
-
-def _problem(
-    study: Study,
-    problem: Problem,
-    number: int,
-    sections: Sequence[Section],
-    charts: dict[str, Any],
-) -> dict[str, Any]:
+def _goals(problem: Problem) -> list[str]:
+    """What stands below the name of a problem: goals, limits, what is held, and the simulator."""
     goals = [
         f"{direction(goal, problem.metrics)} {goal_label(goal, problem.metrics)}"
         for goal in problem.objective.goals
@@ -175,91 +154,49 @@ def _problem(
     goals += [f"workload {problem.workload}"] if problem.workload else []
     simulator = problem.simulator
     goals.append(f"{problem.environment}, simulator {simulator['name']} {simulator['version']}")
-    return {
-        "name": problem.name,
-        "goals": goals,
-        "sections": [
-            {
-                "key": section.key,
-                "title": section.title,
-                "charts": _charts(section, f"p{number}", charts),
-                "tables": section.tables,
-                "designs": [_design(study, problem, best) for best in section.designs],
-            }
-            for section in sections
-        ],
-    }
+    return goals
 
 
-def _design(study: Study, problem: Problem, best: ShownDesign) -> dict[str, Any]:
+def _summary(problem: Problem, best: ShownDesign) -> str:
+    """What stands beside the name of a design that is shown."""
     parts = [f"seed {best.seed}"]
     if best.at is not None:
         parts.append(f"after {best.at:,.6g} simulations")
     else:
-        told = (f"{name} {best.metrics[name]:,.5g}" for name in problem.scorer.metric_names)
-        parts.append(", ".join(told))
+        names = problem.scorer.metric_names
+        parts.append(", ".join(f"{name} {best.metrics[name]:,.5g}" for name in names))
     if best.regret is not None:
         target = "the optimum" if problem.exact else "the best known"
         parts.append(f"{best.regret:.2%} worse than {target}" if best.regret else f"is {target}")
-    return {
-        "searcher": best.searcher,
-        "name": study.searchers[best.searcher].name,
-        "summary": ", ".join(parts),
-        "command": best.command,
-        "parameters": [
-            {
-                "name": name,
-                "value": _value(value),
-                "unit": problem.space[name].unit,
-                "doc": problem.space[name].doc,
-            }
-            for name, value in best.design.items()
-        ],
-        "metrics": [
-            _metric(problem, best, metric.name, metric.unit, metric.doc)
-            for metric in problem.metrics
-        ],
-    }
-
-
-def _metric(problem: Problem, best: ShownDesign, name: str, unit: str, doc: str) -> dict[str, str]:
-    value, base = best.metrics.get(name), problem.baseline_metrics.get(name)
-    return {
-        "name": name,
-        "value": "-" if value is None else f"{value:,.6g}",
-        "unit": unit,
-        "doc": doc,
-        "baseline": "-" if base is None else f"{base:,.6g}",
-        "change": change_text(value, base),
-    }
-
-
-def _value(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return ", ".join(parts)
 
 
 def _facts(study: Study) -> list[str]:
+    running = sum(trial.state == "running" for p in study.problems for trial in p.trials)
     facts = [
         f"{study.n_trials:,} trials",
         f"{study.n_proposals:,} proposals, {study.n_simulations:,} simulations",
-        f"{len(study.problems)} problem{'s' if len(study.problems) != 1 else ''}",
-        f"{len(study.settings)} set{'s' if len(study.settings) != 1 else ''} of hyperparameters"
+        _counted(len(study.problems), "problem"),
+        f"{_counted(len(study.settings), 'set')} of hyperparameters"
         if study.pooled
-        else f"{len(study.searchers)} agent{'s' if len(study.searchers) != 1 else ''}",
+        else _counted(len(study.searchers), "agent"),
     ]
-    if study.missing:
-        facts.append(f"{study.missing:,} trials have evaluated nothing")
-    if study.failures:
-        facts.append(f"{len(study.failures):,} trials failed")
-    running = sum(state == "running" for p in study.problems for state in p.states)
-    if running:
-        facts.append(f"{running:,} trials have not ended")
+    for number, text in (
+        (study.missing, "trials have evaluated nothing"),
+        (len(study.failures), "trials failed"),
+        (running, "trials have not ended"),
+    ):
+        facts += [f"{number:,} {text}"] if number else []
     for one in study.facts:
         wall = one.get("wall_s")
         if isinstance(wall, int | float):
             since = " since it was resumed" if one.get("resumed") else ""
             facts.append(f"{wall:,.0f} s wall time{since} ({one.get('runner', 'run')})")
     return facts
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' if number != 1 else ''}"
 
 
 def _texts(study: Study) -> list[str]:

@@ -1,378 +1,291 @@
-"""The charts of a problem: how searches went, and what they came to."""
+"""The charts of a problem's searches: progress, regret, spread, fronts, proposals and time."""
 
 from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.analysis.curves import (
-    Band,
-    budgets,
-    budgets_to_reach,
-    curves,
-    seconds,
-    spread,
-    summary,
-)
-from archgym.analysis.measures import COUNTS
+from archgym.analysis.curves import Band, box, budgets, budgets_to_reach, curves, seconds, spread
+from archgym.analysis.measures import COUNTS, WITHIN, thinned
 from archgym.analysis.statistics import share_interval
-from archgym.analysis.study import Problem, Study
-from archgym.charts.charts import Axis, Chart, Level, Series, scaled
-from archgym.problem.goals import goal_label, natural
+from archgym.analysis.study import Group, Problem, Study
+from archgym.charts.description import Axis, Chart, Numbers, Series, baseline_level, scaled
+from archgym.problem.goals import goal_label
 
-__all__ = [
-    "WITHIN",
-    "best_so_far",
-    "feasibility",
-    "fronts",
-    "hypervolumes",
-    "lottery",
-    "reaching",
-    "regrets",
-    "time_split",
-]
-
-WITHIN = 0.01
-"""A trial has reached the optimum when it is worse by no more than this share."""
-_LEAST_REGRET = 1e-4
-_MOST_POINTS = 150
-_MOST_WITH_BANDS = 3  # intervals of more shares lie on one another
+_MIN_REGRET = 1e-4
+_MAX_POINTS = 150
+_MAX_FRONT_POINTS = 300
+_MAX_FRONT_CHARTS = 6
+_MAX_WITH_BANDS = 3  # intervals of more shares lie on one another
 _AXIS_POINTS = 64
 _SETTLED = 0.05  # share of a search at its beginning that the axis need not show
 _BAND = "Line: median of trials. Band: the middle half of them (with up to three, their range)."
 
 
-def best_so_far(study: Study, problem: Problem, points: int, *, time: bool = False) -> list[Chart]:
+def best_so_far(problem: Problem, points: int, *, time: bool = False) -> Iterator[Chart]:
     """Best value so far by budget, or by seconds in simulator and agent: a chart a goal."""
     grid = (seconds if time else budgets)(problem, points)
-    return [_best(study, problem, grid, goal, time) for goal in range(len(problem.objective.goals))]
+    for goal, sought in enumerate(problem.objective.goals):
+        series = []
+        for group, *band in _bands(problem, curves(problem, grid, time=time, goal=goal)):
+            first, middle, last = (problem.natural(goal, line) for line in band)
+            low, high = sorted((first, last), key=lambda line: float(line[-1]))
+            series.append(_line(group, grid, middle, low, high))
+        baseline = problem.natural_baseline[goal]
+        name = f"{sought.name} " if problem.several else ""
+        timed = Axis("time in simulator and agent [s]", log=True)
+        yield Chart(
+            key=f"best_by_{'time' if time else 'budget'}" + (f"_{goal + 1}" if goal else ""),
+            kind="lines",
+            title=f"Best {name}so far, by {'time' if time else 'evaluations'}",
+            x=timed if time else _budget_axis(problem),
+            y=_settled_axis(problem, goal),
+            series=series,
+            levels=baseline_level(baseline, broken=bool(problem.baseline_breaks)),
+            note=_BAND
+            + (" Time: of simulator and agent, one after the other." if time else "")
+            + (" The baseline is not feasible." if problem.baseline_breaks else ""),
+        )
 
 
 def _settled_axis(problem: Problem, goal: int) -> Axis:
     """The axis of best values: where searches settle, not where they begin."""
-    sought = problem.objective.goals[goal]
     grid = budgets(problem, _AXIS_POINTS)
     shown = [problem.baseline[goal : goal + 1]]
-    for _, band in _bands(problem, curves(problem, grid, goal=goal)):
+    for _, low, middle, high in _bands(problem, curves(problem, grid, goal=goal)):
         late, later = grid >= _SETTLED * grid[-1], grid >= 0.5 * grid[-1]
-        shown += [band.low[late], band.middle[late], band.high[later]]
-    told = [natural(sought, problem.metrics, values) for values in shown]
-    return scaled(goal_label(sought, problem.metrics), told)
+        shown += [low[late], middle[late], high[later]]
+    label = goal_label(problem.objective.goals[goal], problem.metrics)
+    return scaled(label, [problem.natural(goal, values) for values in shown])
 
 
-def _best(
-    study: Study, problem: Problem, grid: NDArray[np.float64], goal: int, time: bool
-) -> Chart:
-    sought = problem.objective.goals[goal]
-    rows = curves(problem, grid, time=time, goal=goal)
-    series = []
-    for searcher, band in _bands(problem, rows):
-        low, middle, high = (
-            natural(sought, problem.metrics, line) for line in (band.low, band.middle, band.high)
-        )
-        low, high = sorted((low, high), key=lambda ends: float(ends[-1]))
-        name = study.searchers[searcher].name
-        series.append(Series(name, searcher, grid, middle, low, high))
-    baseline = natural(sought, problem.metrics, float(problem.baseline[goal]))
-    levels = (
-        [Level(baseline, _baseline(problem), dotted=bool(problem.baseline_breaks))]
-        if np.isfinite(baseline)
-        else []
-    )
-    return Chart(
-        key=f"best_by_{'time' if time else 'budget'}" + (f"_{goal + 1}" if goal else ""),
-        kind="lines",
-        title=f"Best {sought.name if problem.several else ''} so far, by ".replace("  ", " ")
-        + ("time" if time else "evaluations"),
-        x=_time_axis() if time else _budget_axis(problem),
-        y=_settled_axis(problem, goal),
-        series=series,
-        levels=levels,
-        note=_BAND
-        + (" Time: of simulator and agent, one after the other." if time else "")
-        + (" The baseline is not feasible." if problem.baseline_breaks else ""),
-    )
-
-
-def regrets(study: Study, problem: Problem, points: int) -> list[Chart]:
+def regrets(problem: Problem, points: int) -> Iterator[Chart]:
     """By which share the best so far is worse than the optimum; for one goal only."""
     if problem.several:
-        return []
+        return
     grid = budgets(problem, points)
-    rows = problem.regret(curves(problem, grid, costs=True))
     series = []
-    for searcher, band in _bands(problem, rows):
-        ends = [
-            np.maximum(np.where(np.isfinite(e), e, np.nan), _LEAST_REGRET)
-            for e in (band.low, band.middle, band.high)
-        ]
-        series.append(
-            Series(study.searchers[searcher].name, searcher, grid, ends[1], ends[0], ends[2])
-        )
-    return [
-        Chart(
-            key="regret",
-            kind="lines",
-            title="Regret, by evaluations",
-            x=_budget_axis(problem),
-            y=Axis(f"worse than {_target(problem)}", log=True, percent=True, low=_LEAST_REGRET),
-            series=series,
-            note=f"{_BAND} {_about_target(problem)} Less than {_LEAST_REGRET:.2%} is drawn as "
-            f"{_LEAST_REGRET:.2%}.",
-        )
-    ]
+    for group, *band in _bands(problem, problem.regret(curves(problem, grid, costs=True))):
+        shown = np.maximum(np.where(np.isfinite(band), band, np.nan), _MIN_REGRET)
+        low, middle, high = shown
+        series.append(_line(group, grid, middle, low, high))
+    target = "the optimum" if problem.exact else "the best known design"
+    yield Chart(
+        key="regret",
+        kind="lines",
+        title="Regret, by evaluations",
+        x=_budget_axis(problem),
+        y=Axis(f"worse than {target}", log=True, percent=True, low=_MIN_REGRET),
+        series=series,
+        note=f"{_BAND} {_about_target(problem)} Less than {_MIN_REGRET:.2%} is drawn as "
+        f"{_MIN_REGRET:.2%}.",
+    )
 
 
-def reaching(study: Study, problem: Problem, points: int) -> list[Chart]:
+def reaching(problem: Problem, points: int) -> Iterator[Chart]:
     """Share of trials that have come within 1 % of the optimum; for one goal only."""
     if problem.several:
-        return []
+        return
     grid = np.concatenate([[0.0], budgets(problem, points)])
     reached = budgets_to_reach(problem, WITHIN)
+    with_bands = len(problem.groups) <= _MAX_WITH_BANDS
     series = []
-    groups = np.unique(problem.searcher).tolist()
-    for searcher in groups:
-        mine = reached[problem.searcher == searcher]
-        hits = mine[:, None] <= grid
-        units = problem.units[problem.searcher == searcher]
-        known = {n: share_interval(hits[:, i], units) for n, i in _firsts(hits.sum(axis=0))}
-        ends = [known[n] for n in hits.sum(axis=0).tolist()]
-        series.append(
-            Series(
-                study.searchers[searcher].name,
-                searcher,
-                grid,
-                [end.value for end in ends],
-                [end.low for end in ends] if len(groups) <= _MOST_WITH_BANDS else (),
-                [end.high for end in ends] if len(groups) <= _MOST_WITH_BANDS else (),
-            )
-        )
-    return [
-        Chart(
-            key="reaching",
-            kind="lines",
-            title=f"Probability to come within {WITHIN:.0%} of {_target(problem)}",
-            x=_budget_axis(problem),
-            y=Axis("share of trials", percent=True, low=0.0, high=1.02),
-            series=series,
-            note=(
-                "Band: 95 % Wilson interval. "
-                if len(groups) <= _MOST_WITH_BANDS
-                else "Intervals of the ends are in the table below. "
-            )
-            + _about_target(problem),
-        )
-    ]
+    for group in problem.groups:
+        hits = reached[group.trials][:, None] <= grid
+        _, first, which = np.unique(hits.sum(axis=0), return_index=True, return_inverse=True)
+        known = [share_interval(hits[:, i], group.units) for i in first.tolist()]
+        lines = np.array([(one.value, one.low, one.high) for one in known])[which].T
+        series.append(_line(group, grid, *lines[: 3 if with_bands else 1]))
+    target = "the optimum" if problem.exact else "the best known design"
+    intervals = "Intervals of the ends are in the table below."
+    if with_bands:
+        intervals = "Band: 95 % Wilson interval."
+    yield Chart(
+        key="reaching",
+        kind="lines",
+        title=f"Probability to come within {WITHIN:.0%} of {target}",
+        x=_budget_axis(problem),
+        y=Axis("share of trials", percent=True, low=0.0, high=1.02),
+        series=series,
+        note=f"{intervals} {_about_target(problem)}",
+    )
 
 
-def lottery(study: Study, problem: Problem) -> list[Chart]:
-    """What trials came to: spread over hyperparameters and seeds, a box a searcher."""
+def lottery(study: Study, problem: Problem) -> Chart:
+    """Spread of the scores over hyperparameters and seeds, a box a searcher."""
     series = []
-    for searcher in np.unique(problem.searcher).tolist():
-        mine = problem.trials_of(searcher)
-        scores = problem.score[mine]
-        values = np.array([problem.natural_score(v) for v in scores.tolist()])
-        some = np.unique(np.linspace(0, len(mine) - 1, min(len(mine), _MOST_POINTS)).astype(int))
-        shown = values[np.argsort(values, kind="stable")][some]
-        series.append(
-            Series(
-                study.searchers[searcher].name,
-                searcher,
-                y=summary(values),
-                points=shown[np.isfinite(shown)].tolist(),
-            )
-        )
-    label = _with_unit(problem.score_name, problem.score_unit)
+    for group in problem.groups:
+        values = problem.natural_scores(group.scores)
+        shown = np.sort(values, kind="stable")[thinned(len(values), _MAX_POINTS)]
+        points = shown[np.isfinite(shown)].tolist()
+        series.append(Series(group.name, group.searcher, y=box(values), points=points))
     lost = int((~np.isfinite(problem.score)).sum())
-    axis = scaled(label, [np.asarray(one.points, dtype=np.float64) for one in series])
+    axis = scaled(problem.score_label, [np.asarray(one.points, dtype=np.float64) for one in series])
     levels, far = [], ""
     if not problem.several and np.isfinite(problem.baseline[0]):
-        baseline = problem.natural_score(float(problem.baseline[0]))
+        baseline = problem.natural_baseline[0]
         low, high = axis.low or 0.0, axis.high or 0.0
-        if low - 0.5 * (high - low) <= baseline <= high + 0.5 * (high - low):
-            levels = [Level(baseline, _baseline(problem), dotted=bool(problem.baseline_breaks))]
-            axis = scaled(label, [np.array([low, high, baseline])])
+        margin = 0.5 * (high - low)
+        if low - margin <= baseline <= high + margin:
+            levels = baseline_level(baseline, broken=bool(problem.baseline_breaks))
+            axis = scaled(problem.score_label, [np.array([low, high, baseline])])
         else:
             far = f" The baseline, {baseline:,.5g} {problem.score_unit}, is out of sight."
-    return [
-        Chart(
-            key="lottery",
-            kind="boxes",
-            title="Spread over hyperparameters and seeds" if study.pooled else "Spread over seeds",
-            x=Axis(""),
-            y=axis,
-            series=series,
-            levels=levels,
-            categories=[one.name for one in series],
-            note="Box: middle half of the trials, and their median. Whiskers: furthest trial "
-            "within 1.5 times the box. Dots: trials"
-            + (", thinned" if len(problem.ids) > _MOST_POINTS else "")
-            + (f"; {lost} found nothing feasible and are not shown." if lost else ".")
-            + far,
-        )
-    ]
+    return Chart(
+        key="lottery",
+        kind="boxes",
+        title="Spread over hyperparameters and seeds" if study.pooled else "Spread over seeds",
+        y=axis,
+        series=series,
+        levels=levels,
+        categories=[one.name for one in series],
+        note="Box: middle half of the trials, and their median. Whiskers: furthest trial "
+        "within 1.5 times the box. Dots: trials"
+        + (", thinned" if len(problem.trials) > _MAX_POINTS else "")
+        + (f"; {lost} found nothing feasible and are not shown." if lost else ".")
+        + far,
+    )
 
 
-def hypervolumes(study: Study, problem: Problem) -> list[Chart]:
+def hypervolumes(problem: Problem) -> Iterator[Chart]:
     """Hypervolume of the front so far by budget; for several goals only."""
     measures = problem.measures
     if not problem.several or not len(measures.hypervolume_at):
-        return []
-    followed = np.isfinite(measures.hypervolume).all(axis=1)
+        return
+    followed = np.asarray(np.isfinite(measures.hypervolume).all(axis=1))
     grid = np.concatenate([[0.0], measures.hypervolume_at])
     series = []
-    for searcher in np.unique(problem.searcher).tolist():
-        mine = measures.hypervolume[followed & (problem.searcher == searcher)]
+    for group in problem.groups:
+        mine = measures.hypervolume[group.trials[followed[group.trials]]]
         if len(mine):
-            band = spread(np.column_stack([np.zeros(len(mine)), mine]))
-            name = study.searchers[searcher].name
-            series.append(Series(name, searcher, grid, band.middle, band.low, band.high))
+            low, middle, high = spread(np.column_stack([np.zeros(len(mine)), mine]))
+            series.append(_line(group, grid, middle, low, high))
     left = int((~followed).sum())
-    return [
-        Chart(
-            key="hypervolume",
-            kind="lines",
-            title="Hypervolume, by evaluations",
-            x=_budget_axis(problem),
-            y=Axis("hypervolume", low=0.0),
-            series=series,
-            note=f"{_BAND} Volume that the front dominates in log ratios to the baseline, up to "
-            "twice the baseline in every goal; the baseline alone has 1."
-            + (f" {left} trials are left out of this chart only." if left else ""),
-        )
-    ]
+    yield Chart(
+        key="hypervolume",
+        kind="lines",
+        title="Hypervolume, by evaluations",
+        x=_budget_axis(problem),
+        y=Axis("hypervolume", low=0.0),
+        series=series,
+        note=f"{_BAND} Volume that the front dominates in log ratios to the baseline, up to "
+        "twice the baseline in every goal; the baseline alone has 1."
+        + (f" {left} trials are left out of this chart only." if left else ""),
+    )
 
 
-def fronts(study: Study, problem: Problem) -> list[Chart]:
+def fronts(problem: Problem) -> Iterator[Chart]:
     """Non-dominated designs of each searcher, a chart for every pair of goals."""
-    if not problem.several:
-        return []
     goals = problem.objective.goals
-    _, values, searchers = problem.front
-    values = np.column_stack(
-        [natural(goal, problem.metrics, values[:, i]) for i, goal in enumerate(goals)]
-    )
-    pairs = [(i, j) for i in range(len(goals)) for j in range(i + 1, len(goals))][:6]
-    charts = []
-    for i, j in pairs:
-        series, shown = [], []
-        for searcher in np.unique(searchers).tolist():
-            mine = values[searchers == searcher]
-            order = np.argsort(mine[:, i], kind="stable")
-            order = order[
-                np.unique(np.linspace(0, len(order) - 1, min(len(order), 300)).astype(int))
-            ]
-            name = study.searchers[searcher].name
-            series.append(Series(name, searcher, mine[order, i], mine[order, j]))
-            shown.append(mine)
-        together = np.concatenate(shown) if shown else np.ones((1, len(goals)))
-        levels: list[Level] = []
-        charts.append(
-            Chart(
-                key=f"front_{i + 1}_{j + 1}",
-                kind="points",
-                title=f"Pareto front: {goals[i].name} and {goals[j].name}",
-                x=scaled(goal_label(goals[i], problem.metrics), [together[:, i]]),
-                y=scaled(goal_label(goals[j], problem.metrics), [together[:, j]]),
-                series=series,
-                levels=levels,
-                note="Designs of all trials of one name that no other of them beats in every goal"
-                + (f" (of {len(goals)}, seen from two)." if len(goals) > 2 else "."),
-            )
+    _, found, searchers = problem.front
+    values = problem.natural_values(found)
+    labels = [goal_label(goal, problem.metrics) for goal in goals]
+    pairs = itertools.combinations(range(len(goals)), 2)
+    for i, j in itertools.islice(pairs, _MAX_FRONT_CHARTS):
+        series = []
+        for group in problem.groups:
+            mine = values[searchers == group.searcher]
+            if len(mine):
+                order = np.argsort(mine[:, i], kind="stable")
+                shown = mine[order[thinned(len(order), _MAX_FRONT_POINTS)]]
+                series.append(Series(group.name, group.searcher, shown[:, i], shown[:, j]))
+        axes = values if len(values) else np.ones((1, len(goals)))
+        yield Chart(
+            key=f"front_{i + 1}_{j + 1}",
+            kind="points",
+            title=f"Pareto front: {goals[i].name} and {goals[j].name}",
+            x=scaled(labels[i], [axes[:, i]]),
+            y=scaled(labels[j], [axes[:, j]]),
+            series=series,
+            note="Designs of all trials of one name that no other of them beats in every goal"
+            + (f" (of {len(goals)}, seen from two)." if len(goals) > 2 else "."),
         )
-    return charts
 
 
-def feasibility(study: Study, problem: Problem) -> Chart:
-    """What proposals came to."""
-    groups = np.unique(problem.searcher).tolist()
-    totals = np.array(
-        [problem.measures.counts[problem.searcher == group].sum(axis=0) for group in groups]
-    )
-    shares = totals / np.maximum(1, totals.sum(axis=1, keepdims=True))
-    return Chart(
-        key="feasibility",
-        kind="stack",
-        title="What proposals came to",
-        x=Axis("share of proposals", percent=True, low=0.0, high=1.01),
-        y=Axis(""),
-        series=[
-            Series(name, x=shares[:, i].tolist())
-            for i, name in enumerate(COUNTS)
-            if totals[:, i].any()
-        ],
-        categories=[study.searchers[group].name for group in groups],
-        note="Infeasible: simulated, but beyond a limit. Illegal (against a rule of the space) and "
+def feasibility(problem: Problem) -> Chart:
+    """Shares of the kinds of proposals."""
+    counts = problem.measures.counts
+    totals = np.array([counts[group.trials].sum(axis=0) for group in problem.groups])
+    return _stack(
+        "feasibility",
+        "Kinds of proposals",
+        "share of proposals",
+        {name: totals[:, i] for i, name in enumerate(COUNTS) if totals[:, i].any()},
+        np.maximum(1, totals.sum(axis=1)),
+        [group.name for group in problem.groups],
+        "Infeasible: simulated, but beyond a limit. Illegal (against a rule of the space) and "
         "duplicate proposals are not simulated and cost no budget.",
     )
 
 
-def time_split(study: Study, problem: Problem) -> Chart:
-    """Where the time went."""
-    groups = np.unique(problem.searcher).tolist()
-    parts = ("simulator", "agent", "framework")
+def time_split(problem: Problem) -> Chart:
+    """Shares of the time in simulator, agent and framework."""
     measures = problem.measures
     columns = (measures.simulation_s, measures.agent_s, measures.framework_s)
-    totals = np.array([[column[problem.searcher == g].sum() for column in columns] for g in groups])
-    whole = np.maximum(totals.sum(axis=1, keepdims=True), 1e-12)
-    return Chart(
-        key="time_split",
-        kind="stack",
-        title="Where the time went",
-        x=Axis("share of time", percent=True, low=0.0, high=1.01),
-        y=Axis(""),
-        series=[Series(name, x=(totals / whole)[:, i].tolist()) for i, name in enumerate(parts)],
-        categories=[
-            f"{study.searchers[g].name}, {_duration(float(whole[i, 0]))}"
-            for i, g in enumerate(groups)
-        ],
-        note="From the beginning of each trial to its end, or, where nothing says when these "
+    parts = {
+        name: np.array([column[group.trials].sum() for group in problem.groups])
+        for name, column in zip(("simulator", "agent", "framework"), columns, strict=True)
+    }
+    whole = np.maximum(sum(parts.values()), 1e-12)
+    return _stack(
+        "time_split",
+        "Where the time went",
+        "share of time",
+        parts,
+        whole,
+        [f"{g.name}, {_duration(s)}" for g, s in zip(problem.groups, whole.tolist(), strict=True)],
+        "From the beginning of each trial to its end, or, where nothing says when these "
         "were, between its first and its last record: what neither simulator nor agent took is "
         "the framework's. Starting processes is not in it.",
     )
 
 
-def _bands(problem: Problem, rows: NDArray[np.float64]) -> list[tuple[int, Band]]:
-    """Median and quartiles of each searcher's trials."""
-    return [
-        (searcher, spread(rows[problem.searcher == searcher]))
-        for searcher in np.unique(problem.searcher).tolist()
-        if rows.shape[1]
-    ]
+def _stack(
+    key: str,
+    title: str,
+    label: str,
+    parts: dict[str, NDArray[np.float64]],
+    whole: NDArray[np.float64],
+    categories: Sequence[str],
+    note: str,
+) -> Chart:
+    """Bars of shares that add up to 1, one a category."""
+    return Chart(
+        key=key,
+        kind="stack",
+        title=title,
+        x=Axis(label, percent=True, low=0.0, high=1.01),
+        series=[Series(name, x=(part / whole).tolist()) for name, part in parts.items()],
+        categories=categories,
+        note=note,
+    )
 
 
-def _firsts(numbers: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Each number once, and where it is first."""
-    found, at = np.unique(numbers, return_index=True)
-    return list(zip(found.tolist(), at.tolist(), strict=True))
+def _line(
+    group: Group, grid: NDArray[np.float64], middle: Numbers, low: Numbers = (), high: Numbers = ()
+) -> Series:
+    return Series(group.name, group.searcher, grid, middle, low, high)
+
+
+def _bands(problem: Problem, rows: NDArray[np.float64]) -> list[tuple[Group, *Band]]:
+    """Lower quartile, median and upper quartile of each searcher's trials."""
+    if not rows.shape[1]:
+        return []
+    return [(group, *spread(rows[group.trials])) for group in problem.groups]
 
 
 def _budget_axis(problem: Problem) -> Axis:
-    measures = problem.measures
-    partly = bool((measures.spent != measures.counts[:, :4].sum(axis=1)).any())
+    partly = bool((problem.measures.spent != problem.measures.simulations).any())
     return Axis("budget spent, full simulations" if partly else "simulations", low=0.0)
-
-
-def _time_axis() -> Axis:
-    return Axis("time in simulator and agent [s]", log=True)
-
-
-def _baseline(problem: Problem) -> str:
-    return "baseline, not feasible" if problem.baseline_breaks else "baseline"
-
-
-def _target(problem: Problem) -> str:
-    return "the optimum" if problem.exact else "the best known design"
 
 
 def _about_target(problem: Problem) -> str:
     if problem.exact:
         return "The optimum is known exactly."
     return "The optimum is not known: the best design of this report stands for it."
-
-
-def _with_unit(name: str, unit: str) -> str:
-    return f"{name} [{unit}]" if unit else name
 
 
 def _duration(seconds_: float) -> str:

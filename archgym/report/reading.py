@@ -1,56 +1,71 @@
-"""From folders to a study: one pass over the evaluations, and one over the designs to be shown."""
+"""From folders to a study: one pass over the evaluations, one over the designs to be shown."""
 
 from __future__ import annotations
 
-import functools
-import json
+import itertools
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from archgym.analysis.measures import measure
-from archgym.analysis.rows import Rows, join, read_rows
-from archgym.analysis.study import Chosen, Problem, Searcher, Study
+from archgym.analysis.dataset_rows import (
+    Rows,
+    fidelities_of,
+    join,
+    metric_vector,
+    objective_of,
+    parsed,
+    read_rows,
+    scorer_of,
+)
+from archgym.analysis.measures import measure, thinned
+from archgym.analysis.problem_names import problem_names
+from archgym.analysis.study import Chosen, Problem, Searcher, StudiedTrial, Study
 from archgym.data import Dataset
 from archgym.data.designs import design_columns, read_designs
 from archgym.data.snapshot import Snapshot
 from archgym.errors import DatasetError
-from archgym.experiment.results.tables import agent_titles
-from archgym.experiment.run.trial_states import TrialEnd
+from archgym.experiment.folder.trial_states import TrialEnd
+from archgym.experiment.results.texts import agent_titles
 from archgym.experiment.spec.expand import Trial
-from archgym.problem.fidelity import FULL, Fidelity
-from archgym.problem.metrics import Metric, metric_named
-from archgym.problem.objective import Objective
-from archgym.problem.scorer import Scorer
-from archgym.report.names import problem_names
+from archgym.problem.metrics import metric_named
+from archgym.problem.scoring import Scorer
 from archgym.report.source import Source, read_source
 
-__all__ = ["Grouping", "read_study"]
-
 Grouping = Literal["auto", "agent", "hyperparameters"]
-_MOST_SEARCHERS = 10
-"""Sets of hyperparameters up to which each is shown by itself, unless one says otherwise."""
-_MOST_PICKED = 2500
-_MOST_FRONT = 3000
+_MAX_SEARCHERS = 10
+"""Sets of hyperparameters up to which ``auto`` shows each of them by itself."""
+_MAX_PICKED = 2500
+_MAX_FRONT = 3000
 _ROWS_A_DATASET = 1 << 40
 _KEY = ("environment", "settings", "workload", "workload_sha256", "fixed", "objective")
 
 
 class _Entry(NamedTuple):
-    """A trial that has evaluations."""
+    """A trial that has evaluations.
+
+    Attributes:
+        source: index of the folder.
+        dataset: index of the dataset among those of all folders.
+        row: of the dataset's table of trials.
+        trial: as the experiment has it.
+        end: how it ended, if the run says so.
+        key: what was searched: trials of one problem have the same.
+        searcher: index of the searcher.
+        setting: index of the set of hyperparameters.
+    """
 
     source: int
     dataset: int
     row: Mapping[str, Any]
     trial: Trial
-    key: tuple[str, ...]
-    name: str
     end: TrialEnd | None
+    key: tuple[str, ...]
+    searcher: int
+    setting: int
 
 
 def read_study(
@@ -64,10 +79,10 @@ def read_study(
 
     Args:
         folders: of runs or datasets.
-        names: what to call each; by default as their experiments.
-        by: what is put together under one name: the trials of an ``agent``, whatever its
-            hyperparameters, or those with the same ``hyperparameters``; ``auto`` decides by how
-            many there are.
+        names: name of each in the report; by default that of its experiment.
+        by: which trials are shown under one name: those of an ``agent``, whatever its
+            hyperparameters, or those with the same ``hyperparameters``; ``auto`` decides by the
+            number of sets of hyperparameters.
         compare: keep the folders' trials apart, to compare the first with the second.
 
     Raises:
@@ -78,17 +93,32 @@ def read_study(
         for folder, name in zip(folders, names or [""] * len(folders), strict=True)
     ]
     labels = _distinct_names(sources)
+    titles = agent_titles([trial for source in sources for trial in source.trials.values()])
+    by = by if by != "auto" else ("hyperparameters" if len(titles) <= _MAX_SEARCHERS else "agent")
+    searchers, searcher_of = _searchers(sources, labels, titles, by, compare)
     datasets = [dataset for source in sources for dataset, _ in source.datasets]
-    entries = _entries(sources)
+    entries = _entries(sources, list(titles), searcher_of)
     if not entries:
         raise DatasetError(f"{sources[0].path} holds no trial that has evaluated anything")
-    titles = agent_titles([trial for source in sources for trial in source.trials.values()])
-    by = by if by != "auto" else ("hyperparameters" if len(titles) <= _MOST_SEARCHERS else "agent")
-    searchers, searcher_of = _searchers(sources, labels, titles, by, compare)
-    problems = _read_problems(entries, datasets, titles, searcher_of, labels if compare else None)
-    _count_stillborn(problems, sources, entries, searcher_of)
-    agent_of = {t.agent_label: t.agent for source in sources for t in source.trials.values()}
+    prefixes = [f"{label}: " if compare else "" for label in labels]
+    groups: dict[tuple[str, ...], list[_Entry]] = {}
+    for entry in entries:
+        groups.setdefault(entry.key, []).append(entry)
+    problems = _read_problems(list(groups.values()), datasets, searchers, sources, prefixes)
+    failures = {
+        (place, trial_id): (searcher_of[place, trial_id], end.error or "failed")
+        for place, source in enumerate(sources)
+        for trial_id, end in source.ends.items()
+        if end.state == "failed" and trial_id in source.trials
+    }
     began = {(entry.source, entry.trial.trial_id) for entry in entries}
+    some = zip(groups.values(), problems, strict=True)
+    of_setting = {(e.source, e.trial.setting): one for group, one in some for e in group}
+    for (place, trial_id), (searcher, _) in failures.items():
+        problem = of_setting.get((place, sources[place].trials[trial_id].setting))
+        if (place, trial_id) not in began and problem is not None:
+            problem.stillborn[searcher] += 1
+    agent_of = {t.agent_label: t.agent for source in sources for t in source.trials.values()}
     return Study(
         name=" and ".join(labels),
         folders=[source.path for source in sources],
@@ -96,15 +126,7 @@ def read_study(
         searchers=searchers,
         settings=list(titles.values()),
         setting_agent=[agent_of[label] for label in titles],
-        failures={
-            (f"{labels[i]}: {trial_id}" if compare else trial_id): (
-                searcher_of(i, source.trials[trial_id]),
-                end.error or "failed",
-            )
-            for i, source in enumerate(sources)
-            for trial_id, end in source.ends.items()
-            if end.state == "failed" and trial_id in source.trials
-        },
+        failures={prefixes[place] + trial_id: why for (place, trial_id), why in failures.items()},
         missing=sum(len(source.trials) for source in sources) - len(began),
         facts=[source.facts for source in sources],
         versions=_versions(entries),
@@ -113,26 +135,32 @@ def read_study(
     )
 
 
-def _count_stillborn(
-    problems: Sequence[Problem],
-    sources: Sequence[Source],
-    entries: Sequence[_Entry],
-    searcher_of: Callable[[int, Trial], int],
-) -> None:
-    """Counts trials that failed before they had evaluated anything, with their setting's problem.
+def _entries(
+    sources: Sequence[Source], labels: Sequence[str], searcher_of: Mapping[tuple[int, str], int]
+) -> list[_Entry]:
+    """The trials that have evaluations, in the order of their experiments.
 
-    Problems are in the order in which entries first have them.
+    Args:
+        sources: the folders.
+        labels: of sets of hyperparameters, in their order.
+        searcher_of: index of the searcher by the index of a folder and the name of a trial in it.
     """
-    number = {key: i for i, key in enumerate(dict.fromkeys(entry.key for entry in entries))}
-    of_setting = {(e.source, e.trial.setting): problems[number[e.key]] for e in entries}
-    began = {(e.source, e.trial.trial_id) for e in entries}
+    entries: list[_Entry] = []
+    settings = {label: number for number, label in enumerate(labels)}
+    numbers = itertools.count()
     for place, source in enumerate(sources):
-        for trial_id, end in source.ends.items():
-            if end.state == "failed" and (place, trial_id) not in began:
-                trial = source.trials.get(trial_id)
-                if trial is not None and (place, trial.setting) in of_setting:
-                    mine = of_setting[place, trial.setting]
-                    mine.stillborn[searcher_of(place, trial)] += 1
+        order = {trial_id: i for i, trial_id in enumerate(source.trials)}
+        mine = []
+        for dataset, rows in source.datasets:
+            number = next(numbers)
+            about = (dataset.sidecar.simulator["name"], str(dataset.sidecar.space.to_json()))
+            for row in rows:
+                trial = source.trials[row["trial_id"]]
+                end, key = source.ends.get(trial.trial_id), tuple(str(row[n]) for n in _KEY)
+                known = searcher_of[place, trial.trial_id], settings[trial.agent_label]
+                mine.append(_Entry(place, number, row, trial, end, key + about, *known))
+        entries += sorted(mine, key=lambda entry: order[entry.trial.trial_id])
+    return entries
 
 
 def _distinct_names(sources: Sequence[Source]) -> list[str]:
@@ -144,267 +172,165 @@ def _distinct_names(sources: Sequence[Source]) -> list[str]:
     return names
 
 
-def _entries(sources: Sequence[Source]) -> list[_Entry]:
-    entries: list[_Entry] = []
-    number = 0
-    for place, source in enumerate(sources):
-        order = {trial_id: i for i, trial_id in enumerate(source.trials)}
-        mine: list[_Entry] = []
-        for dataset, rows in source.datasets:
-            about = (dataset.sidecar.simulator["name"], json.dumps(dataset.sidecar.space.to_json()))
-            for row in rows:
-                key = (*(str(row[name]) for name in _KEY), *about)
-                trial = source.trials[row["trial_id"]]
-                name = trial.setting if trial.setting in source.named else ""
-                end = source.ends.get(trial.trial_id)
-                mine.append(_Entry(place, number, row, trial, key, name, end))
-            number += 1
-        entries += sorted(mine, key=lambda entry: order[entry.trial.trial_id])
-    return entries
-
-
 def _searchers(
     sources: Sequence[Source],
     labels: Sequence[str],
     titles: Mapping[str, str],
     by: Grouping,
     compare: bool,
-) -> tuple[list[Searcher], Callable[[int, Trial], int]]:
-    """Names under which trials are put together, and which one is a trial's."""
-    found: dict[tuple[int, str], Searcher] = {}
+) -> tuple[list[Searcher], dict[tuple[int, str], int]]:
+    """The searchers in the order of the trials, and the index of that of each trial.
 
-    def key(source: int, trial: Trial) -> tuple[int, str]:
-        name = trial.agent_label if by == "hyperparameters" else trial.agent
-        return (source if compare else 0), name
-
+    Trials are by the index of their folder and their name.
+    """
+    searchers: list[Searcher] = []
+    numbers: dict[tuple[int, str], int] = {}
+    index_of: dict[tuple[int, str], int] = {}
     for place, source in enumerate(sources):
         for trial in source.trials.values():
-            if key(place, trial) not in found:
-                plain = trial.agent.rpartition(":")[2]
-                title = titles[trial.agent_label] if by == "hyperparameters" else plain
+            key, title = trial.agent, trial.agent.rpartition(":")[2]
+            if by == "hyperparameters":
+                key, title = trial.agent_label, titles[trial.agent_label]
+            number = numbers.setdefault((place if compare else 0, key), len(searchers))
+            index_of[place, trial.trial_id] = number
+            if number == len(searchers):
                 name = f"{title} ({labels[place]})" if compare else title
-                found[key(place, trial)] = Searcher(name, trial.agent, place, title)
-    numbers = {known: number for number, known in enumerate(found)}
-    searchers = _paired(list(found.values())) if compare else list(found.values())
-    return searchers, lambda source, trial: numbers[key(source, trial)]
-
-
-def _paired(searchers: Sequence[Searcher]) -> list[Searcher]:
-    """Pairs an agent that both runs have with one set of hyperparameters, not the same one."""
+                searchers.append(Searcher(name, trial.agent, place, title))
     often = Counter((one.agent, one.source) for one in searchers)
-    return [
-        replace(one, twin=one.agent.rpartition(":")[2])
-        if often[one.agent, 0] == often[one.agent, 1] == 1
-        else one
-        for one in searchers
-    ]
+    for number, one in enumerate(searchers):
+        # An agent that both runs have with a single set of hyperparameters, not the same one.
+        if compare and often[one.agent, 0] == often[one.agent, 1] == 1:
+            searchers[number] = replace(one, pair=one.agent.rpartition(":")[2])
+    return searchers, index_of
 
 
 def _read_problems(
-    entries: Sequence[_Entry],
+    groups: Sequence[Sequence[_Entry]],
     datasets: Sequence[Dataset],
-    titles: Mapping[str, str],
-    searcher_of: Callable[[int, Trial], int],
-    labels: Sequence[str] | None,
+    searchers: Sequence[Searcher],
+    sources: Sequence[Source],
+    prefixes: Sequence[str],
 ) -> list[Problem]:
-    keys = list(dict.fromkeys(entry.key for entry in entries))
-    number_of = {key: number for number, key in enumerate(keys)}
-    members: list[list[int]] = [[] for _ in keys]
-    for i, entry in enumerate(entries):
-        members[number_of[entry.key]].append(i)
-    firsts = [entries[some[0]] for some in members]
-    scorers = [_scorer(entry, datasets[entry.dataset]) for entry in firsts]
-    problem_of = np.array([number_of[entry.key] for entry in entries])
-    setting_of = {label: number for number, label in enumerate(titles)}
-    names = problem_names([_described(e, datasets[e.dataset]) for e in firsts])
-    last = {number_of[entry.key]: entry.dataset for entry in sorted(entries, key=_dataset)}
-    held: dict[int, list[Rows]] = {number: [] for number in range(len(keys))}
+    """The problem of each group of trials; its rows are dropped once all of them are read."""
+    scorers = [_scorer(group[0], datasets[group[0].dataset]) for group in groups]
+    places: list[dict[str, tuple[int, int]]] = [{} for _ in datasets]
+    for number, group in enumerate(groups):
+        for i, entry in enumerate(group):
+            places[entry.dataset][entry.row["trial_id"]] = number, i
+    held: list[list[Rows]] = [[] for _ in groups]
     problems: dict[int, Problem] = {}
-    snapshots: list[Snapshot] = []
+    snapshots = []
     for place, dataset in enumerate(datasets):
         snapshots.append(dataset.snapshot())
-        mine = {e.row["trial_id"]: i for i, e in enumerate(entries) if e.dataset == place}
-        here = {int(problem_of[i]) for i in mine.values()}
+        here = sorted({number for number, _ in places[place].values()})
         wanted = {number: scorers[number] for number in here}
-        first_row = place * _ROWS_A_DATASET
-        found = read_rows(snapshots[-1], mine, problem_of, wanted, first_row)
-        for number in sorted(here):
+        found = read_rows(snapshots[-1], places[place], wanted, place * _ROWS_A_DATASET)
+        for number in here:
             held[number].append(found.pop(number))
-            if last[number] == place:
-                rows = join(held.pop(number), len(scorers[number].objective.goals))
-                some = [entries[i] for i in members[number]]
-                rows.trial = np.searchsorted(members[number], rows.trial).astype(np.int32)
-                rows.reasons = type(rows.reasons)(
-                    {
-                        (int(np.searchsorted(members[number], trial)), reason): count
-                        for (trial, reason), count in rows.reasons.items()
-                    }
-                )
-                made = _problem(names[number], some, dataset, rows, scorers[number], labels)
-                made.searcher = np.array([searcher_of(e.source, e.trial) for e in some])
-                made.setting = np.array([setting_of[e.trial.agent_label] for e in some])
+            group = groups[number]
+            if max(entry.dataset for entry in group) == place:
+                rows, held[number] = join(held[number]), []
+                made = _problem(group, dataset, rows, scorers[number], searchers, prefixes)
+                setting, source = group[0].trial.setting, sources[group[0].source]
+                made.name = setting if setting in source.named else ""
                 problems[number] = made
-    ordered = [problems[number] for number in range(len(keys))]
+    ordered = [problems[number] for number in range(len(groups))]
+    for problem, name in zip(ordered, problem_names(ordered), strict=True):
+        problem.name = name
     _read_designs(ordered, snapshots)
     return ordered
 
 
-def _dataset(entry: _Entry) -> int:
-    return entry.dataset
-
-
-def _described(entry: _Entry, dataset: Dataset) -> dict[str, Any]:
-    return {
-        "name": entry.name,
-        "environment": entry.row["environment"],
-        "workload": entry.row["workload"],
-        "objective": Objective.parse(_json(entry.row["objective"])),
-        "setting": entry.trial.setting,
-        "simulator": dataset.sidecar.simulator["name"],
-        "details": {
-            **{k: v for k, v in _json(entry.row["settings"]).items() if "sha256" not in k},
-            **_json(entry.row["fixed"]),
-            **({"space": s} if isinstance(s := entry.trial.arguments.get("space"), str) else {}),
-        },
-    }
-
-
 def _scorer(entry: _Entry, dataset: Dataset) -> Scorer:
     """Over the metrics that the objective names; the others need not be read."""
-    objective = Objective.parse(_json(entry.row["objective"]))
-    metrics = [
-        metric_named(name, dataset.sidecar.metrics, "objective")
-        for name in objective.metric_names()
-    ]
-    baseline = _json(entry.row["baseline"])
-    return Scorer(objective, metrics, _vector(baseline, [m.name for m in metrics]))
+    names, metrics = objective_of(entry.row).metric_names(), dataset.sidecar.metrics
+    return scorer_of(entry.row, [metric_named(name, metrics, "objective") for name in names])
 
 
 def _problem(
-    name: str,
     entries: Sequence[_Entry],
     dataset: Dataset,
     rows: Rows,
     scorer: Scorer,
-    labels: Sequence[str] | None,
+    searchers: Sequence[Searcher],
+    prefixes: Sequence[str],
 ) -> Problem:
-    row = entries[0].row
-    objective = scorer.objective
-    declared = [Fidelity(**one) for one in _json(row["fidelities"] or "[]")] or [FULL]
-    weights = [goal.weight for goal in objective.goals]
-    baseline = _json(row["baseline"])
-    optimum = _json(row["optimum"] or "null")
-    cost: float | None = None
-    if optimum is not None and len(objective.goals) == 1:
-        cost = float(scorer.costs(_vector(optimum, scorer.metric_names)[None])[0, 0])
-    nobody = np.zeros(len(entries), dtype=np.int64)
-    return Problem(
-        name=name,
-        environment=row["environment"],
-        workload=row["workload"],
-        objective=objective,
-        scorer=scorer,
-        metrics=dataset.sidecar.metrics,
-        space=dataset.sidecar.space,
-        fixed=_json(row["fixed"]),
-        settings=_json(row["settings"]),
-        simulator=dataset.sidecar.simulator,
-        baseline=scorer.values(_vector(baseline, scorer.metric_names)[None])[0],
-        baseline_metrics=baseline,
-        baseline_breaks=_broken(objective, dataset.sidecar.metrics, baseline),
-        optimum=cost,
-        trials=[entry.trial for entry in entries],
-        ids=[
-            (f"{labels[e.source]}: " if labels is not None else "") + e.trial.trial_id
-            for e in entries
-        ],
-        states=[_state(entry) for entry in entries],
-        searcher=nobody,
-        setting=nobody,
-        measures=measure(rows, len(entries), declared, weights, _wall_s(entries)),
-    )
-
-
-def _state(entry: _Entry) -> str:
-    """Of the dataset; that an error ended a trial, its log says."""
-    state = str(entry.row["state"])
-    failed = entry.end is not None and entry.end.state == "failed" and state != "finished"
-    return "failed" if failed else state
-
-
-def _wall_s(entries: Sequence[_Entry]) -> NDArray[np.float64]:
-    """Seconds that each trial took in all, NaN where nothing says, shape (n_trials,)."""
-    return np.array([(e.end.wall_s if e.end is not None else 0.0) or np.nan for e in entries])
-
-
-def _broken(
-    objective: Objective, metrics: Sequence[Metric], baseline: Mapping[str, float | None]
-) -> list[str]:
-    """Limits that the baseline design breaks, each with the value that it has."""
-    units = {metric.name: metric.unit for metric in metrics}
-    return [
+    row, objective, sidecar = entries[0].row, scorer.objective, dataset.sidecar
+    baseline, optimum = parsed(row["baseline"]), parsed(row["optimum"])
+    units = {metric.name: metric.unit for metric in sidecar.metrics}
+    breaks = [
         f"{limit} (it has {baseline[limit.metric]:,.5g} {units[limit.metric]}".rstrip() + ")"
         for limit in objective.limits
         if limit.broken_by(baseline.get(limit.metric))
     ]
+    cost: float | None = None
+    if optimum is not None and len(objective.goals) == 1:
+        cost = float(scorer.costs(metric_vector(optimum, scorer.metric_names)[None])[0, 0])
+    wall_s = np.array([(e.end.wall_s if e.end is not None else 0.0) or np.nan for e in entries])
+    weights = [goal.weight for goal in objective.goals]
+    return Problem(
+        name="",
+        environment=row["environment"],
+        workload=row["workload"],
+        objective=objective,
+        scorer=scorer,
+        metrics=sidecar.metrics,
+        space=sidecar.space,
+        fixed=parsed(row["fixed"]),
+        settings=parsed(row["settings"]),
+        simulator=sidecar.simulator,
+        baseline=scorer.values(metric_vector(baseline, scorer.metric_names)[None])[0],
+        baseline_metrics=baseline,
+        baseline_breaks=breaks,
+        optimum=cost,
+        searcher=np.array([entry.searcher for entry in entries]),
+        setting=np.array([entry.setting for entry in entries]),
+        measures=measure(rows, len(entries), fidelities_of(row), weights, wall_s),
+        trials=[_studied(entry, prefixes[entry.source]) for entry in entries],
+        searchers=searchers,
+    )
+
+
+def _studied(entry: _Entry, prefix: str) -> StudiedTrial:
+    """The trial as reports show it; that an error ended it, only the log says."""
+    copied = ("environment", "arguments", "agent", "hyperparameters", "seed")
+    failed = entry.end is not None and entry.end.state == "failed"
+    return StudiedTrial(
+        id=prefix + entry.trial.trial_id,
+        **{name: getattr(entry.trial, name) for name in copied},
+        state="failed" if failed and entry.row["state"] != "finished" else entry.row["state"],
+    )
 
 
 def _read_designs(problems: Sequence[Problem], snapshots: Sequence[Snapshot]) -> None:
-    """Reads the designs that will be shown: the best, the fronts, and some that stand for all."""
+    """Reads the designs to be shown: the best, the fronts, and some that represent all."""
     wanted: dict[int, Problem] = {}
     for problem in problems:
         full = problem.measures.full_rows
-        problem.picked = np.unique(
-            np.linspace(0, max(0, len(full) - 1), min(len(full), _MOST_PICKED)).astype(np.int64)
-        )
-        shown = np.concatenate([full[problem.picked], *_shown_rows(problem)])
-        wanted |= dict.fromkeys(np.unique(shown).tolist(), problem)
+        problem.picked = thinned(len(full), _MAX_PICKED)
+        best = [row for _, row in problem.best_trials if row >= 0]
+        shown = np.concatenate([full[problem.picked], best, problem.front[0][:_MAX_FRONT]])
+        wanted |= dict.fromkeys(np.unique(shown.astype(np.int64)).tolist(), problem)
     rows = np.array(sorted(wanted), dtype=np.int64)
     for place, snapshot in enumerate(snapshots):
         first = place * _ROWS_A_DATASET
-        mine = rows[(rows >= first) & (rows < first + _ROWS_A_DATASET)] - first
-        if not len(mine):
-            continue
         keep = np.zeros(len(snapshot), dtype=bool)
-        keep[mine] = True
+        keep[rows[(rows >= first) & (rows < first + _ROWS_A_DATASET)] - first] = True
         sidecar = snapshot.sidecar
         metrics = [metric.name for metric in sidecar.metrics]
         columns = [*design_columns(sidecar.space), *(f"metric.{name}" for name in metrics)]
         for block in snapshot.blocks(columns, keep):
-            designs = read_designs(sidecar.space, block.table)
-            values = [block.table[f"metric.{name}"].to_pylist() for name in metrics]
-            for i, row in enumerate((block.rows + first).tolist()):
-                found = {name: column[i] for name, column in zip(metrics, values, strict=True)}
-                wanted[row].chosen[row] = Chosen(designs.codes[i], found)
-
-
-def _shown_rows(problem: Problem) -> list[NDArray[np.int64]]:
-    """Rows of the best design of each searcher, and of the non-dominated ones."""
-    measures = problem.measures
-    shown = []
-    for searcher in np.unique(problem.searcher).tolist():
-        mine = problem.trials_of(searcher)
-        row = measures.best_row[mine[int(measures.best_cost[mine].argmin())]]
-        shown.append(np.array([row] if row >= 0 else [], dtype=np.int64))
-    if problem.several:
-        shown.append(problem.front[0][:_MOST_FRONT])
-    return shown
+            codes = read_designs(sidecar.space, block.table).codes
+            values = zip(*(block.table[f"metric.{n}"].to_pylist() for n in metrics), strict=True)
+            for row, mine, some in zip((block.rows + first).tolist(), codes, values, strict=True):
+                wanted[row].chosen[row] = Chosen(mine, dict(zip(metrics, some, strict=True)))
 
 
 def _versions(entries: Sequence[_Entry]) -> dict[str, str]:
     found: dict[str, dict[str, None]] = {}
-    for versions in dict.fromkeys(str(entry.row["versions"] or "{}") for entry in entries):
-        for name, version in _json(versions).items():
+    for versions in dict.fromkeys(entry.row["versions"] for entry in entries):
+        for name, version in (parsed(versions) or {}).items():
             found.setdefault(name, {})[str(version)] = None
     commits = dict.fromkeys(str(e.row["commit"] or "")[:12] for e in entries)
     found["commit"] = {commit: None for commit in commits if commit}
     return {name: ", ".join(some) for name, some in found.items() if some}
-
-
-def _vector(values: Mapping[str, float | None], names: Sequence[str]) -> NDArray[np.float64]:
-    return np.array([np.nan if (v := values.get(name)) is None else v for name in names])
-
-
-@functools.lru_cache(maxsize=4096)
-def _json(text: str) -> Any:
-    return json.loads(text)

@@ -13,15 +13,13 @@ import yaml
 
 from archgym.data import Dataset, find_datasets
 from archgym.errors import ArchgymError, DatasetError
+from archgym.experiment.folder.run_folder import RunFolder
+from archgym.experiment.folder.trial_states import TrialEnd, read_ends
 from archgym.experiment.results.reproduce import trials_in
-from archgym.experiment.run.folder import RunFolder
-from archgym.experiment.run.trial_states import TrialEnd, read_ends
 from archgym.experiment.spec.checks import entry_position
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.schema import read_experiment
 from archgym.reading import plain_yaml as bounded_yaml
-
-__all__ = ["Source", "read_source"]
 
 
 @dataclass(frozen=True)

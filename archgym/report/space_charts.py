@@ -1,32 +1,32 @@
-"""The charts that look at parameters: which matter, and what good designs have in common."""
+"""The charts of the parameters: which of them matter, and their values in good designs."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from archgym.analysis.importance import REPEATS, TREES
+from archgym.analysis.measures import thinned
 from archgym.analysis.study import Problem
-from archgym.charts.charts import Axis, Chart, Series
-from archgym.problem.goals import goal_label, natural
+from archgym.charts.description import Axis, Chart, Series
+from archgym.problem.goals import goal_label
 from archgym.space import Parameter
-
-__all__ = ["importance_chart", "parallel_coordinates"]
 
 _SHOWN_PARAMETERS = 15
 _DIMENSIONS = 9
-_MOST_LEVELS = 24
+_MAX_LEVELS = 24
 _LOG_FROM = 5.0
 
 
-def importance_chart(problem: Problem) -> list[Chart]:
+def importance_chart(problem: Problem) -> Iterator[Chart]:
     """Bars of the parameters that matter most."""
     found = problem.importance
     if found is None:
-        return []
+        return
     names = found.names[:_SHOWN_PARAMETERS]
     drop, spread = found.drop[: len(names)], found.spread[: len(names)]
     trust = (
@@ -36,34 +36,31 @@ def importance_chart(problem: Problem) -> list[Chart]:
         "it has not seen: do not trust this chart."
     )
     more = len(found.names) - len(names)
-    return [
-        Chart(
-            key="importance",
-            kind="bars",
-            title="Which parameters matter",
-            x=Axis("loss of explained variance when shuffled", low=0.0),
-            y=Axis(""),
-            series=[Series("importance", x=drop, low=drop - spread, high=drop + spread)],
-            categories=names,
-            note=f"Permutation importance in a forest of {TREES} trees, {found.designs:,} "
-            f"designs, a third of them held out; ends: standard deviation of {REPEATS} shuffles. "
-            f"{trust}"
-            + (f" Parameters that matter less are left out: {more}." if more else "")
-            + " Agents choose the designs: what they never tried cannot show.",
-        )
-    ]
+    yield Chart(
+        key="importance",
+        kind="bars",
+        title="Which parameters matter",
+        x=Axis("loss of explained variance when shuffled", low=0.0),
+        series=[Series("importance", x=drop, low=drop - spread, high=drop + spread)],
+        categories=names,
+        note=f"Permutation importance in a forest of {TREES} trees, {found.designs:,} "
+        f"designs, a third of them held out; ends: standard deviation of {REPEATS} shuffles. "
+        f"{trust}"
+        + (f" Parameters that matter less are left out: {more}." if more else "")
+        + " Agents choose the designs: what they never tried cannot show.",
+    )
 
 
-def parallel_coordinates(problem: Problem, designs: int) -> list[Chart]:
+def parallel_coordinates(problem: Problem, designs: int) -> Iterator[Chart]:
     """A line a design through its parameters and goals; half of them among the best tenth."""
     codes, costs = problem.picked_designs
     if len(codes) < 2:
-        return []
+        return
     found = problem.importance
     ranked = np.argsort(costs, kind="stable")
     top = ranked[: max(1, len(ranked) // 10)]
-    some = np.unique(np.concatenate([_thinned(top, designs // 2), _thinned(ranked, designs // 2)]))
-    names_ = problem.scorer.metric_names
+    half = designs // 2
+    some = np.unique([*top[thinned(len(top), half)], *ranked[thinned(len(ranked), half)]])
     some = some[np.argsort(-costs[some], kind="stable")]  # the best are drawn last, on top
     names = found.names if found is not None else [p.name for p in problem.space.parameters]
     shown = [name for name in names if np.ptp(codes[:, problem.space.index(name)])][:_DIMENSIONS]
@@ -71,32 +68,21 @@ def parallel_coordinates(problem: Problem, designs: int) -> list[Chart]:
         _dimension(problem.space[name], codes[some, problem.space.index(name)]) for name in shown
     ]
     rows = problem.measures.full_rows[problem.picked[some]].tolist()
-    values = problem.scorer.values(
-        np.array(
-            [
-                [np.nan if (v := problem.chosen[r].metrics[name]) is None else v for name in names_]
-                for r in rows
-            ]
-        )
-    )
-    for number, goal in enumerate(problem.objective.goals):
-        column = natural(goal, problem.metrics, values[:, number])
+    values = problem.goal_values([problem.chosen[row].metrics for row in rows])
+    for goal, column in zip(problem.objective.goals, values.T, strict=True):
         dimensions.append(_goal_dimension(goal_label(goal, problem.metrics), column))
-    return [
-        Chart(
-            key="parallel",
-            kind="parallel",
-            title="Designs through their parameters",
-            x=Axis("log ratio to the baseline"),
-            y=Axis(""),
-            series=[Series("cost", y=costs[some])],
-            dimensions=dimensions,
-            note=f"{len(some)} of {len(problem.measures.full_rows):,} simulated designs: half of "
-            "them from the best tenth, half from all. Strong lines are good designs. Drag along an "
-            "axis to choose a range, drag its name to move it."
-            + (" The parameters that matter most." if found is not None else ""),
-        )
-    ]
+    yield Chart(
+        key="parallel",
+        kind="parallel",
+        title="Designs through their parameters",
+        x=Axis("log ratio to the baseline"),
+        series=[Series("cost", y=costs[some])],
+        dimensions=dimensions,
+        note=f"{len(some)} of {len(problem.measures.full_rows):,} simulated designs: half of "
+        "them from the best tenth, half from all. Strong lines are good designs. Drag along an "
+        "axis to choose a range, drag its name to move it."
+        + (" The parameters that matter most." if found is not None else ""),
+    )
 
 
 def _goal_dimension(label: str, values: NDArray[np.float64]) -> dict[str, Any]:
@@ -115,16 +101,11 @@ def _goal_dimension(label: str, values: NDArray[np.float64]) -> dict[str, Any]:
     return {"label": label, "values": np.log10(values).tolist(), "ticks": ticks}
 
 
-def _thinned(numbers: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    places = np.unique(np.linspace(0, len(numbers) - 1, min(len(numbers), most)).astype(int))
-    return np.asarray(numbers[places])
-
-
 def _dimension(parameter: Parameter, codes: NDArray[np.int64]) -> dict[str, Any]:
     """An axis: values where they are numbers, else levels with names; below it the inactive."""
     label = parameter.name + (f" [{parameter.unit}]" if parameter.unit else "")
     ordered = np.unique(codes[codes >= 0])
-    if parameter.continuous or (parameter.kind == "integer" and len(ordered) > _MOST_LEVELS):
+    if parameter.continuous or (parameter.kind == "integer" and len(ordered) > _MAX_LEVELS):
         values = np.asarray(parameter.values(np.maximum(codes, 0)), dtype=np.float64)
         low, high = float(values[codes >= 0].min()), float(values[codes >= 0].max())
         off = low - 0.15 * ((high - low) or 1.0)
@@ -136,7 +117,7 @@ def _dimension(parameter: Parameter, codes: NDArray[np.int64]) -> dict[str, Any]
     positions = list(range(len(ticks)))
     if (codes < 0).any():
         positions, ticks = [-1, *positions], ["not active", *ticks]
-    step = -(-len(ticks) // _MOST_LEVELS)
+    step = -(-len(ticks) // _MAX_LEVELS)
     return {
         "label": label,
         "values": values.tolist(),

@@ -1,4 +1,4 @@
-"""A table of a report: texts in cells, and how numbers stand in them."""
+"""A table of a report: texts in cells, and the format of numbers."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archgym.analysis.statistics import least_p
+from archgym.analysis.statistics import min_p
 from archgym.analysis.study import Problem
-
-__all__ = ["SIGNIFICANT", "Table", "independence", "number_text", "p_text"]
 
 SIGNIFICANT = 0.05
 """A corrected p-value below it stands out."""
@@ -50,38 +48,23 @@ def p_text(value: float) -> str:
 
 
 def independence(*problems: Problem) -> str:
-    """What counts as an independent repetition in intervals and tests, and where it is too few."""
-    return _unit_of_independence(problems) + _too_few(problems)
-
-
-def _too_few(problems: Sequence[Problem]) -> str:
-    """Says so where no difference, however large, could be significant."""
-    pairs = []
-    for problem in problems:
-        groups = np.unique(problem.searcher).tolist()
-        sizes = sorted(len(np.unique(problem.units[problem.searcher == n])) for n in groups)
-        pairs += [(sizes[-1], sizes[-2])] if len(sizes) > 1 else []
-    if not pairs or any(least_p(*pair) < SIGNIFICANT for pair in pairs):
-        return ""
+    """The unit of independence in intervals and tests, and a warning if there are too few."""
+    sizes = [sorted(len(np.unique(g.units)) for g in problem.groups) for problem in problems]
+    pairs = [(some[-1], some[-2]) for some in sizes if len(some) > 1]
+    pooled = any(sum(some) < len(p.trials) for some, p in zip(sizes, problems, strict=True))
+    text = "The unit of independence is the trial, each with its own seed."
+    if pooled:
+        text = (
+            "The unit of independence is the seed: trials of one seed with several sets of "
+            "hyperparameters share its luck, so intervals take the median of each seed's trials, "
+            "tests their mean rank, and intervals of shares what varies between seeds. They speak "
+            "of these sets of hyperparameters, not of others."
+        )
+    if not pairs or any(min_p(*pair) < SIGNIFICANT for pair in pairs):
+        return text
     one, two = max(pairs)
     return (
-        f" With {one} and {two} repetitions the least p that this test can have is "
-        f"{least_p(one, two):.2g}, before the correction: no difference, however large, is "
+        f"{text} With {one} and {two} repetitions the least p that this test can have is "
+        f"{min_p(one, two):.2g}, before the correction: no difference, however large, is "
         "significant here. Four of each are the least that can be, and more with many pairs."
-    )
-
-
-def _unit_of_independence(problems: Sequence[Problem]) -> str:
-    pooled = any(
-        len(np.unique(problem.units[mine])) < mine.sum()
-        for problem in problems
-        for mine in (problem.searcher == n for n in np.unique(problem.searcher).tolist())
-    )
-    if not pooled:
-        return "The unit of independence is the trial, each with a seed of its own."
-    return (
-        "The unit of independence is the seed: trials of one seed with several sets of "
-        "hyperparameters share its luck, so intervals take the median of each seed's trials, "
-        "tests their mean rank, and intervals of shares what varies between seeds. They speak of "
-        "these sets of hyperparameters, not of others."
     )

@@ -1,1 +1,1 @@
-"""What turns designs into metrics: external programs, tables, a cache shared between trials."""
+"""Simulators: resolving a name, external programs, tables, a cache shared between trials."""

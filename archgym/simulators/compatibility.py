@@ -6,22 +6,18 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from archgym.problem.design_problem import DesignProblem
-from archgym.problem.metrics import Metric
+from archgym.problem import DesignProblem, Metric
 from archgym.space import DesignSpace
-
-__all__ = ["differences"]
 
 
 def differences(
     what: str,
     problem: DesignProblem,
-    *,
     space: DesignSpace,
     settings: Mapping[str, Any],
     metrics: Sequence[Metric],
 ) -> list[str]:
-    """What keeps recorded results from serving an environment, each in a few words.
+    """The differences that make recorded results unusable for an environment, each in a few words.
 
     Workloads are not compared, nor options of the simulator that is replaced.
 
@@ -74,5 +70,5 @@ def _of_spaces(what: str, theirs: DesignSpace, ours: DesignSpace) -> list[str]:
 
 
 def _plain(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A parameter or rule without what is only said about it."""
+    """A parameter or rule without its documentation."""
     return {key: value for key, value in data.items() if key not in ("doc", "group")}

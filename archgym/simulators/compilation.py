@@ -14,15 +14,13 @@ from typing import Any, TypeVar, cast
 from numba import njit
 from numba.core import event as numba_events
 
-__all__ = ["Kernel"]
-
 Compiled = TypeVar("Compiled", bound=Callable[..., Any])
 
 
 class Kernel:
     """The compiled functions of one package.
 
-    That they are being compiled, which takes long enough to wonder, is said once on stderr.
+    A line on stderr announces the compilation once, because it can take a minute.
 
     Args:
         name: what messages call it.
@@ -39,7 +37,8 @@ class Kernel:
         inner_options: Mapping[str, Any] | None = None,
     ) -> None:
         self._announcer = _Announcer(name)
-        self._sources = _hash_sources(sources)
+        content = b"".join(path.read_bytes() for path in sorted(sources))
+        self._sources = int.from_bytes(hashlib.sha256(content).digest()[:6])
         self._options = dict(options)
         self._inner = {**self._options, **(inner_options or {})}
 
@@ -48,14 +47,14 @@ class Kernel:
         return cast(Compiled, njit(**self._inner)(function))
 
     def inlined(self, function: Compiled) -> Compiled:
-        """The same, always put in place."""
+        """As :meth:`compiled`, always inlined."""
         return cast(Compiled, njit(forceinline=True, **self._inner)(function))
 
     def entry(self, make: Callable[[int], Compiled]) -> Compiled:
         """A function that Python calls, kept compiled between processes.
 
         Numba's cache notices changes of the function and of the variables that it encloses, but
-        not of functions that it calls; so ``make`` gets a number that stands for the sources of
+        not of functions that it calls; so ``make`` gets a hash of the sources of
         all these modules, and the function that it returns has to enclose it.
         """
         made = njit(cache=True, **self._options)(make(self._sources))
@@ -82,10 +81,3 @@ class _Announcer(numba_events.Listener):  # type: ignore[misc]
 
     def on_end(self, event: Any) -> None:
         """It is compiled."""
-
-
-def _hash_sources(sources: Iterable[Path]) -> int:
-    digest = hashlib.sha256()
-    for path in sorted(sources):
-        digest.update(path.read_bytes())
-    return int.from_bytes(digest.digest()[:6])

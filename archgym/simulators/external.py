@@ -1,4 +1,4 @@
-"""Running somebody else's program: found or clearly missed, in a folder of its own, bounded.
+"""Running an external program: how it is found, in a private folder, with limits.
 
 A simulator that calls a program writes its input files into a :func:`private_folder`, calls
 :func:`run_program` there and reads what came out. Whatever goes wrong with one run becomes an
@@ -12,7 +12,6 @@ import contextlib
 import errno
 import math
 import os
-import selectors
 import shutil
 import signal
 import subprocess
@@ -21,36 +20,31 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import IO, Protocol
+from types import SimpleNamespace
+from typing import Protocol
 
 from archgym.errors import InvalidValueError, MissingDependencyError, SimulationError
 from archgym.problem.simulator import SimulationResult, simulate_each
 from archgym.space import Designs
 
-__all__ = [
-    "ProgramOutput",
-    "available_cores",
-    "find_program",
-    "last_lines",
-    "private_folder",
-    "run_program",
-    "simulate_in_parallel",
-]
-
 OUTPUT_LIMIT_BYTES = 16 * 2**20
-"""What a program may print by default; a simulator prints some kilobytes."""
+"""Default limit of a program's output; a simulator prints some kilobytes."""
 FILE_LIMIT_BYTES = 8 * 2**30
 """Size to which a program may grow one file by default."""
 _UNUSABLE = (errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR)
 _POLL_S = 0.1
-_CHUNK = 65536
+_SHOWN_BYTES = 65536
+_stop_of_batch: ContextVar[threading.Event | None] = ContextVar("stop of batch", default=None)
+"""Set in a thread of a batch: the event after which its programs are stopped."""
 
 
 @dataclass(frozen=True)
 class ProgramOutput:
-    """What a program printed.
+    """The output of a program.
 
     Attributes:
         stdout: its standard output; bytes that are not UTF-8 are shown as replacement characters.
@@ -108,7 +102,7 @@ def run_program(
 ) -> ProgramOutput:
     """Run a program to its end, without a shell and without standard input.
 
-    It gets a process group of its own, and nothing of that group is left running afterwards.
+    It runs in a new process group, all of which is killed afterwards.
 
     Args:
         command: the executable and its arguments.
@@ -141,13 +135,15 @@ def run_program(
     except OSError as error:
         kind = MissingDependencyError if error.errno in _UNUSABLE else SimulationError
         raise kind(f"{command[0]} cannot be started: {error.strerror}") from error
-    try:
-        _limit(process.pid, file_limit_bytes, time_limit_s)
-        out, err = _read(process, name, start + time_limit_s, time_limit_s, output_limit_bytes)
-    finally:
-        _end(process)
+    with process:
+        try:
+            _limit(process.pid, file_limit_bytes, time_limit_s)
+            outputs = _read(process, name, start + time_limit_s, time_limit_s, output_limit_bytes)
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
     seconds = time.monotonic() - start
-    stdout, stderr = (bytes(part).decode("utf-8", errors="replace") for part in (out, err))
+    stdout, stderr = (output.decode("utf-8", errors="replace") for output in outputs)
     if process.returncode != 0:
         shown = last_lines(stderr) or last_lines(stdout) or "it printed nothing"
         raise SimulationError(f"{name} {_ending(process.returncode)}: {shown}")
@@ -162,13 +158,6 @@ def last_lines(text: str, lines: int = 5, characters: int = 600) -> str:
 
 class _OneByOne(Protocol):
     def simulate_one(self, design: Mapping[str, object]) -> Mapping[str, float]: ...
-
-
-class _Adapter:
-    """Has the name that :func:`simulate_each` calls."""
-
-    def __init__(self, simulator: _OneByOne) -> None:
-        self.simulate = simulator.simulate_one
 
 
 def simulate_in_parallel(
@@ -189,21 +178,15 @@ def simulate_in_parallel(
         ArchgymError: what is wrong with more than one design, such as a missing program.
     """
     threads = min(threads or available_cores(), len(designs))
-    adapter = _Adapter(simulator)
+    adapter = SimpleNamespace(simulate=simulator.simulate_one)  # as simulate_each calls it
     if threads <= 1:
         return simulate_each(adapter, designs)
     stop = threading.Event()
 
-    def work(index: int) -> tuple[SimulationResult, float]:
-        _thread.stop = stop
-        try:
-            return simulate_each(adapter, designs[index : index + 1])[0]
-        finally:
-            _thread.stop = None
-
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="archgym-external")
+    pool = ThreadPoolExecutor(threads, "archgym-external", _stop_of_batch.set, (stop,))
     try:
-        return list(pool.map(work, range(len(designs))))
+        each = (designs[i : i + 1] for i in range(len(designs)))
+        return [result for (result,) in pool.map(partial(simulate_each, adapter), each)]
     finally:
         # Does nothing after a normal end; after an error or Ctrl-C, ends what still runs.
         stop.set()
@@ -217,62 +200,30 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-class _Thread(threading.local):
-    stop: threading.Event | None = None
-
-
-_thread = _Thread()
-
-
 def _read(
     process: subprocess.Popen[bytes], name: str, end: float, time_limit_s: float, limit: int
-) -> tuple[bytearray, bytearray]:
+) -> tuple[bytes, bytes]:
     """Both outputs, until the program ends."""
-    assert process.stdout is not None
-    assert process.stderr is not None
-    parts: dict[IO[bytes], bytearray] = {
-        process.stdout: bytearray(),
-        process.stderr: bytearray(),
-    }
-    with selectors.DefaultSelector() as selector:
-        for pipe in parts:
-            selector.register(pipe, selectors.EVENT_READ)
-        while selector.get_map():
-            # Asked before the pipes are read, so that nothing printed before the end is missed.
-            ended = process.poll() is not None
-            left = end - time.monotonic()
-            if left <= 0:
-                raise TimeoutError(f"{name} did not finish within {time_limit_s:g} s")
-            if _thread.stop is not None and _thread.stop.is_set():
-                raise SimulationError(f"{name} was stopped with the batch that it belongs to")
-            ready = selector.select(0 if ended else min(left, _POLL_S))
-            for key, _ in ready:
-                pipe = key.fileobj  # type: ignore[assignment]
-                chunk = os.read(key.fd, _CHUNK)
-                if not chunk:
-                    selector.unregister(pipe)
-                    continue
-                parts[pipe] += chunk
-                if len(parts[pipe]) > limit:
-                    shown = last_lines(parts[pipe][-_CHUNK:].decode("utf-8", errors="replace"))
-                    raise SimulationError(f"{name} printed more than {limit} bytes: {shown}")
-            if ended and not ready:
-                break  # a child of it may hold the pipes open; it is not waited for
-    try:
-        process.wait(max(0.0, end - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        raise TimeoutError(f"{name} did not finish within {time_limit_s:g} s") from None
-    return parts[process.stdout], parts[process.stderr]
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kills what is left of the program's process group."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    for pipe in (process.stdout, process.stderr):
-        if pipe is not None:
-            pipe.close()
+    stop = _stop_of_batch.get()
+    while True:
+        # Asked before the pipes are read, so that nothing printed before the end is missed.
+        ended = process.poll() is not None
+        left = end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError(f"{name} did not finish within {time_limit_s:g} s")
+        if stop is not None and stop.is_set():
+            raise SimulationError(f"{name} was stopped with the batch that it belongs to")
+        try:
+            outputs = process.communicate(timeout=min(left, _POLL_S))
+            ended = True
+        except subprocess.TimeoutExpired as error:  # a child of it may hold the pipes open
+            outputs = error.stdout or b"", error.stderr or b""
+        for output in outputs:
+            if len(output) > limit:
+                shown = last_lines(output[-_SHOWN_BYTES:].decode("utf-8", errors="replace"))
+                raise SimulationError(f"{name} printed more than {limit} bytes: {shown}")
+        if ended:
+            return outputs
 
 
 def _limit(pid: int, file_bytes: int, time_limit_s: float) -> None:

@@ -17,16 +17,6 @@ from archgym.problem.fidelity import FULL, Fidelity, check_fidelities
 from archgym.problem.simulator import MultiFidelitySimulator, SimulationResult, Simulator
 from archgym.space import Designs, DesignSpace
 
-__all__ = [
-    "SCHEMES",
-    "Embedded",
-    "SimulatorFile",
-    "checked_options",
-    "fidelities_of",
-    "simulator_file",
-    "simulator_of",
-]
-
 SCHEMES: Final = {
     "proxy": "archgym.proxy.simulator:ProxyFile",
     "tabular": "archgym.simulators.tabular.simulator:TableFile",
@@ -53,7 +43,7 @@ class SimulatorFile(Protocol):
     workload: tuple[Any, str] | None
 
     def differences(self, problem: DesignProblem) -> list[str]:
-        """What keeps the file from serving an environment, each in a few words.
+        """The differences that make the file unusable for an environment, each in a few words.
 
         Args:
             problem: the environment, with its design space, workload and settings in place.
@@ -99,7 +89,7 @@ def checked_options(
 def simulator_of(
     problem: DesignProblem, simulator: str | Simulator, file: SimulatorFile | None
 ) -> Simulator:
-    """The simulator that the environment's argument of that name stands for.
+    """The simulator that the environment's argument ``simulator`` names.
 
     Args:
         problem: the environment that is to run it.
@@ -128,7 +118,7 @@ def simulator_of(
 
 
 def fidelities_of(problem: DesignProblem, simulator: Simulator) -> tuple[Fidelity, ...]:
-    """Those of the simulator; those that an environment declares hold for its own simulator only.
+    """The simulator's fidelities; those that an environment declares are its own simulator's.
 
     Raises:
         InvalidValueError: if what the environment declares is not possible.

@@ -8,18 +8,26 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from archgym.errors import InvalidValueError, NotCoveredError, SimulationError
-from archgym.problem.metrics import Metric
-from archgym.problem.status import Status
+from archgym.problem import Metric, Status
 
-__all__ = ["expect_pairs", "read_result"]
+_OK = Status.OK  # looked up once, which is faster
 
 
-def expect_pairs(results: Sequence[object]) -> None:
-    """Checks that a simulator gave pairs of a result and its seconds.
+def check_results(results: Sequence[object], simulator: str, designs: int) -> None:
+    """Checks that a simulator gave a pair of a result and its seconds for each design.
+
+    Args:
+        results: what it gave.
+        simulator: its name, for the message.
+        designs: number of designs that it was given.
 
     Raises:
-        InvalidValueError: if it gave the metrics of each design alone.
+        InvalidValueError: if it gave another number of results, or the metrics of each alone.
     """
+    if len(results) != designs:
+        raise InvalidValueError(
+            f"simulator {simulator!r} gave {len(results)} results for {designs} designs"
+        )
     if results and isinstance(results[0], Mapping):
         raise InvalidValueError(
             "the simulator gave metrics alone, where a batch gives pairs of metrics and seconds; "
@@ -28,14 +36,14 @@ def expect_pairs(results: Sequence[object]) -> None:
 
 
 def read_result(
-    result: object, metrics: Sequence[Metric], given: Sequence[Metric]
+    result: object, metrics: Sequence[Metric], given: Sequence[str]
 ) -> tuple[Status, list[float], str]:
     """The status and the metrics of a design, from the result of its simulation.
 
     Args:
         result: from a simulator.
         metrics: all metrics of the environment.
-        given: those that the simulator gives.
+        given: names of those that the simulator gives.
 
     Returns:
         The status, the value of each of ``metrics`` (NaN for one that is not
@@ -50,7 +58,7 @@ def read_result(
                 values.append(value)
                 continue
             if value is None:
-                if metric in given:
+                if metric.name in given:
                     others = [str(name) for name in result if name not in {m.name for m in metrics}]
                     instead = f"; it gave {', '.join(sorted(others)[:8])}" if others else ""
                     reason = f"the simulator gave no {metric.name}{instead}"
@@ -67,7 +75,7 @@ def read_result(
                 break
             values.append(float(value))
         else:
-            return Status.OK, values, ""
+            return _OK, values, ""
         return Status.FAILED, [math.nan] * len(metrics), reason
     nothing = [math.nan] * len(metrics)
     if isinstance(result, NotCoveredError):

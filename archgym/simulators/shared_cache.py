@@ -1,7 +1,7 @@
-"""What simulators gave, kept on disk and shared between trials, runs and processes.
+"""A cache of simulation results on disk, shared between trials, runs and processes.
 
-For simulators of seconds and more. Within a trial the evaluation core remembers designs by
-itself; what another trial or an earlier run simulated comes from here. The file is an SQLite
+It is for simulators that take seconds and more. Within a trial the evaluation core has its own
+cache; results of other trials and earlier runs are taken from here. The file is an SQLite
 database: safe while any number of processes read and write it, and after a kill.
 """
 
@@ -13,15 +13,13 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from archgym.errors import DatasetError, NotCoveredError
 from archgym.problem.description import ProblemDescription
 from archgym.problem.simulator import SimulationResult
-
-__all__ = ["SimulationCache", "simulation_key"]
 
 _WAIT_S = 60.0
 _SCHEMA = "CREATE TABLE IF NOT EXISTS simulations (key BLOB PRIMARY KEY, result TEXT) WITHOUT ROWID"
@@ -30,7 +28,7 @@ _SCHEMA = "CREATE TABLE IF NOT EXISTS simulations (key BLOB PRIMARY KEY, result 
 def simulation_key(
     problem: ProblemDescription, design: Mapping[str, Any], fidelity: float
 ) -> bytes:
-    """What a simulation's result depends on, as a hash of 32 bytes.
+    """The key of a simulation: a hash of 32 bytes over all that its result depends on.
 
     Environment, its version and settings, the workload's content, the simulator and its version,
     the fidelity, and the canonical design; not the objective, the agent or the design space that
@@ -80,7 +78,8 @@ class SimulationCache:
         self._network = network
         self._lock = threading.Lock()
         self._pid = 0
-        self._database()
+        with self._using():
+            pass  # it can be used
 
     def get(self, keys: Iterable[bytes]) -> dict[bytes, SimulationResult]:
         """Results of those keys that it holds.
@@ -123,30 +122,27 @@ class SimulationCache:
                 self._pid = 0
 
     @contextlib.contextmanager
-    def _using(self) -> Any:
+    def _using(self) -> Iterator[sqlite3.Connection]:
+        """This process's connection: one must not be carried over a fork."""
         with self._lock:
             try:
-                yield self._database()
-            except sqlite3.Error as error:
-                raise DatasetError(f"the simulation cache {self.path}: {error}") from error
-
-    def _database(self) -> sqlite3.Connection:
-        """This process's connection: one must not be carried over a fork."""
-        if self._pid != os.getpid():
-            try:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._open = sqlite3.connect(self.path, timeout=_WAIT_S, check_same_thread=False)
-                mode = "DELETE" if self._network else "WAL"  # WAL is for one machine
-                self._open.execute(f"PRAGMA journal_mode={mode}")
-                self._open.execute("PRAGMA synchronous=NORMAL")
-                self._open.execute(_SCHEMA)
-                self._open.commit()
+                if self._pid != os.getpid():
+                    self._connect()
+                    self._pid = os.getpid()
+                yield self._open
             except (sqlite3.Error, OSError) as error:
                 raise DatasetError(
                     f"cannot use the simulation cache {self.path}: {error}"
                 ) from error
-            self._pid = os.getpid()
-        return self._open
+
+    def _connect(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._open = sqlite3.connect(self.path, timeout=_WAIT_S, check_same_thread=False)
+        mode = "DELETE" if self._network else "WAL"  # WAL is for one machine
+        self._open.execute(f"PRAGMA journal_mode={mode}")
+        self._open.execute("PRAGMA synchronous=NORMAL")
+        self._open.execute(_SCHEMA)
+        self._open.commit()
 
 
 def _text(result: SimulationResult) -> str:

@@ -1,12 +1,10 @@
-"""Threads of numeric libraries: one each, so that results do not depend on the machine's cores."""
+"""Numeric libraries held to one thread, so that results do not depend on the number of cores."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 from collections.abc import Iterator
-
-__all__ = ["one_numeric_thread", "one_numeric_thread_in_children"]
 
 _VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -25,14 +23,12 @@ def one_numeric_thread() -> Iterator[None]:
 
 @contextlib.contextmanager
 def one_numeric_thread_in_children() -> Iterator[None]:
-    """Holds those of the processes that are started meanwhile to one thread, by variables."""
-    before = {name: os.environ.get(name) for name in _VARIABLES}
+    """Holds the numeric libraries of processes that are started meanwhile to one thread."""
+    before = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
     os.environ.update(dict.fromkeys(_VARIABLES, "1"))
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        for name in _VARIABLES:
+            os.environ.pop(name, None)
+        os.environ.update(before)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from archgym.errors import UnknownNameError
 from archgym.space import BoxEncoding, DesignSpace, Encoding, FlatEncoding, MultiDiscreteEncoding
 
-__all__ = ["action_encoding"]
-
 _ACTIONS = ("auto", "multi_discrete", "box", "discrete")
 
 
@@ -30,8 +28,6 @@ def action_encoding(space: DesignSpace, action: str, levels: int | None) -> Enco
         action = "box" if real and levels is None else "multi_discrete"
     if action == "box":
         return BoxEncoding(space)
-    return (
-        MultiDiscreteEncoding(space, levels)
-        if action == "multi_discrete"
-        else FlatEncoding(space, levels)
-    )
+    if action == "discrete":
+        return FlatEncoding(space, levels)
+    return MultiDiscreteEncoding(space, levels)

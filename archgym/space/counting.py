@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError, SpaceTooLargeError
-from archgym.space.constraints import Constraints
-
-__all__ = ["Ranking", "count_canonical", "enumerate_codes"]
+from archgym.space.conditions_and_rules import ConstrainedSpace
+from archgym.space.designs import Designs
+from archgym.space.parameter import Codes
 
 MAX_STATES = 20_000_000
 """Maximum number of partial designs that an exact count holds at once."""
@@ -22,48 +22,44 @@ _COUNTED: dict[str, int] = {}
 take seconds."""
 
 
-def count_canonical(constraints: Constraints) -> int:
+def count_canonical(space: ConstrainedSpace) -> int:
     """Number of distinct legal designs, known at once if an equal space was counted before.
 
     Raises:
         SpaceTooLargeError: if too many parameters depend on each other for an exact count.
     """
-    key = json.dumps(constraints.definition.to_json())
+    key = json.dumps(space.to_json())
     if key not in _COUNTED:
         while len(_COUNTED) >= _MAX_COUNTS:
             del _COUNTED[next(iter(_COUNTED))]
-        _COUNTED[key] = _count(constraints)
+        _COUNTED[key] = _count(space)
     return _COUNTED[key]
 
 
-def _count(constraints: Constraints) -> int:
+def _count(space: ConstrainedSpace) -> int:
     """The count.
 
     Goes through the parameters in order and keeps, of the partial designs so far, only what
     later conditions and rules still look at, with the number of partial designs behind each.
     """
-    space = constraints.definition
     states = np.zeros((1, 0), dtype=np.int64)
     kept: list[int] = []
     counts = np.ones(1, dtype=object)
     for position in range(len(space.parameters)):
-        allowed = space.allowed_codes(position)
-        active = _activity(constraints, position, kept, states)
         rules = space.rules_completed_by(position)
         if not rules and not space.is_referenced_after(position, position):
-            counts = counts * np.where(active, len(allowed), 1).astype(object)
+            active = _activity(space, position, kept, states)
+            ways = np.where(active, len(space.allowed_codes(position)), 1)
+            counts = counts * ways.astype(object)
         else:
-            states, rows = _expand(states, active, allowed)
+            states, rows = _expand(space, position, kept, states)
             counts, kept = counts[rows], [*kept, position]
-            full = _spread(constraints, states, kept)
-            legal = np.ones(len(states), dtype=bool)
-            for rule in rules:
-                legal &= constraints.rule_holds(rule, full)
-            states, counts = states[legal], counts[legal]
         keep = [i for i, p in enumerate(kept) if space.is_referenced_after(p, position)]
         if len(keep) < len(kept):
             kept = [kept[i] for i in keep]
-            states, counts = _merge(states[:, keep], counts)
+            states, merged = _unique_rows(states[:, keep])
+            unmerged, counts = counts, np.zeros(len(states), dtype=object)
+            np.add.at(counts, merged, unmerged)
         if len(states) > MAX_STATES:
             raise SpaceTooLargeError(
                 f"an exact count of {space!r} would hold more than {MAX_STATES} partial designs"
@@ -71,20 +67,20 @@ def _count(constraints: Constraints) -> int:
     return int(counts.sum()) if len(counts) else 0
 
 
-def enumerate_codes(constraints: Constraints, chunk: int) -> Iterator[NDArray[np.int64]]:
-    """Codes of all canonical legal designs, in lexicographic order of codes (inactive first)."""
-    buffer: list[NDArray[np.int64]] = []
+def enumerate_designs(space: ConstrainedSpace, chunk: int) -> Iterator[Designs]:
+    """All canonical legal designs, in lexicographic order of codes (inactive first)."""
+    buffer: list[Codes] = []
     held = 0
     start = np.zeros((1, 0), dtype=np.int64)
-    for block in _descend(constraints, start, 0, chunk):
+    for block in _descend(space, start, 0, chunk):
         buffer.append(block)
         held += len(block)
         while held >= chunk:
             joined = np.concatenate(buffer)
-            yield np.asfortranarray(joined[:chunk])
+            yield Designs(space, np.asfortranarray(joined[:chunk]))
             buffer, held = [joined[chunk:]], held - chunk
     if held:
-        yield np.asfortranarray(np.concatenate(buffer))
+        yield Designs(space, np.asfortranarray(np.concatenate(buffer)))
 
 
 @dataclass(frozen=True)
@@ -106,17 +102,16 @@ class _Layer:
 
 
 class Ranking:
-    """Positions of designs in the order of :func:`enumerate_codes`, both ways, by table look-up.
+    """Positions of designs in the order of :func:`enumerate_designs`, both ways, by table look-up.
 
     Raises:
         SpaceTooLargeError: if too many parameters depend on each other for such tables.
     """
 
-    def __init__(self, constraints: Constraints) -> None:
-        space = constraints.definition
-        if count_canonical(constraints) >= 1 << 62:
+    def __init__(self, space: ConstrainedSpace) -> None:
+        if count_canonical(space) >= 1 << 62:
             raise SpaceTooLargeError(f"{space!r} has too many designs to number them")
-        targets = _targets(constraints)
+        targets = _targets(space)
         after = np.array([1, 0])  # the state in which all designs end, and the dead one
         layers: list[_Layer] = []
         for position in reversed(range(len(targets))):
@@ -129,7 +124,7 @@ class Ranking:
         self._fixed = {space.index(name) for name in space.fixed}
         self.count = int(after[0])
 
-    def rank(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    def rank(self, codes: Codes) -> NDArray[np.int64]:
         """Position of each row of codes, -1 for one that is no canonical legal design."""
         ranks = np.zeros(len(codes), dtype=np.int64)
         state = np.zeros(len(codes), dtype=np.int64)
@@ -146,7 +141,7 @@ class Ranking:
         ranks[state != 0] = -1
         return ranks
 
-    def unrank(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    def unrank(self, positions: NDArray[np.int64]) -> Codes:
         """Codes of the designs at positions, shape (n, n_parameters).
 
         Raises:
@@ -174,34 +169,28 @@ class Ranking:
         return codes
 
 
-def _targets(constraints: Constraints) -> list[NDArray[np.int64]]:
+def _targets(space: ConstrainedSpace) -> list[NDArray[np.int64]]:
     """For each parameter, the state that follows each state and slot; the last one is dead."""
-    space = constraints.definition
     states = np.zeros((1, 0), dtype=np.int64)
     kept: list[int] = []
     targets: list[NDArray[np.int64]] = []
     for position in range(len(space.parameters)):
-        allowed = space.allowed_codes(position)
-        if (len(states) + 1) * (len(allowed) + 1) > MAX_STATES:
+        allowed, count = space.allowed_codes(position), len(states)
+        if (count + 1) * (len(allowed) + 1) > MAX_STATES:
             raise SpaceTooLargeError(f"more than {MAX_STATES} partial designs at once")
-        active = _activity(constraints, position, kept, states)
-        grown, rows = _expand(states, active, allowed)
+        grown, rows = _expand(space, position, kept, states)
         slots = np.where(grown[:, -1] >= 0, grown[:, -1] - allowed[0] + 1, 0)
         kept = [*kept, position]
-        legal = np.ones(len(grown), dtype=bool)
-        for rule in space.rules_completed_by(position):
-            legal &= constraints.rule_holds(rule, _spread(constraints, grown, kept))
         keep = [i for i, p in enumerate(kept) if space.is_referenced_after(p, position)]
         kept = [kept[i] for i in keep]
-        count, rows, slots = len(states), rows[legal], slots[legal]
-        states, follows = _unique_rows(grown[legal][:, keep])
+        states, follows = _unique_rows(grown[:, keep])
         target = np.full((count + 1, len(allowed) + 1), len(states), dtype=np.int64)
         target[rows, slots] = follows
         targets.append(target)
     return targets
 
 
-def _unique_rows(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _unique_rows(rows: Codes) -> tuple[Codes, NDArray[np.int64]]:
     """Distinct rows, at least one, and which of them each row is."""
     if rows.shape[1] == 0 or not len(rows):
         return np.zeros((1, rows.shape[1]), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
@@ -209,51 +198,42 @@ def _unique_rows(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np
     return unique, inverse.ravel()
 
 
-def _descend(
-    constraints: Constraints, prefix: NDArray[np.int64], position: int, chunk: int
-) -> Iterator[NDArray[np.int64]]:
-    space = constraints.definition
+def _descend(space: ConstrainedSpace, prefix: Codes, position: int, chunk: int) -> Iterator[Codes]:
     if position == len(space.parameters):
         yield prefix
         return
-    allowed = space.allowed_codes(position)
-    rows = max(1, chunk // max(1, len(allowed)))
+    rows = max(1, chunk // max(1, len(space.allowed_codes(position))))
     for first in range(0, len(prefix), rows):
         part = prefix[first : first + rows]
-        active = _activity(constraints, position, list(range(position)), part)
-        part, _ = _expand(part, active, allowed)
-        full = _spread(constraints, part, list(range(position + 1)))
-        legal = np.ones(len(part), dtype=bool)
-        for rule in space.rules_completed_by(position):
-            legal &= constraints.rule_holds(rule, full)
-        part = part[legal]
+        part, _ = _expand(space, position, list(range(position)), part)
         if len(part):
-            yield from _descend(constraints, part, position + 1, chunk)
+            yield from _descend(space, part, position + 1, chunk)
 
 
 def _activity(
-    constraints: Constraints, position: int, kept: list[int], states: NDArray[np.int64]
+    space: ConstrainedSpace, position: int, kept: list[int], states: Codes
 ) -> NDArray[np.bool_]:
-    if constraints.definition.parameters[position].when is None:
+    if space.parameters[position].when is None:
         return np.ones(len(states), dtype=bool)
-    return constraints.activity(position, _spread(constraints, states, kept))
+    return space.activity(position, _spread(space, states, kept))
 
 
-def _spread(
-    constraints: Constraints, states: NDArray[np.int64], kept: list[int]
-) -> NDArray[np.int64]:
+def _spread(space: ConstrainedSpace, states: Codes, kept: list[int]) -> Codes:
     """Rows of codes with the kept columns in place; the others hold -1 and are not looked at."""
-    full = np.full(
-        (len(states), len(constraints.definition.parameters)), -1, dtype=np.int64, order="F"
-    )
+    full = np.full((len(states), len(space.parameters)), -1, dtype=np.int64, order="F")
     full[:, kept] = states
     return full
 
 
 def _expand(
-    states: NDArray[np.int64], active: NDArray[np.bool_], allowed: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Every state with every level of the next parameter (or -1 if inactive), and its origin."""
+    space: ConstrainedSpace, position: int, kept: list[int], states: Codes
+) -> tuple[Codes, NDArray[np.int64]]:
+    """Every state with every level of the next parameter (-1 if inactive), and its origin.
+
+    Those that break a rule of which this is the last parameter are left out.
+    """
+    allowed = space.allowed_codes(position)
+    active = _activity(space, position, kept, states)
     copies = np.where(active, len(allowed), 1)
     total = int(copies.sum())
     if total > MAX_STATES:
@@ -261,15 +241,10 @@ def _expand(
     rows = np.repeat(np.arange(len(states)), copies)
     within = np.arange(total) - np.repeat(np.cumsum(copies) - copies, copies)
     column = np.where(active[rows], allowed[within], -1)
-    return np.column_stack([states[rows], column]), rows
-
-
-def _merge(
-    states: NDArray[np.int64], counts: NDArray[np.object_]
-) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
-    if states.shape[1] == 0:
-        return np.zeros((1, 0), dtype=np.int64), np.array([sum(counts.tolist())], dtype=object)
-    unique, inverse = np.unique(states, axis=0, return_inverse=True)
-    merged = np.zeros(len(unique), dtype=object)
-    np.add.at(merged, inverse.ravel(), counts)
-    return unique, merged
+    grown = np.column_stack([states[rows], column])
+    rules = space.rules_completed_by(position)
+    if rules:
+        full = _spread(space, grown, [*kept, position])
+        legal = np.all([space.rule_holds(rule, full) for rule in rules], axis=0)
+        grown, rows = grown[legal], rows[legal]
+    return grown, rows

@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 
 from archgym.errors import DesignError, InvalidValueError, UnknownNameError
 from archgym.space.expression import Expression
-from archgym.space.keys import Keys
+from archgym.space.keys import DesignKeys
 from archgym.space.parameter import Parameter
-
-__all__ = ["Rule", "SpaceDefinition"]
 
 
 @dataclass(frozen=True)
@@ -45,8 +43,8 @@ class Rule:
             )
 
 
-class SpaceDefinition:
-    """The base of :class:`archgym.space.DesignSpace`: the parts, and codes as mappings and keys.
+class SpaceDefinition(DesignKeys):
+    """The base of :class:`archgym.space.DesignSpace`: the parts, and codes as mappings.
 
     Attributes:
         parameters: in order.
@@ -88,7 +86,7 @@ class SpaceDefinition:
             last = max(self._positions[name] for name in rule.expression.names)
             self._completed[last].append(rule)
         self._tables = [p.table for p in self.parameters]
-        self._keys = Keys([p.size for p in self.parameters])
+        super().__init__([p.size for p in self.parameters])
 
     def _check_expressions(self) -> None:
         """Refuses conditions and rules that look at an unknown name, or that can never match.
@@ -173,19 +171,6 @@ class SpaceDefinition:
             if code >= 0
         }
 
-    @property
-    def largest_key(self) -> int:
-        """No design's :meth:`key` is larger."""
-        return self._keys.largest
-
-    def key(self, codes: Sequence[int]) -> int:
-        """An integer that is equal exactly for equal canonical codes."""
-        return self._keys.one(codes)
-
-    def keys(self, codes: NDArray[np.int64]) -> list[int]:
-        """:meth:`key` of many rows."""
-        return self._keys.many(codes)
-
     # -- which rules and conditions look at what -----------------------------------------------
 
     def rules_completed_by(self, position: int) -> list[Rule]:
@@ -195,11 +180,9 @@ class SpaceDefinition:
     def is_referenced_after(self, position: int, after: int) -> bool:
         """Whether a condition or rule of a parameter past ``after`` looks at this one."""
         name = self.names[position]
-        return any(
-            name in rule.expression.names
-            for rules in self._completed[after + 1 :]
-            for rule in rules
-        ) or any(p.when is not None and name in p.when.names for p in self.parameters[after + 1 :])
+        later = [rule.expression for rules in self._completed[after + 1 :] for rule in rules]
+        later += [p.when for p in self.parameters[after + 1 :] if p.when is not None]
+        return any(name in expression.names for expression in later)
 
     # -- JSON and equality ---------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -11,19 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError
-from archgym.space.constraints import Constraints
-from archgym.space.counting import Ranking, count_canonical, enumerate_codes
-from archgym.space.definition import Rule, SpaceDefinition
+from archgym.space.conditions_and_rules import ConstrainedSpace
+from archgym.space.counting import Ranking, count_canonical, enumerate_designs
+from archgym.space.definition import Rule
 from archgym.space.designs import Designs
 from archgym.space.expression import Expression
 from archgym.space.kinds import parameter_from_json
-from archgym.space.parameter import Parameter
 from archgym.space.sampling import neighbours, sample
 
-__all__ = ["DesignSpace"]
 
-
-class DesignSpace(SpaceDefinition):
+class DesignSpace(ConstrainedSpace):
     """Named, typed parameters with conditions and rules.
 
     A design is a mapping from the names of its *active* parameters to values. It is *canonical*
@@ -49,16 +46,6 @@ class DesignSpace(SpaceDefinition):
             compares a parameter with a value that it never has.
     """
 
-    def __init__(
-        self,
-        parameters: Iterable[Parameter],
-        rules: Iterable[Rule] = (),
-        *,
-        fixed: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(parameters, rules, fixed or {})
-        self._constraints = Constraints(self)
-
     @cached_property
     def canonical_cardinality(self) -> float:
         """Exact number of distinct legal designs; ``inf`` with a free real parameter.
@@ -66,7 +53,7 @@ class DesignSpace(SpaceDefinition):
         Raises:
             SpaceTooLargeError: if it cannot be counted exactly.
         """
-        return count_canonical(self._constraints) if self.raw_cardinality < math.inf else math.inf
+        return count_canonical(self) if self.raw_cardinality < math.inf else math.inf
 
     def fix(self, values: Mapping[str, Any]) -> DesignSpace:
         """The same space with some parameters held at a value and the rest to search.
@@ -78,15 +65,6 @@ class DesignSpace(SpaceDefinition):
         return DesignSpace(self.parameters, self.rules, fixed={**self.fixed, **values})
 
     # -- designs as mappings -------------------------------------------------------------------
-
-    def codes(self, design: Mapping[str, Any]) -> tuple[int, ...]:
-        """Canonical codes of a design; values of inactive and fixed parameters may be left out.
-
-        Raises:
-            UnknownNameError: if a name is not a parameter.
-            DesignError: if a value is not allowed, or an active parameter is missing.
-        """
-        return self._constraints.codes(design)
 
     def canonical(self, design: Mapping[str, Any]) -> dict[str, Any]:
         """The design with inactive parameters left out, in the order of the space.
@@ -109,33 +87,7 @@ class DesignSpace(SpaceDefinition):
         """Why a design is not legal; empty if it is."""
         return self.illegal_reason(self.codes(design))
 
-    # -- one row of codes: the fast path of step() ---------------------------------------------
-
-    def canonical_codes(self, codes: Sequence[int]) -> tuple[int, ...]:
-        """Codes with -1 where a parameter is inactive."""
-        return self._constraints.canonical_codes(codes)
-
-    def illegal_reason(self, codes: Sequence[int]) -> str:
-        """Name of the first rule that canonical codes break, with its text; empty if legal."""
-        return self._constraints.illegal_reason(codes)
-
-    # -- many rows of codes --------------------------------------------------------------------
-
-    def canonicalise(self, codes: NDArray[np.int64]) -> Designs:
-        """Designs from any codes within range, shape (n, n_parameters)."""
-        return Designs(self, self._constraints.canonicalised(codes))
-
-    def activity(self, position: int, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which rows have the parameter active, shape (n,); looks only at its parents."""
-        return self._constraints.activity(position, codes)
-
-    def rule_holds(self, rule: Rule, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which rows of canonical codes keep the rule, shape (n,)."""
-        return self._constraints.rule_holds(rule, codes)
-
-    def first_broken_rule(self, designs: Designs) -> NDArray[np.int64]:
-        """Index of the first broken of :attr:`rules`, -1 legal, -2 not as fixed, shape (n,)."""
-        return self._constraints.first_broken_rule(designs.codes)
+    # -- many designs --------------------------------------------------------------------------
 
     def illegal_reasons(self, designs: Designs) -> dict[int, str]:
         """:meth:`illegal_reason` of each design that is not legal, by its index."""
@@ -143,10 +95,6 @@ class DesignSpace(SpaceDefinition):
             i: self.illegal_reason(designs.codes[i].tolist())
             for i in np.flatnonzero(~self.legal(designs)).tolist()
         }
-
-    def legal(self, designs: Designs) -> NDArray[np.bool_]:
-        """Which designs are legal, shape (n,)."""
-        return self._constraints.legal(designs.codes)
 
     def sample(self, n: int, rng: np.random.Generator) -> Designs:
         """Random legal designs: every level of a parameter is equally likely, then rules sift.
@@ -159,7 +107,7 @@ class DesignSpace(SpaceDefinition):
         Raises:
             DesignError: if next to no design is legal (one in 10,000 at most).
         """
-        return Designs(self, sample(self._constraints, n, rng))
+        return sample(self, n, rng)
 
     def neighbours(self, design: Mapping[str, Any]) -> Designs:
         """All legal designs that differ by one step of one active, free parameter.
@@ -168,7 +116,7 @@ class DesignSpace(SpaceDefinition):
         unordered one, and a hundredth of the range of a real one. A parameter that a step
         makes active takes its first level.
         """
-        return Designs(self, neighbours(self._constraints, self.codes(design)))
+        return neighbours(self, self.codes(design))
 
     def enumerate(self, chunk: int = 65_536) -> Iterator[Designs]:
         """All canonical legal designs, each once, in chunks.
@@ -177,8 +125,7 @@ class DesignSpace(SpaceDefinition):
             InvalidValueError: if a free parameter is real.
         """
         self._check_finite()
-        for codes in enumerate_codes(self._constraints, chunk):
-            yield Designs(self, codes)
+        yield from enumerate_designs(self, chunk)
 
     def rank(self, designs: Designs) -> NDArray[np.int64]:
         """Position of each design in :meth:`enumerate`, -1 if it is not there, shape (n,).
@@ -209,7 +156,7 @@ class DesignSpace(SpaceDefinition):
     @cached_property
     def _ranking(self) -> Ranking:
         self._check_finite()
-        return Ranking(self._constraints)
+        return Ranking(self)
 
     def _check_finite(self) -> None:
         for position in self.free:

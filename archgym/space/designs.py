@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from archgym.space.definition import SpaceDefinition
 
-__all__ = ["Designs"]
-
 
 class Designs:
     """Designs of one space, canonical: a sequence of plain mappings that is stored as an array.

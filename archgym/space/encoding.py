@@ -1,4 +1,4 @@
-"""The base class of every encoding: a view of designs as arrays, for what a search algorithm eats.
+"""The base class of every encoding: a view of designs as arrays, as a search algorithm takes them.
 
 Each encoding covers the free parameters of a space, reaches every value, gives the levels of a
 discrete parameter equal shares, and satisfies ``decode(encode(designs)) == designs`` for
@@ -18,8 +18,6 @@ from archgym.errors import DesignError, InvalidValueError
 from archgym.space.design_space import DesignSpace
 from archgym.space.designs import Designs
 
-__all__ = ["Encoding"]
-
 
 class Encoding(ABC):
     """A two-way map between designs and rows of numbers.
@@ -36,6 +34,7 @@ class Encoding(ABC):
             raise InvalidValueError(
                 "every parameter of the design space is fixed: nothing to search"
             )
+        self._parameters = [design_space.parameters[position] for position in self.free]
         self._first = [
             int(design_space.allowed_codes(i)[0]) for i in range(len(design_space.names))
         ]

@@ -21,11 +21,7 @@ import numpy as np
 
 from archgym.errors import InvalidValueError, UnknownNameError
 
-__all__ = ["Expression", "param"]
-
 Literal = str | int | float | bool
-_COMPARISONS = {"<", "<=", ">", ">="}
-_ARITHMETIC = {"+", "-", "*", "/", "//", "%", "**"}
 
 
 def _and(left: Any, right: Any) -> Any:
@@ -78,9 +74,7 @@ def _arithmetic(function: Callable[[float, float], float]) -> Callable[[Any, Any
     return compute
 
 
-_OPERATORS: dict[str, Callable[..., Any]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
+_NUMERIC: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
@@ -92,6 +86,12 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "//": _arithmetic(operator.floordiv),
     "%": _arithmetic(operator.mod),
     "**": _arithmetic(operator.pow),
+}
+"""The operators that need numbers."""
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    **_NUMERIC,
+    "==": operator.eq,
+    "!=": operator.ne,
     "and": _and,
     "or": _or,
     "not": _not,
@@ -231,16 +231,9 @@ class Expression:
 
     def numeric_names(self) -> set[str]:
         """Parameters that are used in arithmetic or ordered comparisons, so must be numbers."""
-        found: set[str] = set()
-        for arg in self.args:
-            if not isinstance(arg, Expression):
-                continue
-            if arg.op == "param":
-                if self.op in _COMPARISONS | _ARITHMETIC:
-                    found.add(arg.args[0])
-            else:
-                found |= arg.numeric_names()
-        return found
+        parts = [arg for arg in self.args if isinstance(arg, Expression)]
+        used = {arg.args[0] for arg in parts if arg.op == "param" and self.op in _NUMERIC}
+        return used.union(*(arg.numeric_names() for arg in parts))
 
     def __str__(self) -> str:
         if self.op == "param":

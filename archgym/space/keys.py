@@ -9,32 +9,32 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Keys"]
 
+class DesignKeys:
+    """The base of a design space that gives keys.
 
-class Keys:
-    """Integers that are equal exactly for equal canonical codes: mixed radix, -1 as the digit 0.
+    Integers that are equal exactly for equal canonical codes: mixed radix, -1 as the digit 0.
 
     Args:
         sizes: number of levels of each parameter.
 
     Attributes:
-        largest: no key is larger.
+        largest_key: no design's :meth:`key` is larger.
     """
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self._radices = [size + 1 for size in sizes]
         self._weights = [math.prod(self._radices[i + 1 :]) for i in range(len(self._radices))]
         self._key_of_zeros = sum(self._weights)
-        self.largest = math.prod(self._radices) - 1
+        self.largest_key = math.prod(self._radices) - 1
 
-    def one(self, codes: Sequence[int]) -> int:
-        """Key of one row of codes."""
+    def key(self, codes: Sequence[int]) -> int:
+        """An integer that is equal exactly for equal canonical codes."""
         key: int = sum(map(operator.mul, codes, self._weights), self._key_of_zeros)
         return key
 
-    def many(self, codes: NDArray[np.int64]) -> list[int]:
-        """Keys of rows of codes, shape (n, n_parameters), in parts that 64 bits hold."""
+    def keys(self, codes: NDArray[np.int64]) -> list[int]:
+        """:meth:`key` of many rows, shape (n, n_parameters), in parts that 64 bits hold."""
         total: list[int] = [0] * len(codes)
         start = 0
         while start < len(self._radices):

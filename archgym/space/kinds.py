@@ -10,8 +10,6 @@ from archgym.space.listed import Boolean, Categorical, Ordinal
 from archgym.space.numeric import Integer, Real
 from archgym.space.parameter import Parameter
 
-__all__ = ["parameter_from_json"]
-
 
 def parameter_from_json(data: dict[str, Any]) -> Parameter:
     """The inverse of :meth:`Parameter.to_json`.

@@ -13,8 +13,6 @@ from archgym.space.design_space import DesignSpace
 from archgym.space.designs import Designs
 from archgym.space.encoding import Encoding
 
-__all__ = ["FlatEncoding", "MultiDiscreteEncoding"]
-
 
 class MultiDiscreteEncoding(Encoding):
     """One integer a parameter: its level.
@@ -32,38 +30,29 @@ class MultiDiscreteEncoding(Encoding):
 
     def __init__(self, design_space: DesignSpace, levels: int | None = None) -> None:
         super().__init__(design_space)
-        self._levels: list[NDArray[np.int64] | None] = []
-        for position in self.free:
-            parameter = design_space.parameters[position]
+        self._seen: dict[int, NDArray[np.int64]] = {}
+        for column, parameter in enumerate(self._parameters):
             if not parameter.continuous:
-                self._levels.append(None)
-            elif levels is None:
+                continue
+            if levels is None:
                 raise InvalidValueError(
                     f"parameter {parameter.name!r} is real: a discrete view needs levels=, "
                     "the number of values at which it is seen"
                 )
-            elif levels < 2:
+            if levels < 2:
                 raise InvalidValueError(f"levels={levels}: at least 2 are needed")
-            else:
-                self._levels.append(parameter.from_unit_interval(np.linspace(0, 1, levels)))
-        self.nvec = np.array(
-            [
-                design_space.parameters[p].size if seen is None else len(seen)
-                for p, seen in zip(self.free, self._levels, strict=True)
-            ]
-        )
+            self._seen[column] = parameter.from_unit_interval(np.linspace(0, 1, levels))
+        self.nvec = np.array([levels if p.continuous else p.size for p in self._parameters])
         self.space = gymnasium.spaces.MultiDiscrete(self.nvec)
         self._limits = self.nvec.tolist()
-        self._simple = all(seen is None for seen in self._levels)
         self._places = list(zip(self.free, self._limits, strict=True))
 
     def encode(self, designs: Designs) -> NDArray[np.int64]:
         """Levels, int64, shape (n_designs, n_free); real values go to the nearest level seen."""
         codes = self._known(designs)
-        for column, seen in enumerate(self._levels):
-            if seen is not None:
-                gaps = np.abs(codes[:, column, None] - seen[None, :])
-                codes[:, column] = gaps.argmin(axis=1)
+        for column, seen in self._seen.items():
+            gaps = np.abs(codes[:, column, None] - seen[None, :])
+            codes[:, column] = gaps.argmin(axis=1)
         return codes
 
     def decode(self, rows: NDArray[Any]) -> Designs:
@@ -72,9 +61,9 @@ class MultiDiscreteEncoding(Encoding):
             column = rows[:, i]
             if len(column) and not 0 <= column.min() <= column.max() < limit:
                 raise self._beyond(i, column[(column < 0) | (column >= limit)][0])
-        columns = [
-            rows[:, i] if seen is None else seen[rows[:, i]] for i, seen in enumerate(self._levels)
-        ]
+        columns = list(rows.T)
+        for i, seen in self._seen.items():
+            columns[i] = seen[columns[i]]
         return self._assemble(columns, len(rows))
 
     def decode_one(self, row: Any) -> tuple[int, ...]:
@@ -84,7 +73,7 @@ class MultiDiscreteEncoding(Encoding):
             raise DesignError(
                 f"an action is {len(self._limits)} levels, got an array of shape {row.shape}"
             )
-        if not self._simple:
+        if self._seen:
             return super().decode_one(row)
         codes = list(self._first)
         for (position, limit), level in zip(self._places, row.tolist(), strict=True):
@@ -94,7 +83,7 @@ class MultiDiscreteEncoding(Encoding):
         return self.design_space.canonical_codes(codes)
 
     def _beyond(self, i: int, level: Any) -> DesignError:
-        parameter = self.design_space.parameters[self.free[i]]
+        parameter = self._parameters[i]
         return DesignError(
             f"level {level} of parameter {parameter.name!r} does not exist: "
             f"allowed is 0 to {self._limits[i] - 1} ({parameter.range})"
@@ -109,20 +98,20 @@ class FlatEncoding(Encoding):
         levels: as for :class:`MultiDiscreteEncoding`.
 
     Raises:
-        InvalidValueError: with more than :attr:`MOST` combinations.
+        InvalidValueError: with more than :attr:`MAX` combinations.
     """
 
-    MOST: ClassVar[int] = 1 << 22
-    """Most combinations: an agent's network has an output for each."""
+    MAX: ClassVar[int] = 1 << 22
+    """Maximum number of combinations: an agent's network has an output for each."""
 
     def __init__(self, design_space: DesignSpace, levels: int | None = None) -> None:
         super().__init__(design_space)
         self._levels = MultiDiscreteEncoding(design_space, levels)
         self.size = int(np.prod(self._levels.nvec.astype(object)))
-        if self.size > self.MOST:
+        if self.size > self.MAX:
             raise InvalidValueError(
                 f"{self.size:,} combinations are too many for one Discrete action (at most "
-                f"{self.MOST:,}): hold some parameters by fixed=, or use action='multi_discrete'"
+                f"{self.MAX:,}): hold some parameters by fixed=, or use action='multi_discrete'"
             )
         self.space = gymnasium.spaces.Discrete(self.size)
 

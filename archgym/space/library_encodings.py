@@ -12,11 +12,11 @@ from archgym.errors import MissingDependencyError
 from archgym.space.design_space import DesignSpace
 from archgym.space.designs import Designs
 from archgym.space.encoding import Encoding
+from archgym.space.numeric import Real
+from archgym.space.parameter import Parameter
 
 if TYPE_CHECKING:
     import optuna
-
-__all__ = ["OptunaEncoding", "SkoptEncoding"]
 
 
 class SkoptEncoding(Encoding):
@@ -28,53 +28,44 @@ class SkoptEncoding(Encoding):
 
     def __init__(self, design_space: DesignSpace) -> None:
         super().__init__(design_space)
-        from skopt.space import Categorical, Integer, Real
+        from skopt import space as skopt_space
 
         self.dimensions: list[Any] = []
-        for position in self.free:
-            p = design_space.parameters[position]
-            if p.continuous:
-                ends = p.values(np.array([0, p.size - 1])).tolist()
-                prior = "log-uniform" if getattr(p, "log", False) else "uniform"
-                self.dimensions.append(Real(*ends, prior=prior, name=p.name))
+        for p in self._parameters:
+            if isinstance(p, Real):
+                prior = "log-uniform" if p.log else "uniform"
+                found = skopt_space.Real(p.low, p.high, prior=prior, name=p.name)
             elif p.ordered:
-                self.dimensions.append(Integer(0, p.size - 1, name=p.name))
+                found = skopt_space.Integer(0, p.size - 1, name=p.name)
             else:
-                names = [str(p.value(c)) for c in range(p.size)]
-                self.dimensions.append(Categorical(names, name=p.name))
+                found = skopt_space.Categorical(_names(p), name=p.name)
+            self.dimensions.append(found)
 
     def encode(self, designs: Designs) -> NDArray[np.object_]:
         """Points, object array of Python scalars, shape (n_designs, n_free)."""
         codes = self._known(designs)
         points = np.empty(codes.shape, dtype=object)
-        for i, position in enumerate(self.free):
-            p = self.design_space.parameters[position]
-            if p.continuous:
-                points[:, i] = p.values(codes[:, i]).tolist()
-            elif p.ordered:
-                points[:, i] = codes[:, i].tolist()
-            else:
-                points[:, i] = [str(p.value(c)) for c in codes[:, i].tolist()]
+        for i, p in enumerate(self._parameters):
+            column = (p.values(codes[:, i]) if p.continuous else codes[:, i]).tolist()
+            points[:, i] = column if p.ordered else [str(p.value(c)) for c in column]
         return points
 
     def decode(self, rows: NDArray[Any]) -> Designs:
         rows = self._check(np.asarray(rows, dtype=object), len(self.free))
         columns = []
-        for i, position in enumerate(self.free):
-            p = self.design_space.parameters[position]
-            if p.continuous:
-                ends = p.values(np.array([0, p.size - 1]))
-                codes = [p.code(float(np.clip(v, *ends))) for v in rows[:, i]]
+        for p, values in zip(self._parameters, rows.T, strict=True):
+            if isinstance(p, Real):
+                codes = [p.code(float(np.clip(v, p.low, p.high))) for v in values]
             elif p.ordered:
-                codes = [int(v) for v in rows[:, i]]
+                codes = [int(v) for v in values]
             else:
-                levels = {str(p.value(c)): c for c in range(p.size)}
-                codes = [levels[str(v)] for v in rows[:, i]]
+                levels = {name: code for code, name in enumerate(_names(p))}
+                codes = [levels[str(v)] for v in values]
             columns.append(np.array(codes, dtype=np.int64))
         return self._assemble(columns, len(rows))
 
 
-class OptunaEncoding(Encoding):
+class OptunaEncoding(SkoptEncoding):
     """Optuna's distributions and parameter dictionaries; needs the extra ``archgym[optuna]``.
 
     Attributes:
@@ -90,26 +81,15 @@ class OptunaEncoding(Encoding):
             raise MissingDependencyError(
                 "this encoding needs Optuna: pip install 'archgym[optuna]'"
             ) from None
-        self._points = SkoptEncoding(design_space)
         self.distributions: dict[str, optuna.distributions.BaseDistribution] = {}
-        for position in self.free:
-            p = design_space.parameters[position]
-            if p.continuous:
-                low, high = p.values(np.array([0, p.size - 1])).tolist()
-                log = bool(getattr(p, "log", False))
-                self.distributions[p.name] = distributions.FloatDistribution(low, high, log=log)
+        for p in self._parameters:
+            if isinstance(p, Real):
+                found = distributions.FloatDistribution(p.low, p.high, log=p.log)
             elif p.ordered:
-                self.distributions[p.name] = distributions.IntDistribution(0, p.size - 1)
+                found = distributions.IntDistribution(0, p.size - 1)
             else:
-                names = [str(p.value(c)) for c in range(p.size)]
-                self.distributions[p.name] = distributions.CategoricalDistribution(names)
-
-    def encode(self, designs: Designs) -> NDArray[np.object_]:
-        """Values in the order of :attr:`distributions`, shape (n_designs, n_free)."""
-        return self._points.encode(designs)
-
-    def decode(self, rows: NDArray[Any]) -> Designs:
-        return self._points.decode(rows)
+                found = distributions.CategoricalDistribution(_names(p))
+            self.distributions[p.name] = found
 
     def to_params(self, designs: Designs) -> list[dict[str, Any]]:
         """One dictionary of Optuna parameters a design."""
@@ -119,3 +99,8 @@ class OptunaEncoding(Encoding):
         """The inverse of :meth:`to_params`."""
         rows = [[point[name] for name in self.distributions] for point in params]
         return self.decode(np.array(rows, dtype=object).reshape(len(rows), len(self.free)))
+
+
+def _names(parameter: Parameter) -> list[str]:
+    """The values of an unordered parameter, as text."""
+    return [str(parameter.value(code)) for code in range(parameter.size)]

@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.errors import DesignError, InvalidValueError, did_you_mean
-from archgym.space.expression import Expression, Literal
-from archgym.space.parameter import MAX_LEVELS, Parameter, plain
-
-__all__ = ["Boolean", "Categorical", "Ordinal"]
+from archgym.errors import DesignError, InvalidValueError
+from archgym.reading.suggestions import did_you_mean
+from archgym.space.expression import Literal
+from archgym.space.parameter import MAX_LEVELS, About, Parameter, plain
 
 
 class _Listed(Parameter):
     """A parameter whose values are listed."""
 
-    def __init__(
-        self,
-        name: str,
-        values: Iterable[Literal],
-        *,
-        doc: str = "",
-        unit: str = "",
-        when: Expression | None = None,
-        group: str = "",
-    ) -> None:
+    def __init__(self, name: str, values: Iterable[Literal], **about: Unpack[About]) -> None:
         if isinstance(values, str):
             raise InvalidValueError(f"parameter {name!r}: values are a list, not {values!r}")
         self.levels: tuple[Literal, ...] = tuple(plain(value) for value in values)
-        super().__init__(name, len(self.levels), doc, unit, when, group)
+        super().__init__(name, len(self.levels), **about)
         if not self.levels:
             raise InvalidValueError(f"parameter {name!r} has no values")
         if self.size > MAX_LEVELS:
@@ -115,16 +105,8 @@ class Boolean(_Listed):
     kind = "boolean"
     ordered = False
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        doc: str = "",
-        unit: str = "",
-        when: Expression | None = None,
-        group: str = "",
-    ) -> None:
-        super().__init__(name, (False, True), doc=doc, unit=unit, when=when, group=group)
+    def __init__(self, name: str, **about: Unpack[About]) -> None:
+        super().__init__(name, (False, True), **about)
 
     def _json_fields(self) -> dict[str, Any]:
         return {}

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from archgym.space.design_space import DesignSpace
-
-__all__ = ["nearest_legal"]
+from archgym.space.design_space import DesignSpace
 
 _MAX_LEVELS = 64
 """Of a parameter with more levels, the nearest ones and an even choice of the others are tried."""

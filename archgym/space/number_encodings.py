@@ -14,8 +14,6 @@ from archgym.space.design_space import DesignSpace
 from archgym.space.designs import Designs
 from archgym.space.encoding import Encoding
 
-__all__ = ["BoxEncoding", "FeatureEncoding", "UnitCubeEncoding"]
-
 
 class UnitCubeEncoding(Encoding):
     """One number in [0, 1] a parameter, float64: the middle of its level's equal share."""
@@ -26,7 +24,7 @@ class UnitCubeEncoding(Encoding):
             0.0, 1.0, (len(self.free),), np.float64
         )
         # One table of positions for all listed levels, so that a row costs one look-up.
-        parameters = [design_space.parameters[p] for p in self.free]
+        parameters = self._parameters
         sizes = [0 if p.continuous else p.size for p in parameters]
         self._offsets = np.cumsum([0, *sizes[:-1]])
         self._continuous = [(i, p) for i, p in enumerate(parameters) if p.continuous]
@@ -55,10 +53,7 @@ class UnitCubeEncoding(Encoding):
 
     def decode(self, rows: NDArray[Any]) -> Designs:
         rows = _numbers(self._check(rows, len(self.free)))
-        columns = [
-            self.design_space.parameters[p].from_unit_interval(rows[:, i])
-            for i, p in enumerate(self.free)
-        ]
+        columns = [p.from_unit_interval(rows[:, i]) for i, p in enumerate(self._parameters)]
         return self._assemble(columns, len(rows))
 
     def decode_one(self, row: Any) -> tuple[int, ...]:
@@ -68,8 +63,9 @@ class UnitCubeEncoding(Encoding):
                 f"an action is {len(self.free)} numbers, got an array of shape {row.shape}"
             )
         codes = list(self._first)
-        for position, place in zip(self.free, row.tolist(), strict=True):
-            parameter = self.design_space.parameters[position]
+        for position, parameter, place in zip(
+            self.free, self._parameters, row.tolist(), strict=True
+        ):
             if parameter.continuous:
                 codes[position] = int(parameter.from_unit_interval(np.array([place]))[0])
             else:
@@ -116,43 +112,32 @@ class FeatureEncoding(Encoding):
     def __init__(self, design_space: DesignSpace) -> None:
         super().__init__(design_space)
         self.feature_names: list[str] = []
-        for position in self.free:
-            parameter = design_space.parameters[position]
-            if parameter.when is not None:
-                self.feature_names.append(f"{parameter.name}?")
-            if parameter.ordered:
-                self.feature_names.append(parameter.name)
-            else:
-                self.feature_names += [
-                    f"{parameter.name}={parameter.value(c)}" for c in range(parameter.size)
-                ]
+        for p in self._parameters:
+            activity = [] if p.when is None else [f"{p.name}?"]
+            values = [p.name] if p.ordered else [f"{p.name}={p.value(c)}" for c in range(p.size)]
+            self.feature_names += activity + values
         self.space = gymnasium.spaces.Box(0.0, 1.0, (len(self.feature_names),), np.float64)
 
     def encode(self, designs: Designs) -> NDArray[np.float64]:
         """Features, shape (n_designs, n_features)."""
         features = np.zeros((len(designs), len(self.feature_names)), order="F")
-        column = 0
-        for position in self.free:
-            parameter = self.design_space.parameters[position]
+        columns = iter(features.T)
+        for position, parameter in zip(self.free, self._parameters, strict=True):
             codes = designs.codes[:, position]
             active = codes >= 0
             if parameter.when is not None:
-                features[:, column] = active
-                column += 1
+                next(columns)[:] = active
             if parameter.ordered:
-                features[:, column] = np.where(active, parameter.unit_interval(codes), 0.0)
-                column += 1
+                next(columns)[:] = np.where(active, parameter.unit_interval(codes), 0.0)
             else:
                 for level in range(parameter.size):
-                    features[:, column] = codes == level
-                    column += 1
+                    next(columns)[:] = codes == level
         return features
 
     def decode(self, rows: NDArray[Any]) -> Designs:
         rows = _numbers(self._check(rows, len(self.feature_names)))
         columns, column = [], 0
-        for position in self.free:
-            parameter = self.design_space.parameters[position]
+        for parameter in self._parameters:
             column += parameter.when is not None
             if parameter.ordered:
                 columns.append(parameter.from_unit_interval(rows[:, column]))

@@ -8,16 +8,13 @@ and every encoding round-trips exactly, through float32 too.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError
-from archgym.space.expression import Expression
-from archgym.space.parameter import MAX_LEVELS, Parameter, plain
-
-__all__ = ["Integer", "Real"]
+from archgym.space.parameter import MAX_LEVELS, About, Parameter, plain
 
 
 class Integer(Parameter):
@@ -30,16 +27,7 @@ class Integer(Parameter):
     kind = "integer"
 
     def __init__(
-        self,
-        name: str,
-        low: int,
-        high: int,
-        *,
-        step: int = 1,
-        doc: str = "",
-        unit: str = "",
-        when: Expression | None = None,
-        group: str = "",
+        self, name: str, low: int, high: int, *, step: int = 1, **about: Unpack[About]
     ) -> None:
         if any(not isinstance(plain(v), int) or isinstance(v, bool) for v in (low, high, step)):
             raise InvalidValueError(
@@ -59,7 +47,7 @@ class Integer(Parameter):
                 f"parameter {name!r} has {size} levels, at most {MAX_LEVELS} are allowed: "
                 "use a larger step, an Ordinal or a Real"
             )
-        super().__init__(name, size, doc, unit, when, group)
+        super().__init__(name, size, **about)
 
     def value(self, code: int) -> int:
         return self.low + code * self.step
@@ -77,13 +65,6 @@ class Integer(Parameter):
 
     def values(self, codes: NDArray[np.int64]) -> NDArray[Any]:
         return self.low + codes * self.step
-
-    def parse(self, text: str) -> int:
-        try:
-            number = float(text)
-            return self.value(self.code(int(number) if number.is_integer() else number))
-        except ValueError:
-            raise self._refuse(text) from None
 
     @property
     def range(self) -> str:
@@ -106,16 +87,7 @@ class Real(Parameter):
     continuous = True
 
     def __init__(
-        self,
-        name: str,
-        low: float,
-        high: float,
-        *,
-        log: bool = False,
-        doc: str = "",
-        unit: str = "",
-        when: Expression | None = None,
-        group: str = "",
+        self, name: str, low: float, high: float, *, log: bool = False, **about: Unpack[About]
     ) -> None:
         low, high = float(low), float(high)
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
@@ -139,7 +111,7 @@ class Real(Parameter):
         ends = self._grid(np.array([first, last])).tolist()
         self._first = first if ends[0] <= low else first - 1
         last = last if ends[1] >= high else last + 1
-        super().__init__(name, last - self._first + 1, doc, unit, when, group)
+        super().__init__(name, last - self._first + 1, **about)
 
     def value(self, code: int) -> float:
         index = code + self._first
@@ -180,12 +152,6 @@ class Real(Parameter):
         values[position == 1.0] = self.high
         return self._codes(values)
 
-    def parse(self, text: str) -> float:
-        try:
-            return self.value(self.code(float(text)))
-        except ValueError:
-            raise self._refuse(text) from None
-
     @property
     def range(self) -> str:
         return f"a number from {self.low:g} to {self.high:g}"
@@ -198,16 +164,21 @@ class Real(Parameter):
         return np.asarray(np.clip(codes, 0, self.size - 1))
 
     def _index(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Index of the nearest number on the grid."""
+        """Index of the nearest number on the grid; of a log scale, 1.0 has index 0."""
         if self.log:
-            return _log_index(values)
+            exponent = np.floor(np.log10(values) + 1e-12).astype(np.int64)
+            mantissa = np.rint(values / 10.0 ** exponent.astype(np.float64) * 1e4).astype(np.int64)
+            return np.asarray(exponent * _MANTISSAS + mantissa - 10_000)
         ten = _TENS[abs(self._digits)]
         return np.rint(values * ten if self._digits >= 0 else values / ten).astype(np.int64)
 
     def _grid(self, index: NDArray[np.int64]) -> NDArray[np.float64]:
         """Numbers on the grid."""
         if self.log:
-            return _log_value(index)
+            exponent, mantissa = np.divmod(index, _MANTISSAS)
+            mantissa = (mantissa + 10_000).astype(np.float64)
+            ten = _TENS_ARRAY[np.abs(exponent - 4)]
+            return np.where(exponent < 4, mantissa / ten, mantissa * ten)
         # A division by a power of ten is correctly rounded, so 85/100 is the float 0.85.
         ten = _TENS[abs(self._digits)]
         return np.asarray(index / ten if self._digits >= 0 else index * ten)
@@ -219,17 +190,3 @@ class Real(Parameter):
 _TENS = [float(f"1e{exponent}") for exponent in range(309)]
 _TENS_ARRAY = np.array(_TENS)
 _MANTISSAS = 90_000  # five significant digits: 10000 to 99999 in each decade
-
-
-def _log_index(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Index of the nearest number of five significant digits; 1.0 has index 0."""
-    exponent = np.floor(np.log10(values) + 1e-12).astype(np.int64)
-    mantissa = np.rint(values / 10.0 ** exponent.astype(np.float64) * 1e4).astype(np.int64)
-    return np.asarray(exponent * _MANTISSAS + mantissa - 10_000)
-
-
-def _log_value(index: NDArray[np.int64]) -> NDArray[np.float64]:
-    exponent, mantissa = np.divmod(index, _MANTISSAS)
-    mantissa = (mantissa + 10_000).astype(np.float64)
-    ten = _TENS_ARRAY[np.abs(exponent - 4)]
-    return np.where(exponent < 4, mantissa / ten, mantissa * ten)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +15,27 @@ from numpy.typing import NDArray
 from archgym.errors import DesignError, InvalidValueError
 from archgym.space.expression import Expression
 
-__all__ = ["MAX_LEVELS", "TABLE_LEVELS", "Parameter", "plain"]
-
+Codes = NDArray[np.int64]
+"""Levels of one parameter, or of each parameter (columns) of each design (rows)."""
 MAX_LEVELS = 1 << 22
 """Most levels of an integer or ordinal parameter: float32 views must tell them apart."""
 TABLE_LEVELS = 4096
 """Most levels of a parameter whose values are kept in a table."""
 
 
+class About(TypedDict, total=False):
+    """Keywords of every parameter, see the attributes of :class:`Parameter`."""
+
+    doc: str
+    unit: str
+    when: Expression | None
+    group: str
+
+
 class Parameter:
     """One named knob of a design; use one of the subclasses.
+
+    Each of them takes ``doc``, ``unit``, ``when`` and ``group`` as keywords.
 
     Attributes:
         name: identifier, as in ``request_buffer_size``.
@@ -40,7 +51,14 @@ class Parameter:
     continuous: ClassVar[bool] = False
 
     def __init__(
-        self, name: str, size: int, doc: str, unit: str, when: Expression | None, group: str
+        self,
+        name: str,
+        size: int,
+        *,
+        doc: str = "",
+        unit: str = "",
+        when: Expression | None = None,
+        group: str = "",
     ) -> None:
         if not isinstance(name, str) or not name.isidentifier():
             raise InvalidValueError(f"a parameter's name must be an identifier, not {name!r}")
@@ -98,7 +116,10 @@ class Parameter:
 
     def parse(self, text: str) -> Any:
         """The value that a text on a command line means."""
-        raise NotImplementedError
+        try:
+            return self.value(self.code(float(text)))
+        except ValueError:
+            raise self._refuse(text) from None
 
     @property
     def range(self) -> str:

@@ -6,15 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.errors import DesignError
-from archgym.space.constraints import Constraints
+from archgym.space.conditions_and_rules import ConstrainedSpace
+from archgym.space.designs import Designs
 from archgym.space.parameter import Parameter
 
-__all__ = ["neighbours", "sample"]
 
-
-def sample(constraints: Constraints, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Codes of random legal designs, see :meth:`archgym.space.DesignSpace.sample`."""
-    space = constraints.definition
+def sample(space: ConstrainedSpace, n: int, rng: np.random.Generator) -> Designs:
+    """Random legal designs, see :meth:`archgym.space.DesignSpace.sample`."""
     allowed = [space.allowed_codes(position) for position in range(len(space.parameters))]
     parts: list[NDArray[np.int64]] = [np.empty((0, len(space.names)), np.int64)]
     found = tried = 0
@@ -23,8 +21,8 @@ def sample(constraints: Constraints, n: int, rng: np.random.Generator) -> NDArra
         raw = np.empty((size, len(space.parameters)), dtype=np.int64, order="F")
         for position, levels in enumerate(allowed):
             raw[:, position] = levels[rng.integers(len(levels), size=size)]
-        codes = constraints.canonicalised(raw)
-        parts.append(codes[constraints.legal(codes)][: n - found])
+        designs = space.canonicalise(raw)
+        parts.append(designs.codes[space.legal(designs)][: n - found])
         found += len(parts[-1])
         tried += size
         if tried > 10_000 * max(found, 1) + 100_000:
@@ -32,12 +30,11 @@ def sample(constraints: Constraints, n: int, rng: np.random.Generator) -> NDArra
                 f"found {found} legal designs in {tried} random ones: "
                 f"the rules ({', '.join(r.name for r in space.rules)}) leave next to nothing"
             )
-    return np.concatenate(parts)
+    return Designs(space, np.concatenate(parts))
 
 
-def neighbours(constraints: Constraints, codes: tuple[int, ...]) -> NDArray[np.int64]:
-    """Codes of the neighbours of a design, see :meth:`archgym.space.DesignSpace.neighbours`."""
-    space = constraints.definition
+def neighbours(space: ConstrainedSpace, codes: tuple[int, ...]) -> Designs:
+    """The neighbours of a design, see :meth:`archgym.space.DesignSpace.neighbours`."""
     rows: list[list[int]] = []
     for position in space.free:
         if codes[position] < 0:
@@ -50,8 +47,8 @@ def neighbours(constraints: Constraints, codes: tuple[int, ...]) -> NDArray[np.i
     for name in space.fixed:
         position = space.index(name)
         raw[:, position] = space.allowed_codes(position)[0]
-    found = constraints.canonicalised(raw)
-    return found[constraints.legal(found)]
+    found = space.canonicalise(raw)
+    return found[space.legal(found)]
 
 
 def _steps(parameter: Parameter, code: int) -> list[int]:

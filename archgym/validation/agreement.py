@@ -8,27 +8,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-__all__ = [
-    "STATISTICS",
-    "TIE",
-    "TOP_SHARE",
-    "Agreement",
-    "Summary",
-    "agreement",
-    "average_ranks",
-    "kendall",
-    "regret",
-    "spearman",
-    "summarise",
-    "tie_groups",
-    "top_overlap",
-]
 
 TIE = 1e-3
 """Values that differ by less than this share count as equal: those of two designs, and the two
@@ -45,6 +29,11 @@ STATISTICS = {
     "regret": "smallest",
 }
 """The statistics of an :class:`Agreement`, and which value of each is the best."""
+_WORST: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "largest": min,
+    "smallest": max,
+    "nearest zero": lambda values: max(values, key=abs),
+}
 
 
 @dataclass(frozen=True)
@@ -135,27 +124,25 @@ def agreement(
     )
 
 
-def summarise(agreements: Iterable[Agreement], least_spread: float = 0.02) -> list[Summary]:
+def summarise(agreements: Iterable[Agreement], min_spread: float = 0.02) -> list[Summary]:
     """Median and worst case of each metric, in the order in which the metrics appear.
 
     Args:
         agreements: of any metrics and cases.
-        least_spread: a case counts if the reference varies by more than this.
+        min_spread: a case counts if the reference varies by more than this.
     """
     of_metric: dict[str, list[Agreement]] = {}
     for one in agreements:
         of_metric.setdefault(one.metric, []).append(one)
     summaries = []
     for metric, cases in of_metric.items():
-        varying = [case for case in cases if case.spread > least_spread]
-        median, worst = {}, {}
+        varying = [case for case in cases if case.spread > min_spread]
+        median, worst = dict.fromkeys(STATISTICS, math.nan), dict.fromkeys(STATISTICS, math.nan)
         for name, best in STATISTICS.items():
             values = [v for c in varying if not math.isnan(v := getattr(c, name))]
-            median[name] = float(np.median(values)) if values else math.nan
-            worst[name] = _worst(values, best) if values else math.nan
-        summaries.append(
-            Summary(metric, len(varying), len(cases) - len(varying), median, worst),
-        )
+            if values:
+                median[name], worst[name] = float(np.median(values)), _WORST[best](values)
+        summaries.append(Summary(metric, len(varying), len(cases) - len(varying), median, worst))
     return summaries
 
 
@@ -179,9 +166,9 @@ def tie_groups(values: NDArray[np.float64], tolerance: float = TIE) -> NDArray[n
 
 def average_ranks(groups: NDArray[np.int64]) -> NDArray[np.float64]:
     """Rank from 1 of each value, the mean rank of its group for ties, shape (n,)."""
-    counts = np.bincount(groups)
-    ranks: NDArray[np.float64] = (np.cumsum(counts) - (counts - 1) / 2)[groups]
-    return ranks
+    from scipy.stats import rankdata
+
+    return np.asarray(rankdata(groups))
 
 
 def spearman(reference: NDArray[np.float64], ours: NDArray[np.float64]) -> float:
@@ -206,18 +193,12 @@ def kendall(reference: NDArray[np.float64], ours: NDArray[np.float64]) -> float:
     >>> round(kendall(np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 3.0, 2.0, 4.0])), 6)
     0.666667
     """
+    from scipy.stats import kendalltau
+
     a, b = tie_groups(reference), tie_groups(ours)
     if not a.any():
         return math.nan
-    if not b.any():
-        return 0.0
-    both = untied_a = untied_b = 0
-    for i in range(len(a) - 1):
-        x, y = np.sign(a[i + 1 :] - a[i]), np.sign(b[i + 1 :] - b[i])
-        both += int(x @ y)
-        untied_a += int(np.count_nonzero(x))
-        untied_b += int(np.count_nonzero(y))
-    return both / math.sqrt(untied_a * untied_b)
+    return float(kendalltau(a, b).statistic) if b.any() else 0.0
 
 
 def top_overlap(
@@ -249,9 +230,8 @@ def regret(
     if not len(reference):
         return math.nan
     candidates = reference[_best_first(ours, maximize) == 0]
-    optimum, chosen = (
-        (reference.max(), candidates.max()) if maximize else (reference.min(), candidates.min())
-    )
+    best = np.max if maximize else np.min
+    optimum, chosen = best(reference), best(candidates)
     if optimum == 0:
         return 0.0 if chosen == 0 else math.nan
     return float(abs(chosen - optimum) / abs(optimum))
@@ -267,9 +247,3 @@ def _spread(values: NDArray[np.float64]) -> float:
         return 0.0
     least = np.abs(values).min()
     return float((values.max() - values.min()) / least) if least else math.inf
-
-
-def _worst(values: Sequence[float], best: str) -> float:
-    if best == "largest":
-        return min(values)
-    return max(values) if best == "smallest" else max(values, key=abs)

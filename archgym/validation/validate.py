@@ -1,4 +1,4 @@
-"""How well an environment's own simulator agrees with reference figures.
+"""Validation: how well an environment's simulator agrees with reference figures.
 
 The figures come from a table (:meth:`archgym.Environment.references`) or from another simulator
 that runs beside it (:func:`live_reference`).
@@ -8,23 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.reference import Reference, ReferenceRow, Skipped
 from archgym.problem.status import Status
 from archgym.validation.agreement import Agreement, Summary, agreement, summarise
 
-if TYPE_CHECKING:
-    from archgym.environment.environment import Environment
-
-__all__ = ["LEAST_SPREAD", "RowError", "Validation", "live_reference", "validate"]
-
-LEAST_SPREAD = 0.02
-"""A case in which a metric varies by less says nothing about the ranking by it."""
+MIN_SPREAD = 0.02
+"""A case in which a metric varies by less does not count for the ranking of designs by it."""
 
 
 class RowError(NamedTuple):
@@ -39,7 +35,7 @@ class RowError(NamedTuple):
 
 @dataclass(frozen=True)
 class Validation:
-    """What a comparison came to.
+    """The result of a validation.
 
     Attributes:
         reference: what was compared with.
@@ -48,7 +44,7 @@ class Validation:
         failed: rows that our simulator could not evaluate.
         agreements: each metric in each case.
         summaries: each metric over the cases in which it varies.
-        least_spread: by how much a metric has to vary in those.
+        min_spread: by how much a metric has to vary in those.
     """
 
     reference: Reference
@@ -57,7 +53,7 @@ class Validation:
     failed: tuple[Skipped, ...]
     agreements: tuple[Agreement, ...]
     summaries: tuple[Summary, ...]
-    least_spread: float
+    min_spread: float
 
     def summary(self, metric: str) -> Summary:
         """The summary of one metric.
@@ -91,7 +87,7 @@ class Validation:
             "rows": len(reference.rows),
             "skipped": [skipped._asdict() for skipped in reference.skipped],
             "failed": [skipped._asdict() for skipped in self.failed],
-            "least_spread": self.least_spread,
+            "least_spread": self.min_spread,
             "summaries": [asdict(summary) for summary in self.summaries],
             "cases": [asdict(one) for one in self.agreements],
         }
@@ -101,14 +97,14 @@ def validate(
     reference: Reference,
     make: Callable[..., Environment],
     *,
-    least_spread: float = LEAST_SPREAD,
+    min_spread: float = MIN_SPREAD,
 ) -> Validation:
     """Evaluates the designs of a reference and compares, case by case and metric by metric.
 
     Args:
         reference: designs and the figures to meet.
         make: makes the environment from one of the reference's settings.
-        least_spread: the summaries leave out cases in which the metric varies by less.
+        min_spread: the summaries leave out cases in which the metric varies by less.
 
     Raises:
         InvalidValueError: if there is nothing to compare.
@@ -121,17 +117,14 @@ def validate(
             + (f": {reasons}" if reasons else "")
         )
     ours, failed, maximized = _evaluate(reference, make)
-    given = {name for row in reference.rows for name in row.metrics}
-    metrics = tuple(name for name in maximized if name in given)
-    cases = list(dict.fromkeys(row.case for row in reference.rows))
-    labels = np.array([cases.index(row.case) for row in reference.rows])
-    columns = list(maximized)
-    kept = ours[:, [columns.index(name) for name in metrics]]
+    metrics = tuple(name for name in maximized if any(name in r.metrics for r in reference.rows))
+    cases = np.array([row.case for row in reference.rows])
+    kept = ours[:, [list(maximized).index(name) for name in metrics]]
     agreements = []
     for column, name in enumerate(metrics):
         true = np.array([row.metrics.get(name, np.nan) for row in reference.rows])
-        for number, case in enumerate(cases):
-            here = labels == number
+        for case in dict.fromkeys(cases.tolist()):
+            here = cases == case
             one = agreement(case, name, true[here], kept[here, column], maximize=maximized[name])
             if one.n:
                 agreements.append(one)
@@ -141,8 +134,8 @@ def validate(
         ours=kept,
         failed=failed,
         agreements=tuple(agreements),
-        summaries=tuple(summarise(agreements, least_spread)),
-        least_spread=least_spread,
+        summaries=tuple(summarise(agreements, min_spread)),
+        min_spread=min_spread,
     )
 
 

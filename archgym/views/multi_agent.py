@@ -14,8 +14,7 @@ from pettingzoo import ParallelEnv
 from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.space import BoxEncoding, MultiDiscreteEncoding
-
-__all__ = ["ParallelView"]
+from archgym.views.unwrapped import unwrapped
 
 Observation = NDArray[np.float32]
 
@@ -37,7 +36,7 @@ class ParallelView(ParallelEnv[str, Observation, Any]):  # type: ignore[misc]
     Args:
         env: the environment; inside Gymnasium's wrappers is fine, they are left out.
         groups: names of agents, each with the parameters that it chooses; every free parameter
-            belongs to one. Without it each free parameter is an agent of its own.
+            belongs to one. Without it each free parameter is one agent.
             :attr:`archgym.space.DesignSpace.groups` has those that a space declares.
 
     Raises:
@@ -57,10 +56,7 @@ class ParallelView(ParallelEnv[str, Observation, Any]):  # type: ignore[misc]
         env: gymnasium.Env[Any, Any],
         groups: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        base = env.unwrapped
-        if not isinstance(base, Environment):
-            raise InvalidValueError(f"{env!r} is not an archgym environment")
-        self.env = base
+        self.env = base = unwrapped(env)
         self.render_mode = base.render_mode
         if not isinstance(base.encoding, BoxEncoding | MultiDiscreteEncoding):
             raise InvalidValueError(
@@ -77,7 +73,7 @@ class ParallelView(ParallelEnv[str, Observation, Any]):  # type: ignore[misc]
         self._state: Observation | None = None
 
     def observation_space(self, agent: str) -> gymnasium.Space[Any]:
-        """What the agent sees: the environment's observation."""
+        """Space of the environment's observation, which every agent sees."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> gymnasium.Space[Any]:

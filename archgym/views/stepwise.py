@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.environment.environment import Environment
-from archgym.errors import DesignError, InvalidValueError
-from archgym.evaluation.outcome import Incidental, Outcome
+from archgym.errors import DesignError
 from archgym.space import Designs, DesignSpace, MultiDiscreteEncoding, Rule
+from archgym.views.unwrapped import unwrapped
 
-__all__ = ["Partial", "Steps", "StepwiseView", "outcome_info", "stepwise_observations"]
 
-
+@dataclass(slots=True)
 class Partial:
     """A design in the making.
 
     Attributes:
         codes: codes of all parameters, the first level where nothing is chosen yet.
         canonical: the same with -1 where a parameter is inactive.
-        place: which of the free parameters is chosen next; their number once all are.
+        place: index of the free parameter that is chosen next; their number once all are chosen.
     """
 
-    __slots__ = ("canonical", "codes", "place")
-
-    def __init__(self, codes: list[int], canonical: tuple[int, ...], place: int) -> None:
-        self.codes = codes
-        self.canonical = canonical
-        self.place = place
+    codes: list[int]
+    canonical: tuple[int, ...]
+    place: int
 
 
 class Steps:
@@ -93,7 +89,7 @@ class Steps:
         return partial.place == len(self.free)
 
     def mask(self, partial: Partial) -> NDArray[np.bool_]:
-        """Which actions name a level of the next parameter that is legal, shape (n_actions,).
+        """Mask of the actions that are legal levels of the next parameter, shape (n_actions,).
 
         A rule is looked at where its last parameter is chosen. If no level keeps the rules, as
         earlier choices may bring about, all levels are allowed; the design is then illegal.
@@ -125,6 +121,11 @@ class Steps:
         if partial.place < len(self.free):
             row[len(self.free) + partial.place] = 1.0
 
+    def observation_space(self, n_metrics: int) -> gymnasium.Space[NDArray[np.float32]]:
+        """Space of :meth:`observe`, followed by the observations of metrics."""
+        width = 2 * len(self.free) + n_metrics
+        return gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
+
     def designs(self, complete: Sequence[Partial]) -> Designs:
         """Complete designs as a batch."""
         rows = np.array([partial.canonical for partial in complete], dtype=np.int64)
@@ -149,8 +150,8 @@ class StepwiseView(gymnasium.Env[NDArray[np.float32], Any]):
     is chosen, which parameter comes next (:meth:`Steps.observe`), and the metrics of the
     last complete design as in the environment's own observation, at first the baseline's.
 
-    Actions are levels; :meth:`action_masks` says which the next parameter has and the rules
-    allow. Without masks, an action beyond the levels wraps around (:meth:`Steps.choose`).
+    Actions are levels; :meth:`action_masks` gives those that the next parameter has and the
+    rules allow. Without masks, an action beyond the levels wraps around (:meth:`Steps.choose`).
 
     >>> import archgym
     >>> view = StepwiseView(archgym.make("Conformance-v0", space="finite"))
@@ -172,16 +173,13 @@ class StepwiseView(gymnasium.Env[NDArray[np.float32], Any]):
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any], levels: int | None = None) -> None:
-        base = env.unwrapped
-        if not isinstance(base, Environment):
-            raise InvalidValueError(f"{env!r} is not an archgym environment")
-        self.env = base
+        self.env = base = unwrapped(env)
         self.metadata = base.metadata
         self.render_mode = base.render_mode
         self.steps = Steps(base.design_space, levels)
         self._n_metrics = len(base.metrics)
         self.action_space = gymnasium.spaces.Discrete(self.steps.n_actions)
-        self.observation_space = stepwise_observations(self.steps, base)
+        self.observation_space = self.steps.observation_space(len(base.metrics))
         self._partial = self.steps.start()
         self._metrics = np.zeros(self._n_metrics, dtype=np.float32)
         self._designs = 0
@@ -192,7 +190,7 @@ class StepwiseView(gymnasium.Env[NDArray[np.float32], Any]):
         return self.steps.space.names[self.steps.free[self._partial.place]]
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Which actions are possible now, shape (n_actions,); what MaskablePPO asks for."""
+        """Mask of the actions that are possible now, shape (n_actions,), for MaskablePPO."""
         return self.steps.mask(self._partial)
 
     def reset(
@@ -221,7 +219,7 @@ class StepwiseView(gymnasium.Env[NDArray[np.float32], Any]):
         self._designs += 1
         done = self._designs >= self.env.episode_length
         seen = self._observe(complete if done else self._partial)
-        return seen, float(outcomes.reward[0]), done, False, outcome_info(outcomes[0])
+        return seen, float(outcomes.reward[0]), done, False, self.env.info(*outcomes.rows())
 
     def render(self) -> Any:
         """The last complete design and its metrics, as text."""
@@ -236,26 +234,6 @@ class StepwiseView(gymnasium.Env[NDArray[np.float32], Any]):
         self.steps.observe(partial, seen[: -self._n_metrics])
         seen[-self._n_metrics :] = self._metrics
         return seen
-
-
-def stepwise_observations(steps: Steps, env: Environment) -> gymnasium.Space[NDArray[np.float32]]:
-    """Space of what is seen when a parameter is chosen a step."""
-    width = 2 * len(steps.free) + len(env.metrics)
-    return gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
-
-
-def outcome_info(outcome: Outcome) -> dict[str, Any]:
-    """What ``step`` of an environment says of an outcome beside observation and reward."""
-    return {
-        "design": outcome.design,
-        "metrics": outcome.metrics,
-        "objectives": outcome.objectives,
-        "status": outcome.status,
-        "feasible": outcome.feasible,
-        "reason": outcome.reason,
-        "cached": Incidental(outcome.cached),
-        "simulation_s": Incidental(outcome.simulation_s),
-    }
 
 
 def _rules_by_place(space: DesignSpace) -> list[list[Rule]]:

@@ -11,12 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
-from archgym.environment.environment import Environment
-from archgym.errors import InvalidValueError
+from archgym.errors import InvalidValueError, check_integer
 from archgym.space import Designs, Encoding
-from archgym.views.stepwise import Steps, outcome_info, stepwise_observations
-
-__all__ = ["StepwiseVectorView", "VectorView"]
+from archgym.views.stepwise import Steps
+from archgym.views.unwrapped import unwrapped
 
 _Indices = None | int | Iterable[int]
 _Steps = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]
@@ -27,7 +25,7 @@ class VectorView(VecEnv):
 
     The designs go through the environment's ``evaluate_batch`` together, so that a simulator
     which runs many at once does, and are counted and recorded in their order. Each of the
-    ``n_envs`` has episodes of ``episode_length`` designs of its own.
+    ``n_envs`` has its own episodes of ``episode_length`` designs.
 
     Where the budget ends in the middle of a batch, the designs up to there are evaluated and
     recorded, and the step raises ``BudgetExhausted``.
@@ -42,7 +40,7 @@ class VectorView(VecEnv):
     Args:
         env: the environment; inside Gymnasium's wrappers is fine, they are left out.
         n_envs: designs a step.
-        encoding: how an action stands for a design; by default as the environment has it.
+        encoding: translates actions to designs; by default the environment's.
 
     Raises:
         InvalidValueError: if ``env`` is not an archgym environment, ``n_envs`` is below 1, or the
@@ -52,24 +50,16 @@ class VectorView(VecEnv):
     def __init__(
         self, env: gymnasium.Env[Any, Any], n_envs: int = 8, encoding: Encoding | None = None
     ) -> None:
-        base = _base(env, n_envs)
+        base = unwrapped(env)
         encoding = encoding or base.encoding
         if encoding.design_space != base.design_space:
             raise InvalidValueError("the encoding is of another design space")
-        self.encoding = encoding
-        self._open(base, n_envs, base.observation_space, encoding.space)  # type: ignore[attr-defined]
-
-    def _open(
-        self,
-        env: Environment,
-        n_envs: int,
-        observations: gymnasium.Space[Any],
-        actions: gymnasium.Space[Any],
-    ) -> None:
-        self.env = env
+        check_integer("n_envs", n_envs, 1)
+        self.encoding, self.env = encoding, base
         self._designs = np.zeros(n_envs, dtype=np.int64)  # of each episode so far
         self._actions: NDArray[Any] = np.empty(0)
-        VecEnv.__init__(self, n_envs, observations, actions)
+        actions = encoding.space  # type: ignore[attr-defined]
+        VecEnv.__init__(self, n_envs, base.observation_space, actions)
 
     def reset(self) -> NDArray[np.float32]:
         """Starts all episodes; simulates nothing. Observations, shape (n_envs, width)."""
@@ -117,7 +107,7 @@ class VectorView(VecEnv):
 
     def get_attr(self, attr_name: str, indices: _Indices = None) -> list[Any]:
         """An attribute of the environment, once for each index."""
-        return [getattr(self.env, attr_name)] * len(self._each(indices))
+        return [getattr(self.env, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: _Indices = None) -> None:
         """Sets an attribute of the environment, which all indices share."""
@@ -134,12 +124,7 @@ class VectorView(VecEnv):
         self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: _Indices = None
     ) -> list[bool]:
         """Never: wrappers are left out."""
-        return [False] * len(self._each(indices))
-
-    def _each(self, indices: _Indices) -> list[int]:
-        if indices is None:
-            return list(range(self.num_envs))
-        return [indices] if isinstance(indices, int) else list(indices)
+        return [False for _ in self._get_indices(indices)]
 
     def _evaluate(
         self, designs: Designs
@@ -157,7 +142,7 @@ class VectorView(VecEnv):
             part = slice(len(infos), len(infos) + len(outcomes))
             seen[part] = self.env.observe(outcomes)
             rewards[part] = outcomes.reward
-            infos += [outcome_info(outcome) for outcome in outcomes]
+            infos += [self.env.info(row) for row in outcomes.rows()]
         return seen, rewards, infos
 
 
@@ -181,16 +166,13 @@ class StepwiseVectorView(VectorView):
     def __init__(
         self, env: gymnasium.Env[Any, Any], n_envs: int = 8, levels: int | None = None
     ) -> None:
-        base = _base(env, n_envs)
+        base = unwrapped(env)
         self.steps = Steps(base.design_space, levels)
-        self._partials = [self.steps.start() for _ in range(n_envs)]
         self._n_metrics = len(base.metrics)
-        self._open(
-            base,
-            n_envs,
-            stepwise_observations(self.steps, base),
-            gymnasium.spaces.Discrete(self.steps.n_actions),
-        )
+        super().__init__(base, n_envs)
+        self.observation_space = self.steps.observation_space(self._n_metrics)
+        self.action_space = gymnasium.spaces.Discrete(self.steps.n_actions)
+        self._partials = [self.steps.start() for _ in range(n_envs)]
 
     def reset(self) -> NDArray[np.float32]:
         """Starts all episodes with nothing chosen. Observations, shape (n_envs, width)."""
@@ -218,12 +200,12 @@ class StepwiseVectorView(VectorView):
             designs = self.steps.designs([self._partials[i] for i in complete])
             for i in complete:
                 self._partials[i] = self.steps.start()
-            metrics, rewards[complete], told = self._evaluate(designs)
+            metrics, rewards[complete], evaluated = self._evaluate(designs)
             self._designs[complete] += 1
             dones = self._designs >= self.env.episode_length
             for number, i in enumerate(complete):
                 self._seen[i, -self._n_metrics :] = metrics[number, -self._n_metrics :]
-                infos[i] = told[number]
+                infos[i] = evaluated[number]
                 if dones[i]:
                     infos[i]["terminal_observation"] = self._seen[i].copy()
                     self._seen[i] = self._first
@@ -235,7 +217,7 @@ class StepwiseVectorView(VectorView):
     def get_attr(self, attr_name: str, indices: _Indices = None) -> list[Any]:
         """An attribute of the environment, or ``action_masks``, for each index."""
         if attr_name == "action_masks":
-            return [partial(self._mask, i) for i in self._each(indices)]
+            return [partial(self._mask, i) for i in self._get_indices(indices)]
         return super().get_attr(attr_name, indices)
 
     def _mask(self, i: int) -> NDArray[np.bool_]:
@@ -248,12 +230,3 @@ class StepwiseVectorView(VectorView):
 
     def _look(self, row: NDArray[np.float32], i: int) -> None:
         self.steps.observe(self._partials[i], row[: -self._n_metrics])
-
-
-def _base(env: gymnasium.Env[Any, Any], n_envs: int) -> Environment:
-    base = env.unwrapped
-    if not isinstance(base, Environment):
-        raise InvalidValueError(f"{env!r} is not an archgym environment")
-    if isinstance(n_envs, bool) or not isinstance(n_envs, int) or n_envs < 1:
-        raise InvalidValueError(f"n_envs must be an integer of at least 1, not {n_envs!r}")
-    return base

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import archgym
 from archgym.problem.objective import Objective
-from archgym.problem.scorer import Scorer
+from archgym.problem.scoring import Scorer
 from archgym.simulators.tabular import PREFIX, Table, shipped_tables, table_named
 from archgym.space import DesignSpace
 from benchmarks.search_quality.facts import (

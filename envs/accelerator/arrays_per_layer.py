@@ -1,4 +1,4 @@
-"""Chips with an array of its own for every layer, as the space ``per_layer`` describes them."""
+"""Chips with one array for each layer, as the space ``per_layer`` describes them."""
 
 from __future__ import annotations
 

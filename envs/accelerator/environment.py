@@ -16,11 +16,11 @@ from archgym.envs.accelerator.cost.hardware import Hardware
 from archgym.envs.accelerator.cost.layer_costs import LayerCost, layer_costs, unmapped_error
 from archgym.envs.accelerator.cost.model import MAPPERS, Costs, evaluate, evaluate_mappings
 from archgym.envs.accelerator.cost.technology import SOURCES, TECHNOLOGIES
-from archgym.envs.accelerator.external.choice import SIMULATORS, STARTS
-from archgym.envs.accelerator.mapper_choice import mapper_for
+from archgym.envs.accelerator.external.by_name import DEFAULTS, DESCRIPTIONS, PROGRAMS
+from archgym.envs.accelerator.mapper_for_objective import mapper_for
 from archgym.envs.accelerator.spaces import mapping as space_mapping
 from archgym.envs.accelerator.spaces import template as space_template
-from archgym.envs.accelerator.spaces.choice import (
+from archgym.envs.accelerator.spaces.by_name import (
     SPACES,
     baseline_in,
     check_budget,
@@ -47,7 +47,19 @@ __all__ = ["SPACES", "AcceleratorEnvironment", "LayerCost"]
 
 _DEFAULT_WORKLOAD = "resnet18"
 _TOGETHER = ("buffer_split_bytes", "prefetch")
-"""Fields of the hardware that are possible or not with others."""
+"""Fields of the hardware whose allowed values depend on other fields."""
+
+
+def _external(name: str) -> Callable[[AcceleratorEnvironment], Simulator]:
+    """Makes an external simulator for an environment."""
+
+    def make(environment: AcceleratorEnvironment) -> Simulator:
+        return PROGRAMS[name].with_options(
+            environment.simulator_options, environment.network, environment.hardware
+        )
+
+    make.__doc__ = DESCRIPTIONS[name]
+    return make
 
 
 class AcceleratorEnvironment(Environment):
@@ -63,16 +75,16 @@ class AcceleratorEnvironment(Environment):
 
     Args:
         space: ``template`` (the default), ``mapping``, ``per_layer`` or ``eyeriss``, or a design
-            space of one's own with the parameters of one of them.
+            space of the user with the parameters of one of them.
         workload: name of a network, path of a file, or a mapping; see
             :func:`archgym.envs.accelerator.workload.workload.load_workload`.
         mapper: what the built-in mapper minimises for each layer: ``latency``, ``energy`` or
             ``edp``; ``off`` (or False) for the dataflow's published mapping. By default what the
-            objective asks for (:func:`archgym.envs.accelerator.mapper_choice.mapper_for`).
-        hardware: fields of :class:`archgym.envs.accelerator.cost.hardware.Hardware` that hold for all
-            designs, whatever the space says.
-        budget: for ``template``: most ``pes`` and ``memory_kib``; for ``per_layer``: ``of``
-            (``area`` or ``power``) and ``share``, what of the largest design's may be used.
+            objective asks for (:func:`archgym.envs.accelerator.mapper_for_objective.mapper_for`).
+        hardware: fields of :class:`archgym.envs.accelerator.cost.hardware.Hardware` that hold for
+            all designs, whatever the space says.
+        budget: for ``template``: maximum ``pes`` and ``memory_kib``; for ``per_layer``: ``of``
+            (``area`` or ``power``) and ``share``, the usable share of the largest design's.
         simulator_options: for the external simulators.
         **arguments: those of :class:`archgym.Environment`. With ``simulator="scalesim"`` or
             ``"maestro"``, which know no energy that could be compared, the default objective is
@@ -113,7 +125,9 @@ class AcceleratorEnvironment(Environment):
         "more than one word a port of a scratch pad: a PE does one multiply-accumulate a cycle",
         "pages and banks of the memory outside the chip: it has a bandwidth and an energy a bit",
     )
-    simulators: ClassVar[Dict[str, Callable[[Any], Simulator]]] = SIMULATORS
+    simulators: ClassVar[Dict[str, Callable[[Any], Simulator]]] = {
+        name: _external(name) for name in PROGRAMS
+    }
     spaces_of_workload: ClassVar[tuple[str, ...]] = ("mapping", "per_layer")
 
     def __init__(
@@ -128,13 +142,13 @@ class AcceleratorEnvironment(Environment):
     ) -> None:
         for name, value in (("hardware", hardware), ("budget", budget)):
             if value is not None and not isinstance(value, Dict):
-                raise InvalidValueError(f"{name} is {value!r:.80}; it is a mapping")
+                raise InvalidValueError(f"{name} is {value!r:.80}; it must be a mapping")
         self.hardware_fields = dict(hardware or {})
         known = [field.name for field in fields(Hardware)]
         for name in self.hardware_fields:
             if name not in known:
                 raise UnknownNameError("field of the hardware", name, known, "hardware")
-        # What of it is wrong by itself is said before the rules of the space go by it.
+        # Wrong fields are reported first: the rules of the space depend on them.
         alone = {k: v for k, v in self.hardware_fields.items() if k not in _TOGETHER}
         Hardware(**{"dataflow": "nvdla_ws", "rows": 1, "columns": 1, **alone})
         self.budget = dict(budget or {})
@@ -150,8 +164,8 @@ class AcceleratorEnvironment(Environment):
         check_budget(self.space_name, self.budget)
         check_hardware(self.space_name, self.hardware_fields)
         baseline = baseline_in(space, self.network, self.budget, self.hardware_fields)
-        if isinstance(simulator, str) and simulator in STARTS:
-            self.default_objective, changes = STARTS[simulator]  # type: ignore[misc]
+        if isinstance(simulator, str) and simulator in DEFAULTS:
+            self.default_objective, changes = DEFAULTS[simulator]  # type: ignore[misc]
             if self.space_name == "template":
                 baseline = {**baseline, **changes}
         self.baseline = baseline  # type: ignore[misc]
@@ -197,7 +211,7 @@ class AcceleratorEnvironment(Environment):
         return [f"{clock}, {given}"]
 
     def costs(self, design: Dict[str, Any]) -> Costs:
-        """What each layer costs on a design, all figures of the cost model.
+        """Costs of each layer on a design, all figures of the cost model.
 
         Raises:
             InvalidValueError: in space ``per_layer``, see :meth:`layers`.
@@ -205,7 +219,7 @@ class AcceleratorEnvironment(Environment):
         return self._costs([self.design_space.canonical(design)])
 
     def layers(self, design: Dict[str, Any]) -> list[LayerCost]:
-        """What each layer costs on a design, in the order of the network.
+        """Costs of each layer on a design, in the order of the network.
 
         Raises:
             NotCoveredError: if a layer does not fit the design.

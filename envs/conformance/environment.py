@@ -49,7 +49,7 @@ _RULES = (
 
 
 class ConformanceEnvironment(Environment):
-    """A made-up cache: not a model of anything, but shaped like one.
+    """A made-up cache: it models no real one, but its metrics trade off like those of a real one.
 
     The space ``default`` has a real parameter, ``finite`` has none. Prefetching 8 lines ahead
     with random replacement fails, so that failures are met. Below full fidelity the cache is
@@ -102,7 +102,7 @@ class ConformanceEnvironment(Environment):
     def simulate_batch_at(
         self, designs: Designs, fidelity: float
     ) -> list[tuple[SimulationResult, float]]:
-        """The closed forms, with misses of a cold cache that fewer accesses have to pay for."""
+        """The closed forms; at lower fidelity, cold misses weigh more."""
         results = simulate_each(self, designs)
         if fidelity == 1.0:
             return results

@@ -1,1 +1,1 @@
-"""DRAM memory-controller environment and its embedded simulator."""
+"""The DRAM memory-controller environment and its embedded simulator."""

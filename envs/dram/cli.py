@@ -1,4 +1,4 @@
-"""``archgym trace``."""
+"""The command ``archgym trace``: records memory traces, and writes the commands of a run."""
 
 from __future__ import annotations
 
@@ -17,14 +17,9 @@ if TYPE_CHECKING:
     from archgym.envs.dram.traces.cache_model import CacheHierarchy
     from archgym.envs.dram.traces.trace import Trace
 
-__all__ = ["add_to"]
+__all__ = ["commands"]
 
 commands = typer.Typer(no_args_is_help=True, help="Record memory traces for DRAM environments.")
-
-
-def add_to(app: typer.Typer) -> None:
-    """Adds the commands."""
-    app.add_typer(commands, name="trace")
 
 
 @commands.callback()
@@ -42,37 +37,39 @@ def record(
     ] = None,
     clock_ghz: Annotated[float, typer.Option(help="Clock of the core, GHz.")] = 4.0,
     instructions_per_clock: Annotated[
-        float, typer.Option(help="Instructions that complete in a clock without misses.")
+        float, typer.Option(help="Instructions per clock without cache misses.")
     ] = 2.0,
     requests_under_way: Annotated[
         int | None,
-        typer.Option(help="The core waits while so many are under way; 12 for vector code."),
+        typer.Option(help="Requests in flight at which the core waits; 12 for vector code."),
     ] = None,
     request_ns: Annotated[
-        float, typer.Option(help="How long a request is under way for that count, ns.")
+        float, typer.Option(help="Time for which a request counts as in flight, ns.")
     ] = 60.0,
     skip_instructions: Annotated[
-        int, typer.Option(help="Instructions before recording; they warm the caches.")
+        int, typer.Option(help="Instructions to run before recording; they warm the caches.")
     ] = 0,
     max_requests: Annotated[
-        int | None, typer.Option(help="End after so many requests; all if left out.")
+        int | None, typer.Option(help="Stop after this number of requests; record all if left out.")
     ] = None,
-    timeout_s: Annotated[float, typer.Option(help="Limit on the wall time, s.")] = 600.0,
+    timeout_s: Annotated[float, typer.Option(help="Limit on the wall-clock time, s.")] = 600.0,
     stdin: Annotated[
         Path | None, typer.Option(help="File that the program reads as stdin.")
     ] = None,
     cache: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="A size of the caches, as in llc_bytes=4194304."),
+        typer.Option(
+            metavar="KEY=VALUE", help="A parameter of the caches, such as llc_bytes=4194304."
+        ),
     ] = None,
 ) -> None:
     """Record a program's DRAM requests under valgrind, through a model of the caches.
 
-    Its output is thrown away. What it starts is not recorded: give the program
-    itself, not a wrapper such as env or a shell script. About one million
-    instructions take a second.
+    The program's output is discarded. Processes that it starts are not recorded:
+    give the program itself, not a wrapper such as env or a shell script.
+    Recording takes about one second for a million instructions.
     """
-    from archgym.envs.dram.traces.record import record as run_and_record
+    from archgym.envs.dram.traces.recording import record as run_and_record
 
     path = out if out is not None else Path(f"{Path(command[0]).name}.npz")
     _check_target(path)
@@ -100,10 +97,10 @@ def recipe(
     out: Annotated[
         Path | None, typer.Option(help="The .npz file to write; NAME.npz if left out.")
     ] = None,
-    timeout_s: Annotated[float, typer.Option(help="Limit on the wall time, s.")] = 3600.0,
+    timeout_s: Annotated[float, typer.Option(help="Limit on the wall-clock time, s.")] = 3600.0,
 ) -> None:
     """Record one of the shipped programs again: its input, command and settings."""
-    from archgym.envs.dram.traces.recipes import make
+    from archgym.envs.dram.traces.recording_recipes import make
 
     path = out if out is not None else Path(f"{name}.npz")
     _check_target(path)
@@ -114,30 +111,36 @@ def recipe(
 
 @commands.command("commands")
 def commands_of_a_run(
-    workload: Annotated[str, typer.Argument(help="A name, a path, or a YAML mapping.")],
+    workload: Annotated[
+        str, typer.Argument(help="Name of a workload, path of a trace file, or a YAML mapping.")
+    ],
     out: Annotated[Path, typer.Option(help="The CSV file to write.")],
     memory: Annotated[
-        str, typer.Option(help="Name or file of a device, or a YAML mapping with ranks, channels.")
+        str,
+        typer.Option(help="Name or file of a device, or a YAML mapping with ranks and channels."),
     ] = "DDR4-2400",
     settings: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="A setting of the controller, as in page_policy=closed; repeatable.",
+            help="A setting of the controller, such as page_policy=closed; repeatable.",
         ),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Check every timing rule; exit 1 if one is broken.")
+        bool,
+        typer.Option(
+            "--check", help="Check every timing rule; exit with status 1 if one is broken."
+        ),
     ] = False,
 ) -> None:
     """Write the commands that the controller sends to the memory as a CSV file."""
-    from archgym.cli.evaluate import pairs
+    from archgym.cli.options import parsed_pairs
     from archgym.cli.output import fail
     from archgym.envs.dram.validation.command_trace import command_trace
     from archgym.experiment.spec.load import parse_value
 
-    values = {name: parse_value(text, f"--set {name}") for name, text in pairs(settings, "--set ")}
+    values = parsed_pairs(settings, "--set")
     trace = command_trace(
         parse_value(workload, "WORKLOAD"), parse_value(memory, "--memory"), values
     )
@@ -158,7 +161,7 @@ def commands_of_a_run(
 
 @contextmanager
 def _shown_progress() -> Iterator[Callable[[int, int], None]]:
-    """Shows on a terminal how far a recording is, and ends it in good order when asked to end."""
+    """Shows the progress of a recording on the terminal, and ends it cleanly when interrupted."""
     from rich.console import Console
 
     status = Console(stderr=True).status("starting the program")
@@ -169,13 +172,13 @@ def _shown_progress() -> Iterator[Callable[[int, int], None]]:
             f"{requests:,} requests recorded"
         )
 
-    # A program without output would outlive us; valgrind runs in a process group of its own.
+    # A program without output would outlive us; valgrind runs in a separate process group.
     with interruptible(), status:
         yield update
 
 
 def _save(trace: Trace, card: dict[str, Any], path: Path) -> None:
-    from archgym.envs.dram.traces.record import save_recording
+    from archgym.envs.dram.traces.recording import save_recording
 
     saved = save_recording(trace, card, path)
     console().print(
@@ -188,7 +191,7 @@ def _save(trace: Trace, card: dict[str, Any], path: Path) -> None:
 
 
 def _rate(card: dict[str, Any]) -> str:
-    """What the recording asks of the memory; nothing if it took no time."""
+    """Mean bandwidth that the recording demands; empty if it took no time."""
     if not card["span_ns"]:
         return ""
     return f" ({card['requests'] * card['cache']['line_bytes'] / card['span_ns']:.1f} GB/s)"
@@ -197,23 +200,23 @@ def _rate(card: dict[str, Any]) -> str:
 def _caches(settings: list[str] | None) -> CacheHierarchy:
     from dataclasses import fields
 
-    from archgym.cli.evaluate import pairs
+    from archgym.cli.options import pairs
     from archgym.envs.dram.traces.cache_model import CacheHierarchy
     from archgym.errors import InvalidValueError, UnknownNameError
 
     allowed = [field.name for field in fields(CacheHierarchy)]
     values: dict[str, int] = {}
-    for name, text in pairs(settings, "--cache "):
+    for name, text in pairs(settings, "--cache ").items():
         if name not in allowed:
             raise UnknownNameError("cache setting", name, allowed, "--cache")
         if not text.isdigit():
-            raise InvalidValueError(f"--cache {name} cannot be {text!r}: it is a whole number")
+            raise InvalidValueError(f"--cache {name} is {text!r}; it must be a whole number")
         values[name] = int(text)
     return CacheHierarchy(**values)
 
 
 def _check_target(path: Path) -> None:
-    """Says before minutes of recording that its result could not be saved."""
+    """Refuses an output path that cannot be written, before minutes of recording are spent."""
     from archgym.errors import InvalidValueError, TraceError
 
     if path.suffix != ".npz":

@@ -13,13 +13,14 @@ import numpy as np
 
 from archgym.environment.environment import Environment
 from archgym.envs.dram.controller.batch import simulate_configs
+from archgym.envs.dram.controller.buffer_cost import buffer_bits
 from archgym.envs.dram.controller.config import ControllerConfig
-from archgym.envs.dram.controller.cost import buffer_bits
-from archgym.envs.dram.controller.prepared import PreparedTrace, check_capacity, prepare
+from archgym.envs.dram.controller.prepared_trace import PreparedTrace, check_capacity, prepare
 from archgym.envs.dram.controller.result import Result
-from archgym.envs.dram.device.device import device_names, device_sources, load_device
-from archgym.envs.dram.device.mapping import AddressMapping, address_mapping, read_mapping
+from archgym.envs.dram.device.address_mapping import AddressMapping, address_mapping, read_mapping
+from archgym.envs.dram.device.data_sheets import device_names, device_sources, load_device
 from archgym.envs.dram.device.memory import Memory, MemorySpec, load_memory
+from archgym.envs.dram.external.program import DramProgram
 from archgym.envs.dram.space import BASELINE, SPACES, design_space
 from archgym.envs.dram.traces.trace import Trace
 from archgym.envs.dram.traces.workload import (
@@ -51,17 +52,17 @@ _ENERGY_METRICS = ("energy_pj", "energy_per_bit_pj", "power_mw")
 
 
 def _dramsys(environment: DramEnvironment) -> Simulator:
-    """DRAMSys 5.1, a program of one's own: every knob, DDR3, DDR4 and LPDDR4."""
+    """DRAMSys 5.1, installed by the user: every knob; DDR3, DDR4 and LPDDR4."""
     from archgym.envs.dram.external.dramsys import DramSysSimulator
 
-    return DramSysSimulator.of(environment)
+    return environment.run_by(DramSysSimulator)
 
 
 def _dramsim3(environment: DramEnvironment) -> Simulator:
-    """DRAMsim3, a program of one's own: a part of the knobs and metrics, DDR3 and DDR4."""
+    """DRAMsim3, installed by the user: some of the knobs and metrics; DDR3 and DDR4."""
     from archgym.envs.dram.external.dramsim3 import DramSim3Simulator
 
-    return DramSim3Simulator.of(environment)
+    return environment.run_by(DramSim3Simulator)
 
 
 class DramEnvironment(Environment):
@@ -76,11 +77,11 @@ class DramEnvironment(Environment):
     Args:
         memory: name of a device (``archgym show DRAM-v0`` lists them), path of a device file, or
             ``{"device": ..., "channels": 2, "ranks": 2}``.
-        controller: settings of :class:`archgym.envs.dram.controller.config.ControllerConfig` that are not
-            searched: delays of the front end, ``timing_rules``.
-        address_mappings: address mappings of one's own, which the ``default`` space offers beside
+        controller: settings of :class:`archgym.envs.dram.controller.config.ControllerConfig` that
+            are not searched: delays of the front end, ``timing_rules``.
+        address_mappings: user-defined address mappings, which the ``default`` space offers beside
             the named ones: by name, the bits of each field, or the path of a JSON file with them
-            (see :func:`archgym.envs.dram.device.mapping.mapping_from_bits`).
+            (see :func:`archgym.envs.dram.device.address_mapping.mapping_from_bits`).
         workload: name of a recorded program or a generator, path of a trace file, or a mapping;
             see :func:`archgym.envs.dram.traces.workload.load_workload`.
         simulator_options: with ``simulator="dramsys"`` or ``"dramsim3"``, arguments of
@@ -95,7 +96,7 @@ class DramEnvironment(Environment):
         trace: the workload's requests.
 
     Raises:
-        UnknownNameError, InvalidValueError: for an argument that is not possible.
+        UnknownNameError, InvalidValueError: for an argument that is not allowed.
         TraceError: if the workload's file cannot be read.
     """
 
@@ -161,7 +162,7 @@ class DramEnvironment(Environment):
     not_modelled: ClassVar = (
         "requests longer than one burst (a request moves one burst), masked writes, error "
         "correction",
-        "sharing of one initiator by channels: each has a front end of its own",
+        "sharing of one initiator by channels: each has its own front end",
         "the write clock of LPDDR5 (always on) and the command bus that pseudo channels share",
         "additive latency",
         "retention: postponed and pulled-in refreshes together may lie further apart than nine "
@@ -218,8 +219,19 @@ class DramEnvironment(Environment):
 
         return simulate_configs(configs, prepared, metrics_of)
 
+    def run_by(self, program: type[DramProgram]) -> DramProgram:
+        """An external program that runs this environment's trace on its memory."""
+        return program.with_options(
+            self.simulator_options,
+            self.memory,
+            self.trace,
+            controller=self.controller,
+            mappings=self.address_mappings,
+            metric_names=tuple(metric.name for metric in self.metrics),
+        )
+
     def config(self, design: Mapping[str, Any]) -> ControllerConfig:
-        """The controller that a design describes, with what is not searched."""
+        """The controller that a design describes, with the fixed settings."""
         return ControllerConfig(**{**self.controller, **design})
 
     def prepare(self, config: ControllerConfig, fidelity: float = 1.0) -> PreparedTrace:
@@ -286,14 +298,14 @@ class DramEnvironment(Environment):
             "memory": f"{', '.join(map(_described, device_names()))}, the path of a device file, "
             "or a mapping with device, channels, ranks",
             "controller": f"a mapping with any of {', '.join(settings)}",
-            "address_mappings": "mappings of one's own: a mapping from names to bits or JSON files",
+            "address_mappings": "user-defined mappings: a mapping from names to bits or JSON files",
             "simulator_options": "for 'dramsys' and 'dramsim3': a mapping with any of "
             "time_limit_s, threads, program; for 'dramsys' also latencies, energy",
         }
 
     @classmethod
     def sources(cls) -> dict[str, str]:
-        """Of each device's figures, and of the energy equations."""
+        """Sources of each device's figures, and of the energy equations."""
         devices = {f"device {name}": device_sources(name) for name in device_names()}
         return {
             **devices,
@@ -332,7 +344,7 @@ class DramEnvironment(Environment):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The memory, and what is set of the controller."""
+        """The memory, and the controller settings that are fixed."""
         return {
             "memory": self.memory.spec,
             "memory_sha256": self.memory.sha256,
@@ -344,7 +356,7 @@ class DramEnvironment(Environment):
 
     @property
     def metrics_given(self) -> tuple[str, ...]:
-        """All, but latencies only of what the trace does, energy only with a power model."""
+        """All metrics but latencies of requests that the trace lacks, and energy without model."""
         missing: tuple[str, ...] = ()
         if not bool((self.trace.is_write == 0).any()):
             missing += _READ_METRICS

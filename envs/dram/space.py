@@ -16,9 +16,9 @@ from archgym.envs.dram.controller.config import (
     SCHEDULERS,
     WRITE_POLICIES,
 )
-from archgym.envs.dram.device.constraints import refresh_policies
-from archgym.envs.dram.device.mapping import INTERLEAVES, mapping_names
+from archgym.envs.dram.device.address_mapping import INTERLEAVES, mapping_names
 from archgym.envs.dram.device.memory import Memory
+from archgym.envs.dram.device.timing_constraints import refresh_policies
 from archgym.space import Categorical, DesignSpace, Integer, Ordinal, Parameter, Rule, param
 
 __all__ = ["BASELINE", "SPACES", "design_space"]
@@ -180,13 +180,13 @@ def _front(pages: tuple[str, ...], schedulers: tuple[str, ...], size: Parameter)
     ]
 
 
-def _refresh(policies: tuple[str, ...], least: int) -> list[Parameter]:
+def _refresh(policies: tuple[str, ...], minimum: int) -> list[Parameter]:
     refreshed = param("refresh_policy") != "none"
     return [
         Categorical("refresh_policy", policies, doc="how rows are refreshed", group="refresh"),
         Integer(
             "refresh_max_postponed",
-            least,
+            minimum,
             MAX_POSTPONED,
             doc="refreshes that may be owed while requests wait",
             unit="refreshes",
@@ -195,7 +195,7 @@ def _refresh(policies: tuple[str, ...], least: int) -> list[Parameter]:
         ),
         Integer(
             "refresh_max_pulledin",
-            least,
+            minimum,
             MAX_POSTPONED,
             doc="refreshes that may be done ahead while the rank is idle",
             unit="refreshes",

@@ -1,1 +1,1 @@
-"""Networks and chips searched together: families, tasks, accuracies, chips, schedules."""
+"""NAS-v0: neural networks and the chip that runs them, searched together."""

@@ -1,9 +1,9 @@
-"""The baseline designs: the most that accuracy asks for, on a chip that spends all it may.
+"""The baseline designs: the networks of highest accuracy, on the largest chip allowed.
 
 The networks are the best published ones, else the largest; the chip has all 4,096 processing
 elements and 64 GB/s (W1 and W2: the chip that NASAIC's table gives for NAS, then ASIC). This is
-what comes of searching networks first: it breaks the specifications, and searches have to get
-away from it.
+the result of searching networks first: it breaks the specifications, and a search has to find
+designs that do not.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from archgym.envs.nas.accuracy.published import ANCHORS
-from archgym.envs.nas.chip import MOST_BANDWIDTH_GBPS, MOST_PES, Chip
-from archgym.envs.nas.families import Architecture
+from archgym.envs.nas.families import Architecture, Task
+from archgym.envs.nas.hardware.chip import MAX_BANDWIDTH_GBPS, MAX_PES, Chip
 from archgym.envs.nas.space import (
     GRIDS,
     ChipForm,
@@ -21,12 +21,11 @@ from archgym.envs.nas.space import (
     name_networks,
     network_design,
 )
-from archgym.envs.nas.tasks import Task
 from archgym.envs.nas.workloads import Workload
 
 __all__ = ["baseline_architecture", "baseline_chip", "baseline_design"]
 
-_HALF: Final = (MOST_PES // 2, MOST_BANDWIDTH_GBPS // 2)
+_HALF: Final = (MAX_PES // 2, MAX_BANDWIDTH_GBPS // 2)
 _PUBLISHED: Final = {
     "W1": [("nvdla_ws", 2112, 48), ("shidiannao_os", 1984, 16)],
     "W2": [("nvdla_ws", 2368, 56), ("shidiannao_os", 1728, 8)],
@@ -42,9 +41,9 @@ def baseline_architecture(task: Task) -> Architecture:
 
 
 def baseline_chip(workload: Workload, form: ChipForm) -> Chip:
-    """A chip of a form that spends all that it may."""
+    """The largest chip of a form that the totals allow."""
     if form == "single":
-        return Chip.of([("nvdla_ws", MOST_PES, MOST_BANDWIDTH_GBPS)])
+        return Chip.of([("nvdla_ws", MAX_PES, MAX_BANDWIDTH_GBPS)])
     if form == "homogeneous":
         return Chip.of([("nvdla_ws", *_HALF)] * 2)
     published = _PUBLISHED.get(workload.name)

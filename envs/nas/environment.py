@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -19,30 +18,28 @@ from archgym.envs.accelerator.cost.technology import TECHNOLOGIES
 from archgym.envs.accelerator.workload.layer import Network
 from archgym.envs.nas.accuracy.choice import SOURCES, accuracy_source, source_options
 from archgym.envs.nas.accuracy.source import AccuracySource
-from archgym.envs.nas.accuracy.training import Recipe
+from archgym.envs.nas.accuracy.training_loop import Recipe
 from archgym.envs.nas.baseline import baseline_design
-from archgym.envs.nas.chip import DEFAULT_TECHNOLOGY, Chip
-from archgym.envs.nas.devices import DEVICES, device_chip, device_name
-from archgym.envs.nas.hardware_side import HardwareSide
+from archgym.envs.nas.hardware.chip import DEFAULT_TECHNOLOGY, Chip
+from archgym.envs.nas.hardware.devices import DEVICES, device_chip, device_name
+from archgym.envs.nas.hardware.hardware_side import HardwareSide
 from archgym.envs.nas.metrics import accuracy_metrics, hardware_metrics, spec_metrics
-from archgym.envs.nas.reward import Specs, nasaic_reward, spec_penalty, weighted_accuracy
+from archgym.envs.nas.network_side import NetworkSide, training_fidelities
+from archgym.envs.nas.reward import Specs
 from archgym.envs.nas.schedule import SCHEDULERS, Schedule
 from archgym.envs.nas.space import (
     CHIPS,
     GRIDS,
     ChipForm,
-    Player,
     Reader,
+    form_of,
     name_networks,
     nas_space,
 )
-from archgym.envs.nas.tasks import family_of
 from archgym.envs.nas.workloads import WORKLOADS, WorkloadSpec, load_workload
 from archgym.errors import (
     InvalidValueError,
     NotCoveredError,
-    SimulationError,
-    UnknownNameError,
 )
 from archgym.problem.fidelity import Fidelity
 from archgym.problem.metrics import Metric
@@ -55,26 +52,32 @@ __all__ = ["NASEnvironment"]
 _DEFAULT_WORKLOAD = "digits_cells"
 _DEFAULT_FORM: ChipForm = "heterogeneous"
 _PLACES = ("cache", "data", "folder", "processes", "time_limit_s")
-"""Options of sources that say where and how, not what."""
+"""Options that set where and how a source works, but not its results."""
 _HARDWARE = tuple(metric.name for metric in hardware_metrics())
 
 
-def _latency_table(environment: Any) -> Simulator:
+def _latency_table(environment: NASEnvironment) -> Simulator:
     """The latency of the blocks of a network, from a table (ProxylessNAS)."""
-    from archgym.envs.nas.latency_table import LatencyTableSimulator
+    from archgym.envs.nas.latency_table_simulator import LatencyTableSimulator
 
-    return LatencyTableSimulator.of(environment)
+    if environment.device is None:
+        raise InvalidValueError(
+            "simulator 'latency_table' models one device: use space='network', not "
+            f"{environment.form!r}"
+        )
+    return LatencyTableSimulator.with_options(
+        environment.simulator_options,
+        environment.network_side,
+        environment.architectures,
+        environment.device,
+        device_name=str(environment.settings["device"]),
+        costs=environment.hardware_side.costs,
+    )
 
 
 def _objective(goal: str, specs: Specs | None) -> dict[str, Any]:
     """The most accurate networks within the specifications, if there are any."""
     return {"maximize": goal, **({} if specs is None else {"limits": specs.limits()})}
-
-
-def _fidelities(epochs: Sequence[int]) -> tuple[Fidelity, ...]:
-    """Training for a part of the epochs: its cost is that part; the hardware side costs nothing."""
-    last = epochs[-1]
-    return tuple(Fidelity(round(n / last, 3), n / last, f"{n} of {last} epochs") for n in epochs)
 
 
 class NASEnvironment(Environment):
@@ -96,22 +99,23 @@ class NASEnvironment(Environment):
         workload: name of a workload, or a mapping; see
             :func:`archgym.envs.nas.workloads.load_workload`.
         space: ``heterogeneous`` (the default), ``homogeneous``, ``single`` or ``network``
-            (:data:`archgym.envs.nas.space.CHIPS`), or a design space of one's own with the
+            (:data:`archgym.envs.nas.space.CHIPS`), or a user's design space with the
             parameters of one of them.
         accuracy: where accuracies come from, one of
-            :data:`archgym.envs.nas.accuracy.choice.SOURCES` or a source of one's own; by default
+            :data:`archgym.envs.nas.accuracy.choice.SOURCES` or a user-defined source; by default
             what the workload says.
         accuracy_options: for the source of accuracies.
         scheduler: ``hap``, ``list`` or ``exact`` (:mod:`archgym.envs.nas.schedule`).
         technology: one of the accelerator environment's; workloads in paper mode have MAESTRO's.
         device: for space ``network``: what runs the networks, see
-            :func:`archgym.envs.nas.devices.device_chip`.
+            :func:`archgym.envs.nas.hardware.devices.device_chip`.
         simulator_options: for ``simulator="latency_table"``: ``table``, a file; by default the
             table that our own cost model gives for the device.
         **arguments: those of :class:`archgym.Environment`.
 
     Attributes:
         loaded: the workload: tasks, specifications, weights.
+        network_side: accuracies and layers of the networks.
         networks: name and task of each network.
         source: where accuracies come from.
         hardware_side: costs of layers, and their scheduler.
@@ -133,7 +137,7 @@ class NASEnvironment(Environment):
     compiles: ClassVar = True
     incidental_arguments: ClassVar = ("accuracy_options", "technology")
     """The settings name them where metrics depend on them."""
-    fidelities: tuple[Fidelity, ...] = _fidelities(Recipe().epochs)
+    fidelities: tuple[Fidelity, ...] = training_fidelities(Recipe().epochs)
     simulators: ClassVar[Mapping[str, Callable[[Any], Simulator]]] = {
         "latency_table": _latency_table
     }
@@ -168,13 +172,14 @@ class NASEnvironment(Environment):
         self.accuracy_options = _options("accuracy_options", accuracy_options)
         self._accuracy = accuracy
         space, chosen = _space_and_workload(space, workload, arguments.get("simulator"))
-        self.form = _form_of(space)
+        self.form = form_of(space)
         self.load_workload(chosen)
         self.hardware_side = HardwareSide(
             self.loaded.mode, scheduler=scheduler, technology=technology
         )
         self._choose_device(device)
-        goal = self._choose_metrics()
+        self.metrics = self.network_side.metrics  # type: ignore[misc]
+        goal = self.network_side.weighted_metric
         self.default_objective = _objective(goal, self.loaded.specs)  # type: ignore[misc]
         self.baseline = baseline_design(self.loaded, self.form)  # type: ignore[misc]
         super().__init__(space=space, workload=workload, **arguments)
@@ -182,21 +187,16 @@ class NASEnvironment(Environment):
     def load_workload(self, spec: WorkloadSpec) -> None:
         """Loads the tasks, and where their accuracies come from."""
         self.loaded = load_workload(spec)
-        self.networks = name_networks(self.loaded.tasks)
         chosen = self.loaded.accuracy if self._accuracy is None else self._accuracy
         self.source = accuracy_source(chosen, self.accuracy_options, self.loaded.tasks)
-        self.fidelities = _fidelities(self.source.epochs)
-        self._epochs = {
-            fidelity.value: epochs
-            for fidelity, epochs in zip(self.fidelities, self.source.epochs, strict=True)
-        }
-        self._accuracies: dict[tuple[str, str, int], float] = {}
-        self._layers: dict[tuple[str, str], Network] = {}
+        self.network_side = NetworkSide(self.loaded, self.source)
+        self.networks = self.network_side.networks
+        self.fidelities = self.network_side.fidelities
 
     def simulate_batch_at(
         self, designs: Designs, fidelity: float
     ) -> list[tuple[SimulationResult, float]]:
-        """Looks accuracies up (or trains), maps and schedules the layers of the networks.
+        """Looks accuracies up (or trains), then maps and schedules the layers of the networks.
 
         Args:
             designs: legal, canonical ones.
@@ -217,11 +217,9 @@ class NASEnvironment(Environment):
                 results.append(NotCoveredError(costs.reasons[i]))
             else:
                 hardware = {name: column[i] for name, column in columns.items()}
-                results.append(self.result(architectures[i], found, hardware))
+                results.append(self.network_side.result(architectures[i], found, hardware))
         each_s = (time.perf_counter() - start) / max(1, len(rows))
         return [(result, each_s) for result in results]
-
-    # -- parts of a simulation -------------------------------------------------------------------
 
     def architectures(self, design: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The architecture of each network of a canonical design."""
@@ -254,72 +252,17 @@ class NASEnvironment(Environment):
     ) -> NDArray[np.float64]:
         """Accuracy of each network of each design, percent, NaN if it is not known.
 
-        Shape (n_designs, n_networks). Networks that come to the same are looked up, or trained,
-        once.
+        Shape (n_designs, n_networks).
 
         Args:
             architectures: of each design, in the order of :attr:`networks`.
             fidelity: share of the epochs.
         """
-        epochs = self._epochs[fidelity]
-        found = np.empty((len(architectures), len(self.networks)))
-        for column, player in enumerate(self.networks):
-            task, key_of = player.task, family_of(player.task).key
-            keys = [(task.name, key_of(task, row[column]), epochs) for row in architectures]
-            unknown = {
-                key: row[column]
-                for key, row in zip(keys, architectures, strict=True)
-                if key not in self._accuracies
-            }
-            if unknown:
-                values = self.source.accuracies(task, list(unknown.values()), epochs)
-                self._accuracies.update(zip(unknown, values.tolist(), strict=True))
-            found[:, column] = [self._accuracies[key] for key in keys]
-        return found
+        return self.network_side.accuracies(architectures, fidelity)
 
     def layers(self, architectures: Sequence[Mapping[str, Any]]) -> tuple[Network, ...]:
         """The layers of each network of a design."""
-        found = []
-        for player, architecture in zip(self.networks, architectures, strict=True):
-            family = family_of(player.task)
-            key = (player.task.name, family.key(player.task, architecture))
-            if key not in self._layers:
-                self._layers[key] = family.layers(player.task, architecture)
-            found.append(self._layers[key])
-        return tuple(found)
-
-    def result(
-        self,
-        architectures: Sequence[Mapping[str, Any]],
-        accuracies: Sequence[float],
-        hardware: Mapping[str, float],
-    ) -> SimulationResult:
-        """The metrics of one design, or why it has none.
-
-        Args:
-            architectures: of its networks.
-            accuracies: of its networks, percent or score.
-            hardware: the metrics that the simulator gives.
-        """
-        for player, architecture, accuracy in zip(
-            self.networks, architectures, accuracies, strict=True
-        ):
-            if math.isnan(accuracy):
-                return self._without_accuracy(player, architecture)
-        names = [metric.name for metric in self.metrics[: len(self.networks) + 1]]
-        weighted = weighted_accuracy(accuracies, self.loaded.weights)
-        found = {**dict(zip(names, [*accuracies, weighted], strict=True)), **hardware}
-        if "accuracy_percent" in found:
-            found["accuracy_synthetic_share"] = float(self.source.synthetic)
-        specs, bounds = self.loaded.specs, self.loaded.bounds
-        if specs is not None and bounds is not None and "area_um2" in hardware:
-            here = Specs(*(hardware[name] for name in vars(specs)))
-            found["spec_penalty_rate"] = spec_penalty(here, specs, bounds)
-            if "accuracy_percent" in found:
-                found["nasaic_reward_rate"] = nasaic_reward(weighted, found["spec_penalty_rate"])
-        return found
-
-    # -- what there is ---------------------------------------------------------------------------
+        return self.network_side.layers(architectures)
 
     @classmethod
     def workloads(cls) -> dict[str, str]:
@@ -328,7 +271,7 @@ class NASEnvironment(Environment):
 
     @classmethod
     def sources(cls) -> dict[str, str]:
-        """Of accuracies, of the hardware's constants and of the specifications."""
+        """Sources of accuracies, of the hardware's constants and of the specifications."""
         return {
             "accuracies of the default workloads": "networks that were trained for the purpose; "
             "data, recipe and machine are in datasets/nas/README.md",
@@ -342,7 +285,7 @@ class NASEnvironment(Environment):
 
     @classmethod
     def argument_docs(cls) -> dict[str, str]:
-        """Where accuracies come from, the scheduler, and the device."""
+        """The sources of accuracies, the schedulers, and the devices."""
         return {
             "accuracy": "; ".join(f"{name}: {doc}" for name, doc in SOURCES.items())
             + "; unless given, W1 to W3 have synthetic ones, imagenet_mbconv scores, others tables",
@@ -371,8 +314,11 @@ class NASEnvironment(Environment):
         workloads: Path | None = None,
         hardware: str | None = None,
     ) -> list[Reference]:
-        """The areas of NASAIC's published solutions; see :mod:`archgym.envs.nas.reference`."""
-        from archgym.envs.nas.reference import read_reference, shipped_references
+        """The areas of NASAIC's published solutions.
+
+        :mod:`archgym.envs.nas.validation.reference` describes the tables that can be read.
+        """
+        from archgym.envs.nas.validation.reference import read_reference, shipped_references
 
         return shipped_references() if table is None else read_reference(table)
 
@@ -399,22 +345,9 @@ class NASEnvironment(Environment):
             **({} if self.device is None else {"device": device_name(self._device_spec)}),
         }
 
-    # -- inner workings --------------------------------------------------------------------------
-
     @cached_property
     def _reader(self) -> Reader:
         return Reader(self.networks, self.design_space, self.device)
-
-    def _without_accuracy(
-        self, player: Player, architecture: Mapping[str, Any]
-    ) -> SimulationResult:
-        """Why a network has no accuracy: training failed, which the budget counts, or unknown."""
-        failures: Mapping[tuple[str, str, int], str] = getattr(self.source, "failures", {})
-        sought = (player.task.name, family_of(player.task).key(player.task, architecture))
-        for (task, key, seed), why in failures.items():
-            if (task, key) == sought:
-                return SimulationError(f"training of {player.name} (seed {seed}): {why}")
-        return NotCoveredError(f"{self.source.name}: no accuracy of this {player.name}")
 
     def _choose_space(self, space: str | DesignSpace) -> DesignSpace:
         if isinstance(space, DesignSpace):
@@ -431,25 +364,17 @@ class NASEnvironment(Environment):
             device_chip(self._device_spec) if self.form == "network" else None
         )
 
-    def _choose_metrics(self) -> str:
-        """Sets the metrics; the name of the one that sums up accuracies."""
-        first = accuracy_metrics(self.networks, self.source.name)
-        limited = self.loaded.specs is not None
-        last = spec_metrics(reward=self.source.name != "proxy") if limited else ()
-        self.metrics = (*first, *hardware_metrics(), *last)  # type: ignore[misc]
-        return first[len(self.networks)].name
-
 
 def _options(name: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
     if value is not None and not isinstance(value, Mapping):
-        raise InvalidValueError(f"{name} is {value!r:.80}; it is a mapping")
+        raise InvalidValueError(f"{name} is {value!r:.80}; it must be a mapping")
     return dict(value or {})
 
 
 def _space_and_workload(
     space: str | DesignSpace | None, workload: WorkloadSpec | None, simulator: object
 ) -> tuple[str | DesignSpace, WorkloadSpec]:
-    """What is searched and for which tasks: as given, else a table's own, else the defaults."""
+    """The space and the workload: as given, else those of a table, else the defaults."""
     if isinstance(simulator, str) and simulator.startswith("tabular:"):
         from archgym.simulators.tabular import table_named  # only where it is needed
 
@@ -462,17 +387,3 @@ def _space_and_workload(
         _DEFAULT_FORM if space is None or space == "default" else space,
         _DEFAULT_WORKLOAD if workload is None else workload,
     )
-
-
-def _form_of(space: str | DesignSpace) -> ChipForm:
-    """Which of `CHIPS` the designs of a space are read by."""
-    if isinstance(space, str):
-        for form in CHIPS:
-            if form == space:
-                return form
-        raise UnknownNameError("space", space, CHIPS)
-    if "sub_1_pes" not in space:
-        return "network"
-    if "sub_accelerators" not in space:
-        return "single"
-    return "heterogeneous" if "sub_2_pes" in space else "homogeneous"

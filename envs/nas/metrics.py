@@ -1,4 +1,4 @@
-"""The metrics of the NAS environment, which depend on the networks and on what is known of them."""
+"""The metrics of the NAS environment, which depend on networks and source of accuracies."""
 
 from __future__ import annotations
 

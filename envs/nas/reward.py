@@ -26,7 +26,7 @@ RHO: Final = 10.0
 
 @dataclass(frozen=True)
 class Specs:
-    """Most that a design may take, or three figures of that kind.
+    """Specifications: upper limits of a design (also used for bounds and for measured figures).
 
     Attributes:
         latency_cycles: until the last network is done, cycles.
@@ -45,7 +45,7 @@ class Specs:
         for name, value in asdict(self).items():
             wrong = isinstance(value, bool) or not isinstance(value, int | float)
             if wrong or not 0 < value < math.inf:
-                raise InvalidValueError(f"specs: {name} is {value!r}; it is a number above 0")
+                raise InvalidValueError(f"specs: {name} is {value!r}; it must be a number above 0")
 
     @staticmethod
     def parse(data: Specs | Mapping[str, Any], where: str = "specs") -> Specs:
@@ -59,7 +59,7 @@ class Specs:
         names = [field.name for field in fields(Specs)]
         if not isinstance(data, Mapping):
             raise InvalidValueError(
-                f"{where} is {data!r:.80}; it is a mapping with {', '.join(names)}"
+                f"{where} is {data!r:.80}; it must be a mapping with {', '.join(names)}"
             )
         for name in data:
             if name not in names:

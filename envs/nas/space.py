@@ -21,15 +21,16 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Literal
 
-from archgym.envs.nas.chip import (
-    MOST_BANDWIDTH_GBPS,
-    MOST_PES,
-    MOST_SUB_ACCELERATORS,
+from archgym.envs.nas.families import Architecture, Task
+from archgym.envs.nas.hardware.chip import (
+    MAX_BANDWIDTH_GBPS,
+    MAX_PES,
+    MAX_SUB_ACCELERATORS,
     Chip,
     SubAccelerator,
 )
-from archgym.envs.nas.families import Architecture
-from archgym.envs.nas.tasks import Task, family_of
+from archgym.envs.nas.tasks import family_of
+from archgym.errors import UnknownNameError
 from archgym.space import (
     Categorical,
     DesignSpace,
@@ -51,6 +52,7 @@ __all__ = [
     "Player",
     "Reader",
     "chip_design",
+    "form_of",
     "largest_architecture",
     "name_networks",
     "nas_space",
@@ -60,7 +62,7 @@ __all__ = [
 
 ChipForm = Literal["heterogeneous", "homogeneous", "single", "network"]
 CHIPS: Final[dict[ChipForm, str]] = {
-    "heterogeneous": "networks, and one to four sub-accelerators of their own kinds and sizes",
+    "heterogeneous": "networks, and one to four sub-accelerators, each of any kind and size",
     "homogeneous": "networks, and one to four equal sub-accelerators",
     "single": "networks, and one accelerator",
     "network": "networks only; the argument device is what runs them",
@@ -91,7 +93,7 @@ GRIDS: Final[dict[str, Grid]] = {
         tuple(2**i for i in range(3, 9)),
     ),
     # Every solution that NASAIC publishes has multiples of 32 PEs and of 8 GB/s.
-    "paper": Grid(tuple(range(32, MOST_PES + 1, 32)), tuple(range(8, 65, 8)), ()),
+    "paper": Grid(tuple(range(32, MAX_PES + 1, 32)), tuple(range(8, 65, 8)), ()),
 }
 """By the mode of a workload."""
 
@@ -120,6 +122,24 @@ def name_networks(tasks: Sequence[Task]) -> tuple[Player, ...]:
     return tuple(found)
 
 
+def form_of(space: str | DesignSpace) -> ChipForm:
+    """The form of chip that the designs of a space describe, one of :data:`CHIPS`.
+
+    Raises:
+        UnknownNameError: for a name that is no form.
+    """
+    if isinstance(space, str):
+        for form in CHIPS:
+            if form == space:
+                return form
+        raise UnknownNameError("space", space, CHIPS)
+    if "sub_1_pes" not in space:
+        return "network"
+    if "sub_accelerators" not in space:
+        return "single"
+    return "heterogeneous" if "sub_2_pes" in space else "homogeneous"
+
+
 def nas_space(networks: Sequence[Player], chip: ChipForm, grid: Grid) -> DesignSpace:
     """The space of some networks and one form of chip."""
     parameters = [p for player in networks for p in _network_parameters(player)]
@@ -131,7 +151,7 @@ def nas_space(networks: Sequence[Player], chip: ChipForm, grid: Grid) -> DesignS
         Integer(
             "sub_accelerators",
             1,
-            MOST_SUB_ACCELERATORS,
+            MAX_SUB_ACCELERATORS,
             doc="sub-accelerators on the chip",
             group="chip",
         )
@@ -139,14 +159,14 @@ def nas_space(networks: Sequence[Player], chip: ChipForm, grid: Grid) -> DesignS
     if chip == "homogeneous":
         parameters += _sub_accelerator(1, grid, None)
         return DesignSpace(parameters, _homogeneous_rules())
-    for number in range(1, MOST_SUB_ACCELERATORS + 1):
+    for number in range(1, MAX_SUB_ACCELERATORS + 1):
         there = None if number == 1 else param("sub_accelerators") >= number
         parameters += _sub_accelerator(number, grid, there)
     return DesignSpace(parameters, _heterogeneous_rules())
 
 
 class Reader:
-    """Takes designs apart into architectures and chips.
+    """Splits designs into architectures and chips.
 
     Args:
         networks: the networks of the space.
@@ -278,18 +298,18 @@ def _sub_accelerator(number: int, grid: Grid, there: Expression | None) -> Itera
 def _heterogeneous_rules() -> list[Rule]:
     """Totals of the first two, three and four: one holds wherever one of them is not there."""
     rules: list[Rule] = []
-    for knob, most, unit in (
-        ("pes", MOST_PES, "processing elements"),
-        ("bandwidth_gbps", MOST_BANDWIDTH_GBPS, "GB/s"),
+    for knob, maximum, unit in (
+        ("pes", MAX_PES, "processing elements"),
+        ("bandwidth_gbps", MAX_BANDWIDTH_GBPS, "GB/s"),
     ):
         total = param(f"sub_1_{knob}")
-        for number in range(2, MOST_SUB_ACCELERATORS + 1):
+        for number in range(2, MAX_SUB_ACCELERATORS + 1):
             total = total + param(f"sub_{number}_{knob}")
             rules.append(
                 Rule(
                     f"{knob}_of_{number}",
-                    total <= most,
-                    f"{number} sub-accelerators share {most:,} {unit}",
+                    total <= maximum,
+                    f"{number} sub-accelerators share {maximum:,} {unit}",
                 )
             )
     return rules
@@ -299,12 +319,12 @@ def _homogeneous_rules() -> list[Rule]:
     return [
         Rule(
             f"{knob}_in_all",
-            param("sub_accelerators") * param(f"sub_1_{knob}") <= most,
-            f"the sub-accelerators share {most:,} {unit}",
+            param("sub_accelerators") * param(f"sub_1_{knob}") <= maximum,
+            f"the sub-accelerators share {maximum:,} {unit}",
         )
-        for knob, most, unit in (
-            ("pes", MOST_PES, "processing elements"),
-            ("bandwidth_gbps", MOST_BANDWIDTH_GBPS, "GB/s"),
+        for knob, maximum, unit in (
+            ("pes", MAX_PES, "processing elements"),
+            ("bandwidth_gbps", MAX_BANDWIDTH_GBPS, "GB/s"),
         )
     ]
 

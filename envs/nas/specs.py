@@ -1,12 +1,12 @@
-"""Computes the specifications of our own workloads.
+"""Computes the specifications of the workloads that NASAIC did not define.
 
 Run as ``python -m archgym.envs.nas.specs --out envs/nas/specs.json``; nothing is random. The rule,
 written before any search was run:
 
 1. The networks are the most accurate ones of the tables, for each task.
-2. Latency: 0.7 of the least that any chip gives them. Energy: likewise.
+2. Latency: 0.7 of the lowest latency that any chip gives them. Energy: likewise.
 3. Area does not depend on networks, and 0.7 of the smallest chip would admit none: it is 0.7 of
-   the area of the chip that gives the least latency.
+   the area of the chip with the lowest latency.
 
 So no chip meets the specifications with the most accurate networks. "Any chip" stands for the best
 that a search by coordinates finds (:func:`best_chip`) among one to four sub-accelerators.
@@ -26,16 +26,16 @@ import numpy as np
 
 from archgym.envs.accelerator.workload.layer import Network
 from archgym.envs.nas.accuracy.choice import accuracy_source
-from archgym.envs.nas.chip import (
-    MOST_BANDWIDTH_GBPS,
-    MOST_PES,
-    MOST_SUB_ACCELERATORS,
+from archgym.envs.nas.families import Architecture, Task
+from archgym.envs.nas.hardware.chip import (
+    MAX_BANDWIDTH_GBPS,
+    MAX_PES,
+    MAX_SUB_ACCELERATORS,
     Chip,
     SubAccelerator,
     area_um2,
 )
-from archgym.envs.nas.families import Architecture
-from archgym.envs.nas.hardware_side import HardwareSide
+from archgym.envs.nas.hardware.hardware_side import HardwareSide
 from archgym.envs.nas.reward import Specs
 from archgym.envs.nas.space import (
     DATAFLOWS,
@@ -43,7 +43,7 @@ from archgym.envs.nas.space import (
     Grid,
     name_networks,
 )
-from archgym.envs.nas.tasks import Task, distinct_architectures, family_of, task_of
+from archgym.envs.nas.tasks import distinct_architectures, family_of, task_of
 from archgym.envs.nas.workloads import WORKLOADS
 
 __all__ = ["SHARE", "best_chip", "compute", "most_accurate"]
@@ -82,7 +82,7 @@ def compute(name: str) -> dict[str, Any]:
 
 
 def most_accurate(task: Task) -> tuple[Architecture, float]:
-    """The network with the highest tabulated accuracy, of equals the first, and that accuracy."""
+    """The network with the highest tabulated accuracy (the first of several), and that accuracy."""
     architectures = list(distinct_architectures(task).values())
     source = accuracy_source("tabulated", {}, [task])
     values = source.accuracies(task, architectures, source.epochs[-1])
@@ -96,8 +96,8 @@ def best_chip(
     """The chip with the least latency or energy for some networks, and that value.
 
     From the best homogeneous chips of each number of sub-accelerators, one sub-accelerator at a
-    time is replaced by the best of all that keep the totals, until none is better; of equals the
-    smallest chip is taken.
+    time is replaced by the best of all that keep the totals, until none is better; of
+    equally good chips the smallest is taken.
 
     Args:
         networks: what the chip runs at the same time.
@@ -113,7 +113,7 @@ def best_chip(
         for buffer in _buffers(grid)
     ]
     best: tuple[tuple[float, float], Chip] | None = None
-    for count in range(1, MOST_SUB_ACCELERATORS + 1):
+    for count in range(1, MAX_SUB_ACCELERATORS + 1):
         ranked = _ranked(
             networks, [chip for s in subs if (chip := _legal([s] * count))], metric, mode
         )
@@ -168,9 +168,9 @@ def _hardware_side(mode: str) -> HardwareSide:
 
 def _legal(subs: Sequence[SubAccelerator]) -> Chip | None:
     """The chip, if its sub-accelerators keep the totals."""
-    if sum(sub.pes for sub in subs) > MOST_PES:
+    if sum(sub.pes for sub in subs) > MAX_PES:
         return None
-    if sum(sub.bandwidth_gbps for sub in subs) > MOST_BANDWIDTH_GBPS:
+    if sum(sub.bandwidth_gbps for sub in subs) > MAX_BANDWIDTH_GBPS:
         return None
     return Chip(tuple(subs))
 

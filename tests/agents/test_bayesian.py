@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 from archgym.agents.bayesian import Bayesian
 from archgym.agents.common import skopt_surrogates as surrogates
+from archgym.agents.common.threads import one_quiet_thread
 from archgym.envs.conformance import ConformanceEnvironment
 from archgym.errors import InvalidValueError
 from archgym.space import DesignSpace, Integer, Real
@@ -138,7 +139,7 @@ def test_gaussian_process_learns_a_product_and_a_sum_alike() -> None:
     x = rng.random((60, 3))
     for y in (np.log(1.0 + 4 * (x**2).sum(axis=1)), 4 * (x**2).sum(axis=1)):
         model = surrogates.GaussianProcess()
-        with surrogates.one_quiet_thread():
+        with one_quiet_thread(ThreadpoolController()):
             model.fit(x[:40], y[:40], 0)
             mean, deviation = model.predict(x[40:])
         predicted, true = mean.argsort().argsort(), y[40:].argsort().argsort()

@@ -92,6 +92,7 @@ def test_it_finds_more_than_random_search() -> None:
     assert best("botorch") > best("random") + 0.01
 
 
+@pytest.mark.full
 def test_batches_find_what_is_good_within_limits() -> None:
     limited = {"minimize": "access_ns", "limits": ["area_mm2 <= 0.1"]}
     env = ConformanceEnvironment(objective=limited)
@@ -102,12 +103,14 @@ def test_batches_find_what_is_good_within_limits() -> None:
     assert result.best.objectives[0] < good
 
 
+@pytest.mark.full
 def test_several_goals_are_searched_by_hypervolume() -> None:
     env = ConformanceEnvironment(objective={"minimize": ["access_ns", "energy_pj"]})
     _, result = search(11, env=env)
     assert len(result.front) >= 2
 
 
+@pytest.mark.full
 def test_trust_region_shrinks_after_failures_and_starts_anew() -> None:
     """With a goal that nothing improves, every design after the first model is a failure."""
     pytest.importorskip("botorch")

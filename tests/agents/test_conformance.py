@@ -19,7 +19,7 @@ from archgym.agent import Agent
 from archgym.agents.common.unseen import Unseen
 from archgym.check import CheckResult, check
 from archgym.check.agents import FAMILIES, agent_check_names, check_agent, trajectories
-from archgym.check.agents.subject import evaluations_of, subject_of
+from archgym.check.agents.agent_under_test import evaluations_of, subject_of
 from archgym.environment.environment import Environment
 from archgym.errors import AgentUnsuitableError, InvalidValueError, UnknownNameError
 from archgym.evaluation.outcome import Outcomes
@@ -27,6 +27,17 @@ from archgym.registry import agent_class, agent_names, environment_names
 from archgym.space import Designs, UnitCubeEncoding
 
 AGENTS = agent_names()
+SLOW_AGENTS = {
+    "a2c",
+    "active",
+    "bayesian",
+    "botorch",
+    "dqn",
+    "hyperband",
+    "maskable_ppo",
+    "optuna",
+    "sac",
+}
 CHECKS = [name for name in agent_check_names() if name != "processes"]
 # So that learning takes place, but little of it, within the few designs that a check evaluates.
 QUICK = {
@@ -47,7 +58,10 @@ def quick(name: str) -> dict[str, Any]:
     return {field: value for field, value in values.items() if field in fields}
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.full) if n in SLOW_AGENTS else n for n in AGENTS],
+)
 @pytest.mark.parametrize("check_name", CHECKS)
 def test_registered_agent_conforms(name: str, check_name: str) -> None:
     (result,) = check_agent(name, only=[check_name], **quick(name))
@@ -73,12 +87,13 @@ def in_another_process(code: str, given: Any) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.full
 def test_trajectories_are_equal_in_another_process() -> None:
     """Each agent on one family, others in turn; the full test has all families for each."""
     code = (
         "import json, sys\n"
         "from archgym.check.agents import FAMILIES\n"
-        "from archgym.check.agents.subject import evaluations_of, subject_of\n"
+        "from archgym.check.agents.agent_under_test import evaluations_of, subject_of\n"
         "print(json.dumps([evaluations_of(subject_of(name, values), FAMILIES[family], seed=5)\n"
         "                  for name, values, family in json.loads(sys.argv[1])]))\n"
     )

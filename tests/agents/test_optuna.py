@@ -51,6 +51,7 @@ def test_seed_decides_and_nothing_is_printed(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.full
 def test_duplicates_of_a_sampler_cost_nothing_and_a_small_space_is_exhausted(sampler: str) -> None:
     seen = trajectory(sampler, budget=100, **SMALL)
     assert len(seen) == len({tuple(d.items()) for d in seen}) == 36

@@ -87,10 +87,12 @@ def test_agent_clearly_beats_random_search(name: str, budget: int) -> None:
     assert regret(name, budget) < 0.4 * regret("random", budget)
 
 
+@pytest.mark.full
 def test_forest_beats_random_search() -> None:
     assert regret("bayesian", 30, **FOREST) < 0.7 * regret("random", 30)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["ga", "aco", "sa"])
 def test_more_budget_comes_close_to_the_optimum(name: str) -> None:
     assert regret(name, 500) < 0.05

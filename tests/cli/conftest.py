@@ -12,7 +12,7 @@ from archgym.cli import main
 
 
 class Called:
-    """What a command came to."""
+    """Exit code and output of a command."""
 
     def __init__(self, code: int, out: str, err: str) -> None:
         self.code, self.out, self.err = code, out, err

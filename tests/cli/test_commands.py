@@ -342,6 +342,7 @@ def test_check_only_says_too_that_it_cannot_be_made(call: Any) -> None:
     assert not row["passed"]
 
 
+@pytest.mark.full
 def test_new_env_passes_its_own_checks(call: Any, tmp_path: Path) -> None:
     done = call("new", "env", "MyCache", "--out", tmp_path / "own")
     assert done.code == 0, done.err
@@ -378,7 +379,7 @@ def test_schema(call: Any) -> None:
 
 
 def test_trace_record(call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from archgym.envs.dram.traces import record as recording
+    from archgym.envs.dram.traces import recording
     from archgym.envs.dram.traces.workload import load_workload
 
     asked: dict[str, Any] = {}
@@ -410,5 +411,6 @@ def test_help_is_wrapped_as_wide_as_the_terminal(call: Any) -> None:
     shown = call("trace", "record", "--help").out
     assert "give the program itself, not a wrapper" in " ".join(shown.split())
     lines = [line.strip() for line in shown.split("Usage:")[1].split("╭")[0].splitlines()]
-    at = next(i for i, line in enumerate(lines) if line.startswith("Its output is thrown away"))
+    begins = "The program's output is discarded"
+    at = next(i for i, line in enumerate(lines) if line.startswith(begins))
     assert len(lines[at]) + len(lines[at + 1].split()[0]) >= 77

@@ -9,11 +9,15 @@ from typing import Any, ClassVar
 
 import pytest
 from pydantic import Field
+from typer.main import get_command
 
 import archgym
-from archgym.cli.docs import pages
-from archgym.cli.pages import agent_page, commands_page, environment_page, experiment_page
-from archgym.cli.pages.environment import agreement_of
+from archgym.cli import app
+from archgym.cli.docs.agent_page import agent_page
+from archgym.cli.docs.command import page
+from archgym.cli.docs.commands_page import commands_page
+from archgym.cli.docs.environment_page import agreement_of, environment_page
+from archgym.cli.docs.experiment_page import experiment_page
 from archgym.errors import AgentUnsuitableError
 from archgym.registry import agent_class, agent_names, environment_class, environment_names
 from archgym.space import Designs, DesignSpace, Integer
@@ -24,7 +28,7 @@ DOCS = Path(__file__).parent.parent.parent / "docs"
 
 @pytest.mark.parametrize("name", [*environment_names(), *agent_names(), "commands", "experiment"])
 def test_the_page_that_ships_is_of_what_is_there(name: str) -> None:
-    path, make = pages([name], DOCS)[name]
+    path, make = page(name, DOCS, get_command(app))
     assert path.read_text() == make(), f"make it again: archgym docs {name}"
 
 
@@ -134,7 +138,7 @@ def test_reference_of_the_file_has_every_key() -> None:
 
 
 def test_reference_of_the_commands_has_arguments_options_and_defaults() -> None:
-    page = commands_page()
+    page = commands_page(get_command(app))
     assert "## archgym dataset export" in page
     assert "archgym evaluate ENV [KEY=VALUE]... [OPTIONS]" in page
     assert "| `--by auto\\|agent\\|hyperparameters` | `auto` |" in page

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from archgym.experiment.results.tables import regret_text
+from archgym.experiment.results.texts import regret_text
 
 SMALL = ["enumerate", "Conformance-v0", "--space", "finite", "--workers", "1"]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from archgym.envs.dram.traces import recipes
+from archgym.envs.dram.traces import recording_recipes
 from archgym.envs.dram.traces.workload import load_workload
 
 needs_valgrind = pytest.mark.skipif(
@@ -98,7 +98,7 @@ def test_recipe(call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         return trace, {**card, "cache": {"line_bytes": 64}}
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(recipes, "make", make)
+    monkeypatch.setattr(recording_recipes, "make", make)
     assert call("trace", "recipe", "xz").code == 0
     assert call("trace", "recipe", "xz", "--out", "mine.npz", "--timeout-s", "9").code == 0
     assert asked == [("xz", 3600.0), ("xz", 9.0)]

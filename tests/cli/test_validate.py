@@ -7,7 +7,7 @@ import pytest
 
 from archgym.envs.dram.validation import reference as dram_reference
 
-TABLE = Path(dram_reference.__file__).parent.parent / "references" / "dramsys51.csv"
+TABLE = Path(dram_reference.__file__).parent / "tables" / "dramsys51.csv"
 
 
 @pytest.fixture

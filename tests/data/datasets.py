@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 import archgym
 from archgym.data import Dataset, Selection, load
 from archgym.registry import make_agent
-
-from ..helpers import Adder
+from tests.helpers import Adder
 
 __all__ = ["Loaded", "altered", "recorded", "rows_of"]
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
-from archgym.check.agents.families import FAMILIES, Family
+from archgym.check.agents.environments import FAMILIES, Family
 from archgym.data import Dataset, Selection, load, replay, validate
 from archgym.environment.environment import Environment
 from archgym.registry import make_agent

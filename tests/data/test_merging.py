@@ -11,8 +11,7 @@ from archgym.data.merging import differences
 from archgym.errors import DatasetError
 from archgym.evaluation.trial_info import TrialInfo
 from archgym.space import Categorical, DesignSpace, Integer, Rule, param
-
-from .datasets import Loaded, altered, recorded, rows_of
+from tests.data.datasets import Loaded, altered, recorded, rows_of
 
 DESIGNS = [{"x": x, "y": 1, "mode": "plain"} for x in (0, 1, 1, 3)]
 

@@ -18,8 +18,7 @@ from archgym.data.dataset import TIMING_COLUMNS
 from archgym.errors import DatasetError, ReplayMismatchError, UnknownNameError
 from archgym.evaluation.trial_info import TrialInfo
 from archgym.space import DesignSpace, Integer
-
-from ..helpers import Adder, Grumpy
+from tests.helpers import Adder, Grumpy
 
 DESIGNS: list[dict[str, Any]] = [
     {"x": x, "y": y, "mode": "plain"} for x, y in ((0, 0), (4, 4), (2, 1), (3, 0), (0, 0), (4, 0))

@@ -13,9 +13,8 @@ import archgym
 from archgym.data import Dataset, Selection, find_dataset, load, merge
 from archgym.errors import ArchgymError, DatasetError, InvalidValueError, UnknownNameError
 from archgym.evaluation.trial_info import TrialInfo
-
-from ..helpers import Grumpy
-from .datasets import Loaded, recorded, rows_of
+from tests.data.datasets import Loaded, recorded, rows_of
+from tests.helpers import Grumpy
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from archgym.data import Dataset, Selection, Split, load
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.evaluation.trial_info import TrialInfo
-
-from .datasets import Loaded, recorded, rows_of
+from tests.data.datasets import Loaded, recorded, rows_of
 
 Row = tuple[str, str, int, int]
 ROWS = st.lists(
@@ -43,7 +42,7 @@ def keys(part: Selection, more: tuple[str, ...] = ()) -> set[tuple[Any, ...]]:
     return {tuple(row.values()) for row in part.arrow([*PARAMETERS, *more]).to_pylist()}
 
 
-def check_no_leak(split: Split, by: str) -> None:
+def check_no_leak(split: Split[Selection], by: str) -> None:
     more = ("workload",) if by == "workload" else ()
     parts = [keys(part, more) for part in split.parts.values()]
     for i, one in enumerate(parts):

@@ -30,20 +30,41 @@ def _blocks(guide: Path) -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
 def test_every_block_says_what_becomes_of_it(guide: Path) -> None:
     for mark, kind, text in _blocks(guide):
-        marks = {"bash": r"run|not run: .+", "python": r"python|file: .+\.py"}
+        marks = {"bash": r"run|not run: .+", "python": r"python(: \w+)?|file: .+\.py"}
         assert re.fullmatch(marks.get(kind, "file: .+|"), mark), f"{mark!r} before {kind}:\n{text}"
         assert mark or kind in _UNMARKED, text
 
 
-RUNNING = [guide for guide in GUIDES if {"run", "python"} & {mark for mark, *_ in _blocks(guide)}]
+def _kind(mark: str) -> str:
+    """What a mark says: file, run, not run or python; the rest of it is a name."""
+    return mark.split(":")[0]
+
+
+RUNNING = [
+    guide for guide in GUIDES if {"run", "python"} & {_kind(mark) for mark, *_ in _blocks(guide)}
+]
+QUICK_GUIDES = {"agents", "environments", "simulators"}
+"""The others run with the long tests."""
 
 
 def test_the_guides_of_the_uses_run() -> None:
     names = {guide.stem for guide in RUNNING}
-    assert names >= {"agents", "datasets", "environments", "experiments"}
+    assert names >= {"agents", "datasets", "environments", "experiments", "nas", "proxies"}
 
 
-@pytest.mark.parametrize("guide", RUNNING, ids=lambda path: path.stem)
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
+def test_guide_is_short_enough(guide: Path) -> None:
+    assert len(guide.read_text("utf-8").splitlines()) <= 250
+
+
+@pytest.mark.parametrize(
+    "guide",
+    [
+        path if path.stem in QUICK_GUIDES else pytest.param(path, marks=pytest.mark.full)
+        for path in RUNNING
+    ],
+    ids=lambda path: path.stem,
+)
 def test_guide_runs(
     guide: Path,
     tmp_path: Path,
@@ -53,9 +74,9 @@ def test_guide_runs(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     for number, (mark, kind, text) in enumerate(_blocks(guide)):
-        if mark.startswith("file: "):
+        if _kind(mark) == "file":
             Path(mark.removeprefix("file: ")).write_text(text)
-        elif mark == "python":
+        elif _kind(mark) == "python":
             script = tmp_path / f"block_{number}.py"
             script.write_text(text)
             done = subprocess.run(

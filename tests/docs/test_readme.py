@@ -1,4 +1,4 @@
-"""The README's code runs as it stands, and its environment is short."""
+"""The README is short and its code runs as it stands; the guides have the shortest programs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,35 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
-from archgym.cli.pages import commands_page
+from archgym.cli import app
+from archgym.cli.docs.commands_page import commands_page
 
 ROOT = Path(__file__).parent.parent.parent
-README = (ROOT / "README.md").read_text()
+README = (ROOT / "README.md").read_text("utf-8")
 BLOCKS = dict(re.findall(r"<!-- (\w+) -->\n```python\n(.*?)```", README, re.DOTALL))
+SHORTEST = {
+    "environment": "environments",
+    "library": "libraries",
+    "agent": "agents",
+    "dataset": "datasets",
+}
+"""The shortest program of each use, and its guide; tests/docs/test_guides.py runs them."""
+
+
+def _shortest(name: str) -> str:
+    """A program of a guide that has the mark ``python: NAME``."""
+    text = (ROOT / "docs" / "guides" / f"{SHORTEST[name]}.md").read_text("utf-8")
+    found = re.search(rf"<!-- python: {name} -->\n```python\n(.*?)```", text, re.DOTALL)
+    assert found is not None, name
+    return found[1]
+
+
+def test_readme_is_one_screen() -> None:
+    lines = README.splitlines()
+    assert len(lines) <= 150
+    assert lines.index("```python") < 44
 
 
 @pytest.mark.parametrize("name", sorted(BLOCKS))
@@ -33,11 +56,17 @@ def test_code_block_runs(name: str, tmp_path: Path) -> None:
 
 
 def test_all_blocks_are_there() -> None:
-    assert set(BLOCKS) == {"environment", "library", "agent", "dataset"}
+    assert set(BLOCKS) == {"search"}
+    assert len(BLOCKS["search"].split("\n\n", 1)[1].splitlines()) <= 8
+
+
+@pytest.mark.parametrize("name", SHORTEST)
+def test_guides_have_the_shortest_programs(name: str) -> None:
+    assert "import archgym" in _shortest(name)
 
 
 def test_an_environment_takes_at_most_40_lines() -> None:
-    lines = [line for line in BLOCKS["environment"].splitlines() if line.strip()]
+    lines = [line for line in _shortest("environment").splitlines() if line.strip()]
     assert len(lines) <= 40
 
 
@@ -60,7 +89,8 @@ def _commands() -> list[tuple[str, str]]:
 
 
 def test_commands_of_the_documents_have_the_options_that_they_use() -> None:
-    reference = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", commands_page(), re.M | re.S))
+    page = commands_page(get_command(app))
+    reference = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", page, re.M | re.S))
     commands = _commands()
     assert len(commands) > 50
     for where, line in commands:
@@ -71,8 +101,9 @@ def test_commands_of_the_documents_have_the_options_that_they_use() -> None:
             assert re.search(rf"`(-\w / )?{option}[ `]", reference[name]), f"{where}: {line}"
 
 
-def test_linked_files_exist() -> None:
-    targets = re.findall(r"\]\((?!https?:)([^)#]+)\)", README)
+@pytest.mark.parametrize("name", ["README.md", "RESULTS.md", "CONTRIBUTING.md", "SECURITY.md"])
+def test_linked_files_exist(name: str) -> None:
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", (ROOT / name).read_text("utf-8"))
     assert targets
     for target in targets:
         assert (ROOT / target).exists(), target

@@ -38,6 +38,7 @@ def simulated(folder: Path) -> Sequence[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "done").read_text().splitlines()]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("wrong", [*IN_PROCESS, *ENDS_A_PROCESS])
 def test_a_baseline_that_goes_wrong_once_loses_nothing(tmp_path: Path, wrong: str) -> None:
     cache = tmp_path / "simulations.sqlite"

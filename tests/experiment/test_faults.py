@@ -17,9 +17,14 @@ from rich.console import Console
 
 from archgym.data import Dataset
 from archgym.experiment import RunOptions, expand, run_experiment
+from archgym.experiment.folder.lock import locked
+from archgym.experiment.folder.run_folder import RunFolder
+from archgym.experiment.folder.trial_states import TrialLog, read_ends
 from archgym.experiment.results.tables import run_tables
-from archgym.experiment.run.folder import RunFolder
-from archgym.experiment.run.trial_states import TrialLog, read_ends
+from archgym.experiment.run.context import RunContext
+from archgym.experiment.run.progress import Progress
+from archgym.experiment.run.run_batch import run_batch
+from archgym.experiment.run.trial_batches import TrialBatch
 from tests.experiment.chaos import LOCAL, RAY, Chaos, moody
 from tests.experiment.experiments import HELPERS, archgym, assert_equal_runs, slow, small, written
 
@@ -44,6 +49,7 @@ def moody_settings(**arguments: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.full
 def test_designs_that_raise_hang_die_or_give_nan_are_rows(tmp_path: Path) -> None:
     experiment = small(
         **moody_settings(hangs=True, dies=True),
@@ -96,23 +102,13 @@ def test_a_cache_is_shared_between_runs(tmp_path: Path) -> None:
 def test_a_trial_that_ends_its_worker_is_given_up(tmp_path: Path) -> None:
     trials = expand(small(budget=5))
     folder = RunFolder(tmp_path / "run")
-    with folder.locked() as run_id:
+    with locked(folder) as run_id:
         log = TrialLog(folder.log_file(run_id, "0"))
         for _ in range(3):
             log.begin(trials[0].trial_id)
         log.close()
-        from archgym.experiment.run.batch import run_pack
-        from archgym.experiment.run.progress import Progress
-        from archgym.experiment.run.trial import Environments
-
-        ends = run_pack(
-            trials,
-            frozenset(),
-            folder,
-            folder.log_file(run_id, "0"),
-            Environments(folder),
-            Progress(trials, {}),
-        )
+        batch = TrialBatch("0", tuple(trials))
+        ends = run_batch(batch, RunContext(folder, run_id), Progress(trials, {}))
     assert [ends[trial.trial_id].state for trial in trials] == ["failed"] + 3 * ["finished"]
     assert "its worker process died 3 times" in ends[trials[0].trial_id].error
     assert read_ends(folder.logs) == ends
@@ -136,6 +132,7 @@ def test_the_summary_lists_what_failed_and_why(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.full
 def test_three_faults(tmp_path: Path) -> None:
     chaos = Chaos(moody(tmp_path), tmp_path / "run", seed=0)
     for fault in ("disk full", "Ctrl-C", "driver killed"):

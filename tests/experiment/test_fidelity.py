@@ -64,6 +64,7 @@ def test_without_fidelities_nothing_is_said_of_them(tmp_path: Path) -> None:
         assert summary.spent == summary.simulations == summary.full_simulations == 5
 
 
+@pytest.mark.full
 def test_the_command_line_runs_resumes_and_reports(tmp_path: Path) -> None:
     experiment = written(tmp_path, agents=AGENTS, budget=9)
     for out in ("one", "two"):

@@ -56,6 +56,7 @@ def finish(experiment: Path, out: Path, *options: str) -> None:
     assert code == 0, err
 
 
+@pytest.mark.full
 def test_three_kills(tmp_path: Path) -> None:
     experiment = slow(tmp_path)
     out = tmp_path / "run"

@@ -13,8 +13,11 @@ import pytest
 from archgym.data import Dataset
 from archgym.errors import ExperimentError
 from archgym.experiment import RunOptions, expand, run_experiment
-from archgym.experiment.run import ray as ray_runner
-from archgym.experiment.run.folder import RunFolder
+from archgym.experiment.folder.lock import locked
+from archgym.experiment.folder.run_folder import RunFolder
+from archgym.experiment.run.context import RunContext
+from archgym.experiment.run.ray_trainable import TuneBatch, write_batches
+from archgym.experiment.run.trial_batches import TrialBatch
 from tests.experiment.experiments import (
     HELPERS,
     archgym,
@@ -53,6 +56,7 @@ def through_ray(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, st
     return folder / "run", code, out, err
 
 
+@pytest.mark.full
 def test_gives_the_trajectories_of_a_local_run(
     through_ray: tuple[Path, int, str, str], tmp_path: Path
 ) -> None:
@@ -62,6 +66,7 @@ def test_gives_the_trajectories_of_a_local_run(
     assert_equal_runs(tmp_path / "local", run)
 
 
+@pytest.mark.full
 def test_a_failing_trial_does_not_stop_the_rest(through_ray: tuple[Path, int, str, str]) -> None:
     run, code, out, _ = through_ray
     assert code == 1
@@ -73,6 +78,7 @@ def test_a_failing_trial_does_not_stop_the_rest(through_ray: tuple[Path, int, st
     assert states.count("finished") == len(states) - 2 == 22
 
 
+@pytest.mark.full
 def test_leaves_the_terminal_quiet(through_ray: tuple[Path, int, str, str]) -> None:
     run, _, out, err = through_ray
     assert out.startswith("archgym ")
@@ -81,6 +87,7 @@ def test_leaves_the_terminal_quiet(through_ray: tuple[Path, int, str, str]) -> N
     assert json.loads((run / "results.json").read_text())["runner"] == "ray"
 
 
+@pytest.mark.full
 def test_leaves_a_sealed_dataset(through_ray: tuple[Path, int, str, str]) -> None:
     run = through_ray[0]
     for name in ("Conformance-v0", "Slow"):
@@ -89,6 +96,7 @@ def test_leaves_a_sealed_dataset(through_ray: tuple[Path, int, str, str]) -> Non
         assert not [s for s in dataset.trials()["state"].to_pylist() if s == "running"]
 
 
+@pytest.mark.full
 def test_asked_to_end_it_says_how_to_go_on_and_nothing_else(tmp_path: Path) -> None:
     experiment, out = slow(tmp_path, budget=4000, seeds=1), tmp_path / "run"
     process = start("run", experiment, "--out", out, "--cpus", "2")
@@ -119,28 +127,15 @@ def test_says_that_ray_cannot_be_used(tmp_path: Path) -> None:
     assert not list(RunFolder(tmp_path / "b").datasets.glob("*"))
 
 
-def test_a_pack_begins_with_its_first_step(tmp_path: Path) -> None:
-    """Tune sets a pack up in two processes now and then, and uses one: it must not run twice."""
+def test_a_batch_begins_with_its_first_step(tmp_path: Path) -> None:
+    """Tune sets a batch up in two processes now and then, and uses one: it must not run twice."""
     trials = expand(small(budget=5))[:2]
     folder = RunFolder(tmp_path / "run")
-    with folder.locked() as run_id:
-        pack = {
-            "trials": [trial.to_json() for trial in trials],
-            "begun": [],
-            "simulation": {},
-            "baselines": {},
-            "network": False,
-        }
-        folder.write_json("ray/packs/0.json", pack)
-        task = {
-            "folder": str(folder.path),
-            "shard": "",
-            "run_id": run_id,
-            "packs": "ray/packs",
-            "pack": "0",
-            "working_directory": os.getcwd(),
-        }
-        idle, used = (ray_runner._TunePack.__new__(ray_runner._TunePack) for _ in range(2))
+    with locked(folder) as run_id:
+        batch = TrialBatch("0", tuple(trials))
+        files = write_batches([batch], RunContext(folder, run_id))
+        task = {"files": str(files), "batch": "0", "working_directory": os.getcwd()}
+        idle, used = (TuneBatch.__new__(TuneBatch) for _ in range(2))
         for actor in (idle, used):
             actor.setup(task)
         reports = [used.step()]
@@ -153,6 +148,7 @@ def test_a_pack_begins_with_its_first_step(tmp_path: Path) -> None:
     assert Dataset(folder.datasets / trials[0].dataset).evaluations().num_rows == 10
 
 
+@pytest.mark.full
 def test_a_relative_path_is_from_where_the_user_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,7 +206,7 @@ def test_batches_spread_over_ray_actors(tmp_path: Path) -> None:
 
 @pytest.mark.nightly
 def test_a_node_is_lost(tmp_path: Path) -> None:
-    """Its packs go on at the other node, with the rows that they had."""
+    """Its batches go on at the other node, with the rows that they had."""
     from ray.cluster_utils import Cluster
 
     experiment = slow(tmp_path, budget=300, seeds=3)

@@ -19,7 +19,8 @@ from archgym.data import Dataset
 from archgym.errors import ArchgymError, ExperimentError
 from archgym.evaluation.trial_info import TrialInfo
 from archgym.experiment import RunOptions, RunResult, run_experiment
-from archgym.experiment.run.folder import RunFolder
+from archgym.experiment.folder.lock import locked, wait_for_workers, working
+from archgym.experiment.folder.run_folder import RunFolder
 from archgym.experiment.run.progress import Counters, Progress
 from archgym.experiment.spec.expand import expand
 from archgym.registry import agent_class, agent_names
@@ -320,7 +321,7 @@ def test_a_run_that_was_killed_before_its_first_trial_is_none(tmp_path: Path) ->
     experiment = small()
     folder = RunFolder(tmp_path / "run")
     folder.prepare(experiment, expand(experiment))
-    folder.write("ray/packs/0.json", "{}")
+    folder.write(folder.ray / "batches-0" / "0.json", "{}")
     run(folder.path, budget=5)
     assert {trial.budget for trial in folder.trials()} == {5}
     with pytest.raises(ExperimentError, match="exists already"):
@@ -329,21 +330,21 @@ def test_a_run_that_was_killed_before_its_first_trial_is_none(tmp_path: Path) ->
 
 def test_two_runs_do_not_write_at_once(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
-    with folder.locked(), pytest.raises(ExperimentError, match="another run is writing"):
+    with locked(folder), pytest.raises(ExperimentError, match="another run is writing"):
         run(tmp_path / "run", RESUME)
     run(tmp_path / "run", RESUME)
 
 
 def test_a_worker_of_an_earlier_run_is_waited_for_and_kept_out(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
-    with folder.locked() as run_id:
-        with folder.working(run_id), pytest.raises(ExperimentError, match="worker processes"):
-            folder.wait_for_workers(seconds=0.2)
-        folder.wait_for_workers(seconds=0.2)
+    with locked(folder) as run_id:
+        with working(folder, run_id), pytest.raises(ExperimentError, match="worker processes"):
+            wait_for_workers(folder, seconds=0.2)
+        wait_for_workers(folder, seconds=0.2)
     with (
-        folder.locked(),
+        locked(folder),
         pytest.raises(ExperimentError, match="is over"),
-        folder.working(run_id),
+        working(folder, run_id),
     ):
         pass
 

@@ -1,4 +1,4 @@
-"""Packs, shards, and the studies that ship: every trial once, whoever runs it."""
+"""Batches, shards, and the studies that ship: every trial runs exactly once."""
 
 from __future__ import annotations
 
@@ -10,31 +10,29 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from archgym.analysis.statistics import holm, mann_whitney, share_interval
 from archgym.data import Dataset
 from archgym.errors import ExperimentError, InvalidValueError, UnknownNameError
 from archgym.experiment import RunOptions, expand, load_experiment, run_experiment
-from archgym.experiment.results.comparison import variance_share
 from archgym.experiment.results.files import CURVE_SCHEMA, TRIAL_SCHEMA
-from archgym.experiment.run.batches import make_packs, shard_of
+from archgym.experiment.run.trial_batches import make_batches, shard_of
 from tests.experiment.experiments import HELPERS, archgym, assert_equal_runs, small, written
 
 QUIET = RunOptions(local=True, quiet=True)
 
 
 @pytest.mark.parametrize(("seeds", "workers"), [(1, 1), (7, 2), (40, 2), (40, 64)])
-def test_packs_hold_every_trial_once_and_one_environment_each(seeds: int, workers: int) -> None:
+def test_batches_hold_every_trial_once_and_one_environment_each(seeds: int, workers: int) -> None:
     environments = [{"id": "Conformance-v0", "space": "finite"}, {"id": f"{HELPERS}:Slow"}]
     trials = expand(small(seeds=seeds, environments=environments))
-    packs = make_packs(trials, workers)
-    dealt = [trial.trial_id for pack in packs for trial in pack.trials]
+    batches = make_batches(trials, workers)
+    dealt = [trial.trial_id for batch in batches for trial in batch.trials]
     assert sorted(dealt) == sorted(trial.trial_id for trial in trials)
-    assert len({pack.name for pack in packs}) == len(packs)
-    for pack in packs:
-        assert len({trial.environment for trial in pack.trials}) == 1
+    assert len({batch.name for batch in batches}) == len(batches)
+    for batch in batches:
+        assert len({trial.environment for trial in batch.trials}) == 1
     if seeds == 40:  # the same mix of agents in each, and work for everybody
-        assert len(packs) >= min(len(trials), 12 * workers)
-        sizes = [len(pack.trials) for pack in packs]
+        assert len(batches) >= min(len(trials), 12 * workers)
+        sizes = [len(batch.trials) for batch in batches]
         assert max(sizes) - min(sizes) <= 1
 
 
@@ -133,21 +131,6 @@ def test_the_time_of_a_trial_that_went_on_in_another_process_is_not_known(tmp_pa
     assert split["agent_s"] + split["simulation_s"] <= split["wall_s"]
 
 
-def test_statistics_by_hand() -> None:
-    share = share_interval(
-        np.zeros(10, dtype=bool)
-    )  # Brown, Cai and DasGupta (2001): z2 / (n + z2)
-    assert share.low == 0
-    assert share.high == pytest.approx(3.8415 / 13.8415, abs=1e-4)
-    assert holm([0.5, 0.001, 0.02]) == pytest.approx([0.5, 0.003, 0.04])
-    p_value, chance = mann_whitney(np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, np.inf]))
-    assert chance == 1.0
-    assert 0.05 < p_value < 0.11
-    assert mann_whitney(np.array([np.inf]), np.array([np.inf])) == (1.0, 0.5)
-    assert variance_share(np.array([1.0, 2.0, 3.0, 4.0]), ["a", "a", "b", "b"]) == 0.8
-    assert variance_share(np.array([1.0, 2.0]), ["a", "a"]) is None
-
-
 def test_the_lottery_is_what_it_says() -> None:
     experiment = load_experiment("lottery")
     trials = expand(experiment)
@@ -192,6 +175,7 @@ def test_a_problem_that_is_too_easy_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.full
 def test_a_strangers_agent_runs_on_the_suite(tmp_path: Path) -> None:
     settings = ["budget=20", "seeds=2", f"agents=[{{name: random}}, {{name: '{HELPERS}:Diary'}}]"]
     result = run_experiment(load_experiment("suite", settings), tmp_path / "run", QUIET)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.metrics import Metric
 from archgym.problem.objective import Objective
-from archgym.problem.scorer import Scorer
+from archgym.problem.scoring import Scorer
 
 METRICS = (
     Metric("time_ns", "ns"),

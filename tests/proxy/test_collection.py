@@ -13,7 +13,7 @@ from archgym.data import load
 from archgym.errors import InvalidValueError, SimulationError, UnknownNameError
 from archgym.evaluation.outcome import Outcomes
 from archgym.proxy import read_training_data
-from archgym.proxy.collection import AGENT, MODELS, collect
+from archgym.proxy.training.active_collection import AGENT, MODELS, collect
 from archgym.space import Categorical, DesignSpace, Integer
 
 

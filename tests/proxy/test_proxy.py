@@ -13,11 +13,10 @@ import archgym
 from archgym.data import Dataset, load
 from archgym.errors import DatasetError, InvalidValueError, UnknownNameError
 from archgym.proxy import Proxy, Settings, load_proxy, read_training_data, save_proxy, train
-from archgym.proxy.evaluation import evaluate, learning_curve, measure_speed
+from archgym.proxy.quality.evaluation import evaluate, learning_curve, measure_speed
 from archgym.proxy.search import search_and_verify
 from archgym.registry import make_agent
-
-from ..data.datasets import Loaded, recorded
+from tests.data.datasets import Loaded, recorded
 
 QUICK = Settings(("boosting",), options={"trees": 40})
 

@@ -9,12 +9,11 @@ import archgym
 from archgym.data import load
 from archgym.errors import InvalidValueError
 from archgym.proxy import Settings, read_training_data, train
-from archgym.proxy.study import MIXED, study_diversity
-from archgym.proxy.torch_predictor import TorchPredictor
+from archgym.proxy.quality.diversity import MIXED, study_diversity
+from archgym.proxy.torch.predictor import TorchPredictor
 from archgym.registry import make_agent
 from archgym.space import Designs
-
-from ..data.datasets import recorded
+from tests.data.datasets import recorded
 
 
 def test_sources_of_equal_size(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ import pytest
 from archgym.data import Dataset
 from archgym.report import read_study, write_report
 from archgym.report.designs import front_designs
-from archgym.report.front_table import front_table
-from archgym.report.paper_tables import latex
+from archgym.report.papers import latex
+from archgym.report.problem_tables import front_table
 from archgym.report.table import Table
 from tests.cli.conftest import Called, call
 from tests.report.studies import run
@@ -154,7 +154,7 @@ def test_the_pareto_set_is_that_of_the_summary(folder: Path, call: Callable[...,
         assert min(one["metrics"][name] for one in front) in {one.metrics[name] for one in few}
     (best,) = (problem["best"]["command"] for problem in found if "front" in problem)
     assert best in shown
-    table = front_table(study, problem, everything)
+    table = front_table(problem, everything)
     assert [float(row[0]) for row in table.rows] == pytest.approx(
         [one["metrics"]["access_ns"] for one in front], rel=1e-4
     )
@@ -208,6 +208,7 @@ def test_a_design_comes_out_again_by_its_command(
         assert found["metrics"] in known
 
 
+@pytest.mark.full
 def test_command_makes_page_and_figures(
     folder: Path, tmp_path: Path, call: Callable[..., Called]
 ) -> None:
@@ -249,6 +250,7 @@ def test_latex_takes_every_text() -> None:
     assert lines[8] == "{[1 to 2]} & 1 \\\\"
 
 
+@pytest.mark.full
 def test_figures_are_the_same_each_time(folder: Path, tmp_path: Path) -> None:
     from archgym.report import write_figures
 

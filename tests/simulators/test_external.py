@@ -256,6 +256,7 @@ def sleeper(tmp_path: Path) -> Sleeper:
     return Sleeper(script(tmp_path, body))
 
 
+@pytest.mark.full
 def test_parallel_gives_what_one_by_one_gives(sleeper: Sleeper) -> None:
     batch = designs(12, 5, 0, 9, 7, 1, 8, 2)
     one_by_one = simulate_in_parallel(sleeper, batch, threads=1)

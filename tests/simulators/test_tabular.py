@@ -25,7 +25,7 @@ from archgym.errors import (
     UnknownNameError,
 )
 from archgym.experiment import RunOptions, read_experiment, run_experiment
-from archgym.problem.scorer import Scorer
+from archgym.problem.scoring import Scorer
 from archgym.registry import environment_class, environment_names, make_agent
 from archgym.simulators.tabular import Table, pareto_front, shipped_tables, table_named
 from archgym.simulators.tabular.blocks import make_blocks

@@ -1,16 +1,18 @@
-"""Checks that hold for every agent."""
+"""Checks of agents."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 from archgym.agent import Agent
-from archgym.check.agents import asking, searches
-from archgym.check.agents.families import FAMILIES, Family
-from archgym.check.agents.subject import Subject, subject_of, trajectories
-from archgym.check.result import CheckResult, chosen_names, run_all
+from archgym.check.agents import proposal_checks as asking
+from archgym.check.agents import search_checks as searches
+from archgym.check.agents.agent_under_test import Subject, subject_of, trajectories
+from archgym.check.agents.environments import FAMILIES
+from archgym.check.result import CheckResult, checks_of, chosen_names, run_all
 from archgym.errors import AgentUnsuitableError
 
 __all__ = ["FAMILIES", "agent_check_names", "check_agent", "trajectories"]
@@ -57,29 +59,26 @@ def check_agent(
             on_result(problem)
         return [problem]
     chosen = {name: partial(_or_refusal, checks[name], subject) for name in names}
-    polish = [_words(check) for check in (*asking.ONCE, *searches.POLISH)]
-    return run_all(chosen, on_result, polish)
+    return run_all(chosen, on_result, [*_named(asking), *searches.POLISH])
 
 
 def _checks() -> dict[str, Callable[[Subject], str]]:
-    checks: dict[str, Callable[[Subject], str]] = {
-        f"{_words(check)} {family.name}": partial(_on, check, family)
+    once = {**_named(asking), **_named(searches)}
+    on_each = [(name, once.pop(name)) for name in searches.ON_EACH]
+    checks = {
+        f"{name} {family.name}": partial(check, family=family)
         for family in FAMILIES
-        for check in searches.ON_EACH
+        for name, check in on_each
     }
-    return {**checks, **{_words(check): check for check in (*asking.ONCE, *searches.ONCE)}}
+    return {**checks, **once}
 
 
-def _words(check: Callable[..., str]) -> str:
-    return check.__name__.removeprefix("check_").replace("_", " ")
-
-
-def _on(check: Callable[[Subject, Family], str], family: Family, subject: Subject) -> str:
-    return check(subject, family)
+def _named(module: ModuleType) -> dict[str, Callable[..., str]]:
+    return {name.replace("_", " "): check for name, check in checks_of(module).items()}
 
 
 def _or_refusal(check: Callable[[Subject], str], subject: Subject) -> str:
-    """What a check says; an agent may refuse what does not suit it."""
+    """The line that a check returns; an agent may refuse what does not suit it."""
     try:
         return check(subject)
     except AgentUnsuitableError as refusal:

@@ -9,30 +9,14 @@ from typing import Annotated, Any
 import typer
 
 import archgym
-from archgym.cli.output import console, print_json, table
-from archgym.cli.proxy import quality as proxy_quality
-from archgym.cli.proxy.options import (
-    Agents,
-    File,
-    Form,
-    Json,
-    Models,
-    Options,
-    Per,
-    Quiet,
-    Rows,
-    Seed,
-    Source,
-    Targets,
-    Where,
-    Workloads,
-    clocked,
-    percent,
-    settings_of,
-    training_data,
-)
+from archgym.cli import options as common
+from archgym.cli.output import print_json, print_table
+from archgym.cli.progress import clocked
+from archgym.cli.proxy import options as own
+from archgym.cli.proxy.quality import compare, evaluate, study
+from archgym.registry import make
 
-__all__ = ["add_to"]
+__all__ = ["commands"]
 
 commands = typer.Typer(
     no_args_is_help=True,
@@ -40,10 +24,8 @@ commands = typer.Typer(
 )
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds the commands."""
-    proxy_quality.add_to(commands)
-    app.add_typer(commands, name="proxy")
+for _command in (evaluate, compare, study):
+    commands.command()(_command)
 
 
 @commands.command("collect")
@@ -57,34 +39,34 @@ def collect(
         list[str] | None, typer.Option("--workload", help="A workload; repeatable.")
     ] = None,
     budget: Annotated[int, typer.Option(min=1, help="Designs to simulate, in all.")] = 5000,
-    rounds: Annotated[int, typer.Option(min=1, help="How often to choose anew.")] = 4,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of choosing and simulating.")] = 4,
     model: Annotated[
-        str, typer.Option(help="What chooses: boosting, or residual, which takes longer.")
+        str, typer.Option(help="Model that chooses: boosting, or residual, which takes longer.")
     ] = "boosting",
-    options: Options = None,
-    drawn: Annotated[float, typer.Option(help="Share that is drawn at random.")] = 0.2,
+    options: own.Options = None,
+    drawn: Annotated[
+        float, typer.Option(help="Share of the designs that is drawn at random.")
+    ] = 0.2,
     most: Annotated[
-        int | None, typer.Option(min=1, help="Designs on one workload at most.")
+        int | None, typer.Option(min=1, help="Maximum number of designs on one workload.")
     ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Argument of the environment."),
     ] = None,
-    seed: Seed = 0,
-    quiet: Quiet = False,
+    seed: common.Seed = 0,
+    quiet: common.Quiet = False,
 ) -> None:
     """Simulate designs to train a proxy on: random ones, then where models are unsure.
 
     Workloads that are harder to learn get more of the designs.
     """
     from archgym.data import Dataset
-    from archgym.experiment.spec.load import parse_value
-    from archgym.proxy.collection import collect as choose
-    from archgym.registry import make
+    from archgym.proxy.training.active_collection import collect as choose
 
-    own = settings_of(settings, "--set")
-    loads = [{"workload": parse_value(text, "--workload")} for text in workload or []]
-    made = [make(environment, **own, **one, record=record) for one in loads or [{}]]
+    arguments = common.parsed_pairs(settings, "--set")
+    loads = [{"workload": common.parsed(text, "--workload")} for text in workload or []]
+    made = [make(environment, **arguments, **one, record=record) for one in loads or [{}]]
     counted, say = [0], clocked()
 
     def progress(designs: int) -> None:
@@ -97,7 +79,7 @@ def collect(
         *(made, target, budget),
         rounds=rounds,
         model=model,
-        options=settings_of(options),
+        options=common.parsed_pairs(options, "--option"),
         drawn=drawn,
         most=most,
         seed=seed,
@@ -111,20 +93,20 @@ def collect(
 
 @commands.command("train")
 def train(
-    folder: Source,
+    folder: own.Source,
     out: Annotated[Path, typer.Option(metavar="FILE", help="The file to write.")],
-    target: Targets = None,
-    model: Models = None,
-    per: Per = "auto",
-    form: Form = "auto",
-    rows: Rows = None,
-    where: Where = None,
-    workload: Workloads = None,
-    agent: Agents = None,
-    options: Options = None,
-    seed: Seed = 0,
-    quiet: Quiet = False,
-    json: Json = False,
+    target: own.Targets = None,
+    model: own.Models = None,
+    per: own.Per = "auto",
+    form: own.Form = "auto",
+    rows: own.Rows = None,
+    where: common.Where = None,
+    workload: common.Workloads = None,
+    agent: common.Agents = None,
+    options: own.Options = None,
+    seed: common.Seed = 0,
+    quiet: common.Quiet = False,
+    json: common.Json = False,
 ) -> None:
     """Train a proxy: families compete in cross-validation, metric by metric.
 
@@ -134,59 +116,61 @@ def train(
     from archgym.proxy import Settings, save_proxy
     from archgym.proxy import train as learn
 
-    data = training_data(folder, target, where, workload, agent)
+    data = own.training_data(folder, target, where, workload, agent)
     if rows is not None:
         data = data.sample(rows, seed)
-    settings = Settings(tuple(model or ["auto"]), per, form, seed, settings_of(options))
+    settings = Settings(
+        tuple(model or ["auto"]), per, form, seed, common.parsed_pairs(options, "--option")
+    )
     proxy = save_proxy(learn(data, settings, None if quiet else clocked()), out)
     if json:
         head = {"archgym": archgym.__version__, "file": str(out), "sha256": proxy.fingerprint}
         print_json({**head, **proxy.report})
         return
     typer.echo(f"archgym {archgym.__version__}: {len(data):,} designs, seed {seed}")
-    made = table("metric", "workload", "model", ">rel. RMSE", ">R2", ">Spearman", ">on")
-    for one in proxy.report["validation"]:
-        scores = one["scores"][one["chosen"]]
-        made.add_row(
-            one["metric"],
-            _short(one["workloads"]),
-            one["chosen"],
-            percent(scores["relative_rmse"]),
-            f"{scores['r2']:.4f}",
-            f"{scores['spearman']:.4f}",
+    rows_shown = [
+        (
+            *(one["metric"], _short(one["workloads"]), one["chosen"]),
+            own.percent(scores["relative_rmse"]),
+            *(f"{scores[name]:.4f}" for name in ("r2", "spearman")),
             f"{one['validated_on']:,}",
         )
-    console().print(made)
+        for one in proxy.report["validation"]
+        for scores in [one["scores"][one["chosen"]]]
+    ]
+    columns = ("metric", "workload", "model", ">rel. RMSE", ">R2", ">Spearman", ">on")
+    print_table(columns, rows_shown)
     typer.echo(f"{out}: use it as simulator proxy:{out}")
 
 
 @commands.command("search")
 def search(
-    file: File,
-    objective: Annotated[
-        str | None, typer.Option(help="As in 'minimize energy_pj', or a YAML mapping.")
-    ] = None,
-    workload: Annotated[str, typer.Option(help="One of the proxy's; the first by default.")] = "",
-    agent: Annotated[str, typer.Option(help="That searches on the proxy.")] = "ga",
+    file: own.File,
+    objective: common.Objective = None,
+    workload: Annotated[
+        str, typer.Option(help="A workload of the proxy; the first by default.")
+    ] = "",
+    agent: Annotated[str, typer.Option(help="Agent that searches on the proxy.")] = "ga",
     budget: Annotated[int, typer.Option(min=1, help="Designs to evaluate on the proxy.")] = 20_000,
     verify: Annotated[
         int, typer.Option(min=1, help="Best designs to verify on the real simulator.")
     ] = 50,
-    record: Annotated[Path | None, typer.Option(help="Dataset that takes these.")] = None,
-    seed: Seed = 0,
-    json: Json = False,
+    record: Annotated[
+        Path | None, typer.Option(help="Dataset that takes the verified designs.")
+    ] = None,
+    seed: common.Seed = 0,
+    json: common.Json = False,
 ) -> None:
     """Search on a proxy, and verify the best designs on the real simulator."""
-    from archgym.experiment.spec.load import parse_value
     from archgym.proxy import load_proxy
-    from archgym.proxy.original import make_original
+    from archgym.proxy.replaced_environment import make_original
     from archgym.proxy.search import search_and_verify
 
     proxy = load_proxy(file)
     index = proxy.workload(workload) if workload else 0
     arguments: dict[str, Any] = {"space": proxy.space}
     if objective is not None:
-        arguments["objective"] = parse_value(objective, "--objective")
+        arguments["objective"] = common.parsed(objective, "--objective")
     real = make_original(proxy.origin, index, **arguments, record=record)
     learned = make_original(proxy.origin, index, **arguments, simulator=f"proxy:{file}")
     found = search_and_verify(learned, real, agent=agent, budget=budget, verify=verify, seed=seed)
@@ -195,23 +179,21 @@ def search(
 
         Dataset(record).seal()
     if json:
-        best = (
-            None
-            if found.best is None
-            else {
-                "design": found.best.design,
-                "metrics": found.best.metrics,
-                "feasible": found.best.feasible,
-            }
-        )
+        fields = ("design", "metrics", "feasible")
+        one = found.best
+        best = None if one is None else {name: getattr(one, name) for name in fields}
         print_json({"seed": seed, "verified": len(found.outcomes), "best": best})
         return
     typer.echo(f"archgym {archgym.__version__}: {agent}, seed {seed}, {verify} verified")
-    made = table("goal", ">predicted", ">simulated", "feasible")
-    for said, is_so in list(zip(found.predicted, found.outcomes, strict=True))[:10]:
-        values = ["  ".join(f"{v:.6g}" for v in one.objectives) for one in (said, is_so)]
-        made.add_row("", *values, "yes" if is_so.feasible else is_so.reason or "no")
-    console().print(made)
+    rows = [
+        (
+            "",
+            *("  ".join(f"{v:.6g}" for v in one.objectives) for one in (predicted, simulated)),
+            "yes" if simulated.feasible else simulated.reason or "no",
+        )
+        for predicted, simulated in zip(found.predicted, found.outcomes, strict=True)
+    ]
+    print_table(("goal", ">predicted", ">simulated", "feasible"), rows[:10])
     if found.best is not None:
         for name, value in found.best.design.items():
             typer.echo(f"{name} = {value}")

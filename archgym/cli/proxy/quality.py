@@ -8,64 +8,44 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from archgym.cli.output import console, print_json, table
-from archgym.cli.proxy.options import (
-    Agents,
-    File,
-    Form,
-    Json,
-    Models,
-    Options,
-    Quiet,
-    Seed,
-    Source,
-    Targets,
-    Where,
-    Workloads,
-    clocked,
-    percent,
-    settings_of,
-    training_data,
-)
+from archgym.cli import options as common
+from archgym.cli.output import print_json, print_table
+from archgym.cli.progress import clocked
+from archgym.cli.proxy import options as own
+from archgym.errors import InvalidValueError
 
 if TYPE_CHECKING:
-    from archgym.proxy.evaluation import Evaluation
+    from archgym.proxy.quality.evaluation import Evaluation
 
-__all__ = ["add_to"]
+__all__ = ["compare", "evaluate", "study"]
 
 Panels = dict[str, dict[str, list[tuple[int, Sequence[float]]]]]
 
 
-def add_to(commands: typer.Typer) -> None:
-    """Adds the commands."""
-    for command in (evaluate, compare, study):
-        commands.command()(command)
-
-
 def evaluate(
-    file: File,
-    folder: Source,
-    where: Where = None,
-    workload: Workloads = None,
-    agent: Agents = None,
-    coverage: Annotated[float, typer.Option(help="Of the intervals, 0.5 to 0.99.")] = 0.9,
+    file: own.File,
+    folder: own.Source,
+    where: common.Where = None,
+    workload: common.Workloads = None,
+    agent: common.Agents = None,
+    coverage: Annotated[float, typer.Option(help="Coverage of the intervals, 0.5 to 0.99.")] = 0.9,
     speed: Annotated[
         int,
         typer.Option(min=0, metavar="N", help="Also time N designs on the real simulator."),
     ] = 0,
     plot: Annotated[Path | None, typer.Option(help="Picture of predictions and truth.")] = None,
-    json: Json = False,
+    json: common.Json = False,
 ) -> None:
     """Compare a proxy with a dataset, on designs that it was not trained on."""
     from archgym.proxy import load_proxy
-    from archgym.proxy.evaluation import evaluate as compare
-    from archgym.proxy.evaluation import measure_speed
-    from archgym.proxy.original import make_original
-    from archgym.proxy.plots import plot_parity
+    from archgym.proxy.quality.evaluation import evaluate as compare
+    from archgym.proxy.quality.evaluation import measure_speed
+    from archgym.proxy.quality.plots import plot_parity
+    from archgym.proxy.replaced_environment import make_original
 
     proxy = load_proxy(file)
     there = [metric.name for metric in proxy.metrics]
-    data = training_data(folder, there, where, workload, agent)
+    data = own.training_data(folder, there, where, workload, agent)
     found, seen = compare(proxy, data, coverage=coverage)
     if plot is not None:
         plot_parity(found, plot)
@@ -75,7 +55,7 @@ def evaluate(
         rows = [one.to_json() for one in found]
         print_json({"seen": seen, "coverage": coverage, "scores": rows, "speed": timing})
         return
-    _draw(found, coverage)
+    _show(found, coverage)
     if seen:
         typer.echo(f"{seen:,} rows left out: their designs were among the training data")
     if made is not None:
@@ -86,106 +66,111 @@ def evaluate(
 
 
 def compare(
-    folder: Source,
+    folder: own.Source,
     test: Annotated[
         Path | None, typer.Option(help="Dataset to test on; by default a fifth of the designs.")
     ] = None,
-    target: Targets = None,
-    model: Models = None,
+    target: own.Targets = None,
+    model: own.Models = None,
     per: Annotated[
         list[str] | None, typer.Option(help="'workload', 'all'; repeatable. Both by default.")
     ] = None,
-    form: Form = "auto",
+    form: own.Form = "auto",
     sizes: Annotated[
         str, typer.Option(help="Sizes of the training data, as 100,1000; all rows by default.")
     ] = "",
-    where: Where = None,
-    workload: Workloads = None,
-    agent: Agents = None,
-    options: Options = None,
-    seed: Seed = 0,
+    where: common.Where = None,
+    workload: common.Workloads = None,
+    agent: common.Agents = None,
+    options: own.Options = None,
+    seed: common.Seed = 0,
     plot: Annotated[Path | None, typer.Option(help="Picture of the learning curves.")] = None,
-    quiet: Quiet = False,
-    json: Json = False,
+    quiet: common.Quiet = False,
+    json: common.Json = False,
 ) -> None:
     """Compare families of models, and one model with a model a workload, on unseen designs."""
     from archgym.proxy import Settings
-    from archgym.proxy.evaluation import learning_curve
     from archgym.proxy.models import COMPETING
-    from archgym.proxy.plots import plot_curves
+    from archgym.proxy.quality.evaluation import learning_curve
+    from archgym.proxy.quality.plots import plot_curves
 
-    data = training_data(folder, target, where, workload, agent)
+    data = own.training_data(folder, target, where, workload, agent)
     if test is None:
         held = data.folds(5, seed) == 0
         data, unseen = data.take((~held).nonzero()[0]), data.take(held.nonzero()[0])
     else:
         names = [metric.name for metric in data.metrics]
-        unseen = training_data(test, names, where, workload, None)
+        unseen = own.training_data(test, names, where, workload, None)
     wanted = _sizes(sizes, len(data))
     scopes = per or (["workload", "all"] if len(data.origin.workloads) > 1 else ["workload"])
     rows: list[dict[str, Any]] = []
-    panels: Panels = {}
     say = clocked()
     for scope in scopes:
         for name in model or COMPETING:
-            settings = Settings((name,), scope, form, seed, settings_of(options))
+            settings = Settings(
+                (name,), scope, form, seed, common.parsed_pairs(options, "--option")
+            )
 
-            def progress(text: str, told: str = f"{name}, per {scope}") -> None:
-                say(f"{told}: {text}")
+            def progress(text: str, model: str = f"{name}, per {scope}") -> None:
+                say(f"{model}: {text}")
 
-            told = None if quiet else progress
-            for size, found in learning_curve(data, unseen, wanted, settings, told):
-                rows += [
-                    {"model": name, "per": scope, "size": size, **one.to_json()} for one in found
-                ]
-                for one in found:
-                    panel = panels.setdefault(f"{one.metric}, {one.workload}", {})
-                    line = panel.setdefault(f"{name}, {scope}", [])
-                    line.append((size, [one.scores.relative_rmse]))
+            shown = None if quiet else progress
+            for size, found in learning_curve(data, unseen, wanted, settings, shown):
+                head = {"model": name, "per": scope, "size": size}
+                rows += [{**head, **one.to_json()} for one in found]
     if plot is not None:
+        panels: Panels = {}
+        for row in rows:
+            panel = panels.setdefault(f"{row['metric']}, {row['workload']}", {})
+            points = panel.setdefault(f"{row['model']}, {row['per']}", [])
+            points.append((row["size"], [row["relative_rmse"]]))
         plot_curves(panels, plot)
     if json:
         print_json(rows)
         return
-    made = table("metric", "workload", "model", "per", ">designs", ">relative RMSE", ">coverage")
-    for row in sorted(rows, key=lambda one: (one["metric"], one["workload"], one["size"])):
-        made.add_row(
-            *(row["metric"], row["workload"], row["model"], row["per"], f"{row['size']:,}"),
-            *(percent(row["relative_rmse"]), percent(row["coverage"])),
-        )
-    console().print(made)
+    print_table(
+        ("metric", "workload", "model", "per", ">designs", ">relative RMSE", ">coverage"),
+        [
+            (
+                *(row["metric"], row["workload"], row["model"], row["per"], f"{row['size']:,}"),
+                *(own.percent(row["relative_rmse"]), own.percent(row["coverage"])),
+            )
+            for row in sorted(rows, key=lambda one: (one["metric"], one["workload"], one["size"]))
+        ],
+    )
 
 
 def study(
-    folder: Source,
+    folder: own.Source,
     test: Annotated[Path, typer.Option(metavar="DATASET", help="Designs drawn at random.")],
-    target: Targets = None,
-    model: Models = None,
+    target: own.Targets = None,
+    model: own.Models = None,
     sizes: Annotated[str, typer.Option(help="Sizes of the training data.")] = "100,300,1000",
     repetitions: Annotated[int, typer.Option(min=1, help="Samples of each source.")] = 5,
-    workload: Workloads = None,
-    agent: Agents = None,
-    options: Options = None,
-    seed: Seed = 0,
+    workload: common.Workloads = None,
+    agent: common.Agents = None,
+    options: own.Options = None,
+    seed: common.Seed = 0,
     plot: Annotated[Path | None, typer.Option(help="Picture of the study.")] = None,
-    quiet: Quiet = False,
-    json: Json = False,
+    quiet: common.Quiet = False,
+    json: common.Json = False,
 ) -> None:
-    """See whether data of several agents make better proxies than as many of one agent.
+    """Test whether data of several agents make better proxies than as many data of one agent.
 
     Prints the median relative RMSE on unseen random designs, and its 10th to 90th percentile.
     """
-    from archgym.data import load
     from archgym.proxy import Settings, read_training_data
-    from archgym.proxy.plots import plot_curves
-    from archgym.proxy.study import study_diversity
+    from archgym.proxy.quality.diversity import study_diversity
+    from archgym.proxy.quality.plots import plot_curves
 
-    selection = load(folder, agents=agent or (), workloads=workload or ())
+    selection = common.selected(folder, None, agent, workload)
     names = agent or sorted({str(trial["agent"]) for trial in selection.trials})
     agents = {name: read_training_data(selection.where(agents=name), target) for name in names}
     metrics = [metric.name for metric in next(iter(agents.values())).metrics]
-    unseen = training_data(test, metrics, None, workload, None)
-    settings = Settings(tuple(model or ["boosting"]), seed=seed, options=settings_of(options))
+    unseen = own.training_data(test, metrics, None, workload, None)
+    settings = Settings(
+        tuple(model or ["boosting"]), seed=seed, options=common.parsed_pairs(options, "--option")
+    )
     most = sum(map(len, agents.values()))
     points = study_diversity(
         *(agents, unseen, _sizes(sizes, most), settings),
@@ -201,18 +186,17 @@ def study(
     if json:
         print_json([{**vars(point), "interval": point.interval} for point in points])
         return
-    made = table("metric", "workload", "trained on", ">designs", ">median", ">10 %", ">90 %")
-    for point in sorted(points, key=lambda one: (one.metric, one.workload, one.size, one.source)):
-        low, middle, high = (percent(value) for value in point.interval)
-        made.add_row(
-            *(point.metric, point.workload, point.source, f"{point.size:,}", middle, low, high)
-        )
-    console().print(made)
+    points.sort(key=lambda one: (one.metric, one.workload, one.size, one.source))
+    rows = []
+    for point in points:
+        low, middle, high = map(own.percent, point.interval)
+        where = (point.metric, point.workload, point.source)
+        rows.append((*where, f"{point.size:,}", middle, low, high))
+    columns = ("metric", "workload", "trained on", ">designs", ">median", ">10 %", ">90 %")
+    print_table(columns, rows)
 
 
 def _sizes(text: str, most: int) -> list[int]:
-    from archgym.errors import InvalidValueError
-
     if not text:
         return [most]
     try:
@@ -221,19 +205,20 @@ def _sizes(text: str, most: int) -> list[int]:
         raise InvalidValueError(f"--sizes takes numbers, as 100,1000, not {text!r}") from None
 
 
-def _draw(found: Sequence[Evaluation], coverage: float) -> None:
+def _show(found: Sequence[Evaluation], coverage: float) -> None:
     errors = (">rel.\nRMSE", ">RMS\nerror", ">MAPE")
     others = (">R2", ">Spear-\nman", ">top-10\nregret", f">in\n{coverage:.0%}")
-    made = table("metric", "workload", *errors, *others)
-    for one in found:
-        s = one.scores
-        made.add_row(
+    rows = [
+        (
             *(one.metric, one.workload),
-            *(percent(v) for v in (s.relative_rmse, s.rms_relative_error, s.mape)),
-            *(f"{s.r2:.4f}", f"{s.spearman:.4f}", percent(s.top10_regret)),
-            percent(s.coverage),
+            *map(own.percent, (s.relative_rmse, s.rms_relative_error, s.mape)),
+            *(f"{s.r2:.4f}", f"{s.spearman:.4f}", own.percent(s.top10_regret)),
+            own.percent(s.coverage),
         )
-    console().print(made)
+        for one in found
+        for s in [one.scores]
+    ]
+    print_table(("metric", "workload", *errors, *others), rows)
     sizes = sorted({one.scores.n for one in found})
     on = " to ".join(f"{n:,}" for n in dict.fromkeys((sizes[0], sizes[-1])))
     typer.echo(

@@ -1,11 +1,11 @@
-"""Tables of what a run came to, for reports: a row a trial, and where each search improved.
+"""Tables of a run's results, for reports: a row a trial, and where each search improved.
 
-They are written as trials are read, so that the memory of a run does not grow with its rows.
+They are written while trials are read, so that the memory of a run does not grow with its rows.
 
 ========================  =======================================================================
 ``results/trials``        a row a trial of the experiment, in its order within a dataset
 ``results/curves``        a row a trial and goal: where its best value improved
-``results/summary.json``  counts, times, failures, and what was searched in each setting
+``results/summary.json``  counts, times, failures, and the problem of each setting
 ========================  =======================================================================
 """
 
@@ -15,10 +15,9 @@ import contextlib
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -27,56 +26,41 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from archgym.analysis.trials import TrialSummary
+from archgym.data.schema import columns
 from archgym.errors import ExperimentError
-from archgym.experiment.run.trial_states import TrialEnd
+from archgym.experiment.folder.trial_states import TrialEnd
 from archgym.experiment.spec.expand import Trial
 from archgym.problem.goals import direction, goal_unit, natural
-from archgym.problem.objective import Goal
 
-__all__ = ["CURVE_SCHEMA", "TRIAL_SCHEMA", "WITHIN", "TableWriter", "Totals", "relative_regret"]
-
-WITHIN = 0.01
-"""A design that is worse than the optimum by at most this share counts as having reached it."""
 _AT_ONCE = 500
 
-TRIAL_SCHEMA = pa.schema(
-    [
-        *((name, pa.string()) for name in ("trial_id", "setting", "dataset", "environment")),
-        *((name, pa.string()) for name in ("workload", "simulator", "agent", "agent_label")),
-        ("hyperparameters", pa.string()),
-        ("seed", pa.int64()),
-        ("budget", pa.int64()),
-        ("state", pa.string()),
-        ("error", pa.string()),
-        *((name, pa.int64()) for name in ("simulations", "proposals", "duplicates", "illegal")),
-        ("failed", pa.int64()),
-        ("spent", pa.float64()),
-        ("goals", pa.list_(pa.string())),
-        ("best", pa.list_(pa.float64())),
-        ("best_feasible", pa.bool_()),
-        ("best_design", pa.string()),
-        ("best_metrics", pa.string()),
-        ("best_at", pa.int64()),
-        ("regret", pa.float64()),
-        ("hit_at", pa.int64()),
-        ("hypervolume", pa.float64()),
-        ("front_size", pa.int64()),
-        *((name, pa.float64()) for name in ("agent_s", "simulation_s", "wall_s", "framework_s")),
-    ]
+TRIAL_SCHEMA = columns(
+    (pa.string(), "trial_id setting dataset environment workload simulator agent agent_label"),
+    (pa.string(), "hyperparameters"),
+    (pa.int64(), "seed budget"),
+    (pa.string(), "state error"),
+    (pa.int64(), "simulations proposals duplicates illegal failed"),
+    (pa.float64(), "spent"),
+    (pa.list_(pa.string()), "goals"),
+    (pa.list_(pa.float64()), "best"),
+    (pa.bool_(), "best_feasible"),
+    (pa.string(), "best_design best_metrics"),
+    (pa.int64(), "best_at"),
+    (pa.float64(), "regret"),
+    (pa.int64(), "hit_at"),
+    (pa.float64(), "hypervolume"),
+    (pa.int64(), "front_size"),
+    (pa.float64(), "agent_s simulation_s wall_s framework_s"),
 )
 """Columns of ``trials.parquet``. ``best`` is in its natural sign, of feasible designs at full
-fidelity; ``hit_at`` the simulations after which it came within :data:`WITHIN` of the optimum;
-``framework_s`` what is left of ``wall_s``. Null is what is not known."""
+fidelity; ``hit_at`` the simulations after which it had reached the optimum (see
+:data:`archgym.analysis.measures.WITHIN`); ``framework_s`` the rest of ``wall_s``. What is not known
+is null."""
 
-CURVE_SCHEMA = pa.schema(
-    [
-        ("trial_id", pa.string()),
-        ("goal", pa.int32()),
-        ("spent", pa.list_(pa.float64())),
-        ("seconds", pa.list_(pa.float64())),
-        ("value", pa.list_(pa.float64())),
-        ("regret", pa.list_(pa.float64())),
-    ]
+CURVE_SCHEMA = columns(
+    (pa.string(), "trial_id"),
+    (pa.int32(), "goal"),
+    (pa.list_(pa.float64()), "spent seconds value regret"),
 )
 """Columns of ``curves.parquet``: budget spent, seconds in agent and simulator, value and regret at
 each improvement, and once more at the end of the search. ``regret`` is null where the optimum is
@@ -85,7 +69,7 @@ not known."""
 
 @dataclass
 class Totals:
-    """Sums over trials, and what is the same for all trials of a setting."""
+    """Sums over trials, and the problem of each setting."""
 
     states: dict[str, int] = field(default_factory=dict)
     agent_s: float = 0.0
@@ -111,13 +95,13 @@ class Totals:
 
 
 class TableWriter:
-    """Writes the tables into a folder; they take their names when all is written.
+    """Writes the tables into a folder; the files are renamed to their names at the end.
 
     Args:
         folder: of the tables; made if it is not there.
 
     Attributes:
-        totals: over what was written.
+        totals: over the trials that were written.
 
     Raises:
         ExperimentError: if it cannot be written.
@@ -139,31 +123,26 @@ class TableWriter:
     def __enter__(self) -> TableWriter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
-            if error is None:
+            if kind is None:
                 for name in self._tables:
                     self._flush(name)
             self._stack.close()
             for name in self._tables:
-                if error is None:
+                if kind is None:
                     os.replace(self._unfinished(name), self._folder / f"{name}.parquet")
                 else:
                     self._unfinished(name).unlink(missing_ok=True)
-        except OSError as problem:
-            raise ExperimentError(f"cannot write {self._folder}: {problem.strerror}") from problem
+        except OSError as error:
+            raise ExperimentError(f"cannot write {self._folder}: {error.strerror}") from error
 
     def add(self, trial: Trial, summary: TrialSummary | None, end: TrialEnd | None) -> str:
-        """Adds a trial; its state.
+        """Adds a trial; returns its state.
 
         Args:
             trial: of the experiment.
-            summary: what its rows came to; ``None`` if it has none.
+            summary: of its rows; ``None`` if it has none.
             end: how it ended in the last process that ran it, if any did.
         """
         state = _state(summary, end)
@@ -171,7 +150,7 @@ class TableWriter:
         totals.states[state or "not_run"] = totals.states.get(state or "not_run", 0) + 1
         self._put("trials", [_row(trial, summary, end, state)])
         if summary is not None:
-            self._put("curves", _curves(trial, summary))
+            self._put("curves", _curves(summary))
             totals.evaluations += summary.proposals
             wall_s = _wall_s(summary, end)
             if wall_s is not None:
@@ -198,22 +177,8 @@ class TableWriter:
         return self._folder / f".tmp-{os.getpid()}-{name}.parquet"
 
 
-def relative_regret(
-    goal: Goal, values: NDArray[np.float64], optimum: float
-) -> NDArray[np.float64] | None:
-    """By which share minimised values are worse than the optimum; ``None`` for a target.
-
-    The same measure as :meth:`archgym.problem.objective.Scorer.regret`.
-    """
-    if goal.kind == "target" or not math.isfinite(optimum) or optimum == 0:
-        return None
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = optimum / values if goal.kind == "maximize" else values / optimum
-    return np.maximum(0.0, ratio - 1.0)
-
-
 def _state(summary: TrialSummary | None, end: TrialEnd | None) -> str:
-    """``finished`` is said by the dataset alone; ``failed`` also where no row came."""
+    """The dataset decides on ``finished``, the log on ``failed``, also without a row."""
     if summary is not None and summary.state == "finished":
         return "finished"
     if end is not None and end.state == "failed":
@@ -224,49 +189,35 @@ def _state(summary: TrialSummary | None, end: TrialEnd | None) -> str:
 def _row(
     trial: Trial, summary: TrialSummary | None, end: TrialEnd | None, state: str
 ) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "trial_id": trial.trial_id,
-        "setting": trial.setting,
-        "dataset": trial.dataset,
-        "environment": trial.environment,
+    copied = "trial_id setting dataset environment agent agent_label seed budget"
+    row: dict[str, Any] = {name: getattr(trial, name) for name in copied.split()}
+    workload = trial.arguments.get("workload", "")
+    row |= {
         "simulator": str(trial.arguments.get("simulator", "embedded")),
-        "workload": _text(trial.arguments.get("workload", "")),
-        "agent": trial.agent,
-        "agent_label": trial.agent_label,
+        "workload": json.dumps(workload) if isinstance(workload, dict | list) else str(workload),
         "hyperparameters": json.dumps(trial.hyperparameters),
-        "seed": trial.seed,
-        "budget": trial.budget,
         "state": state,
         "error": end.error if end is not None and state == "failed" else "",
     }
     if summary is None:
         return row
-    known = _wall_s(summary, end)
-    inside = summary.agent_s + summary.simulation_s
-    goals, best = summary.objective.goals, summary.best
+    wall_s = _wall_s(summary, end)
+    best = summary.best
+    ends = [one[-1, 2] if len(one) else math.inf for one in summary.improvements]
+    copied = (
+        "workload simulations proposals duplicates illegal failed spent best_at regret hit_at "
+        "hypervolume agent_s simulation_s"
+    )
+    row |= {name: getattr(summary, name) for name in copied.split()}
     row |= {
-        name: getattr(summary, name)
-        for name in ("workload", "simulations", "proposals", "duplicates", "illegal", "failed")
-    }
-    row |= {
-        "spent": summary.spent,
-        "goals": [goal.name for goal in goals],
-        "best": [
-            natural(goal, summary.metrics, float(found[-1, 2])) if len(found) else None
-            for goal, found in zip(goals, summary.improvements, strict=True)
-        ],
+        "goals": [goal.name for goal in summary.objective.goals],
+        "best": _naturals(summary, np.array(ends)),
         "best_feasible": best.feasible if best is not None else None,
         "best_design": None if best is None else json.dumps(best.design),
         "best_metrics": None if best is None else json.dumps(best.metrics),
-        "best_at": summary.best_at,
-        "regret": summary.regret,
-        "hit_at": _hit_at(summary),
-        "hypervolume": summary.hypervolume,
         "front_size": len(summary.front),
-        "agent_s": summary.agent_s,
-        "simulation_s": summary.simulation_s,
-        "wall_s": known,
-        "framework_s": None if known is None else known - inside,
+        "wall_s": wall_s,
+        "framework_s": None if wall_s is None else wall_s - summary.seconds,
     }
     return row
 
@@ -276,55 +227,33 @@ def _wall_s(summary: TrialSummary, end: TrialEnd | None) -> float | None:
 
     Also where designs are simulated side by side, and their seconds are more than the trial's.
     """
-    inside = summary.agent_s + summary.simulation_s
-    return end.wall_s if end is not None and end.wall_s >= max(inside, 1e-9) else None
+    known = end is not None and end.wall_s >= max(summary.seconds, 1e-9)
+    return end.wall_s if end is not None and known else None
 
 
-def _curves(trial: Trial, summary: TrialSummary) -> Iterable[dict[str, Any]]:
+def _curves(summary: TrialSummary) -> Iterable[dict[str, Any]]:
     for number, found in enumerate(summary.improvements):
-        goal = summary.objective.goals[number]
         if not len(found):
             continue
-        last = [[summary.spent, summary.agent_s + summary.simulation_s, found[-1, 2]]]
-        points = found if found[-1, 0] == summary.spent else np.concatenate([found, last])
-        regret = _regrets(summary, number, points[:, 2])
+        points = found
+        if found[-1, 0] != summary.spent:
+            points = np.concatenate([found, [[summary.spent, summary.seconds, *found[-1, 2:]]]])
+        goal = summary.objective.goals[number]
         yield {
-            "trial_id": trial.trial_id,
+            "trial_id": summary.trial_id,
             "goal": number,
             "spent": points[:, 0].tolist(),
             "seconds": points[:, 1].round(6).tolist(),
             "value": natural(goal, summary.metrics, points[:, 2]).tolist(),
-            "regret": None if regret is None else regret.tolist(),
+            "regret": None if np.isnan(points[:, 3]).any() else points[:, 3].tolist(),
         }
 
 
-def _hit_at(summary: TrialSummary) -> int | None:
-    """Simulations after which the search was near enough to the optimum."""
-    if len(summary.improvements) != 1:
-        return None
-    found = summary.improvements[0]
-    regret = _regrets(summary, 0, found[:, 2])
-    if regret is None or not (regret <= WITHIN).any():
-        return None
-    return math.ceil(float(found[int((regret <= WITHIN).argmax()), 0]))
-
-
-def _regrets(
-    summary: TrialSummary, number: int, values: NDArray[np.float64]
-) -> NDArray[np.float64] | None:
-    if summary.optimum is None:
-        return None
-    return relative_regret(summary.objective.goals[number], values, float(summary.optimum[number]))
-
-
 def _setting(summary: TrialSummary) -> dict[str, Any]:
-    """What was searched."""
-    goals = summary.objective.goals
+    """The problem of a setting."""
+    copied = ("environment", "workload", "settings", "fixed")
     return {
-        "environment": summary.environment,
-        "workload": summary.workload,
-        "settings": summary.settings,
-        "fixed": summary.fixed,
+        **{name: getattr(summary, name) for name in copied},
         "objective": summary.objective.to_json(),
         "goals": [
             {
@@ -333,7 +262,7 @@ def _setting(summary: TrialSummary) -> dict[str, Any]:
                 "unit": goal_unit(goal, summary.metrics),
                 "direction": direction(goal, summary.metrics),
             }
-            for goal in goals
+            for goal in summary.objective.goals
         ],
         "baseline": _naturals(summary, summary.baseline),
         "optimum": None if summary.optimum is None else _naturals(summary, summary.optimum),
@@ -346,9 +275,3 @@ def _naturals(summary: TrialSummary, values: NDArray[np.float64]) -> list[float 
         natural(goal, summary.metrics, value) if math.isfinite(value) else None
         for goal, value in zip(summary.objective.goals, values.tolist(), strict=True)
     ]
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, Mapping | list):
-        return json.dumps(value)
-    return str(value)

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from archgym.analysis.trials import TrialSummary
+from archgym.charts.description import Axis, Chart, Series, baseline_level, scaled
+from archgym.charts.draw import Panel, draw_grid
 from archgym.errors import ExperimentError
-from archgym.experiment.results.tables import agent_titles
+from archgym.experiment.results.run_result import RunResult
+from archgym.experiment.results.texts import agent_titles
 from archgym.problem.goals import goal_label, natural
-
-if TYPE_CHECKING:
-    from archgym.charts.charts import Chart
-    from archgym.experiment.results.run_result import RunResult
-
-__all__ = ["plot_best_so_far"]
 
 _UNSETTLED = 0.05  # share of a search at its beginning that the axis need not show
 _DPI = 110
@@ -33,8 +29,6 @@ def plot_best_so_far(result: RunResult, path: Path) -> None:
     Raises:
         ExperimentError: if the file cannot be written.
     """
-    from archgym.charts.draw import Panel, draw_grid
-
     titles = agent_titles(result.trials)
     panels = [
         Panel(_chart(number, by_agent, titles), setting)
@@ -64,8 +58,6 @@ def _panels(result: RunResult) -> list[tuple[str, int, dict[str, list[TrialSumma
 
 
 def _chart(number: int, by_agent: dict[str, list[TrialSummary]], titles: dict[str, str]) -> Chart:
-    from archgym.charts.charts import Axis, Chart, Level, Series, scaled
-
     some = next(iter(by_agent.values()))[0]
     goal, limits = some.objective.goals[number], some.objective.limits
     colours = {label: i for i, label in enumerate(titles)}
@@ -82,8 +74,7 @@ def _chart(number: int, by_agent: dict[str, list[TrialSummary]], titles: dict[st
         shown += [low[settled], high[settled]]
     baseline = natural(goal, some.metrics, float(some.baseline[number]))
     broken = any(one.broken_by(some.baseline_metrics.get(one.metric)) for one in limits)
-    label = "baseline, not feasible" if broken else "baseline"
-    levels = [Level(baseline, label, dotted=broken)] if np.isfinite(baseline) else []
+    levels = baseline_level(baseline, broken=broken)
     partly = any(s.spent != s.simulations for trials in by_agent.values() for s in trials)
     return Chart(
         key="best_so_far",

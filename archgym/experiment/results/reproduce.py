@@ -1,24 +1,23 @@
-"""How what was recorded is evaluated again: the arguments of its trial, and the command."""
+"""How a recorded design is evaluated again: the arguments of its trial, and the command."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import yaml
 
 from archgym.data import Dataset
-from archgym.experiment.run.folder import RunFolder
+from archgym.experiment.folder.run_folder import RunFolder
 from archgym.experiment.spec.expand import Trial
 from archgym.reading import plain_yaml as bounded_yaml
 from archgym.registry import environment_class, environment_names
 from archgym.space import DesignSpace
-
-__all__ = ["evaluate_command", "trials_in"]
 
 _OPTIONS = ("workload", "objective", "space", "simulator")
 
@@ -44,7 +43,16 @@ def trials_in(
     return trials
 
 
-def evaluate_command(trial: Trial, design: Mapping[str, Any]) -> str:
+class _Evaluated(Protocol):
+    """The part of a trial that decides how its designs are evaluated."""
+
+    @property
+    def environment(self) -> str: ...
+    @property
+    def arguments(self) -> Mapping[str, Any]: ...
+
+
+def evaluate_command(trial: _Evaluated, design: Mapping[str, Any]) -> str:
     """A line for a shell that evaluates a design as a trial did: same arguments, every digit.
 
     >>> trial = Trial("t", "s", "d", "DRAM-v0", "ga", "ga", 0, 10, {"workload": "a trace.stl"})
@@ -68,12 +76,9 @@ def _plain(value: Any) -> str:
 
 def _yaml(value: Any) -> str:
     """A value as YAML on one line: a text by itself where that means the same."""
-    if isinstance(value, str):
-        try:
-            same = bounded_yaml.parse(value) == value
-        except yaml.YAMLError:
-            same = False
-        return value if same else json.dumps(value)
+    with contextlib.suppress(yaml.YAMLError):
+        if isinstance(value, str) and bounded_yaml.parse(value) == value:
+            return value
     return json.dumps(value)
 
 

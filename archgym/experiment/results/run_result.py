@@ -1,20 +1,19 @@
-"""What a run came to, as the tables and the picture of it need it."""
+"""The result of a run, as its tables and its picture need it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from archgym.analysis.trials import TrialSummary
+from archgym.experiment.folder.run_folder import RunFolder
 from archgym.experiment.results.files import Totals
-from archgym.experiment.run.folder import RunFolder
 from archgym.experiment.spec.expand import Trial
-
-__all__ = ["RunResult"]
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """What an experiment came to.
+    """The result of an experiment.
 
     Attributes:
         folder: everything on disk.
@@ -34,3 +33,8 @@ class RunResult:
     early: dict[str, float]
     totals: Totals
     wall_s: float = field(compare=False)
+
+    def summaries_of(self, trials: Iterable[Trial]) -> list[TrialSummary]:
+        """Summaries of those trials that evaluated something."""
+        found = (self.summaries.get(trial.trial_id) for trial in trials)
+        return [summary for summary in found if summary is not None]

@@ -1,20 +1,24 @@
-"""The best that earlier runs in a folder found, for the display of one that goes on."""
+"""The best designs that earlier runs in a folder found, for the display of a resumed run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from archgym.data import Dataset
-from archgym.problem.scorer import Scorer
+from archgym.environment.environment import Environment
+from archgym.experiment.spec.expand import Trial
+from archgym.problem.scoring import Scorer
 
 __all__ = ["best_before"]
 
 
 def best_before(
-    datasets: Iterable[Dataset], scorers: Mapping[str, Scorer]
+    datasets: Iterable[Dataset],
+    trials: Sequence[Trial],
+    environments: Mapping[str, Environment],
 ) -> dict[str, tuple[float, ...]]:
     """Best feasible value of each goal at full fidelity, minimised, by trial.
 
@@ -22,8 +26,14 @@ def best_before(
 
     Args:
         datasets: of the run.
-        scorers: of the trials to look at, by id.
+        trials: trials to look at.
+        environments: the environment of each setting.
     """
+    settings = {trial.trial_id: trial.setting for trial in trials}
+    scorers = {
+        setting: Scorer(env.objective, env.metrics, env.baseline_metrics)
+        for setting, env in environments.items()
+    }
     best: dict[str, tuple[float, ...]] = {}
     for dataset in datasets:
         metrics = [f"metric.{metric.name}" for metric in dataset.sidecar.metrics]
@@ -38,7 +48,7 @@ def best_before(
             ends = np.cumsum(np.bincount(numbers))[:-1]
             rows = np.split(values[good][order].astype(np.float64), ends)
             for name, mine in zip(names.tolist(), rows, strict=False):
-                if name in scorers:
-                    found = scorers[name].values(mine).min(axis=0).tolist()
+                if name in settings:
+                    found = scorers[settings[name]].values(mine).min(axis=0).tolist()
                     best[name] = tuple(map(min, found, best.get(name, found)))
     return best

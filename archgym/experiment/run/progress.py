@@ -1,4 +1,4 @@
-"""Progress of a run: what is known, and how it is shown on a terminal or in a log."""
+"""Progress of a run, and its display on a terminal or in a log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, Group, RenderableType
@@ -24,14 +24,14 @@ __all__ = ["Counters", "Progress", "show_progress"]
 
 _LINE_EVERY_S = 5.0
 _RATE_OVER_S = 10.0
-_ENOUGH = 10  # designs from which on the time that is left is estimated
-_MANY = 100  # trials from which on a line says the per cent
-_MOST_SHOWN = 6  # settings of which a line says the best
+_ENOUGH = 10  # designs after which the remaining time is estimated
+_MANY = 100  # trials above which a line shows the per cent
+_MAX_SHOWN = 6  # settings whose best values a line shows
 
 
 @dataclass(frozen=True)
 class Counters:
-    """How far a trial is.
+    """What a trial has done so far.
 
     Attributes:
         simulations: distinct legal designs simulated.
@@ -47,13 +47,14 @@ class Counters:
 
 
 class Progress:
-    """What is known of a run while it runs; runners feed it, displays read it.
+    """The progress of a run; the batches report it, the displays read it.
 
     Args:
         trials: all trials of the run.
         goals: objective and metrics of each setting.
         finished: ids of trials that were finished before this run began.
-        before: best feasible value of each goal, minimised, that trials found before this run.
+        before: best feasible value of each goal, minimised, that trials had found before this
+            run, by id.
     """
 
     def __init__(
@@ -82,10 +83,10 @@ class Progress:
         self._recent: deque[tuple[float, int]] = deque([(self._began, 0)])
         self._lock = threading.Lock()
 
-    # -- fed by the runners --------------------------------------------------------------------
+    # -- reported by the batches ---------------------------------------------------------------
 
     def note(self, text: str) -> None:
-        """What goes on before the first trial begins."""
+        """Sets the text shown until the first trial begins."""
         with self._lock:
             self._note = text
 
@@ -98,7 +99,7 @@ class Progress:
             self._states.setdefault(trial_id, "running")
 
     def counted(self, trial_id: str, counters: Counters) -> None:
-        """A trial has come further."""
+        """A trial has evaluated more designs."""
         with self._lock:
             if self._states.get(trial_id, "running") == "running":
                 self._counters[trial_id] = counters
@@ -108,7 +109,7 @@ class Progress:
         """A trial is ``finished`` or ``failed``."""
         with self._lock:
             if self._states.get(trial_id, "running") != "running":
-                return  # told again, by the pack's next worker
+                return  # reported again by the batch's next worker
             self._states[trial_id] = state
             self._ended[state] += 1
             self._evaluated += self._counters.pop(trial_id, Counters()).proposals
@@ -120,17 +121,14 @@ class Progress:
         """Everything in one line."""
         with self._lock:
             found = [setting for setting in self.goals if setting in self._best]
-            best = "; ".join(f"{setting}: {self._best_text(setting)}" for setting in found)
-            share = f"{self._share():.0%}" if self._states and len(self._trials) >= _MANY else ""
-            if len(found) > _MOST_SHOWN:
-                best = ""
-            parts = [
-                self._trial_text(),
-                share,
-                self._rate_text(),
-                f"best {best}" if best else "",
-            ]
-            return ", ".join(part for part in parts if part)
+            parts = [self._trial_text()]
+            if self._states and len(self._trials) >= _MANY:
+                parts.append(f"{self._share():.0%}")
+            parts.append(self._rate_text())
+            if 0 < len(found) <= _MAX_SHOWN:
+                best = "; ".join(f"{setting}: {self._best_text(setting)}" for setting in found)
+                parts.append(f"best {best}")
+            return ", ".join(parts)
 
     def picture(self) -> RenderableType:
         """A bar, a line, and the best of each setting."""
@@ -161,18 +159,18 @@ class Progress:
         return self._done() / self._budget if self._budget else 1.0
 
     def _trial_text(self) -> str:
-        done = self._ended["finished"] + self.already
-        running = len(self._states) - self._ended.total()
-        parts = [f"{done} of {self.total} trials done", f"{running} running"]
-        failed = self._ended["failed"]
-        if not self._states and self._note:
-            parts = [f"{done} of {self.total} trials done", self._note]
+        done, failed = self._ended["finished"] + self.already, self._ended["failed"]
+        running = f"{len(self._states) - self._ended.total()} running"
+        parts = [
+            f"{done} of {self.total} trials done",
+            running if self._states or not self._note else self._note,
+        ]
         return ", ".join(parts + ([f"{failed} failed"] if failed else []))
 
     def _rate_text(self) -> str:
         now = time.perf_counter()
-        evaluated = self._evaluated
-        evaluated += sum(counters.proposals for counters in self._counters.values())
+        running = (counters.proposals for counters in self._counters.values())
+        evaluated = self._evaluated + sum(running)
         self._recent.append((now, evaluated))
         while len(self._recent) > 2 and self._recent[1][0] < now - _RATE_OVER_S:
             self._recent.popleft()
@@ -200,7 +198,7 @@ class Progress:
 
 
 @contextlib.contextmanager
-def show_progress(progress: Progress, console: Console, quiet: bool = False):  # type: ignore[no-untyped-def]
+def show_progress(progress: Progress, console: Console, quiet: bool = False) -> Iterator[None]:
     """Shows progress while the block runs: live on a terminal, else a line now and then."""
     if quiet:
         yield

@@ -1,1 +1,1 @@
-"""Executors: where the designs of a trial are simulated, with limits and a cache."""
+"""How the designs of a trial are simulated: executors, time limits, retries and a shared cache."""

@@ -1,4 +1,4 @@
-"""Simulates in Ray actors, wherever in the cluster there is room."""
+"""Simulates designs in Ray actors, on any node of the cluster that has room."""
 
 from __future__ import annotations
 
@@ -11,17 +11,14 @@ from typing import Any
 import ray
 
 from archgym.errors import ArchgymError
-from archgym.experiment.simulate.executors import LaneDiedError, read_answer
-from archgym.experiment.simulate.worker import answer, made
-from archgym.problem.simulator import SimulationResult
+from archgym.experiment.simulate import process_executor as executors
+from archgym.experiment.simulate.worker_process import answer, make_ready
 
-__all__ = ["RayLane"]
-
-_START_S = 600.0
+__all__ = ["RayExecutor"]
 
 
-class RayLane:
-    """A :class:`archgym.experiment.simulate.executors.Lane` that is a Ray actor with a CPU of its own.
+class RayExecutor:
+    """An executor that is a Ray actor with one CPU.
 
     Args:
         environment: registered name, or ``module:Class``.
@@ -34,24 +31,24 @@ class RayLane:
 
     def simulate(
         self, codes: Sequence[int], fidelity: float, limit_s: float | None
-    ) -> tuple[SimulationResult, float]:
-        """See :class:`archgym.experiment.simulate.executors.Lane`."""
+    ) -> executors.TimedResult:
+        """See :class:`~archgym.experiment.simulate.process_executor.Executor`."""
         try:
             if self._actor is None:
                 remote = ray.remote(num_cpus=1, max_restarts=0)(_Worker)
                 self._actor = remote.remote()
-                refused = ray.get(self._actor.start.remote(*self._job), timeout=_START_S)
+                refused = ray.get(self._actor.start.remote(*self._job), timeout=executors.START_S)
                 if refused:
                     self.close()
                     raise ArchgymError(refused)
             task = self._actor.simulate.remote([int(code) for code in codes], fidelity)
-            return read_answer(ray.get(task, timeout=limit_s))
+            return executors.read_answer(ray.get(task, timeout=limit_s))
         except ray.exceptions.GetTimeoutError:
             self.close()
             raise TimeoutError from None
         except ray.exceptions.RayError as error:
             self.close()
-            raise LaneDiedError from error
+            raise executors.ExecutorDiedError from error
 
     def close(self) -> None:
         """Ends the actor."""
@@ -61,21 +58,21 @@ class RayLane:
 
 
 class _Worker:
-    """An environment in a process of its own."""
+    """Holds an environment in the process of an actor."""
 
     def start(
         self, environment: str, arguments: dict[str, Any], folder: str, path: list[str]
     ) -> str:
-        """Makes it; why that is not possible, or nothing."""
+        """Makes the environment; says why that is not possible, or nothing."""
         sys.path[:] = list(dict.fromkeys([*sys.path, *path]))
         with contextlib.suppress(OSError):
             os.chdir(folder)
         try:
-            self._environment = made(environment, arguments)
+            self._environment = make_ready(environment, arguments)
         except Exception as error:
             return f"{type(error).__name__}: {error}"
         return ""
 
     def simulate(self, codes: list[int], fidelity: float) -> dict[str, Any]:
-        """See :func:`archgym.experiment.simulate.worker.answer`."""
+        """See :func:`archgym.experiment.simulate.worker_process.answer`."""
         return answer(self._environment, codes, fidelity)

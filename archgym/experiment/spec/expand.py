@@ -1,4 +1,4 @@
-"""From an experiment to the list of its trials: the one place where trials come from."""
+"""Expands an experiment to the list of its trials; trials are made nowhere else."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class Trial:
 
     Attributes:
         trial_id: unique in the experiment, readable, usable as a file name.
-        setting: what is searched: environment and workload, without agent and seed.
-        dataset: name of the dataset, in the output folder, that takes its evaluations.
+        setting: name of the environment and workload that are searched.
+        dataset: name of the dataset in the output folder that its evaluations go to.
         environment: registered name, or ``module:Class``.
         arguments: constructor arguments of the environment.
         agent: registered name, or ``module:Class``.
         agent_label: agent and hyperparameters, without the seed.
-        hyperparameters: as given or drawn; the others have their defaults.
-        seed: of the agent.
+        hyperparameters: those given or drawn; the others have their defaults.
+        seed: seed of the agent.
         budget: distinct legal designs to simulate.
-        initial_designs: evaluated first.
+        initial_designs: designs that are evaluated first.
     """
 
     trial_id: str
@@ -75,7 +75,7 @@ class _Searcher:
 
 
 def expand(experiment: Experiment) -> list[Trial]:
-    """Every trial of an experiment, in the order of the file; the same list on every machine.
+    """Lists every trial of an experiment in the order of the file, the same on every machine.
 
     Raises:
         UnknownNameError, InvalidValueError: for impossible distributions or repeated entries.
@@ -97,15 +97,9 @@ def expand(experiment: Experiment) -> list[Trial]:
         "environments",
     )
     dataset_keys = [_dataset_key(s) for s in settings]
-    dataset_names = dict(
-        zip(
-            (_text(key) for key in _distinct(dataset_keys)),
-            _unique(
-                [_plain(key["id"]) for key in _distinct(dataset_keys)], _distinct(dataset_keys), ""
-            ),
-            strict=True,
-        )
-    )
+    distinct = {_text(key): key for key in dataset_keys}
+    names = _unique([_plain(key["id"]) for key in distinct.values()], list(distinct.values()), "")
+    dataset_names = dict(zip(distinct, names, strict=True))
     agent_ids = _unique(
         [_plain(s.entry.name) for s in searchers],
         [
@@ -147,27 +141,20 @@ def _check_agents(experiment: Experiment) -> None:
 
 
 def _setting_name(setting: _Setting) -> str:
-    name = setting.entry.name or _plain(setting.entry.id)
-    workload = setting.workload
-    if setting.entry.name and len(setting.entry.workloads) == 1:
+    entry, workload = setting.entry, setting.workload
+    name = entry.name or _plain(entry.id)
+    if workload is None or (entry.name and len(entry.workloads) == 1):
         return name
-    if workload is None:
-        return name
-    if isinstance(workload, str):
-        return f"{name}.{_plain(Path(workload).name)}"
-    first = (
-        next((v for v in workload.values() if isinstance(v, str)), "workload")
-        if (isinstance(workload, dict))
-        else str(workload)
-    )
-    return f"{name}.{_plain(Path(first).name)}"
+    if isinstance(workload, dict):
+        workload = next((v for v in workload.values() if isinstance(v, str)), "workload")
+    return f"{name}.{_plain(Path(str(workload)).name)}"
 
 
 def _dataset_key(setting: _Setting) -> dict[str, Any]:
-    """What trials that share a dataset have in common."""
+    """The environment and the arguments that trials with the same dataset share."""
     free = {"workload", "objective", "fixed"}
     space = setting.arguments.get("space", "default")
-    with suppress(ArchgymError):  # checked later, where it is said which entry is wrong
+    with suppress(ArchgymError):  # checked later, with the place of the entry
         if space in environment_class(setting.entry.id).spaces_of_workload:
             free.remove("workload")
     kept = {name: value for name, value in setting.arguments.items() if name not in free}
@@ -177,7 +164,7 @@ def _dataset_key(setting: _Setting) -> dict[str, Any]:
 def _unique(
     names: Sequence[str], contents: Sequence[Any], where: str, always: Sequence[bool] = ()
 ) -> list[str]:
-    """Names with a hash of what they stand for where they would not be unique, or ``always``."""
+    """Names, with a hash of their contents where a name would repeat, or where ``always``."""
     texts = [_text(content) for content in contents]
     for text, count in Counter(texts).items():
         if count > 1 and where:
@@ -194,14 +181,10 @@ def _unique(
     return found
 
 
-def _distinct(values: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return list({_text(value): value for value in values}.values())
-
-
 def _text(value: Any) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
 def _plain(name: str) -> str:
-    """A name without what file names and readers dislike; of ``module:Class`` the class."""
+    """A name with other characters than letters, digits, _ and - replaced; of a path the class."""
     return re.sub(r"[^A-Za-z0-9_-]+", "_", name.rpartition(":")[2]).strip("_") or "x"

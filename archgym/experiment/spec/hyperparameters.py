@@ -126,14 +126,14 @@ def _distribution(spec: Mapping[str, Any], where: str) -> Callable[[np.random.Ge
 
 def _bounds(values: Any, kind: str, where: str) -> tuple[float, float]:
     whole = kind == "integer"
-    numbers = (
+    kinds = int if whole else (int, float)
+    if not (
         isinstance(values, list)
         and len(values) == 2
-        and all(
-            isinstance(v, int if whole else int | float) and not isinstance(v, bool) for v in values
-        )
-    )
-    if not numbers or not all(math.isfinite(v) for v in values) or not values[0] < values[1]:
+        and all(isinstance(v, kinds) and not isinstance(v, bool) for v in values)
+        and all(map(math.isfinite, values))
+        and values[0] < values[1]
+    ):
         what = "two integers" if whole else "two numbers"
         raise InvalidValueError(
             f"{where} cannot be {values!r}: give {what} [low, high] with low < high"

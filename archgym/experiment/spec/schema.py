@@ -8,21 +8,25 @@ from typing import Annotated, Any
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from archgym.errors import InvalidValueError, UnknownNameError, did_you_mean
-from archgym.reading.allowed import allowed_text
+from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.reading.pydantic_messages import allowed_text
+from archgym.reading.suggestions import did_you_mean
 
 __all__ = [
     "AgentEntry",
     "EnvironmentEntry",
     "Experiment",
     "Resources",
-    "Simulation",
+    "SimulationSettings",
     "read_experiment",
 ]
 
 Design = dict[str, Any]
-Seed = Annotated[int, Field(ge=0, strict=True)]
+Natural = Annotated[int, Field(ge=0, strict=True)]
+Positive = Annotated[int, Field(ge=1, strict=True)]
 
+_OWN_KEYS = ("workload", "objective", "space", "fixed", "simulator")
+"""Arguments of an environment that are keys of its entry."""
 _OF_OBJECTIVE = ("str", "dict[str,any]")
 """Places that pydantic adds for a union of types, of which the objective is the only one."""
 
@@ -62,28 +66,20 @@ class EnvironmentEntry(_Model):
         min_length=1,
         description="names of the agents that search it; all of them if left out",
     )
-    least_random_draws: int | None = Field(
+    least_random_draws: Positive | None = Field(
         default=None,
-        ge=1,
-        strict=True,
         description="refuse to run if random search is expected to need fewer draws than this "
         "to come within 1 % of the optimum; for tables, whose optimum is known",
     )
 
     @property
     def workloads(self) -> list[Any]:
-        """The workloads, one by one; ``[None]`` stands for the default one."""
+        """The workloads as a list; ``None`` in it is the default workload."""
         return list(self.workload) if isinstance(self.workload, list) else [self.workload]
 
     def constructor_arguments(self, workload: Any) -> dict[str, Any]:
         """Keyword arguments that make the environment on one of the workloads."""
-        given = {
-            "workload": workload,
-            "objective": self.objective,
-            "space": self.space,
-            "fixed": self.fixed,
-            "simulator": self.simulator,
-        }
+        given = {**{name: getattr(self, name) for name in _OWN_KEYS}, "workload": workload}
         return {**{k: v for k, v in given.items() if v is not None}, **self.arguments}
 
     @field_validator("workload")
@@ -96,9 +92,8 @@ class EnvironmentEntry(_Model):
     @field_validator("arguments")
     @classmethod
     def _not_twice(cls, value: dict[str, Any]) -> dict[str, Any]:
-        own = ("workload", "objective", "space", "fixed", "simulator")
         for name in value:
-            if name in own:
+            if name in _OWN_KEYS:
                 raise ValueError(f"{name} is a key of the entry itself, not of its arguments")
             if name == "record":
                 raise ValueError("every trial is recorded in the output folder; record is not free")
@@ -114,10 +109,8 @@ class AgentEntry(_Model):
         description="name: a value; a list is a grid; {uniform: [low, high]}, {log_uniform: "
         "[low, high]}, {integer: [low, high]} and {choice: [...]} are distributions",
     )
-    samples: int | None = Field(
+    samples: Positive | None = Field(
         default=None,
-        ge=1,
-        strict=True,
         description="draws from the distributions, for each grid point",
     )
     initial_designs: list[Design] = Field(
@@ -131,21 +124,17 @@ class Resources(_Model):
     cpus_per_trial: float = Field(
         default=1, gt=0, description="CPUs that Ray sets aside for a trial"
     )
-    max_concurrent: int | None = Field(
+    max_concurrent: Positive | None = Field(
         default=None,
-        ge=1,
-        strict=True,
         description="most trials at a time; as many as fit if left out",
     )
 
 
-class Simulation(_Model):
+class SimulationSettings(_Model):
     """How designs are simulated; for simulators of a second or more."""
 
-    workers: int | None = Field(
+    workers: Positive | None = Field(
         default=None,
-        ge=1,
-        strict=True,
         description="processes over which a trial's batches spread, through Ray where it runs; "
         "the trial's own process if left out",
     )
@@ -154,10 +143,8 @@ class Simulation(_Model):
         gt=0,
         description="seconds after which a design's simulation is ended, with status timeout",
     )
-    retries: int = Field(
+    retries: Natural = Field(
         default=1,
-        ge=0,
-        strict=True,
         description="how often a simulation that failed or died is tried again; needs workers "
         "or time_limit_s, but for the baseline design, which is tried again after a time limit too",
     )
@@ -172,15 +159,17 @@ class Experiment(_Model):
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="names the folder")
     description: str = Field(default="", description="what it is for")
-    budget: int = Field(ge=1, strict=True, description="distinct legal designs a trial simulates")
-    seeds: Annotated[int, Field(ge=1, strict=True)] | Annotated[list[Seed], Field(min_length=1)] = (
-        Field(default=1, description="seeds of the agents: a list, or n for 0, 1, ..., n-1")
+    budget: Positive = Field(description="distinct legal designs a trial simulates")
+    seeds: Positive | Annotated[list[Natural], Field(min_length=1)] = Field(
+        default=1, description="seeds of the agents: a list, or n for 0, 1, ..., n-1"
     )
-    seed: Seed = Field(default=0, description="seed of the draws from hyperparameter distributions")
+    seed: Natural = Field(
+        default=0, description="seed of the draws from hyperparameter distributions"
+    )
     environments: list[EnvironmentEntry] = Field(min_length=1)
     agents: list[AgentEntry] = Field(min_length=1)
     resources: Resources = Field(default_factory=Resources)
-    simulation: Simulation = Field(default_factory=Simulation)
+    simulation: SimulationSettings = Field(default_factory=SimulationSettings)
 
     @property
     def seed_list(self) -> list[int]:
@@ -191,9 +180,17 @@ class Experiment(_Model):
     @classmethod
     def _plain_seeds(cls, value: Any) -> Any:
         """Checked here: a union of types would give a message for each of them."""
-        problem = _seeds_problem(value)
-        if problem:
-            raise ValueError(problem)
+        if type(value) is int:
+            if value < 1:
+                raise ValueError("a number of seeds is at least 1")
+        elif not isinstance(value, list) or not value:
+            raise ValueError(
+                "allowed is a list of integers of at least 0, or an integer n of at least 1"
+            )
+        elif not all(type(seed) is int and seed >= 0 for seed in value):
+            raise ValueError("a seed is an integer of at least 0")
+        elif len(set(value)) < len(value):
+            raise ValueError("a seed is listed twice")
         return value
 
     def to_json(self) -> dict[str, Any]:
@@ -263,7 +260,7 @@ def _model_at(location: tuple[int | str, ...]) -> type[BaseModel]:
         "environments": EnvironmentEntry,
         "agents": AgentEntry,
         "resources": Resources,
-        "simulation": Simulation,
+        "simulation": SimulationSettings,
     }
     return models[names[0]] if names else Experiment
 
@@ -274,19 +271,6 @@ def _path(location: tuple[int | str, ...]) -> str:
     for part in location:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text
-
-
-def _seeds_problem(seeds: Any) -> str:
-    def is_integer(value: Any) -> bool:
-        return isinstance(value, int) and not isinstance(value, bool)
-
-    if is_integer(seeds):
-        return "" if seeds >= 1 else "a number of seeds is at least 1"
-    if not isinstance(seeds, list) or not seeds:
-        return "allowed is a list of integers of at least 0, or an integer n of at least 1"
-    if not all(is_integer(seed) and seed >= 0 for seed in seeds):
-        return "a seed is an integer of at least 0"
-    return "" if len(set(seeds)) == len(seeds) else "a seed is listed twice"
 
 
 def _short(value: Any) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib
 
-from archgym.errors import UnknownNameError
-from archgym.proxy.models.base import Array, Features, Model
+from archgym.errors import check_choice
+from archgym.proxy.models.base import Array, Features, Model, Options
 
-__all__ = ["COMPETING", "FAMILIES", "Array", "Features", "Model", "family"]
+__all__ = ["COMPETING", "FAMILIES", "Array", "Features", "Model", "Options", "family"]
 
 FAMILIES = {
     "forest": "archgym.proxy.models.trees:Forest",
@@ -27,8 +27,7 @@ def family(kind: str) -> type[Model]:
     Raises:
         UnknownNameError: if there is none of that name.
     """
-    if kind not in FAMILIES:
-        raise UnknownNameError("family of models", kind, FAMILIES)
+    check_choice("family of models", kind, FAMILIES)
     module, _, name = FAMILIES[kind].partition(":")
     found: type[Model] = getattr(importlib.import_module(module), name)
     return found

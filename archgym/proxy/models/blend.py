@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
 import numpy as np
-from numpy.typing import NDArray
 
-from archgym.proxy.models.base import Array, Features, Model
+from archgym.proxy.models.base import Array, Arrays, Features, Model, Options, prefixed, under
 from archgym.proxy.models.networks import Networks
 from archgym.proxy.models.trees import Boosting
-
-__all__ = ["Blend"]
 
 
 class Blend(Model):
     """The mean of gradient boosting and networks; where they disagree it is unsure."""
 
-    kind: ClassVar[str] = "blend"
+    kind = "blend"
 
     def __init__(self, boosting: Boosting, networks: Networks) -> None:
         self._boosting, self._networks = boosting, networks
 
     @classmethod
-    def fit(cls, x: Features, z: Array, seed: int, settings: Mapping[str, Any]) -> Blend:
+    def fit(cls, x: Features, z: Array, seed: int, settings: Options) -> Blend:
         """Settings: those of both."""
         return cls(Boosting.fit(x, z, seed, settings), Networks.fit(x, z, seed, settings))
 
@@ -40,25 +34,15 @@ class Blend(Model):
         (trees, _), (mean, spread) = boosting, networks
         return 0.5 * (trees + mean), np.hypot(0.5 * (trees - mean), spread)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Those of both."""
-        return {
-            **{f"boosting.{name}": value for name, value in self._boosting.arrays().items()},
-            **{f"mlp.{name}": value for name, value in self._networks.arrays().items()},
-        }
+        boosting, networks = self._boosting.arrays(), self._networks.arrays()
+        return prefixed("boosting.", boosting) | prefixed("mlp.", networks)
 
     @classmethod
-    def of(cls, arrays: Mapping[str, NDArray[Any]], n_features: int, n_targets: int) -> Blend:
+    def of(cls, arrays: Arrays, n_features: int, n_targets: int) -> Blend:
         """The inverse of :meth:`arrays`."""
         return cls(
-            Boosting.of(_under("boosting.", arrays), n_features, n_targets),
-            Networks.of(_under("mlp.", arrays), n_features, n_targets),
+            Boosting.of(under("boosting.", arrays), n_features, n_targets),
+            Networks.of(under("mlp.", arrays), n_features, n_targets),
         )
-
-
-def _under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    return {
-        name.removeprefix(prefix): value
-        for name, value in arrays.items()
-        if name.startswith(prefix)
-    }

@@ -2,156 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from archgym.errors import InvalidValueError
-from archgym.proxy.models.base import Array, Features, Model
+from archgym.proxy.models.base import Features, Layout, Options
+from archgym.proxy.models.ensemble import Ensemble, batches, descend, first_arrays, n_steps
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Networks"]
-
+_AXES = ("features", "width0", "width1", "width2", "targets")
 _LAYERS = 4
-_BATCH = 128
-_STEPS = (2_000, 12_000)
-_EPOCHS = 300
-_CHUNK = 512
-"""Designs whose activations stay in the processor's cache."""
 
 
-class Networks(Model):
+class Networks(Ensemble):
     """Fully connected networks with three hidden layers, one output a target.
 
-    All members see all data; they differ in their first weights and in the order of the data.
-    Trained with PyTorch on one thread, so that the same seed gives the same weights; predictions
-    need NumPy only.
+    Settings: ``members`` (3), ``width`` (160), ``epochs`` (300, but by default within 2,000 to
+    12,000 steps), ``rate`` (0.003), ``decay`` (0.3), ``device`` (``cpu``).
     """
 
-    kind: ClassVar[str] = "mlp"
-
-    def __init__(self, weights: list[Features], biases: list[Features]) -> None:
-        """Weights (members, inputs, outputs) and biases (members, outputs) of each layer."""
-        self.weights, self.biases = weights, biases
+    kind = "mlp"
+    layout: ClassVar[Layout] = {
+        f"weights{i}": (np.float32, f"members {axes[0]} {axes[1]}")
+        for i, axes in enumerate(pairwise(_AXES))
+    } | {f"biases{i}": (np.float32, f"members {axis}") for i, axis in enumerate(_AXES[1:])}
+    residual = False
 
     @classmethod
-    def fit(cls, x: Features, z: Array, seed: int, settings: Mapping[str, Any]) -> Networks:
-        """Networks of some data.
-
-        Settings: ``members`` (3), ``width`` (160), ``epochs`` (300, but by default within 2,000
-        to 12,000 steps), ``rate`` (0.003), ``decay`` (0.3), ``device`` (``cpu``).
-        """
+    def train(
+        cls, x: torch.Tensor, z: torch.Tensor, generator: torch.Generator, settings: Options
+    ) -> list[torch.Tensor]:
+        """AdamW with one cycle of the learning rate."""
         import torch
 
-        device = torch.device(str(settings.get("device", "cpu")))
         members, width = int(settings.get("members", 3)), int(settings.get("width", 160))
-        generator = torch.Generator().manual_seed(seed)
-        sizes = [x.shape[1], width, width, width, z.shape[1]]
-        weights, biases = [], []
-        for inputs, outputs in pairwise(sizes):
-            scale = (2.0 / inputs) ** 0.5 if outputs == width else (1.0 / inputs) ** 0.5
-            start = torch.randn(members, inputs, outputs, generator=generator) * scale
-            weights.append(start.to(device).requires_grad_())
-            biases.append(torch.zeros(members, 1, outputs, device=device, requires_grad=True))
-        threads = torch.get_num_threads()
-        if device.type == "cpu":
-            torch.set_num_threads(1)
-        try:
-            _train(
-                *(weights, biases),
-                torch.as_tensor(x, device=device),
-                torch.as_tensor(z, dtype=torch.float32, device=device),
-                *(generator, settings),
-            )
-        finally:
-            torch.set_num_threads(threads)
-        return cls(
-            [one.detach().cpu().numpy() for one in weights],
-            [one.detach().cpu().numpy()[:, 0] for one in biases],
+        arrays = first_arrays(
+            [
+                ((members, inputs, outputs), ((2.0 if outputs == width else 1.0) / inputs) ** 0.5)
+                for inputs, outputs in pairwise([x.shape[1], width, width, width, z.shape[1]])
+            ],
+            *(generator, x.device),
         )
-
-    def predict(self, x: Features) -> tuple[Array, Array]:
-        """Mean of the members, and their standard deviation."""
-        n, outputs = len(x), self.biases[-1].shape[1]
-        mean, spread = np.empty((n, outputs)), np.empty((n, outputs))
-        for start in range(0, n, _CHUNK):
-            part = slice(start, start + _CHUNK)
-            hidden: Any = x[part]
-            for layer, (weights, biases) in enumerate(zip(self.weights, self.biases, strict=True)):
-                hidden = np.matmul(hidden, weights)
-                hidden += biases[:, None]
+        weights, biases = arrays[::2], arrays[1::2]
+        steps, batch = n_steps(settings, len(x), 128, (2_000, 12_000))
+        rate, decay = float(settings.get("rate", 3e-3)), float(settings.get("decay", 0.3))
+        optimiser = torch.optim.AdamW(
+            [{"params": weights, "weight_decay": decay}, {"params": biases, "weight_decay": 0.0}],
+            lr=rate,
+        )
+        schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, steps, pct_start=0.1)
+        for rows in batches(x, batch, steps, members, generator):
+            hidden = x[rows]
+            for layer in range(_LAYERS):
+                hidden = torch.baddbmm(biases[layer][:, None], hidden, weights[layer])
                 if layer < _LAYERS - 1:
-                    np.maximum(hidden, np.float32(0.0), out=hidden)
-            members = hidden.astype(np.float64)
-            mean[part], spread[part] = members.mean(axis=0), members.std(axis=0)
-        return mean, spread
+                    hidden = torch.relu(hidden)
+            descend(optimiser, hidden, z[rows])
+            schedule.step()
+        return [*weights, *biases]
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def layers(self) -> list[tuple[Features, Features]]:
         """Weights and biases of each layer."""
-        found = {f"weights{i}": one for i, one in enumerate(self.weights)}
-        return {**found, **{f"biases{i}": one for i, one in enumerate(self.biases)}}
+        found = list(self.arrays().values())
+        return list(zip(found[:_LAYERS], found[_LAYERS:], strict=True))
 
-    @classmethod
-    def of(cls, arrays: Mapping[str, NDArray[Any]], n_features: int, n_targets: int) -> Networks:
-        """The inverse of :meth:`arrays`."""
-        try:
-            weights = [arrays[f"weights{i}"].astype(np.float32) for i in range(_LAYERS)]
-            biases = [arrays[f"biases{i}"].astype(np.float32) for i in range(_LAYERS)]
-        except KeyError as error:
-            raise InvalidValueError(f"the networks lack {error}") from None
-        inputs = n_features
-        for one, bias in zip(weights, biases, strict=True):
-            if one.ndim != 3 or one.shape[1] != inputs or bias.shape != (len(one), one.shape[2]):
-                raise InvalidValueError("the arrays are no networks")
-            inputs = one.shape[2]
-        if inputs != n_targets or len({len(one) for one in weights}) != 1:
-            raise InvalidValueError("the arrays are no networks of these targets")
-        return cls(weights, biases)
-
-
-def _train(
-    weights: list[torch.Tensor],
-    biases: list[torch.Tensor],
-    x: torch.Tensor,
-    z: torch.Tensor,
-    generator: torch.Generator,
-    settings: Mapping[str, Any],
-) -> None:
-    """AdamW with one cycle of the learning rate, on a loss that outliers do not dominate."""
-    import torch
-
-    members, n = len(weights[0]), len(x)
-    batch = min(_BATCH, n)
-    epochs = settings.get("epochs")
-    steps = int(int(epochs or _EPOCHS) * n / batch)
-    if epochs is None:
-        steps = int(np.clip(steps, *_STEPS))
-    steps = max(steps, 10)
-    rate, decay = float(settings.get("rate", 3e-3)), float(settings.get("decay", 0.3))
-    optimiser = torch.optim.AdamW(
-        [{"params": weights, "weight_decay": decay}, {"params": biases, "weight_decay": 0.0}],
-        lr=rate,
-    )
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, steps, pct_start=0.1)
-    orders: list[torch.Tensor] = []
-    for _ in range(steps):
-        if not orders:
-            mixed = torch.stack([torch.randperm(n, generator=generator) for _ in range(members)])
-            orders = [mixed[:, at : at + batch] for at in range(0, n - batch + 1, batch)]
-        rows = orders.pop().to(x.device)
-        hidden = x[rows]
-        for layer in range(_LAYERS):
-            hidden = torch.baddbmm(biases[layer], hidden, weights[layer])
+    def outputs(self, x: Features) -> Features:
+        """What each member predicts, shape (members, n, n_targets)."""
+        hidden: Any = x
+        for layer, (weights, biases) in enumerate(self.layers()):
+            hidden = np.matmul(hidden, weights)
+            hidden += biases[:, None]
             if layer < _LAYERS - 1:
-                hidden = torch.relu(hidden)
-        # The sum over members: none gets a smaller step since there are others.
-        loss = torch.nn.functional.smooth_l1_loss(hidden, z[rows], beta=0.1) * members
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
-        schedule.step()
+                np.maximum(hidden, np.float32(0.0), out=hidden)
+        return np.asarray(hidden)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from archgym.errors import InvalidValueError
-from archgym.proxy.models.base import Array, Features, Model
-
-__all__ = ["Process"]
+from archgym.proxy.models.base import Array, Arrays, Features, Layout, Model, Options, one_thread
 
 _TUNED_ON, _KEPT = 400, 2500
 _STEPS = 60
@@ -26,15 +21,21 @@ class Process(Model):
     designs, the same for all targets; up to 2,500 designs drawn at random are then kept.
     """
 
-    kind: ClassVar[str] = "gp"
+    kind = "gp"
+    layout: ClassVar[Layout] = {
+        "x": (np.float32, "designs features"),
+        "weights": (np.float64, "features"),
+        "alpha": (np.float64, "designs targets"),
+        "root": (np.float64, "designs designs"),
+        "noise": (np.float64, "1"),
+    }
 
-    def __init__(self, x: Features, weights: Array, alpha: Array, root: Array, noise: float):
-        self._scaled = (x * np.sqrt(weights)).astype(np.float64)
-        self._x, self._weights, self._alpha = x, weights, alpha
-        self._root, self._noise = root, noise
+    def __init__(self, arrays: Arrays) -> None:
+        super().__init__(arrays)
+        self._scaled = _scaled(arrays["x"], arrays["weights"])
 
     @classmethod
-    def fit(cls, x: Features, z: Array, seed: int, settings: Mapping[str, Any]) -> Process:
+    def fit(cls, x: Features, z: Array, seed: int, settings: Options) -> Process:
         """Settings: ``steps`` (60) of the search for weights, ``kept`` (2500) designs."""
         from scipy.linalg import cho_solve, cholesky
 
@@ -42,52 +43,31 @@ class Process(Model):
         few = order[:_TUNED_ON]
         weights, noise = _tune(x[few], z[few], int(settings.get("steps", _STEPS)))
         rows = np.sort(order[: int(settings.get("kept", _KEPT))])
-        scaled = (x[rows] * np.sqrt(weights)).astype(np.float64)
+        scaled = _scaled(x[rows], weights)
         covariance = _kernel(scaled, scaled)
         covariance[np.diag_indices(len(rows))] += noise + 1e-8
         root = cholesky(covariance, lower=True)
         alpha = cho_solve((root, True), z[rows])
-        return cls(x[rows], weights, np.asarray(alpha), np.asarray(root), noise)
+        found = (x[rows], weights, alpha, root, np.array([noise]))
+        return cls(dict(zip(cls.layout, found, strict=True)))
 
     def predict(self, x: Features) -> tuple[Array, Array]:
         """Posterior mean and standard deviation, of what is observed without noise."""
         from scipy.linalg import solve_triangular
 
-        means, spreads = [self._alpha[:0]], [np.empty(0)]
+        _, weights, alpha, root, _ = self.arrays().values()
+        mean, spread = np.empty((len(x), alpha.shape[1])), np.empty((len(x), 1))
         for start in range(0, len(x), _CHUNK):
-            scaled = (x[start : start + _CHUNK] * np.sqrt(self._weights)).astype(np.float64)
-            kernel = _kernel(scaled, self._scaled)
-            means.append(kernel @ self._alpha)
-            explained = (solve_triangular(self._root, kernel.T, lower=True) ** 2).sum(axis=0)
-            spreads.append(np.sqrt(np.maximum(1.0 - explained, 1e-12)))
-        mean = np.concatenate(means)
-        return mean, np.repeat(np.concatenate(spreads)[:, None], mean.shape[1], axis=1)
+            part = slice(start, start + _CHUNK)
+            kernel = _kernel(_scaled(x[part], weights), self._scaled)
+            mean[part] = kernel @ alpha
+            explained = (solve_triangular(root, kernel.T, lower=True) ** 2).sum(axis=0)
+            spread[part, 0] = np.sqrt(np.maximum(1.0 - explained, 1e-12))
+        return mean, np.repeat(spread, mean.shape[1], axis=1)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Designs that are kept, weights of features and of designs, root of the covariance."""
-        return {
-            "x": self._x,
-            "weights": self._weights,
-            "alpha": self._alpha,
-            "root": self._root,
-            "noise": np.array([self._noise]),
-        }
 
-    @classmethod
-    def of(cls, arrays: Mapping[str, NDArray[Any]], n_features: int, n_targets: int) -> Process:
-        """The inverse of :meth:`arrays`."""
-        try:
-            x = arrays["x"].astype(np.float32)
-            weights, alpha, root, noise = (
-                arrays[name].astype(np.float64) for name in ("weights", "alpha", "root", "noise")
-            )
-        except KeyError as error:
-            raise InvalidValueError(f"the Gaussian process lacks {error}") from None
-        n = len(x)
-        shapes = (x.shape, weights.shape, alpha.shape, root.shape, noise.shape)
-        if shapes != ((n, n_features), (n_features,), (n, n_targets), (n, n), (1,)):
-            raise InvalidValueError("the arrays are no Gaussian process of these targets")
-        return cls(x, weights, alpha, root, float(noise[0]))
+def _scaled(x: Features, weights: Array) -> Array:
+    return np.asarray((x * np.sqrt(weights)).astype(np.float64))
 
 
 def _kernel(left: Array, right: Array) -> Array:
@@ -99,9 +79,7 @@ def _tune(x: Features, z: Array, steps: int) -> tuple[Array, float]:
     """Weights of the features and the noise's variance, by ascent of the likelihood."""
     import torch
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_thread():
         inputs = torch.as_tensor(x, dtype=torch.float64)
         targets = torch.as_tensor(z)
         n, outputs = targets.shape
@@ -126,5 +104,3 @@ def _tune(x: Features, z: Array, steps: int) -> tuple[Array, float]:
             torch.exp(log_weights).detach().numpy(),
             float(torch.exp(log_noise.clamp(-13.0, 0.0)).detach()),
         )
-    finally:
-        torch.set_num_threads(threads)

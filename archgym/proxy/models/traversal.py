@@ -2,158 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError
-from archgym.proxy.models.base import Array, Features
+from archgym.proxy.models.base import Array, Arrays, Features, checked
 
-__all__ = ["Trees"]
-
-_DTYPES = {
-    "feature": np.int32,
-    "threshold": np.float32,
-    "left": np.int32,
-    "right": np.int32,
-    "value": np.float64,
-    "roots": np.int32,
+_LAYOUT = {
+    "feature": (np.int32, "nodes"),
+    "threshold": (np.float32, "nodes"),
+    "left": (np.int32, "nodes"),
+    "right": (np.int32, "nodes"),
+    "value": (np.float64, "nodes targets"),
+    "roots": (np.int32, "trees"),
 }
+_CHILDREN = ("left", "right")
+_BLOCK = 64
+_AT_ONCE = 8
 
 
-@dataclass(frozen=True)
 class Trees:
     """Many regression trees, their nodes in a row.
 
+    Args:
+        arrays: ``feature`` that a node looks at, -1 in a leaf, shape (n_nodes,); ``threshold``: a
+            design goes left where the feature is at most this, shape (n_nodes,); ``left``: node on
+            the left, always a later one, shape (n_nodes,); ``right``: node on the right; ``value``
+            of leaves, shape (n_nodes, n_outputs); ``roots``: first node of each tree, (n_trees,).
+
     Attributes:
-        feature: that a node looks at, -1 in a leaf, shape (n_nodes,).
-        threshold: a design goes left where the feature is at most this, shape (n_nodes,).
-        left: node on the left, always a later one, shape (n_nodes,).
-        right: node on the right.
-        value: of leaves, shape (n_nodes, n_outputs).
-        roots: first node of each tree, shape (n_trees,).
+        arrays: the same.
     """
 
-    feature: NDArray[np.int32]
-    threshold: NDArray[np.float32]
-    left: NDArray[np.int32]
-    right: NDArray[np.int32]
-    value: Array
-    roots: NDArray[np.int32]
+    def __init__(self, arrays: Arrays) -> None:
+        self.arrays = dict(arrays)
+        feature, threshold, left, right, value, roots = (arrays[name] for name in _LAYOUT)
+        # The walk takes the roots first, then pairs of children. The right child comes after the
+        # left one; a leaf is its own left child, never left.
+        inner = np.flatnonzero(feature >= 0)
+        source = np.concatenate([roots, np.stack([left[inner], right[inner]], axis=1).ravel()])
+        lefts = np.zeros(len(feature), dtype=np.int32)
+        lefts[inner] = len(roots) + 2 * np.arange(len(inner))
+        leaf = feature[source] < 0
+        self._feature = np.where(leaf, 0, feature[source]).astype(np.int32)
+        self._threshold = np.where(leaf, np.inf, threshold[source]).astype(np.float32)
+        self._child = np.where(leaf, np.arange(len(source)), lefts[source]).astype(np.int32)
+        self._value = np.ascontiguousarray(value[source])
 
     @staticmethod
-    def join(trees: Sequence[Mapping[str, NDArray[Any]]]) -> Trees:
-        """One object of many trees, each with node numbers of its own from 0, its root."""
+    def join(trees: Sequence[Arrays]) -> Trees:
+        """One object of many trees, each with nodes numbered from 0, its root."""
         sizes = [len(tree["feature"]) for tree in trees]
-        roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int32)
-        parts: dict[str, list[NDArray[Any]]] = {name: [] for name in _DTYPES if name != "roots"}
-        for root, tree in zip(roots.tolist(), trees, strict=True):
-            leaf = tree["feature"] < 0
-            for name, found in parts.items():
-                column = tree[name]
-                found.append(np.where(leaf, 0, column + root) if name in _CHILDREN else column)
-        joined = {
-            name: np.ascontiguousarray(np.concatenate(found), dtype=_DTYPES[name])
-            for name, found in parts.items()
-        }
-        return Trees(**joined, roots=roots)
+        joined = {name: np.concatenate([tree[name] for tree in trees]) for name in trees[0]}
+        roots = np.cumsum([0, *sizes[:-1]])
+        inner = joined["feature"] >= 0
+        for side in _CHILDREN:
+            joined[side] = np.where(inner, joined[side] + np.repeat(roots, sizes), 0)
+        joined["roots"] = roots
+        return Trees({name: joined[name].astype(dtype) for name, (dtype, _) in _LAYOUT.items()})
 
     def sums(self, x: Features) -> Array:
         """Sum over the trees of their values, shape (n, n_outputs)."""
-        return self._sums(x, self._ordered[2])
+        return self._sums(x, self._value)
 
     def square_sums(self, x: Features) -> Array:
         """Sum over the trees of the squares of their values, shape (n, n_outputs)."""
-        return self._sums(x, self._ordered[2] ** 2)
+        return self._sums(x, self._value**2)
 
     def _sums(self, x: Features, value: Array) -> Array:
         n = len(x)
         padded = np.zeros((-(-n // _AT_ONCE) * _AT_ONCE, x.shape[1]), dtype=np.float32)
         padded[:n] = x
         total = np.zeros((len(padded), value.shape[1]))
-        nodes, child, _ = self._ordered
-        _walk(padded, *nodes, child, value, len(self.roots), total)
+        nodes = (self._feature, self._threshold, self._child)
+        _walk(padded, *nodes, value, len(self.arrays["roots"]), total)
         return total[:n]
 
-    @cached_property
-    def _ordered(self) -> tuple[tuple[NDArray[Any], NDArray[Any]], NDArray[np.int32], Array]:
-        """Features and thresholds, left children and values of nodes: first the roots, then pairs.
-
-        The right child comes after the left one; a leaf is its own left child, never left.
-        """
-        inner = np.flatnonzero(self.feature >= 0)
-        pairs = np.stack([self.left[inner], self.right[inner]], axis=1)
-        source = np.concatenate([self.roots, pairs.ravel()])
-        lefts = np.zeros(len(self.feature), dtype=np.int32)
-        lefts[inner] = len(self.roots) + 2 * np.arange(len(inner))
-        leaf = self.feature[source] < 0
-        child = np.where(leaf, np.arange(len(source)), lefts[source]).astype(np.int32)
-        feature = np.where(leaf, 0, self.feature[source]).astype(np.int32)
-        threshold = np.where(leaf, np.float32(np.inf), self.threshold[source]).astype(np.float32)
-        return (feature, threshold), child, np.ascontiguousarray(self.value[source])
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays by name."""
-        return {name: getattr(self, name) for name in _DTYPES}
-
     @staticmethod
-    def of(arrays: Mapping[str, NDArray[Any]], n_features: int, n_outputs: int) -> Trees:
-        """The inverse of :meth:`arrays`; a walk never leaves what it accepts, and always ends.
+    def of(arrays: Arrays, n_features: int, n_outputs: int) -> Trees:
+        """The trees in a file; a walk never leaves what it accepts, and always ends.
 
         Raises:
             InvalidValueError: if they are not trees.
         """
-        if not _DTYPES.keys() <= arrays.keys():
-            raise InvalidValueError("trees lack arrays")
-        made = Trees(
-            **{name: np.ascontiguousarray(arrays[name], dtype) for name, dtype in _DTYPES.items()}
-        )
-        n = len(made.feature)
-        inner = made.feature >= 0
-        numbers = np.arange(n)
-        sound = made.value.shape == (n, n_outputs) and made.roots.ndim == 1
-        for name in ("feature", "threshold", "left", "right"):
-            sound = sound and getattr(made, name).shape == (n,)
-        sound = (
-            sound
-            and bool((made.feature < n_features).all())
-            and bool(((made.roots >= 0) & (made.roots < n)).all())
-            and all(
-                bool(((child > numbers) & (child < n))[inner].all())
-                for child in (made.left, made.right)
-            )
-        )
-        if not sound:
+        found = checked(arrays, _LAYOUT, n_features, n_outputs, "trees")
+        feature, roots = found["feature"], found["roots"]
+        inner = np.flatnonzero(feature >= 0)
+        children = np.stack([found[side][inner] for side in _CHILDREN])
+        sound = [
+            (children > inner) & (children < len(feature)),
+            feature < n_features,
+            (roots >= 0) & (roots < len(feature)),
+        ]
+        if not all(map(np.all, sound)):
             raise InvalidValueError("the arrays are not trees")
-        return made
-
-
-_CHILDREN = ("left", "right")
-_BLOCK = 64
-_AT_ONCE = 8
-
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _next(
-    x: Features,
-    row: int,
-    node: int,
-    feature: NDArray[np.int32],
-    threshold: NDArray[np.float32],
-    child: NDArray[np.int32],
-) -> Any:
-    return child[node] + (x[row, feature[node]] > threshold[node])
-
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _add(value: Array, node: int, row: int, total: Array) -> None:
-    for output in range(value.shape[1]):
-        total[row, output] += value[node, output]
+        return Trees(found)
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
@@ -169,42 +115,19 @@ def _walk(
     # A tree stays in the nearest cache for a block of rows. Eight walks at a time, without a
     # branch for where they go: the processor overlaps them, about twice as fast as one by one.
     # The number of rows is a multiple of eight.
-    nodes = (feature, threshold, child)
+    nodes = np.empty(_AT_ONCE, dtype=np.int32)
     for start in range(0, x.shape[0], _BLOCK):
         for root in range(trees):
             for row in range(start, min(start + _BLOCK, x.shape[0]), _AT_ONCE):
-                a = b = c = d = e = f = g = h = root
+                nodes[:] = root
                 moved = 1
                 while moved:
-                    after = _next(x, row, a, *nodes)
-                    moved = after ^ a
-                    a = after
-                    after = _next(x, row + 1, b, *nodes)
-                    moved |= after ^ b
-                    b = after
-                    after = _next(x, row + 2, c, *nodes)
-                    moved |= after ^ c
-                    c = after
-                    after = _next(x, row + 3, d, *nodes)
-                    moved |= after ^ d
-                    d = after
-                    after = _next(x, row + 4, e, *nodes)
-                    moved |= after ^ e
-                    e = after
-                    after = _next(x, row + 5, f, *nodes)
-                    moved |= after ^ f
-                    f = after
-                    after = _next(x, row + 6, g, *nodes)
-                    moved |= after ^ g
-                    g = after
-                    after = _next(x, row + 7, h, *nodes)
-                    moved |= after ^ h
-                    h = after
-                _add(value, a, row, total)
-                _add(value, b, row + 1, total)
-                _add(value, c, row + 2, total)
-                _add(value, d, row + 3, total)
-                _add(value, e, row + 4, total)
-                _add(value, f, row + 5, total)
-                _add(value, g, row + 6, total)
-                _add(value, h, row + 7, total)
+                    moved = 0
+                    for k in range(_AT_ONCE):
+                        node = nodes[k]
+                        after = child[node] + (x[row + k, feature[node]] > threshold[node])
+                        moved |= after ^ node
+                        nodes[k] = after
+                for k in range(_AT_ONCE):
+                    for output in range(value.shape[1]):
+                        total[row + k, output] += value[nodes[k], output]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.errors import InvalidValueError
-from archgym.proxy.models.base import Array, Features, Model
+from archgym.proxy.models.base import (
+    Array,
+    Arrays,
+    Features,
+    Model,
+    Options,
+    checked,
+    prefixed,
+    under,
+)
 from archgym.proxy.models.traversal import Trees
-
-__all__ = ["Boosting", "Forest"]
 
 _MANY = 2000
 """Designs above which trees may be larger."""
@@ -23,13 +28,13 @@ _A_THREAD = 50_000
 class Forest(Model):
     """A random forest (Breiman 2001); its spread is that between the trees."""
 
-    kind: ClassVar[str] = "forest"
+    kind = "forest"
 
     def __init__(self, trees: Trees) -> None:
         self._trees = trees
 
     @classmethod
-    def fit(cls, x: Features, z: Array, seed: int, settings: Mapping[str, Any]) -> Forest:
+    def fit(cls, x: Features, z: Array, seed: int, settings: Options) -> Forest:
         """Settings: ``trees`` (100), ``features`` (share of features a split sees, 0.5)."""
         from sklearn.ensemble import RandomForestRegressor
 
@@ -40,33 +45,30 @@ class Forest(Model):
             random_state=seed,
             n_jobs=1,
         ).fit(x, z if z.shape[1] > 1 else z[:, 0])
-        return cls(
-            Trees.join(
-                [
-                    {
-                        "feature": tree.tree_.feature,
-                        "threshold": _below(tree.tree_.threshold),
-                        "left": tree.tree_.children_left,
-                        "right": tree.tree_.children_right,
-                        "value": tree.tree_.value[:, :, 0],
-                    }
-                    for tree in grown.estimators_
-                ]
-            )
-        )
+        trees = [
+            {
+                "feature": tree.feature,
+                "threshold": _below(tree.threshold),
+                "left": tree.children_left,
+                "right": tree.children_right,
+                "value": tree.value[:, :, 0],
+            }
+            for tree in (one.tree_ for one in grown.estimators_)
+        ]
+        return cls(Trees.join(trees))
 
     def predict(self, x: Features) -> tuple[Array, Array]:
         """Mean of the trees, and their standard deviation."""
-        n = len(self._trees.roots)
+        n = len(self._trees.arrays["roots"])
         mean = self._trees.sums(x) / n
         return mean, np.sqrt(np.maximum(self._trees.square_sums(x) / n - mean**2, 0.0))
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """The trees."""
-        return self._trees.arrays()
+        return self._trees.arrays
 
     @classmethod
-    def of(cls, arrays: Mapping[str, NDArray[Any]], n_features: int, n_targets: int) -> Forest:
+    def of(cls, arrays: Arrays, n_features: int, n_targets: int) -> Forest:
         """The inverse of :meth:`arrays`."""
         return cls(Trees.of(arrays, n_features, n_targets))
 
@@ -74,16 +76,16 @@ class Forest(Model):
 class Boosting(Model):
     """Gradient boosting on histograms (Friedman 2001), an ensemble of trees for each target.
 
-    It has no spread of its own: its intervals are as wide everywhere.
+    It predicts no spread: its intervals are equally wide everywhere.
     """
 
-    kind: ClassVar[str] = "boosting"
+    kind = "boosting"
 
     def __init__(self, start: Array, trees: list[Trees]) -> None:
         self._start, self._trees = start, trees
 
     @classmethod
-    def fit(cls, x: Features, z: Array, seed: int, settings: Mapping[str, Any]) -> Boosting:
+    def fit(cls, x: Features, z: Array, seed: int, settings: Options) -> Boosting:
         """Settings: ``trees`` (300), ``rate`` (0.12), ``leaves`` (63); with few data 0.08, 31."""
         from sklearn.ensemble import HistGradientBoostingRegressor
         from threadpoolctl import ThreadpoolController
@@ -114,28 +116,23 @@ class Boosting(Model):
         mean = np.stack(columns, axis=1) + self._start
         return mean, np.zeros_like(mean)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """The trees of each target."""
         found: dict[str, NDArray[Any]] = {"start": self._start}
         for number, trees in enumerate(self._trees):
-            found.update({f"{number}.{name}": value for name, value in trees.arrays().items()})
+            found |= prefixed(f"{number}.", trees.arrays)
         return found
 
     @classmethod
-    def of(cls, arrays: Mapping[str, NDArray[Any]], n_features: int, n_targets: int) -> Boosting:
+    def of(cls, arrays: Arrays, n_features: int, n_targets: int) -> Boosting:
         """The inverse of :meth:`arrays`."""
-        start = arrays.get("start")
-        if start is None or start.shape != (n_targets,):
-            raise InvalidValueError("boosting lacks its start")
-        trees = []
-        for number in range(n_targets):
-            prefix = f"{number}."
-            own = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-            trees.append(Trees.of(own, n_features, 1))
-        return cls(start.astype(np.float64), trees)
+        layout = {"start": (np.float64, "targets")}
+        start = checked(arrays, layout, n_features, n_targets, "boosting")["start"]
+        trees = [Trees.of(under(f"{t}.", arrays), n_features, 1) for t in range(n_targets)]
+        return cls(start, trees)
 
 
-def _nodes(nodes: NDArray[Any]) -> dict[str, NDArray[Any]]:
+def _nodes(nodes: NDArray[Any]) -> Arrays:
     leaf = nodes["is_leaf"].astype(bool)
     return {
         "feature": np.where(leaf, -1, nodes["feature_idx"].astype(np.int64)),
@@ -146,7 +143,7 @@ def _nodes(nodes: NDArray[Any]) -> dict[str, NDArray[Any]]:
     }
 
 
-def _below(threshold: Array) -> NDArray[np.float32]:
+def _below(threshold: Array) -> Features:
     """The largest float32 not above: float32 features then compare as with float64."""
     with np.errstate(over="ignore"):
         single = threshold.astype(np.float32)

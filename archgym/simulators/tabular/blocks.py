@@ -1,9 +1,9 @@
-"""Outcomes of many designs, kept small: what is equal is kept once.
+"""Results of many designs in few bytes: equal results are stored once.
 
 Most designs of a space share their outcome with others. A :class:`Block` holds the distinct rows
 of some metrics, and which row each design has. A metric that follows from the design alone, such
 as the size of a buffer, would multiply the distinct rows of all others, so :func:`make_blocks`
-gives it a block of its own.
+gives it its own block.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["Block", "distinct", "make_blocks"]
-
 Ids = NDArray[np.int32]
-_LEAST_GAIN = 0.01
+_MIN_GAIN = 0.01
 """Share of its bytes that splitting off a metric must save."""
 
 
@@ -49,9 +48,9 @@ def make_blocks(names: Sequence[str], values: NDArray[np.float64]) -> list[Block
         values: of each design, shape (n_designs, n_names).
     """
     columns = [distinct(np.ascontiguousarray(column).view(np.int64)) for column in values.T]
-    costs = [_index_bytes(ids) + _value_bytes(ids, values[:, c]) for c, ids in enumerate(columns)]
+    costs = [_block_bytes(ids, [c], values) for c, ids in enumerate(columns)]
     together = list(range(len(names)))
-    ids = _combine([columns[c] for c in together])
+    *_, ids = itertools.accumulate(columns, _pair)
     cost = _block_bytes(ids, together, values)
     apart: list[int] = []
     while len(together) > 1:
@@ -60,7 +59,7 @@ def make_blocks(names: Sequence[str], values: NDArray[np.float64]) -> list[Block
             for c, rest in zip(together, _without_each([columns[c] for c in together]), strict=True)
         ]
         least, chosen, rest = min(tried, key=lambda one: one[:2])
-        if least > cost * (1 - _LEAST_GAIN):
+        if least > cost * (1 - _MIN_GAIN):
             break
         together.remove(chosen)
         apart.append(chosen)
@@ -73,18 +72,12 @@ def make_blocks(names: Sequence[str], values: NDArray[np.float64]) -> list[Block
 
 
 def distinct(keys: NDArray[np.int64]) -> Ids:
-    """Which of the distinct keys each one is, numbered in the order of first appearance."""
-    import pyarrow as pa
-
+    """Index of each key among the distinct keys, in the order of first appearance."""
     return np.asarray(pa.array(keys).dictionary_encode().indices.to_numpy(), dtype=np.int32)
 
 
-def _combine(columns: Sequence[Ids]) -> Ids:
-    """As :func:`distinct`, of rows of several columns."""
-    return list(itertools.accumulate(columns, _pair))[-1]
-
-
 def _pair(left: Ids, right: Ids) -> Ids:
+    """As :func:`distinct`, of rows of two columns."""
     span = int(right.max(initial=0)) + 1
     return distinct(left.astype(np.int64) * span + right)
 
@@ -98,26 +91,17 @@ def _without_each(columns: Sequence[Ids]) -> list[Ids]:
 
 
 def _first(ids: Ids) -> NDArray[np.int64]:
-    """Where each number first appears."""
+    """Position at which each index first appears."""
     highest = np.maximum.accumulate(ids)
     return np.flatnonzero(np.diff(highest, prepend=-1))
 
 
 def _block_bytes(ids: Ids, group: Sequence[int], values: NDArray[np.float64]) -> int:
-    return _index_bytes(ids) + sum(_value_bytes(ids, values[:, c]) for c in group)
-
-
-def _index_bytes(ids: Ids) -> int:
-    return _compressed(ids)
-
-
-def _value_bytes(ids: Ids, column: NDArray[np.float64]) -> int:
-    return _compressed(column[_first(ids)])
+    rows = values[_first(ids)]
+    return _compressed(ids) + sum(_compressed(rows[:, c]) for c in group)
 
 
 def _compressed(array: NDArray[np.generic]) -> int:
     """Bytes that an array takes when bytes of the same weight stand together."""
-    import pyarrow as pa
-
     planes = np.ascontiguousarray(array).view(np.uint8).reshape(len(array), -1).T
     return len(pa.Codec("zstd", compression_level=3).compress(planes.tobytes(), asbytes=True))

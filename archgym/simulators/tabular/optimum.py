@@ -10,12 +10,10 @@ import moocore
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.problem.scorer import Scorer
+from archgym.problem.scoring import Scorer
 from archgym.simulators.tabular.blocks import distinct
 from archgym.simulators.tabular.table import Table
 from archgym.space import DesignSpace
-
-__all__ = ["Optimum", "find_optimum", "pareto_front"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +23,7 @@ class Optimum:
     Attributes:
         design: the first such design.
         metrics: its metrics.
-        designs: how many designs are as good.
+        designs: number of designs that are as good.
     """
 
     design: dict[str, Any]
@@ -46,13 +44,7 @@ def find_optimum(table: Table, space: DesignSpace, scorer: Scorer) -> Optimum | 
     """
     if len(scorer.objective.goals) != 1:
         return None
-    positions, counts, values = _feasible(table, space, scorer)
-    if not len(positions):
-        return None
-    goal = values[:, 0]
-    best = int(goal.argmin())
-    (found,) = _as_optima(table, positions[[best]], [int(counts[goal == goal[best]].sum())])
-    return found
+    return next(iter(pareto_front(table, space, scorer)), None)
 
 
 def pareto_front(table: Table, space: DesignSpace, scorer: Scorer) -> list[Optimum]:
@@ -70,7 +62,13 @@ def pareto_front(table: Table, space: DesignSpace, scorer: Scorer) -> list[Optim
     front = np.flatnonzero(moocore.is_nondominated(values, keep_weakly=True))
     points, first, same = np.unique(values[front], axis=0, return_index=True, return_inverse=True)
     designs = np.bincount(same.ravel(), counts[front], len(points)).astype(np.int64)
-    return _as_optima(table, positions[front[first]], designs.tolist())
+    positions = positions[front[first]]
+    metrics = table.values(positions, table.metric_names).tolist()
+    found = zip(table.header.space.unrank(positions), metrics, designs.tolist(), strict=True)
+    return [
+        Optimum(design, given_metrics(table.metric_names, row), count)
+        for design, row, count in found
+    ]
 
 
 def _feasible(
@@ -101,15 +99,6 @@ def _positions(table: Table, space: DesignSpace) -> NDArray[np.int64]:
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
 
-def _as_optima(table: Table, positions: NDArray[np.int64], counts: Sequence[int]) -> list[Optimum]:
-    values = table.values(positions, table.metric_names).tolist()
-    return [
-        Optimum(design, _given(table.metric_names, row), count)
-        for design, row, count in zip(
-            table.header.space.unrank(positions), values, counts, strict=True
-        )
-    ]
-
-
-def _given(names: Sequence[str], row: Sequence[float]) -> dict[str, float]:
+def given_metrics(names: Sequence[str], row: Sequence[float]) -> dict[str, float]:
+    """The metrics of a row of a table by name, without those that are NaN: not given."""
     return {name: value for name, value in zip(names, row, strict=True) if value == value}

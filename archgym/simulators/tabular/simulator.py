@@ -19,31 +19,18 @@ from archgym.errors import (
     SimulationError,
     UnknownNameError,
 )
-from archgym.problem.design_problem import DesignProblem
-from archgym.problem.metrics import Metric
-from archgym.problem.objective import Objective
-from archgym.problem.scorer import Scorer
+from archgym.problem import DesignProblem, Metric, Objective, Status
+from archgym.problem.scoring import Scorer
 from archgym.problem.simulator import SimulationResult
-from archgym.problem.status import Status
 from archgym.simulators.compatibility import differences
-from archgym.simulators.tabular.optimum import Optimum, find_optimum
+from archgym.simulators.tabular.optimum import Optimum, find_optimum, given_metrics
 from archgym.simulators.tabular.table import Table
 from archgym.space import Designs, DesignSpace
 
-__all__ = [
-    "PREFIX",
-    "TABLE_FILE",
-    "TableFile",
-    "TabularSimulator",
-    "shipped_tables",
-    "table_named",
-]
-
 PREFIX = "tabular:"
 TABLE_FILE = "table.parquet"
-"""What ``archgym enumerate`` calls the table in its folder."""
+"""Name of the table in a folder of ``archgym enumerate``."""
 _ENDING = ".parquet"
-_warned: set[tuple[str, str]] = set()
 
 
 class TableFile:
@@ -67,15 +54,9 @@ class TableFile:
         self.workload: tuple[Any, str] | None = (header.workload, header.workload_sha256)
 
     def differences(self, problem: DesignProblem) -> list[str]:
-        """What keeps the table from serving an environment, each in a few words."""
+        """The differences that make the table unusable for an environment."""
         header = self._table.header
-        found = differences(
-            self.kind,
-            problem,
-            space=header.space,
-            settings=header.settings,
-            metrics=header.metrics,
-        )
+        found = differences(self.kind, problem, header.space, header.settings, header.metrics)
         if problem.workload_sha256 != header.workload_sha256:
             found.append(
                 f"the table is of workload {header.workload_name!r} "
@@ -114,12 +95,11 @@ class TabularSimulator:
         positions = own.rank(designs)
         held = np.maximum(positions, 0)
         values = table.values(held, self.metric_names)
-        partial = bool(np.isnan(values).any())
         results: list[SimulationResult] = [
             dict(zip(self.metric_names, row, strict=True)) for row in values.tolist()
         ]
-        if partial:
-            results = [{k: v for k, v in row.items() if v == v} for row in results]  # type: ignore[union-attr]
+        if np.isnan(values).any():
+            results = [given_metrics(self.metric_names, row) for row in values.tolist()]
         failure = np.where(positions < 0, -1, table.failure[held])
         for i in np.flatnonzero(failure).tolist():
             if positions[i] < 0:
@@ -207,11 +187,10 @@ def _error(status: int, reason: str) -> SimulationResult:
     return TimeoutError(reason) if status == Status.TIMEOUT else SimulationError(reason)
 
 
+@functools.cache
 def _warn_once(label: str, made_by: str, here: str) -> None:
-    if (label, made_by) not in _warned:
-        _warned.add((label, made_by))
-        warnings.warn(
-            f"{label} was made by version {made_by} of the embedded simulator, this is version "
-            f"{here}: what it gives may differ from what the simulator gives now",
-            stacklevel=4,
-        )
+    warnings.warn(
+        f"{label} was made by version {made_by} of the embedded simulator, this is version "
+        f"{here}: what it gives may differ from what the simulator gives now",
+        stacklevel=4,
+    )

@@ -1,8 +1,8 @@
 """The outcomes of a whole design space, and the file that holds them.
 
 The file is Parquet with one row. Its schema's metadata hold, under ``archgym.table``, a JSON
-object that says what was tabulated (:class:`Header`, and the metrics of each block); its columns
-are lists:
+object that describes what was tabulated (:class:`Header`, and the metrics of each block). Its
+columns are lists:
 
 =====================  ===========================================================================
 ``block.K.index``      int32, a design: its row in the block; designs are in the order of
@@ -24,22 +24,20 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
+from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from archgym.errors import ArchgymError, DatasetError
-from archgym.problem.metrics import Metric
-from archgym.problem.status import Status
+from archgym.problem import Metric, Status
+from archgym.problem.description import ProblemDescription
 from archgym.simulators.tabular.blocks import Block, make_blocks
 from archgym.space import DesignSpace
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["FORMAT", "Header", "Table", "read_header", "write_and_rename"]
 
 FORMAT = 1
 """Version of the layout."""
@@ -53,7 +51,7 @@ _ENCODINGS = {
 
 @dataclass(frozen=True)
 class Header:
-    """What was tabulated.
+    """Description of a table: the environment, its design space, workload and simulator.
 
     Attributes:
         environment: registered name, or ``module:Class``.
@@ -78,6 +76,28 @@ class Header:
     simulator: dict[str, str]
     metrics: tuple[Metric, ...]
     archgym: str
+
+    @staticmethod
+    def of(problem: ProblemDescription, arguments: Mapping[str, Any]) -> Header:
+        """The header of a table of an environment's design space.
+
+        Args:
+            problem: the environment.
+            arguments: the environment's own constructor arguments, as they were given.
+        """
+        workload = problem.workload
+        return Header(
+            environment=problem.environment,
+            arguments=dict(arguments),
+            settings=dict(problem.settings),
+            space=problem.space,
+            workload=str(workload) if isinstance(workload, Path) else workload,
+            workload_name=problem.workload_name,
+            workload_sha256=problem.workload_sha256,
+            simulator=dict(problem.simulator),
+            metrics=tuple(m for m in problem.metrics if m.name in problem.metrics_given),
+            archgym=metadata.version("archgym"),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which :meth:`from_json` makes the same."""
@@ -107,7 +127,7 @@ class Table:
         blocks: the metrics; see :mod:`archgym.simulators.tabular.blocks`.
         failure: 0 for a design that could be simulated, else which of ``failures`` it met,
             int32, shape (n_designs,).
-        failures: status (a :class:`~archgym.problem.status.Status`) and reason; the first is ``(0, "")``.
+        failures: code of the status and reason of each failure; the first is ``(0, "")``.
     """
 
     header: Header
@@ -155,24 +175,14 @@ class Table:
 
         A name that is not in the table gives a column of NaN.
         """
-        columns = [self._column(positions, name) for name in names]
-        return np.stack(columns, axis=1) if columns else np.empty((len(positions), 0))
-
-    def _column(self, positions: NDArray[np.int64], name: str) -> NDArray[np.float64]:
-        found = self._places.get(name)
-        if found is None:
-            return np.full(len(positions), np.nan)
-        block, column = found
-        values: NDArray[np.float64] = block.values[block.index[positions], column]
+        names = tuple(names)
+        values = np.full((len(positions), len(names)), np.nan)
+        for block in self.blocks:
+            rows = block.index[positions]
+            for column, name in enumerate(block.names):
+                if name in names:
+                    values[:, names.index(name)] = block.values[rows, column]
         return values
-
-    @cached_property
-    def _places(self) -> dict[str, tuple[Block, int]]:
-        return {
-            name: (block, number)
-            for block in self.blocks
-            for number, name in enumerate(block.names)
-        }
 
     # -- the file --------------------------------------------------------------------------------
 
@@ -185,8 +195,6 @@ class Table:
         write_and_rename(Path(path), self._file())
 
     def _file(self) -> bytes:
-        import pyarrow as pa
-
         columns: dict[str, pa.Array] = {}
         for number, block in enumerate(self.blocks):
             columns[f"block.{number}.index"] = pa.array(block.index, pa.int32())
@@ -211,23 +219,18 @@ class Table:
         Raises:
             DatasetError: if it is not there, holds no table, or is damaged.
         """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         meta, header = _read_meta(path)
         try:
             read = pq.read_table(path, page_checksum_verification=True, partitioning=None)
             columns = {name: read[name].combine_chunks().flatten() for name in read.column_names}
-            blocks = [
-                _read_block(number, names, columns) for number, names in enumerate(meta["blocks"])
-            ]
-            failures = zip(
-                columns["failure.status"].to_pylist(),
-                columns["failure.reason"].to_pylist(),
-                strict=True,
-            )
-            failure = columns["failure.index"].to_numpy()
-            table = Table(header, tuple(blocks), failure, tuple(failures))
+            blocks = []
+            for number, names in enumerate(meta["blocks"]):
+                values = [columns[f"metric.{name}"].to_numpy() for name in names]
+                index = columns[f"block.{number}.index"].to_numpy()
+                blocks.append(Block(tuple(names), index, np.stack(values, axis=1)))
+            status, reason = (columns[f"failure.{of}"].to_pylist() for of in ("status", "reason"))
+            failures = tuple(zip(status, reason, strict=True))
+            table = Table(header, tuple(blocks), columns["failure.index"].to_numpy(), failures)
         except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
             raise DatasetError(f"{path} is damaged: {error}") from error
         problem = table._problem(meta["designs"])
@@ -236,7 +239,7 @@ class Table:
         return table
 
     def _problem(self, designs: int) -> str:
-        """What does not fit together; empty if nothing."""
+        """The first contradiction in the table; empty if there is none."""
         held = [name for block in self.blocks for name in block.names]
         if sorted(held) != sorted(self.metric_names):
             return f"its blocks hold {', '.join(held)}, not {', '.join(self.metric_names)}"
@@ -286,7 +289,7 @@ def write_and_rename(path: Path, data: bytes) -> None:
 
 
 def read_header(path: str | Path) -> Header:
-    """What a file tabulates; reads only its metadata.
+    """The header of a table's file; reads only its metadata.
 
     Raises:
         DatasetError: if it is not there or holds no table.
@@ -295,9 +298,6 @@ def read_header(path: str | Path) -> Header:
 
 
 def _read_meta(path: str | Path) -> tuple[dict[str, Any], Header]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         meta = (pq.read_schema(path).metadata or {}).get(_KEY)
     except FileNotFoundError:
@@ -319,13 +319,6 @@ def _read_meta(path: str | Path) -> tuple[dict[str, Any], Header]:
         raise DatasetError(f"{path} is damaged: {type(error).__name__}: {error}") from error
 
 
-def _read_block(number: int, names: list[str], columns: Mapping[str, pa.Array]) -> Block:
-    values = [columns[f"metric.{name}"].to_numpy() for name in names]
-    return Block(
-        tuple(names), columns[f"block.{number}.index"].to_numpy(), np.stack(values, axis=1)
-    )
-
-
 def _smallest(name: str, column: pa.Array) -> str | None:
     """The encoding in which a column takes fewest bytes; ``None`` for the default one."""
     offered = _ENCODINGS.get(str(column.type), ())
@@ -339,20 +332,14 @@ def _parquet(
     metadata: Mapping[bytes, bytes] | None = None,
 ) -> bytes:
     """A file with one row, in which each column is a list."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    lists = [
-        pa.ListArray.from_arrays(pa.array([0, len(column)], pa.int32()), column)
-        for column in columns.values()
-    ]
-    schema = pa.schema(
-        [(name, made.type) for name, made in zip(columns, lists, strict=True)], metadata
-    )
+    lists = {
+        name: pa.ListArray.from_arrays(pa.array([0, len(column)], pa.int32()), column)
+        for name, column in columns.items()
+    }
     chosen = {f"{name}.list.element": encoding for name, encoding in encodings.items()}
     buffer = io.BytesIO()
     pq.write_table(
-        pa.table(lists, schema),
+        pa.table(lists).replace_schema_metadata(metadata),
         buffer,
         compression="zstd",
         compression_level=_LEVEL,

@@ -55,7 +55,7 @@ nlr_cp: input channels over all PEs, no local reuse (MAESTRO's "C partitioned").
 """
 
 DATAFLOWS: Final[tuple[str, ...]] = (*SYSTOLIC_DATAFLOWS, *SPATIAL_DATAFLOWS, "custom")
-"""All dataflows; ``custom`` is what a mapping of one's own says (mapping.py)."""
+"""All dataflows; ``custom`` is defined by a given mapping (``mapping.py``)."""
 
 MEMORY_CLASSES: Final = ("regfile", "smartbuffer_RF", "SRAM", "smartbuffer_SRAM")
 """How a memory is built: latches or SRAM, with or without address generators (Timeloop's names)."""
@@ -151,16 +151,16 @@ class Hardware:
             value = getattr(self, field)
             if not _is_number(value) or value < low or value != int(value):
                 raise InvalidValueError(
-                    f"{field} is {value!r}; it is a whole number of at least {low}"
+                    f"{field} is {value!r}; it must be a whole number of at least {low}"
                 )
         for field in ("noc_bytes_per_cycle", "dram_bytes_per_cycle"):
             value = getattr(self, field)
             if not _is_number(value) or value <= 0:
-                raise InvalidValueError(f"{field} is {value!r}; it is a number above 0")
+                raise InvalidValueError(f"{field} is {value!r}; it must be a number above 0")
         self._check_choices()
         clock = self.clock_mhz
         if clock is not None and (not _is_number(clock) or clock <= 0):
-            raise InvalidValueError(f"clock_mhz is {clock!r}; it is a number above 0, or None")
+            raise InvalidValueError(f"clock_mhz is {clock!r}; it must be a number above 0, or None")
         split = self.buffer_split_bytes
         if split is not None and not (
             isinstance(split, tuple)
@@ -189,10 +189,10 @@ class Hardware:
         ):
             value = getattr(self, field)
             if value not in (True, False):
-                raise InvalidValueError(f"{field} is {value!r}; it is true or false")
+                raise InvalidValueError(f"{field} is {value!r}; it must be true or false")
         if not isinstance(self.memory_classes, tuple) or len(self.memory_classes) != 4:
             raise InvalidValueError(
-                f"memory_classes is {self.memory_classes!r}; it is one class each for inputs, "
+                f"memory_classes is {self.memory_classes!r}; it must be one class each for inputs, "
                 f"weights, partial sums and the buffer, of {', '.join(MEMORY_CLASSES)}"
             )
         for name in self.memory_classes:

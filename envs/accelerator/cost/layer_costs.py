@@ -1,4 +1,4 @@
-"""What the layers of a network cost on a design, for people to read."""
+"""Costs of the layers of a network on a design, for people to read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from archgym.envs.accelerator.cost.hardware import Hardware
 from archgym.envs.accelerator.cost.model import Costs
-from archgym.envs.accelerator.kernel.layout import FOUND, LEVELS
+from archgym.envs.accelerator.kernel.vectors import FOUND, LEVELS
 from archgym.errors import NotCoveredError
 
 __all__ = ["LayerCost", "layer_costs", "unmapped_error"]
@@ -31,7 +31,7 @@ class LayerCost:
         energy_pj: by level, from the multipliers outwards, pJ.
         words: words by level and operand, such as ``dram_input`` and ``buffer_weight``.
         dram_bytes: read from and written to memory.
-        mapping: tiles and orders that the mapper chose, empty with a mapping of one's own.
+        mapping: tiles and orders that the mapper chose, empty if the design gives the mapping.
     """
 
     name: str
@@ -60,7 +60,7 @@ def layer_costs(costs: Costs) -> list[LayerCost]:
 
 
 def unmapped_error(hardware: Hardware, layers: Sequence[str]) -> NotCoveredError:
-    """What is said of a design that some layers do not fit."""
+    """The error for a design that some layers do not fit."""
     more = f" and {len(layers) - 1} more" if len(layers) > 1 else ""
     return NotCoveredError(
         f"no tile of layer {layers[0]!r}{more} fits a buffer of {hardware.buffer_bytes} bytes"

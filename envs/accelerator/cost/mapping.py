@@ -39,7 +39,9 @@ class Level:
 
     def __post_init__(self) -> None:
         if self.spread not in LOOPS:
-            raise InvalidValueError(f"spread is {self.spread!r}; it is one of {', '.join(LOOPS)}")
+            raise InvalidValueError(
+                f"spread is {self.spread!r}; it must be one of {', '.join(LOOPS)}"
+            )
         if sorted(self.order) != sorted(LOOPS):
             raise InvalidValueError(f"order is {self.order!r}; it names each of KCRSPQ once")
         if len(self.tiles) != len(LOOPS) or min(self.tiles) < 1:

@@ -29,7 +29,7 @@ from archgym.envs.accelerator.cost.energy import (
 )
 from archgym.envs.accelerator.cost.hardware import Hardware
 from archgym.envs.accelerator.cost.mapping import Mapping, loops_of
-from archgym.envs.accelerator.kernel.layout import (
+from archgym.envs.accelerator.kernel.vectors import (
     CODES,
     FOUND,
     HARDWARE,
@@ -53,12 +53,12 @@ _Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Costs:
-    """What designs come to, layer by layer.
+    """Costs of designs, layer by layer.
 
     Attributes:
         table: the layers.
         hardware: the designs.
-        found: shape (designs, layers, columns), columns as ``kernel.layout.FOUND``; one occurrence
+        found: shape (designs, layers, columns), columns as ``kernel.vectors.FOUND``; one occurrence
             of each layer.
         mapped: whether a layer has any mapping that fits, shape (designs, layers).
     """
@@ -161,7 +161,7 @@ def evaluate(
             raise InvalidValueError(
                 "dataflow is 'custom': such a design needs a mapping (evaluate_mappings)"
             )
-    # Exhaustively means from what the published mappings come to.
+    # The exhaustive search starts from the results of the published mappings.
     searched = mapper in OBJECTIVES
     objective = OBJECTIVES.get(mapper, OBJECTIVES["latency"])
     vectors = np.array([_vector(h, thirds) for h in hardware]).reshape(-1, len(HARDWARE))
@@ -216,7 +216,7 @@ def evaluate_mappings(
 
 
 def _vector(hardware: Hardware, thirds: bool = True) -> list[float]:
-    """A design as the kernel reads it (``kernel.layout.HARDWARE``)."""
+    """A design as the kernel reads it (``kernel.vectors.HARDWARE``)."""
     each = accesses(hardware)
     half = 0.5 if hardware.double_buffered and hardware.keeps_halves else 1.0
     split = hardware.buffer_split_bytes

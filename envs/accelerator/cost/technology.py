@@ -99,7 +99,7 @@ SOURCES: Final = {
     "(its documentation), TPU v4 at 7 nm (ISCA 2023), and between them at 45 nm",
     "maestro28": "the cost table compiled into MAESTRO (Kwon et al., MICRO 2019; version 4eb08d1)",
 }
-"""Where the constants come from, by what they are of."""
+"""Sources of the constants, by the part that they describe."""
 
 TECHNOLOGIES: Final = ("cmos65", "cmos45", "cmos28", "cmos16", "cmos7", "maestro28")
 """Names that `technology` knows."""

@@ -1,13 +1,13 @@
-"""Pictures of a design: its layers under its roofline, where its energy goes, what it looks like.
+"""Pictures of a design: roofline with layers, energy by level, schematic.
 
 :func:`draw_design` writes all three; the others make matplotlib figures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,15 +19,13 @@ from archgym.envs.accelerator.drawing.roofline import (
     short,
 )
 from archgym.envs.accelerator.drawing.schematic import schematic_figure
-from archgym.envs.accelerator.kernel.layout import LEVELS
+from archgym.envs.accelerator.kernel.vectors import LEVELS
 from archgym.envs.accelerator.workload.layer import Network
 from archgym.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from archgym.envs.accelerator.environment import AcceleratorEnvironment
 
 __all__ = [
     "LayerPicture",
@@ -41,20 +39,15 @@ __all__ = [
 
 _COLOURS = ("#4d4d4d", "#56b4e9", "#cc79a7", "#e69f00", "#0072b2", "#009e73")
 _BARS = 14
-"""Layers that have a bar of their own; the rest is one bar."""
+"""Number of layers that are drawn as separate bars; the rest is one bar."""
 
 
-def draw_design(
-    environment: AcceleratorEnvironment,
-    design: Mapping[str, Any],
-    folder: Path,
-    ending: str = "png",
-) -> list[Path]:
+def draw_design(costs: Costs, network: Network, folder: Path, ending: str = "png") -> list[Path]:
     """Writes the three pictures of a design into a folder.
 
     Args:
-        environment: of any space but ``per_layer``, whose designs are many pieces of hardware.
-        design: one of its designs.
+        costs: of the network on the design.
+        network: the network.
         folder: is made if it is not there.
         ending: ``png``, ``svg`` or ``pdf``.
 
@@ -64,7 +57,7 @@ def draw_design(
     Raises:
         InvalidValueError: if a layer does not fit the design, or a file cannot be written.
     """
-    figures = design_figures(environment.costs(design), environment.network)
+    figures = design_figures(costs, network)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -94,7 +87,7 @@ def design_figures(costs: Costs, network: Network, design: int = 0) -> dict[str,
 
 
 def layer_pictures(costs: Costs, network: Network, design: int = 0) -> list[LayerPicture]:
-    """What the pictures need of every layer of a network on a design.
+    """The figures that the pictures need of each layer of a network on a design.
 
     Raises:
         InvalidValueError: if a layer has no mapping on the design.

@@ -110,7 +110,7 @@ def _array(axes: Axes, hardware: Hardware, flow: _Flow) -> None:
     bottom += (side - height) / 2
     for row in range(rows):
         for column in range(columns):
-            # The last but one of a cut array stands for those that are not drawn.
+            # In a shortened array, the last but one shows dots for those that are not drawn.
             gap = (hardware.rows > rows and row == rows - 2) or (
                 hardware.columns > columns and column == columns - 2
             )

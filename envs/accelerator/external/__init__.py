@@ -1,1 +1,1 @@
-"""Other people's accelerator models as simulators of the environment."""
+"""External accelerator models as simulators of the environment."""

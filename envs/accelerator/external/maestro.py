@@ -43,7 +43,7 @@ _UNCONSTRAINED = 2**30
 
 
 class MaestroSimulator(AcceleratorProgram):
-    """Runs each layer in a process of its own, in an empty folder, with a time limit.
+    """Runs each layer in a separate process, in an empty folder, with a time limit.
 
     The mapping is the dataflow's own, not searched. The bandwidth to memory is not limited: MAESTRO
     would have every step wait for its whole working tile, whether it stays on the chip or not.
@@ -56,7 +56,8 @@ class MaestroSimulator(AcceleratorProgram):
         hardware: the hardware of a design.
         time_limit_s: wall-clock time of one layer, s.
         threads: designs at a time; default one for each core.
-        program: the executable; default as :func:`archgym.simulators.external.find_program` finds it.
+        program: the executable; default as :func:`archgym.simulators.external.find_program` finds
+            it.
     """
 
     name = "maestro"

@@ -1,7 +1,8 @@
-"""What other people's accelerator models have in common as simulators of the environment.
+"""Base classes of the external accelerator models that serve as simulators of the environment.
 
-Each runs a design in a process of its own, in an empty folder, with a time limit, and gives one
-:class:`LayerResult` for each distinct layer; here they become metrics of the environment.
+Each runs a design in a separate process, in an empty folder, with a time limit, and gives one
+:class:`LayerResult` for each distinct layer. These classes compute the environment's metrics from
+those results.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as package_version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from archgym.envs.accelerator.cost.energy import clock_mhz
 from archgym.envs.accelerator.cost.hardware import Hardware
@@ -33,15 +34,12 @@ from archgym.problem.simulator import SimulationResult
 from archgym.simulators.external import private_folder, run_program, simulate_in_parallel
 from archgym.space import Designs
 
-if TYPE_CHECKING:
-    from archgym.envs.accelerator.environment import AcceleratorEnvironment
-
 __all__ = ["AcceleratorProgram", "LayerResult", "PythonProgram"]
 
 
 @dataclass(frozen=True)
 class LayerResult:
-    """What a program says of one layer, all groups of it; ``None`` where it says nothing.
+    """What a program reports for one layer, all its groups; ``None`` where it reports nothing.
 
     Attributes:
         cycles: from the first to the last cycle.
@@ -98,17 +96,27 @@ class AcceleratorProgram(ABC):
         self.threads = threads
 
     @classmethod
-    def of(cls, environment: AcceleratorEnvironment) -> Self:
-        """The simulator of an environment, with its ``simulator_options``.
+    def with_options(
+        cls,
+        options: Mapping[str, Any],
+        network: Network,
+        hardware: Callable[[Mapping[str, Any]], Hardware],
+    ) -> Self:
+        """The simulator with options that a user gave.
+
+        Args:
+            options: the environment's ``simulator_options``.
+            network: what the designs run.
+            hardware: the hardware of a design.
 
         Raises:
             UnknownNameError: for an option that does not exist.
-            InvalidValueError: if the environment's space has no one piece of hardware a design.
+            InvalidValueError: for an option's value that is not possible.
         """
-        for option in environment.simulator_options:
+        for option in options:
             if option not in cls.options:
                 raise UnknownNameError("option", option, cls.options, "simulator_options")
-        return cls(environment.network, environment.hardware, **environment.simulator_options)
+        return cls(network, hardware, **options)
 
     def simulate(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
         """Runs designs in parallel; see :class:`archgym.problem.simulator.Simulator`."""
@@ -238,11 +246,11 @@ class PythonProgram(AcceleratorProgram):
                     time_limit_s=60.0,
                 )
             except SimulationError as error:
-                # A missing package is said by name alone; for what else is wrong, its last words.
-                said = "" if "PackageNotFoundError" in str(error) else f" ({error})"
+                # A missing package needs no more than its name; any other error is shown.
+                reason = "" if "PackageNotFoundError" in str(error) else f" ({error})"
                 raise MissingDependencyError(
                     f"the Python interpreter {self.program} does not have the package "
-                    f"{self.package}{said}. {self._advice()}"
+                    f"{self.package}{reason}. {self._advice()}"
                 ) from None
         return ran.stdout.strip()
 

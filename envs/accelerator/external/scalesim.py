@@ -30,7 +30,7 @@ _LAYOUT_COLUMNS = 20
 
 
 class ScaleSimSimulator(PythonProgram):
-    """Runs each design in a process of its own, in an empty folder, with a time limit.
+    """Runs each design in a separate process, in an empty folder, with a time limit.
 
     It covers the systolic dataflows with double buffers. Its memory link is one for each operand;
     where a design's operands share a link, each of the three gets a third of it. Words are those

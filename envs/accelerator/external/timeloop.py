@@ -31,7 +31,7 @@ _PATTERNS = {
 
 
 class TimeloopSimulator(AcceleratorProgram):
-    """Runs each layer in a process of its own, in an empty folder, with a time limit.
+    """Runs each layer in a separate process, in an empty folder, with a time limit.
 
     It covers the row-stationary dataflow: filter columns, channels and filters down a column of the
     array, output columns and filters along a row, weights past the global buffer. The search for a
@@ -43,7 +43,8 @@ class TimeloopSimulator(AcceleratorProgram):
         hardware: the hardware of a design.
         time_limit_s: wall-clock time of one layer, s.
         threads: designs at a time; default one for each core.
-        program: the executable; default as :func:`archgym.simulators.external.find_program` finds it.
+        program: the executable; default as :func:`archgym.simulators.external.find_program` finds
+            it.
         victory_condition: mappings in a row without a better one after which it stops.
     """
 
@@ -146,7 +147,7 @@ def timeloop_input(layer: Layer, hardware: Hardware, victory_condition: int) -> 
     noc = hardware.noc_bytes_per_cycle / hardware.word_bytes
     dram = hardware.dram_bytes_per_cycle / hardware.word_bytes
     storage += [
-        # Holds nothing: it stands for a column, along which work is spread.
+        # Holds nothing: it is the level of a column, along which work is spread.
         {
             "name": "DummyBuffer",
             "entries": 0,

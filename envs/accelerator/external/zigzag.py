@@ -28,12 +28,12 @@ _SPATIAL: Mapping[str, tuple[str, str]] = {
 _OPERANDS = {"input": "I1", "weight": "I2", "output": "O"}
 _DRAM_BITS = 10**10
 """Size of the memory: more than any layer needs."""
-_LEAST_PORT_BITS = 64
+_MIN_PORT_BITS = 64
 """Smallest access of the global buffer, as in ZigZag's own ``tpu_like``."""
 
 
 class ZigZagSimulator(PythonProgram):
-    """Runs each design in a process of its own, in an empty folder, with a time limit.
+    """Runs each design in a separate process, in an empty folder, with a time limit.
 
     It covers arrays with one multiplier a processing element and double buffers whose rows and
     columns unroll one loop each. The energies of an access are those of the design's technology.
@@ -100,7 +100,7 @@ class ZigZagSimulator(PythonProgram):
     def run(
         self, hardware: Hardware, layers: Sequence[Layer], folder: Path
     ) -> Sequence[LayerResult]:
-        """Runs the layers, each a workload of its own."""
+        """Runs the layers, each as a separate workload."""
         job = {
             "accelerator": zigzag_accelerator(hardware),
             "optimize": self.optimize,
@@ -176,7 +176,7 @@ def zigzag_accelerator(hardware: Hardware) -> dict[str, Any]:
         if size * 8 >= width:
             cost = getattr(energy, f"{operand}_rf_pj")
             memories[f"{operand}_rf"] = _memory(8 * size, cost, [operand], (width, width), array=())
-    ports = (_LEAST_PORT_BITS, max(_bits(hardware.noc_bytes_per_cycle), _LEAST_PORT_BITS))
+    ports = (_MIN_PORT_BITS, max(_bits(hardware.noc_bytes_per_cycle), _MIN_PORT_BITS))
     cost = energy.buffer_pj * ports[1] / 8
     split = hardware.buffer_split_bytes
     parts: list[tuple[str, int, list[str]]] = [

@@ -1,4 +1,4 @@
-"""Designs x layers through the right model, compiled; what Python calls."""
+"""Evaluates designs x layers by the right model, compiled; the entry points for Python."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from archgym.envs.accelerator.kernel.arrays import Flags, Floats, Ints
 from archgym.envs.accelerator.kernel.compiled import entry
 from archgym.envs.accelerator.kernel.datacentric import DIMS
-from archgym.envs.accelerator.kernel.exhaustive import try_all
-from archgym.envs.accelerator.kernel.known import known
+from archgym.envs.accelerator.kernel.exhaustive_search import try_all
 from archgym.envs.accelerator.kernel.loopnest import H_DATAFLOW, H_MAESTRO, H_WAITS
+from archgym.envs.accelerator.kernel.mapping_search import search
+from archgym.envs.accelerator.kernel.published_candidates import known
 from archgym.envs.accelerator.kernel.results import better, score
-from archgym.envs.accelerator.kernel.search import search
 from archgym.envs.accelerator.kernel.systolic import fold
-from archgym.envs.accelerator.kernel.two_level import bounds_of, mapped
+from archgym.envs.accelerator.kernel.two_level_mapping import bounds_of, mapped
 
 __all__ = ["evaluate_designs", "evaluate_mappings", "search_exhaustively"]
 
@@ -28,10 +28,10 @@ def _evaluate_designs(sources: int) -> Callable[..., None]:
 
         Args:
             bounds: ``LayerTable.bounds``, shape (layers, 9).
-            hardware: shape (designs, width), columns as ``layout.HARDWARE``.
+            hardware: shape (designs, width), columns as ``vectors.HARDWARE``.
             searched: whether the mapper runs, beside the dataflow's published mapping.
-            objective: of ``layout.OBJECTIVES``.
-            found: columns as ``layout.FOUND``.
+            objective: of ``vectors.OBJECTIVES``.
+            found: columns as ``vectors.FOUND``.
             legal: shape (designs, layers), false: becomes whether there is a mapping.
         """
         assert sources  # a change of any source of the kernel makes this a new function

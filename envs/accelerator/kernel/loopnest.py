@@ -13,7 +13,7 @@ import numpy as np
 from archgym.envs.accelerator.kernel.arrays import Floats, Ints
 from archgym.envs.accelerator.kernel.compiled import compiled
 from archgym.envs.accelerator.kernel.datacentric import window
-from archgym.envs.accelerator.kernel.layout import FOUND, HARDWARE
+from archgym.envs.accelerator.kernel.vectors import FOUND, HARDWARE
 
 __all__ = [
     "ORDERS",
@@ -125,7 +125,7 @@ def dram_traffic(
         layer: K, C, R, S, P (of the whole batch), Q, stride, groups, batch, shape (9,).
         tile: K, C, P, Q of a buffer tile.
         order: of the loops over tiles, an index into `ORDERS`.
-        hw: as in ``layout.HARDWARE``.
+        hw: as in ``vectors.HARDWARE``.
         again: room for three numbers.
         found: becomes words of input, weight, output, partial sums read back.
 
@@ -162,7 +162,7 @@ def register_tiling(
         tile: as there.
         spatial: K, C, R, P, Q, G computed side by side, shape (6,).
         register: K, C, window code, Q held in a PE (0: it slides along the row), shape (4,).
-        hw: as in ``layout.HARDWARE``.
+        hw: as in ``vectors.HARDWARE``.
         found: becomes turns over K, C with the window, pixels inside a buffer tile; turns over
             buffer tiles of K, C, pixels; words of input, weight, output that cross once.
     """

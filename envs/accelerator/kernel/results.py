@@ -1,4 +1,4 @@
-"""What the mapper compares and keeps, compiled."""
+"""How the mapper compares two mappings and keeps the better one, compiled."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def wrapped(
 
 @compiled
 def fold(given: Ints, hw: Floats, chosen: bool, objective: int, found: Floats) -> None:
-    """One layer on a systolic array, into ``found`` (``layout.FOUND``).
+    """One layer on a systolic array, into ``found`` (``vectors.FOUND``).
 
     An array is rigid: data skew through all of its rows and columns, whether they work or not, so
     that a larger one may be slower. What may be chosen is the order of the folds, and folds of a
@@ -81,10 +81,10 @@ def fold(given: Ints, hw: Floats, chosen: bool, objective: int, found: Floats) -
 
     Args:
         given: a row of ``LayerTable.bounds``.
-        hw: as in ``layout.HARDWARE``.
+        hw: as in ``vectors.HARDWARE``.
         chosen: whether order and size of the folds may be chosen; else they are as large as the
             array, and columns are the outer loop.
-        objective: what is minimised, of ``layout.OBJECTIVES``.
+        objective: what is minimised, of ``vectors.OBJECTIVES``.
         found: becomes the result.
     """
     flow = int(hw[H_DATAFLOW]) - 6

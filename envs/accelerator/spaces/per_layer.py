@@ -1,6 +1,6 @@
 """The ``per_layer`` space: PEs and PE buffers of every layer, under a budget (ConfuciuX).
 
-Each layer of the network has an array of its own, and all of them are on the chip; a design says
+Each layer of the network has its own array, and all of them are on the chip; a design says
 how many PEs each has and how large their buffers are (Kao, Jeong and Krishna, MICRO 2020). The
 budget is a share of what the largest design takes, of area or of peak power, and a rule of the
 space.
@@ -41,9 +41,9 @@ def per_layer_space(
 
     Args:
         network: its layers, each with two parameters, numbered from 0.
-        budget: ``of`` is ``area`` or ``power``, ``share`` what of the largest design's may be
-            used, in (0, 1]; default a quarter of its area.
-        fixed: fields of `Hardware` that hold whatever a design says; the budget goes by them.
+        budget: ``of`` is ``area`` or ``power``, ``share`` the share of the largest design's that
+            may be used, in (0, 1]; default a quarter of its area.
+        fixed: fields of `Hardware` that are the same for all designs; the budget depends on them.
 
     Raises:
         UnknownNameError, InvalidValueError: for a budget that is not possible.
@@ -75,10 +75,10 @@ def per_layer_space(
         one = param(f"pes_{i}") * (base + slope * param(f"buffer_units_{i}"))
         used = one if used is None else used + one
     assert used is not None  # a network has layers
-    most = len(network.layers) * PES[-1] * (base + slope * UNITS[-1])
+    maximum = len(network.layers) * PES[-1] * (base + slope * UNITS[-1])
     rule = Rule(
         f"{kind}_in_budget",
-        used <= share * most,
+        used <= share * maximum,
         doc=f"PEs and their buffers take at most {share:.0%} of the largest design's {kind}",
     )
     return DesignSpace(parameters, [rule])
@@ -166,5 +166,5 @@ def _budget(budget: Mapping[str, Any] | None) -> tuple[str, float]:
     if kind not in BUDGETS:
         raise UnknownNameError("budget", kind, BUDGETS)
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
-        raise InvalidValueError(f"budget: share is {share!r}; it is above 0 and at most 1")
+        raise InvalidValueError(f"budget: share is {share!r}; it must be above 0 and at most 1")
     return str(kind), float(share)

@@ -31,7 +31,7 @@ BASELINE: Final[dict[str, Any]] = {
 }
 """A small NVDLA-like accelerator."""
 
-MOST_PES: Final = 16384
+MAX_PES: Final = 16384
 """Largest array: 128 x 128, that of the second TPU."""
 
 _NO_FILES = (*SYSTOLIC_DATAFLOWS, "nlr_cp")
@@ -58,7 +58,7 @@ def template_space(
         if key not in ("pes", "memory_kib"):
             raise UnknownNameError("key of the budget", key, ["pes", "memory_kib"])
         if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-            raise InvalidValueError(f"budget: {key} is {value!r}; it is a number above 0")
+            raise InvalidValueError(f"budget: {key} is {value!r}; it must be a number above 0")
     files = ~param("dataflow").isin(_NO_FILES)
     per_pe = [
         Ordinal(
@@ -150,7 +150,7 @@ def _rules(
     laws: list[tuple[str, Any, str]] = [
         (
             "pes_in_budget",
-            pes <= min(MOST_PES, budget.get("pes", MOST_PES)),
+            pes <= min(MAX_PES, budget.get("pes", MAX_PES)),
             "rows x columns within the budget of processing elements",
         ),
         (
@@ -165,14 +165,18 @@ def _rules(
         ),
     ]
     if "memory_kib" in budget:
-        most = budget["memory_kib"]
+        maximum = budget["memory_kib"]
         laws.append(
-            ("buffer_in_budget", buffer_kib <= most, "the buffer alone within the budget of memory")
+            (
+                "buffer_in_budget",
+                buffer_kib <= maximum,
+                "the buffer alone within the budget of memory",
+            )
         )
         laws.extend(
             (
                 f"{name}_in_budget",
-                buffer_kib + pes * value(name) / 1024 <= most,
+                buffer_kib + pes * value(name) / 1024 <= maximum,
                 f"the buffer and all {name.split('_')[0]} register files within it",
             )
             for name in files

@@ -1,10 +1,10 @@
 """Reference figures for the accelerator environment: other simulators on known layers and designs.
 
 A table is a CSV file with a row for each layer on each design, in one of the forms of
-:mod:`archgym.envs.accelerator.validation.reference_forms`, which are told apart by their columns. The rows of
-a table are compared more than once: all together, and within groups such as an array size.
+:mod:`archgym.envs.accelerator.validation.table_forms`, recognised by its columns. The rows of a
+table are compared more than once: all together, and within groups such as an array size.
 
-The tables that ship are in the folder ``references``; its ``provenance.json`` says how they came
+The tables that ship are in the folder ``tables``; its ``provenance.json`` says how they came
 about.
 """
 
@@ -19,10 +19,10 @@ from typing import Any
 from archgym.envs.accelerator.cost.hardware import Hardware
 from archgym.envs.accelerator.cost.model import evaluate
 from archgym.envs.accelerator.spaces.template import BASELINE, template_space
-from archgym.envs.accelerator.validation.reference_forms import FORMS, LABELS, Form
-from archgym.envs.accelerator.validation.reference_rows import NotComparableError, Run
+from archgym.envs.accelerator.validation.table_forms import FORMS, LABELS, Form
+from archgym.envs.accelerator.validation.table_rows import NotComparableError, Run
 from archgym.envs.accelerator.workload.layer import LayerTable
-from archgym.envs.accelerator.workload.own_layers import read_layer
+from archgym.envs.accelerator.workload.user_layers import read_layer
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.reference import (
     ColumnUse,
@@ -36,14 +36,14 @@ from archgym.space import DesignSpace
 
 __all__ = ["FOLDER", "read_reference", "shipped_references"]
 
-FOLDER = Path(__file__).parent.parent / "references"
+FOLDER = Path(__file__).parent / "tables"
 """The tables that ship."""
 _SHOWN = (
     *("dataflow", "rows", "columns", "input_rf_bytes", "weight_rf_bytes", "output_rf_bytes"),
     *("buffer_kib", "dram_bytes_per_cycle", "word_bits", "double_buffered"),
 )
 """Parameters by which a row's design shows its hardware; all of it is set for the environment."""
-_LEAST_BUFFER_KIB = 8
+_MIN_BUFFER_KIB = 8
 """Buffers below this are smaller than the banks of the baseline design, whose rule forbids it."""
 
 
@@ -67,7 +67,7 @@ def read_reference(table: Path, *, counts: bool = False) -> list[Reference]:
     Args:
         table: the CSV file, gzipped or not.
         counts: whether to compare accesses of the buffer too, for the environment that counts
-            them (:mod:`archgym.envs.accelerator.validation.counted`).
+            them (:mod:`archgym.envs.accelerator.counted`).
 
     Raises:
         InvalidValueError: if the table is of no known form or a cell is not possible; names the
@@ -162,7 +162,7 @@ def _arguments(run: Run) -> dict[str, Any]:
     fixed = {}
     for field in dataclasses.fields(Hardware):
         value = getattr(run.hardware, field.name)
-        # What is as it always is need not be said, unless a design would say otherwise.
+        # A default is left out, unless the design would set another value.
         if field.name in shown or value != getattr(usual, field.name):
             fixed[field.name] = value
     return {
@@ -177,7 +177,7 @@ def _design(hardware: Hardware) -> dict[str, Any]:
     shown: dict[str, Any] = {
         name: getattr(hardware, name) for name in _SHOWN if name != "buffer_kib"
     }
-    shown["buffer_kib"] = max(_LEAST_BUFFER_KIB, round(hardware.buffer_bytes / 1024))
+    shown["buffer_kib"] = max(_MIN_BUFFER_KIB, round(hardware.buffer_bytes / 1024))
     return {**BASELINE, **shown}
 
 
@@ -212,7 +212,7 @@ def _use(form: Form, column: str, chosen: Mapping[str, str]) -> ColumnUse:
         return ColumnUse(
             column,
             "ignored",
-            note="archgym.envs.accelerator.validation.counted:CountedAccelerator has it",
+            note="archgym.envs.accelerator.counted:CountedAccelerator has it",
         )
     if column in form.metrics:
         return ColumnUse(column, "ignored", note="compared in another group of rows")

@@ -1,1 +1,1 @@
-"""Layers and networks: shipped, from ONNX, or of one's own."""
+"""Layers and networks: shipped, from ONNX, or defined by the user."""

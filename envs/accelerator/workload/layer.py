@@ -1,4 +1,4 @@
-"""Layers and networks as the accelerator models see them: loop bounds, and nothing else.
+"""Layers and networks as the accelerator models read them: loop bounds, and nothing else.
 
 Every layer is one nest of loops over the batch ``B``, output channels ``K``, input channels ``C``,
 output rows ``P``, output columns ``Q``, filter rows ``R`` and filter columns ``S`` (the names of
@@ -32,7 +32,7 @@ COLUMNS: Final = ("K", "C", "R", "S", "P", "Q", "stride", "groups", "batch")
 """Columns of `LayerTable.bounds`, in this order; ``K`` and ``C`` count **one group's** channels."""
 
 
-MOST_MACS: Final = 2**53
+MAX_MACS: Final = 2**53
 """Largest layer; beyond it the kernel's integers and floats do not count exactly."""
 
 
@@ -98,24 +98,25 @@ class Layer:
     def __post_init__(self) -> None:
         if self.kind not in ("conv", "depthwise", "gemm"):
             raise InvalidValueError(
-                f"layer {self.name!r}: kind is {self.kind!r}; it is conv, depthwise or gemm"
+                f"layer {self.name!r}: kind is {self.kind!r}; it must be conv, depthwise or gemm"
             )
         for field in COLUMNS:
             value = getattr(self, field)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise InvalidValueError(
-                    f"layer {self.name!r}: {field} is {value!r}; it is a whole number of at least 1"
+                    f"layer {self.name!r}: {field} is {value!r}; it must be a whole number of "
+                    "at least 1"
                 )
         if self.K % self.groups or self.C % self.groups:
             raise InvalidValueError(
                 f"layer {self.name!r}: groups is {self.groups}; it divides K ({self.K}) and "
                 f"C ({self.C})"
             )
-        most = max(self.macs, self.input_footprint, self.weight_footprint, self.output_footprint)
-        if most > MOST_MACS:
+        largest = max(self.macs, self.input_footprint, self.weight_footprint, self.output_footprint)
+        if largest > MAX_MACS:
             raise InvalidValueError(
-                f"layer {self.name!r}: {most:.3g} multiply-accumulates or words; the model counts "
-                f"to {MOST_MACS:.3g}"
+                f"layer {self.name!r}: {largest:.3g} multiply-accumulates or words; the model "
+                f"counts to {MAX_MACS:.3g}"
             )
         if self.kind == "depthwise" and self.groups != self.C:
             raise InvalidValueError(

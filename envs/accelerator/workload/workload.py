@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from archgym.envs.accelerator.workload.layer import Layer, Network
 from archgym.envs.accelerator.workload.networks import NETWORKS, build
-from archgym.envs.accelerator.workload.own_layers import network_of
+from archgym.envs.accelerator.workload.user_layers import network_of
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.workload import kind_of
 from archgym.reading.files import read_json
@@ -38,7 +38,8 @@ A mapping has exactly one of these keys, and the settings that go with it:
 
 - ``network``: a name, with the network's own settings (``batch``, ``image_size``, ...);
 - ``file``: a path; of an ONNX model with ``dimensions`` (sizes of its symbolic dimensions);
-- ``layers``: a list of layers as :func:`archgym.envs.accelerator.workload.own_layers.read_layer` reads
+- ``layers``: a list of layers as :func:`archgym.envs.accelerator.workload.user_layers.read_layer`
+  reads
   them, with a ``name``;
 - ``networks``: a list of workloads that a design runs one after another.
 
@@ -291,7 +292,7 @@ def _only(network: Network, names: Sequence[str]) -> Network:
 def _read_file(chosen: Mapping[str, Any]) -> Network:
     path = Path(chosen["file"])
     if _is_onnx(chosen["file"]):
-        from archgym.envs.accelerator.workload.onnx_model import read_onnx  # heavy
+        from archgym.envs.accelerator.workload.onnx_reader import read_onnx  # heavy
 
         return read_onnx(
             path, dimensions=chosen.get("dimensions", {}), ignore=chosen.get("ignore", ())

@@ -1,1 +1,1 @@
-"""The memory controller: its settings, its simulation, and what a run comes to."""
+"""The memory controller: its settings, its simulation and the results of a run."""

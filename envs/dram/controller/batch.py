@@ -1,8 +1,8 @@
-"""Many controllers on one trace: on all cores, and no run that another one already tells.
+"""Runs many controllers on one trace, on all cores; equivalent controllers are simulated once.
 
-A run says which limits of the controller it came up to. Another controller that differs only in
-limits that neither would come up to takes the same time, command for command, and needs no run of
-its own.
+A run records which limits of the controller it reached. A controller that differs only in limits
+that neither of the two reaches issues the same commands at the same times, so it takes the result
+of that run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from archgym.envs.dram.controller.config import ControllerConfig
 from archgym.envs.dram.controller.controller import simulate
-from archgym.envs.dram.controller.prepared import PreparedTrace
+from archgym.envs.dram.controller.prepared_trace import PreparedTrace
 from archgym.envs.dram.controller.result import Result
 from archgym.errors import SimulationError
 from archgym.problem.simulator import SimulationResult
@@ -44,7 +44,7 @@ def simulate_configs(
     Args:
         configs: the controllers.
         prepare: gives the trace as a controller maps its addresses.
-        metrics_of: metrics from what a run came to.
+        metrics_of: metrics of the result of a run.
 
     Returns:
         For each controller its metrics, or the error of its run, and the seconds that it took.
@@ -60,11 +60,11 @@ def simulate_configs(
 
     def one_group(members: list[int]) -> None:
         runs: list[tuple[ControllerConfig, Run]] = []
-        # Runs with the widest limits first: they tell the most about the others.
+        # The widest limits first: their runs are equivalent to the most others.
         for i in sorted(members, key=lambda i: _limits(configs[i]), reverse=True):
             config = configs[i]
             start = time.perf_counter()
-            run = next((run for done, run in runs if _tells(done, run, config)), None)
+            run = next((run for done, run in runs if _equivalent(done, run, config)), None)
             if run is None:
                 run = _simulate(prepare(config), config)
                 runs.append((config, run))
@@ -102,8 +102,8 @@ def _without_limits(config: ControllerConfig) -> ControllerConfig:
     )
 
 
-def _tells(done: ControllerConfig, run: Run, config: ControllerConfig) -> bool:
-    """Whether a run is, command for command, that of a controller with other limits."""
+def _equivalent(done: ControllerConfig, run: Run, config: ControllerConfig) -> bool:
+    """Whether a run is, command for command, also that of a controller with other limits."""
     if isinstance(run, SimulationError):
         return False
     for name in LIMITS:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.envs.dram.device.mapping import INTERLEAVES
+from archgym.envs.dram.device.address_mapping import INTERLEAVES
 from archgym.envs.dram.kernel import layout as kernel
 from archgym.errors import InvalidValueError, UnknownNameError
 
@@ -38,7 +38,7 @@ CHOICES = {
     "timing_rules": TIMING_RULES,
 }
 """Allowed values of each field of :class:`ControllerConfig` that is a choice."""
-_LEAST = {
+_MINIMA = {
     "request_buffer_size": 1,
     "refresh_max_postponed": 0,
     "refresh_max_pulledin": 0,
@@ -61,7 +61,7 @@ class ControllerConfig:
     """Settings of the memory controller; names and meanings follow DRAMSys.
 
     Attributes:
-        page_policy: ``open`` never closes a row of its own accord, ``closed`` after each access;
+        page_policy: ``open`` closes no row without need, ``closed`` closes it after each access;
             ``open_adaptive`` closes it when other requests wait for the bank and none of them
             hits, ``closed_adaptive`` unless another queued request hits; ``timeout`` when the
             bank had no request for ``page_timeout_cycles``.
@@ -85,11 +85,11 @@ class ControllerConfig:
             take requests while fewer than ``max_active_transactions`` are under way, and return
             data as they come or in the order of the requests.
         max_active_transactions: see ``arbiter``; ``simple`` does not read it.
-        address_mapping: see :func:`archgym.envs.dram.device.mapping.mapping_names`.
+        address_mapping: see :func:`archgym.envs.dram.device.address_mapping.mapping_names`.
         cmd_mux: ``oldest`` issues the command of the oldest request that has one ready;
             ``strict`` (only with ``fifo``) keeps column commands in the order of the requests.
         channel_interleave: what consecutive channels take turns in; see
-            :data:`archgym.envs.dram.device.mapping.INTERLEAVES`.
+            :data:`archgym.envs.dram.device.address_mapping.INTERLEAVES`.
         page_timeout_cycles: see ``page_policy``; counts from the bank's last access.
         power_down_policy: ``none``; ``staggered`` enters power-down as soon as a rank has no
             request, and self-refresh if it still has none at the second refresh from there.
@@ -151,12 +151,12 @@ class ControllerConfig:
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise UnknownNameError(name, getattr(self, name), allowed)
-        for name, least in _LEAST.items():
+        for name, minimum in _MINIMA.items():
             value = getattr(self, name)
             whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            if not whole or not least <= value < 2**31:
+            if not whole or not minimum <= value < 2**31:
                 raise InvalidValueError(
-                    f"{name} is {value!r}, it must be a whole number of at least {least}"
+                    f"{name} is {value!r}, it must be a whole number of at least {minimum}"
                 )
         if self.cmd_mux == "strict" and self.scheduler != "fifo":
             raise InvalidValueError(

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.envs.dram.controller.config import ControllerConfig
-from archgym.envs.dram.controller.prepared import ChannelTrace, PreparedTrace
+from archgym.envs.dram.controller.prepared_trace import ChannelTrace, PreparedTrace
 from archgym.envs.dram.controller.result import Result, result_of
-from archgym.envs.dram.device.constraints import Constraints, constraints
 from archgym.envs.dram.device.memory import Memory
+from archgym.envs.dram.device.timing_constraints import Constraints, constraints
 from archgym.envs.dram.kernel import layout as kernel
-from archgym.envs.dram.kernel.loop import simulate_kernel
+from archgym.envs.dram.kernel.event_loop import simulate_kernel
 from archgym.errors import InvalidValueError, SimulationError
 
 __all__ = ["simulate"]
@@ -31,7 +31,7 @@ def simulate(
 
     Args:
         trace: the requests, decoded for a memory and an address mapping by
-            :func:`archgym.envs.dram.controller.prepared.prepare`.
+            :func:`archgym.envs.dram.controller.prepared_trace.prepare`.
         config: the controller's settings.
         log_commands: whether to keep every command in ``Result.log``.
 
@@ -44,7 +44,7 @@ def simulate(
 
     Example:
         >>> from archgym.envs.dram.device.memory import load_memory
-        >>> from archgym.envs.dram.controller.prepared import prepare
+        >>> from archgym.envs.dram.controller.prepared_trace import prepare
         >>> from archgym.envs.dram.traces.trace import Trace
         >>> one = Trace("one", np.array([0]), np.array([0]), np.array([0]))
         >>> config = ControllerConfig(refresh_policy="none")
@@ -62,7 +62,7 @@ def simulate(
     for channel in trace.channels:
         machine = _run(channel, memory, config, timings, 0)
         if log_commands:
-            # The first run tells how many commands there are.
+            # The first run counts the commands.
             machine = _run(channel, memory, config, timings, int(machine.out[kernel.O_LOGGED]))
             logs.append(machine.log[: machine.out[kernel.O_LOGGED]])
         if machine.out[kernel.O_STATUS] != kernel.FINISHED:

@@ -98,7 +98,7 @@ def energy(device: Device, activity: Activity) -> Energy:
         activity: what the ranks did.
 
     Example:
-        >>> from archgym.envs.dram.device.device import load_device
+        >>> from archgym.envs.dram.device.data_sheets import load_device
         >>> idle = Activity(precharged_cycles=800)
         >>> energy(load_device("DDR3-1600"), idle).total_pj  # 45 mA x 1.5 V x 1000 ns x 8
         540000.0

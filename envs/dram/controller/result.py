@@ -1,4 +1,4 @@
-"""What a run of the DRAM controller came to."""
+"""Results of a run of the DRAM controller: latencies, energy, row hits, commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from archgym.envs.dram.controller.config import ControllerConfig
 from archgym.envs.dram.controller.energy import Activity, Energy, energy
-from archgym.envs.dram.controller.prepared import PreparedTrace
+from archgym.envs.dram.controller.prepared_trace import PreparedTrace
 from archgym.envs.dram.kernel import latency as lat
 from archgym.envs.dram.kernel import layout as kernel
 
@@ -46,7 +46,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class Limits:
-    """Values of the controller's limits from which on a higher one changes nothing.
+    """The smallest values of the controller's limits at which a higher value changes nothing.
 
     They hold as far as the run's own limits were at least as high; where one was lower, the run
     came up to it.
@@ -67,7 +67,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Result:
-    """What a run took.
+    """Results of one run.
 
     Latencies end when the initiator has the response. They start at the arrival in the trace, or,
     ``accepted``, when the request was at the head of the input and offered to the controller.
@@ -213,17 +213,17 @@ def result_of(
 def _limits(
     trace: PreparedTrace, machines: Sequence[kernel.Machine], config: ControllerConfig
 ) -> Limits:
-    def most(entry: int, sign: int = 1) -> int:
+    def maximum(entry: int, sign: int = 1) -> int:
         return max(sign * int(machine.out[entry]) for machine in machines)
 
     device = trace.memory.device
     rounds = {"per_bank": device.banks, "same_bank": device.banks_per_group}
     in_round = rounds.get(config.refresh_policy, 1)
     return Limits(
-        request_buffer_size=most(kernel.O_MOST_QUEUED) + 1,
-        refresh_max_postponed=most(kernel.O_MOST_OWED) // in_round + 1,
-        refresh_max_pulledin=most(kernel.O_LEAST_OWED, -1) // in_round + 1,
-        max_active_transactions=most(kernel.O_MOST_ACTIVE) + 1,
+        request_buffer_size=maximum(kernel.O_MAX_QUEUED) + 1,
+        refresh_max_postponed=maximum(kernel.O_MAX_OWED) // in_round + 1,
+        refresh_max_pulledin=maximum(kernel.O_MIN_OWED, -1) // in_round + 1,
+        max_active_transactions=maximum(kernel.O_MAX_ACTIVE) + 1,
     )
 
 

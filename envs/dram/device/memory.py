@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from archgym.envs.dram.device.device import Device, load_device
+from archgym.envs.dram.device.data_sheets import load_device
+from archgym.envs.dram.device.device import Device
 from archgym.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["Memory", "MemorySpec", "load_memory"]
@@ -16,7 +17,7 @@ __all__ = ["Memory", "MemorySpec", "load_memory"]
 MemorySpec: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 """A device's name, the path of a device file, or ``{"device": ..., "channels": 2, "ranks": 2}``."""
 
-_MOST = {"channels": 64, "ranks": 8}
+_MAXIMA = {"channels": 64, "ranks": 8}
 
 
 @dataclass(frozen=True)
@@ -37,12 +38,12 @@ class Memory:
     ranks: int = 1
 
     def __post_init__(self) -> None:
-        for name, most in _MOST.items():
+        for name, maximum in _MAXIMA.items():
             value = getattr(self, name)
             whole = isinstance(value, int) and not isinstance(value, bool)
-            if not whole or not 1 <= value <= most or value & (value - 1):
+            if not whole or not 1 <= value <= maximum or value & (value - 1):
                 raise InvalidValueError(
-                    f"memory: {name} is {value!r}, it must be a power of two from 1 to {most}"
+                    f"memory: {name} is {value!r}, it must be a power of two from 1 to {maximum}"
                 )
 
     @property
@@ -59,7 +60,7 @@ class Memory:
 
     @property
     def spec(self) -> str | dict[str, str | int]:
-        """What :func:`load_memory` takes for it, if its device ships with the package."""
+        """Argument of :func:`load_memory` that gives this memory, if its device ships."""
         if self.channels == self.ranks == 1:
             return self.device.name
         return {"device": self.device.name, "channels": self.channels, "ranks": self.ranks}

@@ -1,4 +1,4 @@
-"""What the DRAM standards differ in beyond the figures of a data sheet."""
+"""Differences between the DRAM standards that a data sheet does not list."""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@
 DRAMsim3 (University of Maryland) is not on PyPI: it is built from source. The executable is found
 on PATH as ``dramsim3main`` or through the environment variable ``ARCHGYM_DRAMSIM3``.
 
-It is a cross-check on other ground, not a second DRAMSys: writes are posted and drained, reads
+It is an independent cross-check with another controller: writes are posted and drained, reads
 of queued lines are forwarded, a row is left after four hits, and a refresh stalls its rank at
-once. Its mean read latency counts from acceptance; it says nothing on latency from arrival.
+once. Its mean read latency counts from acceptance; it reports no latency from arrival.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import time
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from archgym.envs.dram.controller.buffer_cost import buffer_bits
 from archgym.envs.dram.controller.config import ControllerConfig
-from archgym.envs.dram.controller.cost import buffer_bits
-from archgym.envs.dram.device.mapping import AddressMapping
+from archgym.envs.dram.device.address_mapping import AddressMapping
 from archgym.envs.dram.device.memory import Memory
 from archgym.envs.dram.external.dramsim3_config import NEVER_CYCLES, check_covered, ini_file
 from archgym.envs.dram.external.dramsim3_output import Statistics, read_statistics
@@ -31,9 +31,6 @@ from archgym.simulators.external import (
     private_folder,
     run_program,
 )
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["DramSim3Simulator"]
 
@@ -49,17 +46,17 @@ _METRICS = (
 )
 _STANDARDS = ("DDR3", "DDR4")
 EPOCHS = 1000
-"""Statistics are printed so many times a run, and the end is known to one part in so many."""
-_MOST_CYCLES = NEVER_CYCLES - 1
+"""Number of epochs of a run, each with printed statistics; the end is known to one epoch."""
+_MAX_CYCLES = NEVER_CYCLES - 1
 _PATIENCE_CYCLES = 50_000
 
 
 class DramSim3Simulator(DramProgram):
-    """Runs each design in a process of its own, in an empty folder, with a time limit.
+    """Runs each design in a separate process, in an empty folder, with a time limit.
 
     DRAMsim3 simulates a given number of cycles and never says when the trace has been served, so
-    it runs until the statistics show that all reads have returned and all writes were taken.
-    Time and energy are those at the end of that epoch, which is up to 0.2 % late.
+    the run is extended until the statistics show that all reads have returned and all writes were
+    taken. Time and energy are those at the end of that epoch, which is up to 0.2 % late.
 
     ``bankwise`` and ``shared`` buffers are its command queues, one per bank or one per rank;
     ``read_write`` ones are its two transaction queues, with :data:`COMMAND_QUEUE` requests per bank
@@ -68,11 +65,12 @@ class DramSim3Simulator(DramProgram):
     Args:
         memory: the memory, of DDR3 or DDR4.
         trace: the requests.
-        controller: settings of :class:`~archgym.envs.dram.controller.config.ControllerConfig` that designs
-            do not have.
-        mappings: address mappings of one's own, by name.
+        controller: settings of :class:`~archgym.envs.dram.controller.config.ControllerConfig`
+            that designs do not have.
+        mappings: user-defined address mappings, by name.
         metric_names: the metrics that are wanted; those that DRAMsim3 does not give are left out.
-        program: the executable; default as :func:`archgym.simulators.external.find_program` finds it.
+        program: the executable; by default the one that
+            :func:`archgym.simulators.external.find_program` finds.
         time_limit_s: wall-clock time of one design, s.
         threads: designs at a time; default one for each core.
 
@@ -150,8 +148,8 @@ class DramSim3Simulator(DramProgram):
                 )
             # At least twice as long, so that the number of runs stays small.
             cycles = max(2 * cycles, int(1.1 * cycles * n / max(served, n // 100, 1)))
-            if cycles > _MOST_CYCLES:
-                raise SimulationError(f"DRAMsim3 needs more than {_MOST_CYCLES} cycles")
+            if cycles > _MAX_CYCLES:
+                raise SimulationError(f"DRAMsim3 needs more than {_MAX_CYCLES} cycles")
         values = self._values(run)
         values["buffer_bits"] = float(buffer_bits(config, self.memory))
         return {name: values[name] for name in self.metric_names}

@@ -1,4 +1,4 @@
-"""Configuration files of DRAMsim3, and which controllers it can express."""
+"""Writes configuration files of DRAMsim3, and refuses controllers that it cannot express."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from archgym.envs.dram.controller.config import ControllerConfig
-from archgym.envs.dram.device.mapping import AddressMapping
+from archgym.envs.dram.device.address_mapping import AddressMapping
 from archgym.envs.dram.device.memory import Memory
 from archgym.errors import NotCoveredError
 
@@ -73,7 +73,7 @@ def ini_file(memory: Memory, mapping: AddressMapping, config: ControllerConfig) 
     volts = d.supplies[0].voltage_v
 
     def current(name: str) -> float:
-        """Of the first supply, with what the others (VPP of DDR4) draw at their voltage added."""
+        """Current of the first supply; others (VPP of DDR4) are added by their power."""
         power: float = sum(supply.voltage_v * getattr(supply, name) for supply in d.supplies)
         return power / volts
 

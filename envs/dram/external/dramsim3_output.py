@@ -1,4 +1,4 @@
-"""What DRAMsim3 writes about a run."""
+"""Reads the statistics that DRAMsim3 writes about a run."""
 
 from __future__ import annotations
 

@@ -11,13 +11,13 @@ import json
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from archgym.envs.dram.controller.buffer_cost import buffer_bits
 from archgym.envs.dram.controller.config import ControllerConfig
-from archgym.envs.dram.controller.cost import buffer_bits
-from archgym.envs.dram.device.mapping import AddressMapping
+from archgym.envs.dram.device.address_mapping import AddressMapping
 from archgym.envs.dram.device.memory import Memory
 from archgym.envs.dram.external.dramsys_config import (
     TRACE_FILE,
@@ -39,9 +39,6 @@ from archgym.simulators.external import (
     run_program,
 )
 
-if TYPE_CHECKING:
-    pass
-
 __all__ = ["DramSysSimulator"]
 
 _TIME = ("time_ns", "bandwidth_gb_per_s", "buffer_bits")
@@ -49,7 +46,7 @@ _ENERGY = ("energy_pj", "energy_per_bit_pj", "power_mw")
 
 
 class DramSysSimulator(DramProgram):
-    """Runs each design in a process of its own, in an empty folder, with a time limit.
+    """Runs each design in a separate process, in an empty folder, with a time limit.
 
     All timing rules are DRAMSys's own, whatever ``timing_rules`` says. What it cannot express is
     refused with :class:`~archgym.errors.NotCoveredError`.
@@ -57,18 +54,19 @@ class DramSysSimulator(DramProgram):
     Args:
         memory: the memory, of DDR3, DDR4 or LPDDR4.
         trace: the requests.
-        controller: settings of :class:`~archgym.envs.dram.controller.config.ControllerConfig` that designs
-            do not have.
-        mappings: address mappings of one's own, by name.
+        controller: settings of :class:`~archgym.envs.dram.controller.config.ControllerConfig`
+            that designs do not have.
+        mappings: user-defined address mappings, by name.
         metric_names: the metrics that are wanted; those that DRAMSys does not give are left out.
-        program: the executable; default as :func:`archgym.simulators.external.find_program` finds it.
+        program: the executable; by default the one that
+            :func:`archgym.simulators.external.find_program` finds.
         time_limit_s: wall-clock time of one design, s. A run takes some tenths of a second;
             ``staggered`` power-down may make DRAMSys 5.1 run for ever.
         threads: designs at a time; default one for each core.
         latencies: whether to read latencies and row hits from the database that DRAMSys records;
             a run takes about four times as long as without.
         energy: whether to work out the energy; default where DRAMSys has a power model, that is
-            for one rank of DDR3 or DDR4. With power-down and pages that close by themselves its
+            for one rank of DDR3 or DDR4. With power-down and pages that close automatically its
             energy is too high: DRAMPower 4 then counts some clocks twice.
 
     Attributes:

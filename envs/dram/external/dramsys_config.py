@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from archgym.envs.dram.controller.config import ControllerConfig
+from archgym.envs.dram.device.address_mapping import DRAMSYS_FIELDS, AddressMapping
 from archgym.envs.dram.device.device import Device
-from archgym.envs.dram.device.mapping import DRAMSYS_FIELDS, AddressMapping
 from archgym.envs.dram.device.memory import Memory
 from archgym.envs.dram.device.memspec import CURRENTS, GEOMETRY, SUPPLIES, TIMINGS
 from archgym.envs.dram.traces.trace import Trace
@@ -84,7 +84,7 @@ _NUMBERS = {
     "arbitration_delay_bw_cycles": "ArbitrationDelayBw",
 }
 _ELSEWHERE = ("address_mapping", "channel_interleave", "timing_rules", "page_timeout_cycles")
-"""The mapping is a part of its own, DRAMSys always has its own timing rules, and the time-out is
+"""The mapping is a separate part, DRAMSys always has its own timing rules, and the time-out is
 read by a page policy only that DRAMSys does not have."""
 
 # What DRAMSys asks for and does not use without power-down and with one refresh mode, and clocks
@@ -141,7 +141,7 @@ def configuration(
     power: bool,
     database: bool,
 ) -> dict[str, Any]:
-    """The whole configuration, nothing of it in other files.
+    """The whole configuration as one document.
 
     Args:
         memory: the memory.

@@ -1,4 +1,4 @@
-"""What DRAMSys prints and records, in our units.
+"""Reads what DRAMSys prints and records about a run, in the units of the environment.
 
 The printed lines are those of DRAMSys 4.0 to 5.5; their units vary from run to run and from
 version to version, so each is read with its unit.
@@ -29,7 +29,7 @@ _TO_GBIT_PER_S = {"Gb/s": 1.0, "Mb/s": 1e-3}
 
 @dataclass(frozen=True)
 class Printed:
-    """What DRAMSys prints at its end.
+    """The figures that DRAMSys prints at its end.
 
     Attributes:
         time_ns: simulated time, ns.
@@ -90,7 +90,7 @@ def _values(text: str, label: str, units: dict[str, float], needed: bool = True)
 
 @dataclass(frozen=True)
 class Recorded:
-    """What the database holds of a run, in the order of the trace.
+    """Times of the requests in the database of a run, in the order of the trace.
 
     Attributes:
         done_ps: when the initiator has the response, ps, shape (n,).

@@ -1,4 +1,4 @@
-"""What the programs that simulate DRAM for the environment have in common."""
+"""External DRAM simulators: what all of them take, and how designs are run by them in parallel."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from archgym.envs.dram.controller.config import ControllerConfig
-from archgym.envs.dram.device.mapping import AddressMapping, address_mapping
+from archgym.envs.dram.device.address_mapping import AddressMapping, address_mapping
 from archgym.envs.dram.device.memory import Memory
 from archgym.envs.dram.traces.trace import Trace
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.simulator import SimulationResult
 from archgym.simulators.external import find_program, simulate_in_parallel
 from archgym.space import Designs
-
-if TYPE_CHECKING:
-    from archgym.envs.dram.environment import DramEnvironment
 
 __all__ = ["DramProgram"]
 
@@ -31,10 +28,11 @@ class DramProgram(ABC):
     Args:
         memory: the memory.
         trace: the requests.
-        controller: settings of :class:`~archgym.envs.dram.controller.config.ControllerConfig` that designs
-            do not have.
-        mappings: address mappings of one's own, by name.
-        program: the executable; default as :func:`archgym.simulators.external.find_program` finds it.
+        controller: settings of :class:`~archgym.envs.dram.controller.config.ControllerConfig`
+            that designs do not have.
+        mappings: user-defined address mappings, by name.
+        program: the executable; by default the one that
+            :func:`archgym.simulators.external.find_program` finds.
         time_limit_s: wall-clock time of one design, s.
         threads: designs at a time; default one for each core.
 
@@ -50,7 +48,7 @@ class DramProgram(ABC):
 
     name: str
     executable: ClassVar[str]
-    """File name of the executable, as it is looked for on PATH."""
+    """File name of the executable that is searched for on PATH."""
     variable: ClassVar[str]
     """Environment variable that may hold its path."""
     install: ClassVar[str]
@@ -87,23 +85,24 @@ class DramProgram(ABC):
         self.version = hashlib.sha256(self.program.read_bytes()).hexdigest()[:12]
 
     @classmethod
-    def of(cls, environment: DramEnvironment) -> Self:
-        """The simulator of an environment, with its ``simulator_options``.
+    def with_options(
+        cls, options: Mapping[str, Any], memory: Memory, trace: Trace, **arguments: Any
+    ) -> Self:
+        """The simulator with options that a user gave.
+
+        Args:
+            options: the environment's ``simulator_options``.
+            memory: the memory.
+            trace: the requests.
+            **arguments: further arguments of the class.
 
         Raises:
             UnknownNameError: for an option that does not exist.
         """
-        for option in environment.simulator_options:
+        for option in options:
             if option not in cls.options:
                 raise UnknownNameError("option", option, cls.options, "simulator_options")
-        return cls(
-            environment.memory,
-            environment.trace,
-            controller=environment.controller,
-            mappings=environment.address_mappings,
-            metric_names=tuple(metric.name for metric in environment.metrics),  # type: ignore[call-arg]
-            **environment.simulator_options,
-        )
+        return cls(memory, trace, **arguments, **options)
 
     def simulate(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
         """Runs designs in parallel; see :class:`archgym.problem.simulator.Simulator`."""
@@ -125,7 +124,7 @@ class DramProgram(ABC):
 
     def mapping(self, config: ControllerConfig) -> AddressMapping:
         """Address mapping of a controller."""
-        own = self.mappings.get(config.address_mapping)
-        return own or address_mapping(
+        user_defined = self.mappings.get(config.address_mapping)
+        return user_defined or address_mapping(
             config.address_mapping, self.memory, config.channel_interleave
         )

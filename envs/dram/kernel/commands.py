@@ -1,13 +1,13 @@
-"""What the commands of the banks do: bank state and the limits that follow."""
+"""Effects of the commands of the banks: bank state and the timing limits that follow."""
 
 from __future__ import annotations
 
 from archgym.envs.dram.kernel import layout as k
+from archgym.envs.dram.kernel.bank_proposals import bank_of
 from archgym.envs.dram.kernel.compiled import inlined
 from archgym.envs.dram.kernel.front_end import respond, update_write_mode
-from archgym.envs.dram.kernel.limits import note_activate, raise_limits, raise_rank
-from archgym.envs.dram.kernel.proposals import bank_of
-from archgym.envs.dram.kernel.queues import dequeue, find_hits
+from archgym.envs.dram.kernel.request_queues import dequeue, find_hits
+from archgym.envs.dram.kernel.timing_limits import note_activate, raise_limits, raise_rank
 
 
 @inlined

@@ -1,10 +1,10 @@
-"""The way in and out: door, buffers, arbiter, response queue."""
+"""The front end: input of requests, buffers, arbiter, response queue."""
 
 from __future__ import annotations
 
 from archgym.envs.dram.kernel import layout as k
 from archgym.envs.dram.kernel.compiled import compiled, inlined
-from archgym.envs.dram.kernel.queues import enqueue
+from archgym.envs.dram.kernel.request_queues import enqueue
 
 
 @inlined
@@ -68,7 +68,7 @@ def _pass_arbiter(m: k.Machine) -> None:
         m.s[k.S_ARBITER_AT] = taken
         while m.s[k.S_ENDED_BY] < m.s[k.S_ENDED] and m.times[k.ENDS, m.s[k.S_ENDED_BY]] <= taken:
             m.s[k.S_ENDED_BY] += 1
-        m.s[k.S_MOST_ACTIVE] = max(m.s[k.S_MOST_ACTIVE], door + 1 - m.s[k.S_ENDED_BY])
+        m.s[k.S_MAX_ACTIVE] = max(m.s[k.S_MAX_ACTIVE], door + 1 - m.s[k.S_ENDED_BY])
 
 
 @compiled
@@ -110,7 +110,7 @@ def take_request(now: int, end: int, m: k.Machine) -> int:
         queued = m.s[k.S_READS] + m.s[k.S_WRITES]
     else:
         queued = max(m.s[k.S_READS], m.s[k.S_WRITES])
-    m.s[k.S_MOST_QUEUED] = max(m.s[k.S_MOST_QUEUED], queued)
+    m.s[k.S_MAX_QUEUED] = max(m.s[k.S_MAX_QUEUED], queued)
     if scheduler == k.GRP_FR_FCFS_WM:
         update_write_mode(m)
     if m.s[k.C_POWER_DOWN]:

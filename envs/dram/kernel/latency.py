@@ -56,7 +56,7 @@ def _make_select(sources: int) -> Callable[..., None]:
             while highest >> left > 0:
                 left += 1
             # The value's bits are found from the highest down, some at a time; places that agree so
-            # far share the counts, whose last column tells for which beginning they are.
+            # far share the counts, whose last column holds the leading bits that they belong to.
             while left > 0:
                 shift = max(0, left - bits)
                 if counts[level, -1] != low:

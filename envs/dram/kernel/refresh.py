@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from archgym.envs.dram.kernel import layout as k
+from archgym.envs.dram.kernel.bank_proposals import hold
 from archgym.envs.dram.kernel.commands import (
     account,
     bank_closed,
@@ -12,8 +13,7 @@ from archgym.envs.dram.kernel.commands import (
     precharge,
 )
 from archgym.envs.dram.kernel.compiled import compiled, inlined
-from archgym.envs.dram.kernel.limits import note_activate, raise_rank
-from archgym.envs.dram.kernel.proposals import hold
+from archgym.envs.dram.kernel.timing_limits import note_activate, raise_rank
 
 
 @inlined
@@ -26,7 +26,7 @@ def refresh_all_banks(now: int, r: int, m: k.Machine) -> bool:
             m.ranks[r, k.R_PULLING] = 0
             m.ranks[r, k.R_DUE] += m.s[k.T_REF_INTERVAL]
         return False
-    m.ranks[r, k.R_MOST_OWED] = max(m.ranks[r, k.R_MOST_OWED], m.ranks[r, k.R_OWED])
+    m.ranks[r, k.R_MAX_OWED] = max(m.ranks[r, k.R_MAX_OWED], m.ranks[r, k.R_OWED])
     blocked = False
     if m.ranks[r, k.R_OWED] == m.s[k.C_POSTPONED]:
         first = r * m.s[k.T_BANKS]
@@ -54,7 +54,7 @@ def refresh_some_banks(r: int, m: k.Machine) -> bool:
     pulling = m.ranks[r, k.R_PULLING]
     forced = not pulling and m.ranks[r, k.R_OWED] == m.s[k.C_POSTPONED] * step
     if not pulling:
-        m.ranks[r, k.R_MOST_OWED] = max(m.ranks[r, k.R_MOST_OWED], m.ranks[r, k.R_OWED])
+        m.ranks[r, k.R_MAX_OWED] = max(m.ranks[r, k.R_MAX_OWED], m.ranks[r, k.R_OWED])
     if not m.ranks[r, k.R_CHOSEN]:
         which = _idle_set(r, m)
         if which < 0 and not forced:
@@ -202,7 +202,7 @@ def _count_refresh(r: int, limit: int, m: k.Machine) -> None:
         m.ranks[r, k.R_OWED] -= 1
     else:
         m.ranks[r, k.R_PULLING] = 1
-    m.ranks[r, k.R_LEAST_OWED] = min(m.ranks[r, k.R_LEAST_OWED], m.ranks[r, k.R_OWED])
+    m.ranks[r, k.R_MIN_OWED] = min(m.ranks[r, k.R_MIN_OWED], m.ranks[r, k.R_OWED])
     if m.ranks[r, k.R_OWED] == -limit:
         m.ranks[r, k.R_PULLING] = 0
         m.ranks[r, k.R_DUE] += m.s[k.T_REF_INTERVAL]

@@ -8,8 +8,8 @@ set-associative, write-back, write-allocate, with least-recently-used replacemen
   only. A dirty line evicted from a level is written to the next one, which allocates it without a
   read since the whole line is there; a dirty line evicted from the last level is written to DRAM.
 - A store to a line that is not cached reads it first (write-allocate).
-- Not modelled: prefetchers, non-temporal stores, coherence, translation, flushes at exit (what
-  is dirty at the end stays in the caches).
+- Not modelled: prefetchers, non-temporal stores, coherence, translation, flushes at exit (lines
+  that are dirty at the end stay in the caches).
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ def _hit(line, store, level, shape, lines, dirty):  # type: ignore[no-untyped-de
 
 @njit(cache=True)
 def _fill(line, mark, level, shape, lines, dirty):  # type: ignore[no-untyped-def]
-    """Make a line the most recent one of its set; the dirty line that had to go, or -1."""
+    """Make a line the most recent one of its set; the evicted dirty line, or -1."""
     ways = shape[level, 2]
     first = shape[level, 0] + (line & shape[level, 1]) * ways
     last = first + ways - 1

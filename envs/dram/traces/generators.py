@@ -2,7 +2,7 @@
 
 Every draw is an integer draw of ``numpy.random.Generator`` and every later step is integer
 arithmetic, so one seed gives the same trace on every machine. One request moves one line of
-64 bytes. Rates are open loop: a generator says when a request arrives, not when it is served.
+64 bytes. Rates are open loop: a generator sets when a request arrives, not when it is served.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from archgym.envs.dram.traces import patterns
-from archgym.envs.dram.traces.patterns import LINE_BYTES, Requests
+from archgym.envs.dram.traces import access_patterns
+from archgym.envs.dram.traces.access_patterns import LINE_BYTES, Requests
 from archgym.envs.dram.traces.trace import Trace
 from archgym.errors import InvalidValueError, UnknownNameError
 
@@ -180,7 +180,7 @@ def _table() -> dict[str, Generator]:
                 *_common(interval_ns=6.0, jitter=0.0, read_share=1.0),
                 Parameter("stride_bytes", 64, 1, 1 << 30, "distance of two requests, bytes"),
             ),
-            patterns.stream,
+            access_patterns.stream,
         ),
         Generator(
             "copy",
@@ -189,19 +189,19 @@ def _table() -> dict[str, Generator]:
                 *_common(interval_ns=6.0, jitter=0.0, read_share=0.5),
                 Parameter("block_requests", 1, 1, 1 << 20, "requests on a side before the other"),
             ),
-            patterns.copy,
+            access_patterns.copy,
         ),
         Generator(
             "random",
             "reads at uniformly random lines: every request opens a row",
             _common(interval_ns=20.0, jitter=1.0, read_share=1.0),
-            patterns.random,
+            access_patterns.random,
         ),
         Generator(
             "mixed",
             "reads and writes in short runs of adjacent lines at random places",
             (*_common(interval_ns=12.0, jitter=1.0, read_share=0.67), run),
-            patterns.mixed,
+            access_patterns.mixed,
         ),
         Generator(
             "stride_conflict",
@@ -210,13 +210,13 @@ def _table() -> dict[str, Generator]:
                 *_common(interval_ns=60.0, jitter=0.0, read_share=1.0),
                 Parameter("stride_bytes", MIB, 64, 1 << 30, "distance of two requests, bytes"),
             ),
-            patterns.stride_conflict,
+            access_patterns.stride_conflict,
         ),
         Generator(
             "pointer_chase",
             "dependent reads of a linked list in random order; idle most of the time",
             _common(interval_ns=150.0, jitter=0.2, read_share=1.0),
-            patterns.pointer_chase,
+            access_patterns.pointer_chase,
         ),
         Generator(
             "bursts",
@@ -227,7 +227,7 @@ def _table() -> dict[str, Generator]:
                 Parameter("burst_requests", 200, 1, 1 << 20, "requests in a busy phase"),
                 Parameter("idle_ns", 2000.0, 0.0, 1e9, "silence between two busy phases, ns"),
             ),
-            patterns.bursts,
+            access_patterns.bursts,
         ),
         Generator(
             "zipf",
@@ -244,19 +244,19 @@ def _table() -> dict[str, Generator]:
                     step=0.125,
                 ),
             ),
-            patterns.zipf,
+            access_patterns.zipf,
         ),
         Generator(
             "cloud_1",
             "two tenants in turns, a stream and a random reader, in blocks of requests",
             (*_common(interval_ns=12.0, jitter=0.0, read_share=0.9), block),
-            patterns.cloud_1,
+            access_patterns.cloud_1,
         ),
         Generator(
             "cloud_2",
             "four tenants at once (read stream, copy, hot rows, random) at different rates",
             (*_common(interval_ns=12.0, jitter=1.0, read_share=0.7), block),
-            patterns.cloud_2,
+            access_patterns.cloud_2,
         ),
     ]
     return {entry.name: entry for entry in entries}

@@ -15,9 +15,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from archgym.envs.dram.traces.files import FORMATS, TRACE_SUFFIXES, read_trace, trace_name
 from archgym.envs.dram.traces.generators import GENERATORS
 from archgym.envs.dram.traces.trace import Trace
+from archgym.envs.dram.traces.trace_files import FORMATS, TRACE_SUFFIXES, read_trace, trace_name
 from archgym.errors import InvalidValueError, TraceError, UnknownNameError
 from archgym.problem.workload import kind_of
 
@@ -142,7 +142,7 @@ def workload_card(name: str) -> dict[str, Any]:
 @cache
 def recorded_names() -> tuple[str, ...]:
     """The names of the recorded programs that ship with archgym, sorted."""
-    folder = resources.files("archgym.envs.dram").joinpath("workloads")
+    folder = resources.files("archgym.envs.dram.traces").joinpath("recorded")
     if not folder.is_dir():
         return ()
     found = {entry.name.removesuffix(".npz") for entry in folder.iterdir()}
@@ -261,8 +261,8 @@ def _frozen(trace: Trace) -> Trace:
 
 @contextmanager
 def _shipped(file: str) -> Iterator[Path]:
-    """A file of the folder ``workloads``, wherever the package lies."""
-    source = resources.files("archgym.envs.dram").joinpath("workloads").joinpath(file)
+    """A file of the folder ``recorded``, wherever the package lies."""
+    source = resources.files("archgym.envs.dram.traces").joinpath("recorded").joinpath(file)
     if not source.is_file():
         raise TraceError(f"the shipped workload file {file!r} is missing from the installation")
     with resources.as_file(source) as path:

@@ -1,4 +1,4 @@
-"""Command traces: what the controller sends to a memory, as a CSV file."""
+"""Command traces: the commands that the controller sends to a memory, as a CSV file."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from archgym.envs.dram.controller.config import ControllerConfig
 from archgym.envs.dram.controller.controller import simulate
-from archgym.envs.dram.controller.prepared import check_capacity, prepare
+from archgym.envs.dram.controller.prepared_trace import check_capacity, prepare
 from archgym.envs.dram.controller.result import COMMANDS
-from archgym.envs.dram.device.mapping import address_mapping
+from archgym.envs.dram.device.address_mapping import address_mapping
 from archgym.envs.dram.device.memory import Memory, MemorySpec, load_memory
 from archgym.envs.dram.traces.workload import WorkloadSpec, load_workload
 from archgym.envs.dram.validation.timing_checker import violations
@@ -37,7 +37,7 @@ class CommandTrace:
         memory: the memory.
         config: the controller.
         cycles: length of the run, clocks.
-        logs: log of each channel that has requests, by its number; see ``Result.log``.
+        logs: log of each channel that has requests, by index; see ``Result.log``.
     """
 
     memory: Memory
@@ -74,7 +74,7 @@ class CommandTrace:
         return len(joined)
 
     def violations(self) -> list[str]:
-        """What the independent checker of the timing rules finds, in words."""
+        """Violations of timing rules that the independent checker finds, one line each."""
         found = []
         for channel, log in self.logs.items():
             wrong = violations(
@@ -109,11 +109,11 @@ def command_trace(
         if name not in known:
             raise UnknownNameError("controller setting", name, known)
     config = ControllerConfig(**(settings or {}))
-    of = load_memory(memory)
+    loaded = load_memory(memory)
     trace = load_workload(workload)
-    check_capacity(trace, of)
-    mapping = address_mapping(config.address_mapping, of, config.channel_interleave)
-    prepared = prepare(trace, of, mapping)
+    check_capacity(trace, loaded)
+    mapping = address_mapping(config.address_mapping, loaded, config.channel_interleave)
+    prepared = prepare(trace, loaded, mapping)
     result = simulate(prepared, config, log_commands=True)
     numbers = [int(mapping.decode(part.address[:1]).channel[0]) for part in prepared.channels]
-    return CommandTrace(of, config, result.cycles, dict(zip(numbers, result.log, strict=True)))
+    return CommandTrace(loaded, config, result.cycles, dict(zip(numbers, result.log, strict=True)))

@@ -1,9 +1,9 @@
 """Reference figures for the DRAM environment: DRAMSys, Ramulator and DRAMsim3 on known designs.
 
 A table is a CSV file with a row for each controller setting and trace, in one of the forms of
-:mod:`archgym.envs.dram.validation.reference_forms`, which are told apart by their columns.
+:mod:`archgym.envs.dram.validation.table_forms`, which are recognised by their columns.
 
-The tables that ship are in the folder ``references``; its ``provenance.json`` says how they came
+The tables that ship are in the folder ``tables``; its ``provenance.json`` says how they came
 about.
 """
 
@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from archgym.envs.dram.controller.config import ControllerConfig
-from archgym.envs.dram.device.device import Device, device_names, load_device
+from archgym.envs.dram.device.data_sheets import device_names, load_device
+from archgym.envs.dram.device.device import Device
 from archgym.envs.dram.device.memory import load_memory
 from archgym.envs.dram.space import design_space
-from archgym.envs.dram.traces.files import trace_name
-from archgym.envs.dram.validation.reference_forms import FOLDER, FORMS, NOT_MODELLED, Form
+from archgym.envs.dram.traces.trace_files import trace_name
+from archgym.envs.dram.validation.table_forms import FOLDER, FORMS, NOT_MODELLED, Form
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.reference import (
     ColumnUse,
@@ -272,7 +273,7 @@ class _Reader:
         raise UnknownNameError("trace", name, there, where)
 
     def _apart(self, values: Mapping[str, Any], space: DesignSpace) -> dict[str, Any]:
-        """What is set of the controller and not searched."""
+        """Settings of the controller that are not searched."""
         return {
             name: value
             for name, value in values.items()
@@ -283,7 +284,7 @@ class _Reader:
         figures = {}
         for column, metric in self._metrics.items():
             value = row.number(column)
-            # A latency of 0 stands for no request of that kind.
+            # A latency of 0 means that there is no request of that kind.
             if value is not None and not (value == 0 and "latency" in metric):
                 figures[metric] = value
         return figures
@@ -315,7 +316,7 @@ class _Reader:
 
 
 def _front_end(simulator: str) -> dict[str, Any]:
-    """Settings under which a simulator ran: where it is not as we are by default."""
+    """Settings of a simulator that differ from our defaults."""
     if simulator == "DRAMSys5.1":
         return {"timing_rules": "dramsys51"}
     if simulator == "DRAMSys4.0":

@@ -11,7 +11,7 @@ from archgym.envs.dram.device.memory import Memory
 
 __all__ = ["check_refreshes"]
 
-_MOST_POSTPONED = {"DDR5": 4}
+_MAX_POSTPONED = {"DDR5": 4}
 """Refreshes that may be postponed: JESD79-5 4.13; eight in all other standards."""
 
 
@@ -20,10 +20,10 @@ def check_refreshes(
     log: NDArray[np.int64],
     *,
     refresh_policy: str,
-    most_postponed: int | None = None,
+    max_postponed: int | None = None,
     cycles: int | None = None,
 ) -> list[str]:
-    """What is wrong with the number of refreshes in a channel, in words; empty if nothing.
+    """Refreshes that a channel lacks or has too many of, one line each; empty if there are none.
 
     No two refreshes of a rank may be further apart than one interval and those that may be
     postponed, at no time more of them may be owed, at most twice as many may come within two
@@ -38,13 +38,13 @@ def check_refreshes(
         memory: gives the device's figures and the number of ranks.
         log: an array of ``Result.log``.
         refresh_policy: ``all_bank``, ``per_bank`` or ``same_bank``.
-        most_postponed: refreshes of all banks that may be postponed; by default what the
+        max_postponed: refreshes of all banks that may be postponed; by default what the
             standard allows, 8 (DDR5: 4).
         cycles: length of the run, clocks; by default the last command's cycle.
     """
     d = memory.device
-    if most_postponed is None:
-        most_postponed = _MOST_POSTPONED.get(d.standard, 8)
+    if max_postponed is None:
+        max_postponed = _MAX_POSTPONED.get(d.standard, 8)
     interval, sets = {
         "all_bank": (d.t_refi_cycles, 1),
         "per_bank": (d.t_refi_pb_cycles, d.banks),
@@ -52,7 +52,7 @@ def check_refreshes(
     }[refresh_policy]
     found = []
     for rank in range(memory.ranks):
-        checker = _Rank(rank, interval, sets, most_postponed, _closing(d))
+        checker = _Rank(rank, interval, sets, max_postponed, _closing(d))
         for cycle, code, of, bank, _ in log.tolist():
             if of == rank:
                 checker.command(cycle, COMMANDS[code], bank)

@@ -1,6 +1,6 @@
 """Checks that no command of a log breaks a rule of the device's standard.
 
-Written from the standards, apart from the simulator and knowing nothing of it: for each command it
+Written from the standards, independently of the simulator: for each command it
 looks back at the earlier ones and asks whether the gap that the standard demands has passed. Gaps
 count between command edges, the last clocks of two commands.
 
@@ -36,18 +36,18 @@ def violations(
     log: NDArray[np.int64],
     *,
     refresh_policy: str = "none",
-    most_postponed: int | None = None,
+    max_postponed: int | None = None,
     cycles: int | None = None,
 ) -> list[str]:
-    """What is wrong with the commands of one channel, in words; empty if nothing.
+    """Violations of timing rules by the commands of one channel, one line each.
 
     Args:
         memory: gives the device's figures and the number of ranks.
         log: cycle of the first clock, code (index into
-            :data:`archgym.envs.dram.controller.result.COMMANDS`), rank, bank and row of each command, in
-            order, shape (n_commands, 5): an array of ``Result.log``.
+            :data:`archgym.envs.dram.controller.result.COMMANDS`), rank, bank and row of each
+            command, in order, shape (n_commands, 5): an array of ``Result.log``.
         refresh_policy: unless ``none``, whether refreshes come often enough is checked too.
-        most_postponed: see :func:`check_refreshes`.
+        max_postponed: see :func:`check_refreshes`.
         cycles: see :func:`check_refreshes`.
 
     Example:
@@ -66,7 +66,7 @@ def violations(
             memory,
             log,
             refresh_policy=refresh_policy,
-            most_postponed=most_postponed,
+            max_postponed=max_postponed,
             cycles=cycles,
         )
     return found
@@ -100,7 +100,7 @@ class _Rank:
 
 
 class _Channel:
-    """Takes commands in order and collects what is wrong."""
+    """Takes commands in order and collects violations."""
 
     def __init__(self, memory: Memory) -> None:
         d = self.d = memory.device
@@ -156,7 +156,7 @@ class _Channel:
             self.wrong("no command of a DRAM")
 
     def _length(self, name: str) -> int:
-        """Clocks on the command bus; none where a pin of its own tells the rank."""
+        """Clocks on the command bus; none where the rank has a separate pin."""
         t = self.traits
         if name == "act":
             return t.activate_cycles

@@ -1,1 +1,1 @@
-"""Where accuracies come from: tables, training on the spot, zero-cost scores, published points."""
+"""Sources of accuracies: tables, training on the spot, zero-cost scores, published points."""

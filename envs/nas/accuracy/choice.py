@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from archgym.envs.nas.accuracy.source import AccuracySource
-from archgym.envs.nas.tasks import Task
+from archgym.envs.nas.families import Task
 from archgym.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["SOURCES", "accuracy_source", "source_options"]
@@ -21,7 +21,7 @@ SOURCES: Final[Mapping[str, str]] = {
 }
 _CLASSES: Final = {
     "tabulated": ("tabulated", "TabulatedAccuracy"),
-    "train": ("train", "TrainedAccuracy"),
+    "train": ("train_on_demand", "TrainedAccuracy"),
     "proxy": ("zero_cost", "ProxyAccuracy"),
     "synthetic": ("published", "PublishedAccuracy"),
 }
@@ -53,7 +53,7 @@ def accuracy_source(
             raise UnknownNameError(f"option of accuracy={name!r}", str(option), allowed)
     source = _class_of(name)(**options)
     for task in tasks:
-        source.accuracies(task, [], source.epochs[-1])  # it says so if it knows nothing of it
+        source.accuracies(task, [], source.epochs[-1])  # raises for an unknown task
     return source
 
 

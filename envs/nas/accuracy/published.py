@@ -2,17 +2,16 @@
 
 **These accuracies are synthetic.** Nobody trained the networks. Per task the paper gives accuracies
 of a smallest network, of the best one, and of solutions between; of the networks behind them only
-the best one for CIFAR-10. The curve is this project's own: the log odds of a right answer grow with
-the logarithm of the multiply-accumulates, less and less,
+the best one for CIFAR-10. The curve is this project's choice: the log odds of a right answer grow
+with the logarithm of the multiply-accumulates, ever more slowly,
 
     logit(accuracy) = logit(best) - (logit(best) - logit(smallest)) * |1 - x| ** p
     x = log(work / work of the smallest) / log(work of the best / work of the smallest)
 
-and fall beyond the best network as they rose, because it is the best. The exponent p takes the
-curve through NASAIC's own solution, under the assumption that its networks do the share of the best
-ones' work that its energy is of the best ones' energy. So networks are ordered by work and by
-nothing else: enough to study how searches trade accuracy for hardware, useless to compare networks
-of the same work.
+and fall symmetrically beyond the best network. The exponent p makes the curve pass through NASAIC's
+solution, on the assumption that the work of its networks, relative to the best ones, equals their
+relative energy. So networks are ordered by work alone: enough to study how searches trade accuracy
+for hardware, useless to compare networks of the same work.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.envs.nas.families import Architecture
+from archgym.envs.nas.families import Architecture, Task
 from archgym.envs.nas.space import smallest_architecture
-from archgym.envs.nas.tasks import Task, family_of
+from archgym.envs.nas.tasks import family_of
 from archgym.errors import UnknownNameError
 
 __all__ = ["ANCHORS", "Anchors", "PublishedAccuracy"]
@@ -36,7 +35,7 @@ __all__ = ["ANCHORS", "Anchors", "PublishedAccuracy"]
 
 @dataclass(frozen=True)
 class Anchors:
-    """What is known of a task's accuracies, percent.
+    """Published accuracies of a task, percent.
 
     Attributes:
         smallest: of the smallest network; ``None`` if it is not published: then its log odds are

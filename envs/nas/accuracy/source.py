@@ -1,4 +1,4 @@
-"""What every source of accuracies offers to the environment."""
+"""The protocol of a source of accuracies."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.envs.nas.families import Architecture
-from archgym.envs.nas.tasks import Task
+from archgym.envs.nas.families import Architecture, Task
 
 __all__ = ["AccuracySource"]
 
 
 class AccuracySource(Protocol):
-    """Says how well architectures do their task; those of archgym are in `choice.SOURCES`.
+    """Gives the accuracy of architectures on their task; `choice.SOURCES` lists archgym's sources.
 
     A source that trains may have ``failures`` too: why there is no accuracy, by task,
     architecture's key and seed. A design whose network is among them has failed; one whose
@@ -24,11 +23,11 @@ class AccuracySource(Protocol):
 
     @property
     def name(self) -> str:
-        """What datasets call it."""
+        """The name in datasets."""
 
     @property
     def synthetic(self) -> bool:
-        """Whether the accuracies are those of no network that anybody trained."""
+        """Whether the accuracies belong to networks that nobody trained."""
 
     @property
     def epochs(self) -> tuple[int, ...]:

@@ -28,10 +28,10 @@ from typing import Any
 
 import numpy as np
 
-from archgym.envs.nas.accuracy.training import RECIPES, SEEDS, one_thread, train
+from archgym.envs.nas.accuracy.training_loop import RECIPES, SEEDS, one_thread, train
 from archgym.envs.nas.data import load
-from archgym.envs.nas.families import Architecture
-from archgym.envs.nas.tasks import Task, distinct_architectures, family_of, task_of
+from archgym.envs.nas.families import Architecture, Task
+from archgym.envs.nas.tasks import distinct_architectures, family_of, task_of
 from archgym.errors import DatasetError, InvalidValueError
 
 __all__ = ["collect", "main", "train_all"]
@@ -41,7 +41,7 @@ Line = dict[str, Any]
 _SAME = ("task", "data", "networks", "recipe")
 """What journals that are put together have in common."""
 _MEANING = {
-    "task": "another task needs a journal of its own",
+    "task": "another task needs its own journal",
     "data": "the digest of the images and labels differs, so these were other data: another "
     "version of scikit-learn or NumPy, or of the generator; begin a new journal",
     "networks": "the version of the family of networks differs; begin a new journal",
@@ -67,7 +67,7 @@ def train_all(
         seeds: of weights and order of images, each its own network.
         device: a PyTorch device.
         processes: how many train at a time, each with one thread.
-        sample: train only so many architectures, spread evenly over the space.
+        sample: number of architectures to train, spread evenly over the space.
         limit_s: start no more after this time, s.
 
     Raises:
@@ -81,7 +81,7 @@ def train_all(
     keys = list(wanted)
     if sample is not None:
         keys = [keys[i] for i in np.linspace(0, len(keys) - 1, sample).round().astype(int)]
-    # Shuffled, so that the time that is left can be told from the time that has passed.
+    # Shuffled, so that the time passed predicts the time left.
     order = np.random.default_rng(0).permutation(len(keys))
     missing = {keys[i]: wanted[keys[i]] for i in order if keys[i] not in done}
     if not missing:
@@ -208,7 +208,7 @@ def _continued(journal: Path, header: Line) -> list[Line]:
 
 
 def _drop_cut_off_line(journal: Path) -> None:
-    """Takes a last line without its end away, so that the next one does not join it."""
+    """Removes an incomplete last line, so that the next line does not join it."""
     whole = journal.read_bytes()
     kept = whole.rfind(b"\n") + 1
     if kept < len(whole):
@@ -225,7 +225,7 @@ def _read(journal: Path) -> tuple[Line, list[Line]]:
     try:
         text = journal.read_text(encoding="utf-8")
         header, *lines = [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
-        header.setdefault("networks", 1)  # what journals had before they said so
+        header.setdefault("networks", 1)  # the value of older journals, which lack it
         whole = {"architecture", "seeds", "percent"}
         good = {*_SAME, "machine"} <= set(header) and all(whole <= set(line) for line in lines)
     except (OSError, ValueError, TypeError, AttributeError) as error:
@@ -281,7 +281,7 @@ def _trained(
 
 
 def _results(futures: Iterable[Future[Line]], end: float) -> Iterator[Line]:
-    """Results as they come; past ``end`` those that run are waited for and no more started."""
+    """Results as they come; after ``end`` no more are started, and running ones are awaited."""
     waiting = list(futures)
     stopped = False
     for future in as_completed(waiting):

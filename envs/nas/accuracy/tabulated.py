@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.envs.nas.accuracy.training import Recipe
-from archgym.envs.nas.families import Architecture
-from archgym.envs.nas.tasks import Task, family_of
+from archgym.envs.nas.accuracy.training_loop import Recipe
+from archgym.envs.nas.families import Architecture, Task
+from archgym.envs.nas.tasks import family_of
 from archgym.errors import DatasetError, InvalidValueError, UnknownNameError
 
 __all__ = ["AccuracyTable", "TabulatedAccuracy", "accuracy_table", "shipped_accuracy_tables"]
@@ -29,7 +29,7 @@ _COLUMNS = ("architecture", "seed", "epochs", "percent")
 
 @dataclass(frozen=True, eq=False)
 class AccuracyTable:
-    """What was measured for one task.
+    """The measured accuracies of one task.
 
     Attributes:
         rows: row of each architecture in ``percent``, by the family's key.
@@ -86,7 +86,7 @@ class AccuracyTable:
         return cls(rows, seeds, epochs, percent, json.loads(metadata[b"archgym"]))
 
     def mean(self, epochs: int) -> NDArray[np.float64]:
-        """Mean over the seeds after so many epochs, percent, shape (n_architectures,).
+        """Mean over the seeds after a number of epochs, percent, shape (n_architectures,).
 
         Raises:
             InvalidValueError: if the table does not have these epochs.
@@ -153,7 +153,7 @@ class TabulatedAccuracy:
         return np.array([means.get(key(task, each), np.nan) for each in architectures])
 
     def table(self, task: Task) -> AccuracyTable:
-        """The whole table of a task: seeds, learning curves, what made it.
+        """The whole table of a task: seeds, learning curves, how it was made.
 
         Raises:
             UnknownNameError: if there is none.

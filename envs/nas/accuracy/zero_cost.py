@@ -1,22 +1,22 @@
-"""Zero-cost scores: what an untrained network promises.
+"""Zero-cost scores: figures of an untrained network that predict its rank.
 
 A score is **no accuracy**: it only orders the networks of one task, larger is better. Raw scores of
-different tasks are on unlike scales (a U-Net's synaptic flow is that of many more pixels), so that
-their sum would be the choice of one task. The source therefore gives
+different tasks have different scales (the synaptic flow of a U-Net sums over many more pixels), so
+that one task would dominate their sum. The source therefore gives
 
     (score - score of the smallest network) / |score of the largest - score of the smallest|
 
 with the smallest and the largest network of the task: most lie between 0 and 1. On small spaces the
-plain number of parameters is often as good as the others (Abdelfattah et al., "Zero-Cost Proxies
-for Lightweight NAS", ICLR 2021), so it is here to compare. Raw scores are
+number of parameters alone is often as good as the others (Abdelfattah et al., "Zero-Cost Proxies
+for Lightweight NAS", ICLR 2021), so it is available for comparison. Raw scores are
 
 - ``synflow``: natural logarithm of the synaptic flow, the sum over the convolutions' weights of
   ``weight * dR/dweight``, where R is the sum of the outputs for an image of ones and every weight
   is replaced by its absolute value (Tanaka et al., NeurIPS 2020; as a score: Abdelfattah et al.).
-  Batch normalisation is as good as left out (its statistics are 0 and 1). No data.
+  Batch normalisation has no effect (its statistics are 0 and 1). Needs no data.
 - ``naswot``: logarithm of the determinant of the matrix that counts, for each pair of images, in
   how many ReLUs both are on or both off (Mellor et al., "Neural Architecture Search without
-  Training", ICML 2021): large if the network tells the images apart. Takes the first training
+  Training", ICML 2021): large if the network separates the images. Uses the first training
   images of the task, or noise where the task has no data.
 - ``parameters``: logarithm to base 10 of the number of trainable parameters. Needs no PyTorch.
 """
@@ -33,9 +33,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.envs.nas.data import checked_folders, load
-from archgym.envs.nas.families import Architecture
+from archgym.envs.nas.families import Architecture, Task
 from archgym.envs.nas.space import largest_architecture, smallest_architecture
-from archgym.envs.nas.tasks import Task, family_of
+from archgym.envs.nas.tasks import family_of
 from archgym.errors import InvalidValueError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class ProxyAccuracy:
         if score not in SCORES:
             raise UnknownNameError("zero-cost score", score, SCORES)
         if images < 2:
-            raise InvalidValueError(f"images is {images!r}; it is at least 2")
+            raise InvalidValueError(f"images is {images!r}; it must be at least 2")
         self.score = score
         self._seed = seed
         self._images = images
@@ -118,7 +118,7 @@ class ProxyAccuracy:
         return np.array([score(self._module(task, each)) for each in architectures])
 
     def _module(self, task: Task, architecture: Architecture) -> nn.Module:
-        from archgym.envs.nas.families.blocks import initialise
+        from archgym.envs.nas.families.torch_modules import initialise
 
         module = family_of(task).module(task, architecture)
         initialise(module, [np.random.default_rng([self._seed, 0])])
@@ -180,5 +180,5 @@ def naswot(module: nn.Module, images: NDArray[np.float32]) -> float:
     for hook in hooks:
         hook.remove()
     eigenvalues = np.linalg.eigvalsh(equal)
-    least = eigenvalues[-1] * count * np.finfo(np.float64).eps
-    return float(np.log(np.maximum(eigenvalues, least)).sum())
+    minimum = eigenvalues[-1] * count * np.finfo(np.float64).eps
+    return float(np.log(np.maximum(eigenvalues, minimum)).sum())

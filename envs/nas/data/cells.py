@@ -1,4 +1,4 @@
-"""Generated images of cell nuclei with their masks: what a nuclei data set looks like, in small.
+"""Generated images of cell nuclei with their masks: a small stand-alone segmentation task.
 
 An image has 3 to 8 elliptic nuclei of uneven brightness and soft edges, an uneven background,
 noise, and things that are no nuclei: small bright specks and thin fibres. Some images are bright

@@ -86,8 +86,8 @@ def checked_folders(data: Mapping[str, str | Path] | None) -> dict[str, Path]:
         return {}
     if not isinstance(data, Mapping):
         raise InvalidValueError(
-            f"data is {data!r:.80}; it is a mapping of data sets ({', '.join(_FROM_FOLDER)}) to "
-            "folders"
+            f"data is {data!r:.80}; it must be a mapping of data sets ({', '.join(_FROM_FOLDER)}) "
+            "to folders"
         )
     for name in data:
         if name not in _FROM_FOLDER:

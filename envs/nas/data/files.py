@@ -1,4 +1,4 @@
-"""Reading data sets from a user's folder: files that are there, of the size that they should have.
+"""Reads data files from a user's folder, and checks that they exist and have the right size.
 
 Only formats without code in them are read: the binary versions of CIFAR-10 and STL-10, and PNG.
 """

@@ -30,7 +30,7 @@ SIZE: Final = 128
 """Rows and columns after scaling."""
 _TEST_EVERY: Final = 5
 _LIMIT_BYTES: Final = 1 << 28
-_MOST_PIXELS: Final = 1 << 26
+_MAX_PIXELS: Final = 1 << 26
 
 
 def load(folder: Path) -> Dataset:
@@ -103,7 +103,7 @@ def _read(file: Path) -> NDArray[np.float64]:
     try:
         content = read_bytes(file, _LIMIT_BYTES)
         columns, rows = (int.from_bytes(content[at : at + 4]) for at in (16, 20))
-        if columns * rows > _MOST_PIXELS:
+        if columns * rows > _MAX_PIXELS:
             raise ValueError(f"{columns} x {rows} pixels")
         found = np.asarray(image.imread(io.BytesIO(content), format="png"), dtype=np.float64)
     except (OSError, ValueError, SyntaxError) as error:

@@ -52,6 +52,6 @@ def _labels(file: Path) -> NDArray[np.int64]:
     found = binary_records(file, 1)[:, 0].astype(np.int64)
     if found.min() < 1 or found.max() > _CLASSES:
         raise InvalidValueError(
-            f"{file}: classes from {found.min()} to {found.max()}; they are 1 to {_CLASSES}"
+            f"{file}: classes from {found.min()} to {found.max()}; they must be 1 to {_CLASSES}"
         )
     return found - 1

@@ -5,9 +5,16 @@ from types import MappingProxyType
 from typing import Final
 
 from archgym.envs.nas.families.family import Architecture, Family
-from archgym.envs.nas.families.mbconv import MBConv, MBConvOptions, Stage
-from archgym.envs.nas.families.residual import Residual, ResidualOptions
-from archgym.envs.nas.families.unet import UNet, UNetOptions
+from archgym.envs.nas.families.mbconv import MBConv
+from archgym.envs.nas.families.options import (
+    MBConvOptions,
+    ResidualOptions,
+    Stage,
+    UNetOptions,
+)
+from archgym.envs.nas.families.residual import Residual
+from archgym.envs.nas.families.task import Task
+from archgym.envs.nas.families.unet import UNet
 
 __all__ = [
     "FAMILIES",
@@ -18,6 +25,7 @@ __all__ = [
     "Residual",
     "ResidualOptions",
     "Stage",
+    "Task",
     "UNet",
     "UNetOptions",
 ]

@@ -1,4 +1,4 @@
-"""What every family of networks offers: its parameters, its layers and its trainable module.
+"""The protocol of a family of networks: its parameters, its layers and its trainable module.
 
 A *family* is a parametrised kind of network, an *architecture* one choice of its parameters: a
 canonical mapping of parameter names to values, inactive parameters left out. All methods take the
@@ -11,13 +11,12 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from archgym.envs.accelerator.workload.layer import Layer, Network
+from archgym.envs.nas.families.task import Task
 from archgym.errors import InvalidValueError
 from archgym.space import Parameter
 
 if TYPE_CHECKING:
     from torch import nn
-
-    from archgym.envs.nas.tasks import Task
 
 __all__ = ["Architecture", "Family", "chain", "conv_parameters", "options_of", "same_conv"]
 
@@ -64,7 +63,7 @@ class Family(Protocol):
 
 
 def options_of(task: Task, kind: type[_Options]) -> _Options:
-    """The task's options, which must be those of the family that asks.
+    """The task's options, which must be of the kind that the calling family needs.
 
     Raises:
         InvalidValueError: if the task belongs to another family.

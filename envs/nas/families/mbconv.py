@@ -10,8 +10,7 @@ skipped. The first block of a stage has the stage's stride.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from archgym.envs.accelerator.workload.layer import Layer, Network
 from archgym.envs.nas.families.family import (
@@ -21,64 +20,14 @@ from archgym.envs.nas.families.family import (
     options_of,
     same_conv,
 )
+from archgym.envs.nas.families.options import MBConvBlock, MBConvOptions
+from archgym.envs.nas.families.task import Task
 from archgym.space import Boolean, Ordinal, Parameter, param
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from archgym.envs.nas.tasks import Task
-
-__all__ = ["MBConv", "MBConvBlock", "MBConvOptions", "Stage"]
-
-
-class Stage(NamedTuple):
-    """Consecutive blocks of one width."""
-
-    width: int
-    """Output channels of each block."""
-    blocks: int
-    stride: int
-    """Of the first block; the others have 1."""
-
-
-@dataclass(frozen=True)
-class MBConvOptions:
-    """The fixed frame and what may be chosen in it."""
-
-    stem_filters: int
-    stem_stride: int
-    stages: tuple[Stage, ...]
-    head_filters: int
-    first_width: int | None = None
-    """Output channels of a fixed block of kernel 3 and expansion 1 after the stem, if any."""
-    kernels: tuple[int, ...] = (3, 5, 7)
-    expansions: tuple[int, ...] = (3, 6)
-
-
-class MBConvBlock(NamedTuple):
-    """One block that is not skipped."""
-
-    name: str
-    """``first`` or ``block1``, ``block2``... by its place in the chain."""
-    stage: int
-    """Index of its stage, -1 for the fixed first block."""
-    inputs: int
-    """Input channels."""
-    width: int
-    """Output channels."""
-    kernel: int
-    expansion: int
-    stride: int
-
-    @property
-    def hidden(self) -> int:
-        """Channels between the two 1x1 convolutions."""
-        return self.inputs * self.expansion
-
-    @property
-    def has_identity(self) -> bool:
-        """Whether the input is added to the output."""
-        return self.stride == 1 and self.inputs == self.width
+__all__ = ["MBConv"]
 
 
 class MBConv:
@@ -198,7 +147,7 @@ class MBConv:
 
     def module(self, task: Task, architecture: Architecture, copies: int = 1) -> nn.Module:
         """The trainable network (see `Family.module`)."""
-        from archgym.envs.nas.families.blocks import mbconv_network
+        from archgym.envs.nas.families.torch_modules import mbconv_network
 
         options = options_of(task, MBConvOptions)
         return mbconv_network(

@@ -9,7 +9,6 @@ one fully connected layer end the network (the layout of ResNet-9 as known from 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from archgym.envs.accelerator.workload.layer import Layer, Network
@@ -20,26 +19,14 @@ from archgym.envs.nas.families.family import (
     options_of,
     same_conv,
 )
+from archgym.envs.nas.families.options import ResidualOptions
+from archgym.envs.nas.families.task import Task
 from archgym.space import Ordinal, Parameter
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from archgym.envs.nas.tasks import Task
-
-__all__ = ["Residual", "ResidualOptions"]
-
-
-@dataclass(frozen=True)
-class ResidualOptions:
-    """What may be chosen. The option lists of the paper's tasks are this project's own choice."""
-
-    stages: int
-    """Stages; each halves height and width."""
-    stem_filters: tuple[int, ...]
-    stage_filters: tuple[int, ...]
-    skips: tuple[int, ...] = (0, 1, 2)
-    """Convolutions in a stage's residual block; 0 leaves the block out."""
+__all__ = ["Residual"]
 
 
 class Residual:
@@ -98,7 +85,7 @@ class Residual:
 
     def module(self, task: Task, architecture: Architecture, copies: int = 1) -> nn.Module:
         """The trainable network (see `Family.module`)."""
-        from archgym.envs.nas.families.blocks import residual_network
+        from archgym.envs.nas.families.torch_modules import residual_network
 
         return residual_network(
             task.input_shape[0],

@@ -9,7 +9,6 @@ level by level, as in NASAIC (DAC 2020); levels deeper than the height have no p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from archgym.envs.accelerator.workload.layer import Layer, Network
@@ -20,25 +19,14 @@ from archgym.envs.nas.families.family import (
     options_of,
     same_conv,
 )
+from archgym.envs.nas.families.options import UNetOptions
+from archgym.envs.nas.families.task import Task
 from archgym.space import Ordinal, Parameter, param
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from archgym.envs.nas.tasks import Task
-
-__all__ = ["UNet", "UNetOptions"]
-
-
-@dataclass(frozen=True)
-class UNetOptions:
-    """What may be chosen. The option lists of the paper's tasks are this project's own choice."""
-
-    heights: tuple[int, ...]
-    """Levels; a network of height h pools h - 1 times."""
-    filters: tuple[int, ...]
-    """Filters of level 1; level i offers these times ``growth ** (i - 1)``."""
-    growth: int = 2
+__all__ = ["UNet"]
 
 
 class UNet:
@@ -112,7 +100,7 @@ class UNet:
 
     def module(self, task: Task, architecture: Architecture, copies: int = 1) -> nn.Module:
         """The trainable network (see `Family.module`)."""
-        from archgym.envs.nas.families.blocks import UNetModule
+        from archgym.envs.nas.families.torch_modules import UNetModule
 
         return UNetModule(task.input_shape[0], _filters(architecture), task.outputs, copies)
 

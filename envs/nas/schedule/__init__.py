@@ -40,7 +40,15 @@ def solve(
     limit = math.inf if latency_limit is None else latency_limit
     if not limit > 0:
         raise InvalidValueError(f"latency_limit is {latency_limit!r}; cycles, above 0, or None")
-    from archgym.envs.nas.schedule import exact, hap, list_scheduler  # compile
+    from archgym.envs.nas.schedule import (  # they compile
+        exact_scheduler,
+        hap_scheduler,
+        list_scheduler,
+    )
 
-    solvers = {"hap": hap.solve, "list": list_scheduler.solve, "exact": exact.solve}
+    solvers = {
+        "hap": hap_scheduler.solve,
+        "list": list_scheduler.solve,
+        "exact": exact_scheduler.solve,
+    }
     return solvers[scheduler](problem, limit)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from archgym.envs.nas.schedule.arrays import Floats, Ints, Layers, Plan
 from archgym.envs.nas.schedule.compiled import entry
 from archgym.envs.nas.schedule.problem import Schedule, SchedulingProblem
-from archgym.envs.nas.schedule.state import Floats, Ints, Layers, Plan
 from archgym.envs.nas.schedule.timing import earliest_finish
 
 __all__ = ["solve"]

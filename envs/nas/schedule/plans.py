@@ -1,18 +1,18 @@
-"""Filling in plans; compiled."""
+"""Writes assignments and times into plans; compiled."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from archgym.envs.nas.schedule.arrays import Ints, Layers, Plan, Progress
 from archgym.envs.nas.schedule.compiled import compiled, inlined
-from archgym.envs.nas.schedule.state import Ints, Layers, Plan, Progress
 
 __all__ = ["empty_plan", "finish_of", "keep", "no_progress", "times_for"]
 
 
 @compiled
 def empty_plan(count: int) -> Plan:
-    """A plan of so many layers that is yet to be written."""
+    """An empty plan for a number of layers."""
     return times_for(np.empty(count, np.int64))
 
 

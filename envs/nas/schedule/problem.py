@@ -1,4 +1,4 @@
-"""What is scheduled, and what a schedule is.
+"""The scheduling problem, and a schedule that solves it.
 
 Layers of one network are a chain: each starts when the one before it has finished. Networks run at
 the same time; a sub-accelerator works on one layer at a time and does not interrupt it (the
@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from archgym.envs.nas.schedule.state import Floats, Ints, Layers, Plan
+from archgym.envs.nas.schedule.arrays import Floats, Ints, Layers, Plan
 from archgym.errors import InvalidValueError
 
 __all__ = ["Schedule", "SchedulingProblem"]
@@ -22,7 +22,7 @@ __all__ = ["Schedule", "SchedulingProblem"]
 
 @dataclass(frozen=True, eq=False)
 class SchedulingProblem:
-    """Layers, what each takes on each sub-accelerator, and which follow each other.
+    """Layers, their latency and energy on each sub-accelerator, and which follow each other.
 
     Examples:
         >>> problem = SchedulingProblem([[2, 5], [3, 1]], [[1, 4], [2, 9]], [2])
@@ -78,17 +78,17 @@ class SchedulingProblem:
 
     @cached_property
     def layers(self) -> Layers:
-        """The problem as the schedulers take it."""
+        """The problem in the form that the schedulers take."""
         chain = np.repeat(np.arange(len(self.lengths)), self.lengths)
         return Layers(self.latency, self.energy, self.starts, chain)
 
     def empty_plan(self) -> Plan:
-        """What a scheduler writes a schedule of this problem into."""
+        """An empty plan, into which a scheduler writes a schedule of this problem."""
         layers = len(self.latency)
         return Plan(np.empty(layers, np.int64), np.empty(layers), np.empty(layers))
 
     def violations(self, schedule: Schedule) -> list[str]:
-        """What is wrong with a schedule, a sentence each; empty for a valid one."""
+        """Violated rules of a schedule, a sentence each; empty for a valid one."""
         layers = np.arange(len(self.latency))
         chosen = schedule.assignment
         if chosen.shape != layers.shape or ((chosen < 0) | (chosen >= self.latency.shape[1])).any():

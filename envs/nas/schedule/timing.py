@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from archgym.envs.nas.schedule.arrays import Floats, Ints, Layers, Plan, Progress
 from archgym.envs.nas.schedule.compiled import compiled, inlined
 from archgym.envs.nas.schedule.plans import finish_of, no_progress
-from archgym.envs.nas.schedule.state import Floats, Ints, Layers, Plan, Progress
 
 __all__ = ["earliest_finish", "play", "tails", "times_of"]
 

@@ -1,7 +1,7 @@
 """Fits the coefficients of a technology to synthesised blocks.
 
 Both fits are least squares of relative errors with coefficients that cannot be negative, and a
-weak pull towards the proportions of a typical library: terms that the blocks do not tell apart (a
+weak pull towards the proportions of a typical library: terms that the blocks do not distinguish (a
 full adder and the partial product bit that feeds it) then keep a sensible ratio instead of taking
 whatever value suits the sample. The period is the slowest stage's, which is found with the
 coefficients of the round before.
@@ -79,7 +79,7 @@ _TYPICAL = Technology(
 )
 _SCALE_OF_SIGNED = 0.2
 """Spread of the terms that compare adder forms, full adders."""
-_LEAST = 0.02
+_MINIMA = 0.02
 """Least share of a term's typical value that a library with less is taken to have."""
 
 
@@ -166,7 +166,7 @@ def _mean(
     typical = np.array([typical_of[name] for name in names])
     rows = [np.array([table[name] for name in names]) / table[unit] for table in like]
     mean = np.mean(rows, axis=0) if rows else typical
-    return np.where(typical > 0, np.maximum(mean, _LEAST * typical), mean)
+    return np.where(typical > 0, np.maximum(mean, _MINIMA * typical), mean)
 
 
 def _fit_delay(
@@ -197,7 +197,7 @@ def _solve(
 ) -> FloatArray:
     """Least squares of relative errors, pulled towards typical proportions.
 
-    Coefficients are not negative, except the signed ones, which have a spread of their own.
+    Coefficients are not negative, except the signed ones, which have a separate spread.
     """
     from scipy.optimize import nnls
 

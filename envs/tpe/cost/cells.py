@@ -1,4 +1,4 @@
-"""Cells, area and clock period of many arrays: each part is worked out once and added up.
+"""Cells, area and clock period of many arrays: each part is computed once and added up.
 
 The cells of a PE are those of its compressor tree, of its operand registers and of its adders.
 Each part depends on a few fields, so that a space with millions of PEs has some thousands of
@@ -40,7 +40,7 @@ _KINDS = tuple(CELLS)
 
 
 class PECosts(NamedTuple):
-    """What the PEs of many arrays are made of.
+    """Cells, area and period of the PEs of many arrays.
 
     Attributes:
         cells: how many of each kind of `structure.CELLS`, shape (n,) each.

@@ -1,4 +1,4 @@
-"""How many clock cycles an array takes for matrix products.
+"""Clock cycles that an array takes for matrix products.
 
 A product (m, k) by (k, n) is cut into tiles: as many rows of A and columns of B as the array has,
 and as many steps along k as a PE accumulates. Tiles follow one another without a gap; a tile takes
@@ -8,8 +8,8 @@ the longer of
   come one after the other; where zero digits are skipped the tile takes as long as the slowest of
   the streams of digits that run side by side (:mod:`archgym.envs.tpe.cost.synchronisation`);
 - its *results*: what the PEs of the tile before have accumulated leaves through the result adders
-  (:func:`archgym.envs.tpe.microarchitecture.edge.edge_blocks`), one result a cycle each; bit weights that accumulate
-  one after the other leave one by one.
+  (:func:`archgym.envs.tpe.microarchitecture.edge.edge_blocks`), one result a cycle each; bit
+  weights that accumulate one after the other leave one by one.
 
 A weight-stationary array holds B and streams A; exchanging the weights takes a cycle a row, right
 behind the last operands. Operands of a systolic array reach the last PE rows + columns - 2 cycles
@@ -63,7 +63,7 @@ class Digits:
 
 @dataclass(frozen=True)
 class Schedules:
-    """What the timing of many arrays depends on, a row each, every array of shape (n,).
+    """The fields that the timing of many arrays depends on; every column has shape (n,).
 
     Attributes:
         systolic: whether operands pass from PE to PE.
@@ -181,10 +181,10 @@ def _accumulating_cycles(s: Schedules, layer: Layer) -> FloatArray:
     return total
 
 
-def _tiles(size: int, most: IntArray) -> tuple[tuple[IntArray, IntArray], ...]:
+def _tiles(size: int, maximum: IntArray) -> tuple[tuple[IntArray, IntArray], ...]:
     """How many full tiles and how large; then whether there is a partial one and how large."""
-    full, rest = np.divmod(size, most)
-    return (full, most), ((rest > 0).astype(np.int64), rest)
+    full, rest = np.divmod(size, maximum)
+    return (full, maximum), ((rest > 0).astype(np.int64), rest)
 
 
 def _step_cycles(

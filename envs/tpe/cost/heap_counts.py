@@ -1,8 +1,8 @@
 """Compressors, rows and registers of the trees of many PEs, counted in one compiled call.
 
 The heap of a PE follows from ten numbers (:data:`SHAPE`), so that a batch of designs becomes the
-unseen rows of one table; :func:`archgym.envs.tpe.microarchitecture.structure.tree_cells` says the same of one PE,
-and a test compares both.
+unseen rows of one table; :func:`archgym.envs.tpe.microarchitecture.structure.tree_cells` gives the
+same for one PE, and a test compares both.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class TreeCounts(NamedTuple):
     """Cells between partial products and accumulators, shape (n,) or one column a kind.
 
     Attributes:
-        cells: how many of each kind of :data:`archgym.envs.tpe.microarchitecture.structure.CELLS`; kinds that do
-            not occur are left out.
+        cells: how many of each kind of :data:`archgym.envs.tpe.microarchitecture.structure.CELLS`;
+            kinds that do not occur are left out.
         depth: of the deepest heap, full-adder delays.
     """
 
@@ -62,7 +62,7 @@ class TreeCounts(NamedTuple):
 
 
 class Trees:
-    """Counts trees; what has been counted once is kept."""
+    """Counts trees; each distinct tree is counted once."""
 
     def __init__(self) -> None:
         self._known = Memo(_counts_of, _COUNTS)
@@ -71,7 +71,7 @@ class Trees:
         """The tree of one PE of each array."""
         array = table.array_multiplier
         apart = table.hoisted & ~table.temporal
-        # The sign row of an array multiplier is in the only heap, or in one of its own.
+        # The sign row of an array multiplier is in the only heap, or in a separate one.
         signed = array & ~table.temporal
         one, last = self._heaps(table, signed & ~apart), np.zeros((len(table), _COUNTS))
         where = np.flatnonzero(signed & apart)

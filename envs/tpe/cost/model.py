@@ -1,8 +1,8 @@
 """From designs to metrics: counts, calibrated cells, digit statistics and cycles together.
 
-A batch of designs is a table. What only some fields decide (the compressor tree, the operand
-registers, an adder, an edge block, the switching of a signal) is worked out once for each
-combination of those fields and kept; what is left for each design is arithmetic on columns.
+A batch of designs is a table. Values that depend on a few fields only (the compressor tree, the
+operand registers, an adder, an edge block, the switching of a signal) are computed once for each
+combination of those fields and cached; the rest is arithmetic on columns.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.envs.tpe.cost.batch_energy import EnergyCosts
 from archgym.envs.tpe.cost.cells import EdgeCostModel, PECostModel
 from archgym.envs.tpe.cost.cycles import workload_cycles
-from archgym.envs.tpe.cost.energy import EnergyCosts
 from archgym.envs.tpe.cost.table import ArrayTable
-from archgym.envs.tpe.energy.power import EnergyModel
 from archgym.envs.tpe.microarchitecture.structure import edge_counts
+from archgym.envs.tpe.switching.array_energy import EnergyModel
 from archgym.envs.tpe.technology.technology import Technology
 from archgym.envs.tpe.workload.workload import Workload
 from archgym.errors import SimulationError

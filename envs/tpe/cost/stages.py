@@ -1,4 +1,4 @@
-"""Clock periods of many PEs: delays of their stages, put together from parts.
+"""Clock periods of many PEs: delays of their stages, composed of parts.
 
 The delay of a stage is a sum over what a signal passes. What stands before the compressor tree
 depends on few fields, the adders behind it on few others, and the tree counts by its depth; each

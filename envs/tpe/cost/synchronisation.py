@@ -1,7 +1,7 @@
-"""How long streams of non-zero digits take that must wait for one another.
+"""Cycles that streams of non-zero digits take when they must wait for one another.
 
 A bit-serial array spends a cycle on every non-zero digit of operand A, so the rows of the array,
-each with operands of its own, finish at different times and meet only when the products of one
+each with different operands, finish at different times and meet only when the products of one
 tile are complete. The tile takes as long as its slowest stream. Wu and others (HPCA 2025) measure
 this loss; here it is computed: the number of non-zero digits of independent operands has the
 distribution of one operand convolved with itself, and the slowest of independent streams the
@@ -143,9 +143,9 @@ def _stream_cycles(
 @lru_cache(maxsize=16384)
 def _slowest_lane(share: float, length: int, lanes: int) -> _Sum:
     """The most non-zero digits of one bit weight that any lane has."""
-    most = -(-length // lanes)
-    full = length - lanes * (most - 1)  # lanes with one operand more than the others
-    longer, shorter = (_repeated(np.array([1.0 - share, share]), n) for n in (most, most - 1))
+    maximum = -(-length // lanes)
+    full = length - lanes * (maximum - 1)  # lanes with one operand more than the others
+    longer, shorter = (_repeated(np.array([1.0 - share, share]), n) for n in (maximum, maximum - 1))
     first = min(longer.first, shorter.first)
     size = longer.first + len(longer.shares) - first
     slowest = np.ones(size)

@@ -1,8 +1,8 @@
 """Many designs at once: the fields of their arrays and PEs as columns.
 
 Names, units and meaning are those of :class:`archgym.envs.tpe.microarchitecture.pe.Array` and
-:class:`archgym.envs.tpe.microarchitecture.pe.PE`; a test compares row by row. Words are numbers: the index in the
-list of words in :mod:`archgym.envs.tpe.microarchitecture.pe`.
+:class:`archgym.envs.tpe.microarchitecture.pe.PE`; a test compares row by row. Words are numbers:
+the index in the list of words in :mod:`archgym.envs.tpe.microarchitecture.pe`.
 """
 
 from __future__ import annotations
@@ -210,11 +210,11 @@ def bit_length(numbers: IntArray) -> IntArray:
 
 
 class Memo:
-    """Rows of numbers that are worked out once for each key.
+    """A cache of rows of numbers, each computed once for its key.
 
     Args:
         compute: given keys, a table and for each key a row of the table that has it, the numbers
-            that belong to each, shape (keys, width); they depend on no more than the key says.
+            that belong to each, shape (keys, width); they depend on the key alone.
         width: how many there are.
     """
 
@@ -250,7 +250,7 @@ class Memo:
 def each(
     compute: Callable[[Array], Sequence[float]],
 ) -> Callable[[IntArray, ArrayTable, IntArray], FloatArray]:
-    """What a `Memo` needs, from the numbers of one array."""
+    """The function that a `Memo` calls, from one that takes a single array."""
 
     def compute_all(_: IntArray, table: ArrayTable, rows: IntArray) -> FloatArray:
         return np.array([compute(table.array(row)) for row in rows.tolist()], dtype=np.float64)

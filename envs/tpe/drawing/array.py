@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["draw_array"]
 
 _WIDTH, _HEIGHT = 10.4, 13.2
-_MOST = 6
+_MAXIMA = 6
 """PEs drawn along a side; of more, the first ones, a gap and the last one."""
 
 KIND_NAMES = {
@@ -47,7 +47,7 @@ def draw_array(axes: Axes, array: Array) -> None:
 
 def _places(n: int, low: float, high: float) -> tuple[list[float | None], float]:
     """Where PEs stand along a side, ``None`` for the gap, and the room that each has."""
-    shown: list[bool] = [True] * n if n <= _MOST else [*([True] * (_MOST - 2)), False, True]
+    shown: list[bool] = [True] * n if n <= _MAXIMA else [*([True] * (_MAXIMA - 2)), False, True]
     room = min((high - low) / max(len(shown), 3), 1.75)
     start = (low + high) / 2 - room * len(shown) / 2
     return [start + room * (i + 0.5) if there else None for i, there in enumerate(shown)], room
@@ -154,7 +154,7 @@ def _results(sheet: Sheet, array: Array, last: list[Box]) -> None:
 
 
 def _facts(sheet: Sheet, array: Array) -> None:
-    """What the grid cannot show, in words, and the key to the colours."""
+    """Facts that the grid cannot show, and the key to the colours."""
     pe = array.pe
     lines = []
     for block, n in edge_blocks(array):

@@ -59,7 +59,7 @@ class Box:
 
 
 class Sheet:
-    """What pictures are drawn on.
+    """The sheet that pictures are drawn on.
 
     Args:
         axes: of matplotlib; taken over whole.

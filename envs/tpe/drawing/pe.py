@@ -16,7 +16,7 @@ __all__ = ["draw_pe"]
 
 _WIDTH, _HEIGHT = 12.0, 13.2
 _LEFT, _RIGHT = 0.35, 11.65
-_MOST_SELECTORS = 8
+_MAX_SELECTORS = 8
 
 ENCODING_NAMES = {
     "booth": "Booth radix 4",
@@ -107,7 +107,7 @@ def _selectors(
 ) -> None:
     """The row of partial product selectors, and shifters."""
     n = pe.partial_products
-    shown = min(n, _MOST_SELECTORS)
+    shown = min(n, _MAX_SELECTORS)
     span, y = 9.6, 7.75
     pitch = span / shown
     choices = {"radix2": "AND"}.get(pe.encoding, "-2B..2B" if pe.radix_bits == 2 else "-B..B")

@@ -1,7 +1,7 @@
 """Pictures of an array and its processing element, as SVG or PNG.
 
 The left half shows the data path of one PE from its operand registers down to the accumulator,
-with what belongs to it but stands outside in dashed boxes; the right half shows the array, its
+with blocks outside the PE in dashed boxes; the right half shows the array, its
 edge blocks and how operands travel.
 """
 
@@ -30,7 +30,7 @@ _DOTS_PER_INCH = 110
 
 
 def draw(array: Array) -> Figure:
-    """The picture as a matplotlib figure of its own: no window, no global state."""
+    """The picture as a separate matplotlib figure: no window, no global state."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

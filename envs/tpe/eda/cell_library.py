@@ -1,4 +1,4 @@
-"""Cells of a Liberty library as a timing analysis needs them."""
+"""Cells of a Liberty library in the form that timing analysis needs."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class LibraryCell:
         area: in the unit of the library, um2 by custom.
         pins: by name.
         sequential: whether it holds a state (flip-flop or latch).
-        leakage_nw: leakage, nW; 0 if not told.
+        leakage_nw: leakage, nW; 0 if the library does not give it.
     """
 
     area: float
@@ -163,8 +163,8 @@ class CellLibrary:
     def wire_load(self, area: float) -> WireLoad:
         """The wire load model for a block of that cell area."""
         chosen = NO_WIRES
-        for i, (least, load) in enumerate(self.wire_loads):
-            if area >= least or i == 0:
+        for i, (minimum, load) in enumerate(self.wire_loads):
+            if area >= minimum or i == 0:
                 chosen = load
         return chosen
 

@@ -1,11 +1,11 @@
 """Energy of a synthesised netlist, from simulating it gate by gate.
 
 Many independent streams of operands run at once, a bit of a machine word each; wires weigh nothing.
-Signals settle at once, so that glitches are not counted; or, which counts too many, every gate
-takes the same time and passes on the shortest pulse. The truth lies between. A change of a net
+Either signals settle at once, so that glitches are not counted, or every gate takes the same time
+and passes on the shortest pulse, which counts too many. The truth lies between. A change of a net
 costs half C V^2 of the pins on it and the mean internal energy of what drives it; a flip-flop pays
-for its clock pin in every cycle. The energies of :mod:`archgym.envs.tpe.technology.energies` were fitted to
-the simulation without glitches.
+for its clock pin in every cycle. The energies of :mod:`archgym.envs.tpe.technology.energies` were
+fitted to the simulation without glitches.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from archgym.envs.tpe.eda.boolean import Function, parse
+from archgym.envs.tpe.eda.boolean_functions import Function, parse
 from archgym.envs.tpe.eda.cell_library import CellLibrary, LibraryCell
-from archgym.envs.tpe.eda.library_energy import data_pin, internal_energy_fj
+from archgym.envs.tpe.eda.liberty_energy import data_pin, internal_energy_fj
 from archgym.envs.tpe.eda.operand_drive import Drive
 from archgym.errors import SimulationError
 
@@ -60,7 +60,7 @@ def netlist_energy(
     cycles: int = 48,
     glitches: bool = False,
 ) -> NetlistEnergy:
-    """Simulates a netlist and adds up what its switching costs.
+    """Simulates a netlist and adds up the energy of its switching.
 
     Args:
         text: netlist that yosys wrote with `write_json`; its clock is the port `clk`.
@@ -222,7 +222,7 @@ class _Circuit:
 
     @staticmethod
     def _received(cell: LibraryCell, nets: Mapping[str, int], changes: _Changes) -> float:
-        """Internal energy that changing inputs cost by themselves."""
+        """Internal energy of changing inputs, without a change of the output."""
         return sum(
             changes.of.get(net, 0.0) * internal_energy_fj(cell, pin, 0.0)
             for pin, net in nets.items()

@@ -27,7 +27,9 @@ def pe_drive(
     streams: int,
     rng: np.random.Generator,
 ) -> Drive:
-    """Independent operands for the ports of a PE; see :mod:`archgym.envs.tpe.eda.verilog.element`.
+    """Independent operands for the ports of a PE.
+
+    :mod:`archgym.envs.tpe.eda.verilog.processing_element` describes the ports.
 
     Args:
         pe: the processing element.
@@ -65,7 +67,7 @@ def pe_drive(
             bits: list[int] = []
             if name in makers:
                 bits = [bit for _ in range(pe.operand_pairs) for bit in makers[name]()]
-            # What has no distribution of its own is random: the weight of a digit, for example.
+            # Ports without a given distribution are random: the weight of a digit, for example.
             while len(bits) < width:
                 bits.append(_packed(rng.integers(0, 2, streams)))
             found[name] = bits[:width]

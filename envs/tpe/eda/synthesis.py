@@ -1,7 +1,7 @@
 """Real synthesis: Verilog through Yosys and ABC onto a cell library, timed register to register.
 
-Yosys is that of :mod:`archgym.envs.tpe.eda.yosys_program`. Results are kept on disk by what they
-depend on.
+Yosys is that of :mod:`archgym.envs.tpe.eda.yosys`. Results are cached on disk; the key is a
+hash of all that they depend on.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from functools import cache
 from pathlib import Path
 
 from archgym.envs.tpe.eda.cell_library import CellLibrary
-from archgym.envs.tpe.eda.liberty import read_liberty_text
-from archgym.envs.tpe.eda.library_reader import load_library
-from archgym.envs.tpe.eda.sta import analyse, read_netlist
+from archgym.envs.tpe.eda.liberty_cells import load_library
+from archgym.envs.tpe.eda.liberty_parser import read_liberty_text
+from archgym.envs.tpe.eda.static_timing import analyse, read_netlist
 from archgym.envs.tpe.eda.verilog import Verilog
-from archgym.envs.tpe.eda.yosys_program import (
+from archgym.envs.tpe.eda.yosys import (
     TIME_LIMIT_S,
     last_words,
     require_yosys,
@@ -99,7 +99,7 @@ class Synthesiser:
 
     @property
     def description(self) -> str:
-        """What results depend on beside the block and the version of yosys."""
+        """Everything that results depend on, besides the block and the version of yosys."""
         return (
             f"{self.library.name} {self._liberty_sha256[:8]}, target {self._target_ps:g} ps, "
             f"timed with {self._sta[1] if self._sta else 'archgym'}"
@@ -249,7 +249,7 @@ def _opensta() -> tuple[Path, str] | None:
 
 
 def user_cache() -> Path:
-    """Folder for results that are worth keeping: ARCHGYM_CACHE_DIR, or the user's cache folder."""
+    """Folder for cached results: ARCHGYM_CACHE_DIR, or the user's cache folder."""
     if given := os.environ.get("ARCHGYM_CACHE_DIR"):
         return Path(given)
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")

@@ -1,1 +1,1 @@
-"""What a design is made of: processing elements, edge blocks, bit heaps, encoders and adders."""
+"""The parts of a design: processing elements, edge blocks, bit heaps, encoders and adders."""

@@ -73,7 +73,7 @@ def prefix_levels(form: FinalAdder, width: int) -> int:
 
 @lru_cache(maxsize=1024)
 def adder_cells(form: FinalAdder, width: int) -> Mapping[str, int]:
-    """How many cells of each kind (see :data:`archgym.envs.tpe.microarchitecture.structure.CELLS`) an adder has."""
+    """Number of cells of each kind of an adder; `structure.CELLS` lists the kinds."""
     if form == "auto":
         return {"add_bit": width}
     if form == "ripple":

@@ -1,4 +1,4 @@
-"""Where compressors stand in a bit heap: column heights only, compiled.
+"""Places compressors in a bit heap: column heights only, compiled.
 
 The heap is a matrix of rows by columns: 0 where there is no bit, else what kind of bit there is;
 there is at most one constant one a column. The kernel decides level by level which column gets

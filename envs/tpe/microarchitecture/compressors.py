@@ -1,4 +1,4 @@
-"""Placed compressors: which bits each one of a reduced bit heap takes and makes."""
+"""Compressors of a reduced bit heap: which bits each of them takes and makes."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ONE", "Cell", "Reduction", "Replay"]
+__all__ = ["ONE", "Cell", "Reduction", "CompressorWiring"]
 
 ONE = "1'b1"
-"""How a constant one is called among the bits."""
+"""The name of a constant one among the bits."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A placed compressor.
+    """One compressor, with the bits that it takes and makes.
 
     Attributes:
         level: full-adder delays before it.
@@ -42,7 +42,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Reduction:
-    """A reduced heap.
+    """A bit heap reduced to two rows, with its compressors.
 
     Attributes:
         cells: the compressors, each after those that it depends on.
@@ -57,15 +57,17 @@ class Reduction:
     levels: int
 
 
-class Replay:
-    """Gives the compressors of :mod:`archgym.envs.tpe.microarchitecture.compression_kernel` their bits.
+class CompressorWiring:
+    """Wires the compressors that the compiled kernel has placed: gives each of them its bits.
+
+    The kernel is :mod:`archgym.envs.tpe.microarchitecture.compression_kernel`.
 
     Args:
         prefix: of the names of the bits between compressors.
         width: columns.
 
     Attributes:
-        cells: the compressors so far.
+        cells: the compressors wired so far.
     """
 
     def __init__(self, prefix: str, width: int) -> None:

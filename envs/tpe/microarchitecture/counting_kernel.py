@@ -1,8 +1,8 @@
-"""How many compressors a bit heap takes, straight from the shape of its rows, compiled.
+"""Counts the compressors of a bit heap from the shape of its rows, compiled.
 
-The same heap as :class:`archgym.envs.tpe.microarchitecture.heap.Heap`, without names: rows by their lowest column,
-length and negation bit, repeated for every operand pair. A design space has thousands of heaps, so
-this is what counts them; a test compares both.
+The same heap as :class:`archgym.envs.tpe.microarchitecture.heap.Heap`, without names: rows by their
+lowest column, length and negation bit, repeated for every operand pair. A design space has
+thousands of heaps, so this is what counts them; a test compares both.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def _hash_sources() -> int:
 
 
 SOURCES = _hash_sources()
-"""Stands for the sources of the kernel. Numba's cache notices changes of a function and of the
-variables that it encloses, but not of functions in other files that it calls: what Python calls
-encloses this number, and what it calls is not cached by itself."""
+"""Hash of the sources of the kernel. Numba's cache notices changes of a function and of the
+variables that it encloses, but not of functions in other files that it calls. Therefore the
+functions that Python calls enclose this number, and those that they call are not cached."""
 
 
 @njit  # type: ignore[untyped-decorator]

@@ -1,4 +1,4 @@
-"""What is wired to what in a processing element: heaps, adders, registers and stages.
+"""The wiring of a processing element: heaps, adders, registers and stages.
 
 One description, from which :mod:`archgym.envs.tpe.microarchitecture.structure` counts cells and
 :mod:`archgym.envs.tpe.eda.verilog` writes them out.
@@ -84,7 +84,7 @@ class TreeDepth(NamedTuple):
 
 @dataclass(frozen=True)
 class Stage:
-    """What a signal passes in series from one register to the next.
+    """The elements that a signal passes in series from one register to the next.
 
     Attributes:
         encoder: digit encoders (0 or 1).
@@ -232,7 +232,7 @@ def adders(pe: PE) -> tuple[Adder, ...]:
 
 
 def stages(pe: PE, tree: TreeDepth) -> tuple[Stage, ...]:
-    """What stands between the registers of the PE, in the order of the datapath.
+    """The stages between the registers of the PE, in the order of the datapath.
 
     Args:
         pe: the processing element.

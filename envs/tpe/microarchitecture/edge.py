@@ -1,4 +1,4 @@
-"""What stands around the processing elements of an array: encoders, result adders, barriers.
+"""Edge blocks around the processing elements of an array: encoders, result adders, barriers.
 
 Like a PE, an edge block is a frozen value that says what is built; `edge_blocks` says which ones
 an array has and how many. What leaves the PEs passes a result adder in every design, so that
@@ -102,8 +102,8 @@ EdgeBlock = OperandEncoder | ResultAdder | Barrier
 def result_width(array: Array) -> int:
     """Bits of a finished result: at least 16 beyond the product's, at least the accumulator's."""
     pe = array.pe
-    least = pe.width_a + pe.width_b + _GUARD_BITS
-    return least if pe.shift_hoisted else max(least, pe.accumulator_width)
+    minimum = pe.width_a + pe.width_b + _GUARD_BITS
+    return minimum if pe.shift_hoisted else max(minimum, pe.accumulator_width)
 
 
 def segment_bits(array: Array) -> int:

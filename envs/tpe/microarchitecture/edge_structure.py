@@ -1,4 +1,4 @@
-"""How many cells of each kind an edge block has, and what is wired to what in it.
+"""Cell counts of each kind of an edge block, and its wiring.
 
 Edge blocks must not set the clock of an array of carry-save PEs, so that long carry chains are cut
 into segments with registers between them: the first segment of the sum is ready a cycle before the
@@ -31,18 +31,18 @@ __all__ = ["edge_cells", "result_heap", "segment_adders", "segments"]
 _Structure = tuple[Counter[str], tuple[Adder, ...], tuple[Stage, ...]]
 
 
-def segments(width: int, most: int) -> list[int]:
+def segments(width: int, maximum: int) -> list[int]:
     """Bits of each segment of a pipelined adder, lowest first; all but the last as many as most."""
-    return [min(most, width - low) for low in range(0, width, most)]
+    return [min(maximum, width - low) for low in range(0, width, maximum)]
 
 
-def segment_adders(form: FinalAdder, width: int, most: int) -> list[Adder]:
+def segment_adders(form: FinalAdder, width: int, maximum: int) -> list[Adder]:
     """The adders of a pipelined adder.
 
     A segment takes the carry of the one below as one more bit at its low end (added to a constant
     one) and gives its own carry as one more at its top.
     """
-    parts = segments(width, most)
+    parts = segments(width, maximum)
     return [Adder(form, bits + (i > 0) + (i < len(parts) - 1)) for i, bits in enumerate(parts)]
 
 
@@ -87,11 +87,13 @@ def edge_cells(block: EdgeBlock) -> _Structure:
 
 
 @lru_cache(maxsize=1024)
-def _pipelined(form: FinalAdder, width: int, most: int) -> tuple[Counter[str], tuple[Adder, ...]]:
+def _pipelined(
+    form: FinalAdder, width: int, maximum: int
+) -> tuple[Counter[str], tuple[Adder, ...]]:
     """Cells of a pipelined adder with all its registers, the sum's included; its segments."""
     cells: Counter[str] = Counter()
-    parts = segments(width, most)
-    chain = segment_adders(form, width, most)
+    parts = segments(width, maximum)
+    chain = segment_adders(form, width, maximum)
     for adder in chain:
         cells.update(adder_cells(adder.form, adder.width))
     for i in range(len(parts)):

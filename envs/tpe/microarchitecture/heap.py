@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.envs.tpe.microarchitecture import compression_kernel as kernel
-from archgym.envs.tpe.microarchitecture.compressors import ONE, Reduction, Replay
+from archgym.envs.tpe.microarchitecture.compressors import ONE, CompressorWiring, Reduction
 from archgym.envs.tpe.microarchitecture.pe import Compressor as Tree
 
 __all__ = ["TREES", "Counted", "Heap", "Segment"]
@@ -158,7 +158,7 @@ class Heap:
         return heap
 
     def reduce(self, tree: Tree, prefix: str = "t") -> Reduction:
-        """The placed compressors.
+        """The compressors with their bits.
 
         Args:
             tree: form of the tree.
@@ -166,19 +166,19 @@ class Heap:
         """
         rows = self._rows(tree)
         placed, _, levels = kernel.place(self._matrix(rows), TREES[tree])
-        replay = Replay(prefix, self.width)
+        wiring = CompressorWiring(prefix, self.width)
         grid = [self._named(row) for row in rows]
-        step = replay.linear if tree == "linear" else replay.levelled
+        step = wiring.linear if tree == "linear" else wiring.levelled
         columns = step(grid, placed)
         ends = [[bit for bit in column if bit != ONE] for column in columns]
         consts = [ONE in column for column in columns]
-        # A constant that is left over stands in the row of its own column's free place.
+        # A constant that is left over goes into the row with a free place in its column.
         first = [e[0] if e else (ONE if k else "") for e, k in zip(ends, consts, strict=True)]
         second = [
             e[1] if len(e) > 1 else (ONE if e and k else "")
             for e, k in zip(ends, consts, strict=True)
         ]
-        return Reduction(tuple(replay.cells), tuple(first), tuple(second), int(levels))
+        return Reduction(tuple(wiring.cells), tuple(first), tuple(second), int(levels))
 
     def _rows(self, tree: Tree) -> list[list[Segment]]:
         """Rows of disjoint segments in the order in which a tree takes them."""

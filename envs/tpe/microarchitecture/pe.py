@@ -1,9 +1,9 @@
 """The micro-architecture that a design stands for: one processing element and the array of it.
 
-Both classes are frozen and hashable: structure, area, period, energy and Verilog are pure
-functions of them and are memoised by them. They hold what is built, not how it is searched
-(`archgym.envs.tpe.space.design_space` does that), and they check nothing but the words: the legality rules
-live in `archgym.envs.tpe.space.design_space`.
+Both classes are frozen and hashable: structure, area, period, energy and Verilog are pure functions
+of them and are memoised by them. They hold what is built, not how it is searched
+(`archgym.envs.tpe.space.design_space` does that), and they check nothing but the words: the
+legality rules live in `archgym.envs.tpe.space.design_space`.
 
 A *processing element* (PE) owns one accumulator (one per bit weight once the shift has left it)
 and consumes `operand_pairs` pairs of operands at a time. Operand A is the encoded one: it is a

@@ -1,8 +1,8 @@
-"""How many cells of each kind a processing element or an edge block has: exact counts.
+"""Exact cell counts, kind by kind, of a processing element or an edge block.
 
-The counts are those of the netlist that :mod:`archgym.envs.tpe.eda.verilog` writes, before synthesis,
-with its hierarchy kept. They come from the heights of the bit heap, not from the netlist, so that
-a PE takes some ten microseconds; a test compares both.
+The counts are those of the netlist that :mod:`archgym.envs.tpe.eda.verilog` writes, before
+synthesis, with its hierarchy kept. They come from the heights of the bit heap, not from the
+netlist, so that a PE takes some ten microseconds; a test compares both.
 """
 
 from __future__ import annotations

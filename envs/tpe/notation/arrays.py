@@ -1,8 +1,8 @@
-"""Placements in the loop nest and the arrays that they stand for, both ways.
+"""Converts placements of primitives in the loop nest to arrays, and arrays to placements.
 
 A weight-stationary column adds one product a row while the sum passes down, so that its rows are
-the steps of `kt`. What a placement does not say (widths, encoding, form of compressor and adder,
-pipeline) comes from a PE that serves as a template.
+the steps of `kt`. A placement has no widths, encoding, form of compressor and adder, or
+pipeline: these come from a template PE.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["array_of_placement", "placement_of"]
 
 
 def placement_of(array: Array) -> Placement:
-    """Where an array has its primitives, over one tile (K = its accumulation length).
+    """The placement of an array's primitives, over one tile (K = its accumulation length).
 
     Example:
         >>> mac = Array("systolic_os", 16, 16, PE(8, 8, 32))
@@ -67,7 +67,7 @@ def placement_of(array: Array) -> Placement:
 
 
 def array_of_placement(placement: Placement, kind: ArrayKind, template: PE) -> Array:
-    """The array that a placement stands for; the inverse of `placement_of`.
+    """The array that a placement describes; the inverse of `placement_of`.
 
     Args:
         placement: with spatial loops over M and N, and one over BW.

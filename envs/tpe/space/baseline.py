@@ -1,4 +1,4 @@
-"""The baseline design: a classic array with what the space holds, at a clock that it can run at."""
+"""The baseline design: a classic array with the fixed parameters of the space, at a legal clock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["baseline_array", "fastest_mhz"]
 
 def baseline_array(
     held: Mapping[str, Any],
-    least_widths: tuple[int, int],
+    min_widths: tuple[int, int],
     technology: Technology,
     *,
     alone: bool = False,
@@ -25,19 +25,19 @@ def baseline_array(
     """The classic array that a search starts from and is compared with.
 
     With a clock target that is not held it runs at the fastest one that it meets. Where the target
-    is held and too fast for it, its first published optimisation that meets it stands in.
+    is held and too fast for it, its first published optimisation that meets it is taken instead.
 
     Args:
         held: parameters that are not searched; the kind of array among them, if it is one.
-        least_widths: bits that operands A and B need.
+        min_widths: bits that operands A and B need.
         technology: the cell library.
         alone: whether a PE alone sets the clock, without edge blocks.
     """
     kind = held.get("array")
-    narrowest = [min(w for w in OPERAND_WIDTHS if w >= bits) for bits in least_widths]
+    narrowest = [min(w for w in OPERAND_WIDTHS if w >= bits) for bits in min_widths]
     widths = tuple(
-        bits if (bits := held.get(name)) in OPERAND_WIDTHS else least
-        for name, least in zip(("width_a", "width_b"), narrowest, strict=True)
+        bits if (bits := held.get(name)) in OPERAND_WIDTHS else minimum
+        for name, minimum in zip(("width_a", "width_b"), narrowest, strict=True)
     )
     if kind == "bit_serial_column":
         names = ["OPT3"]

@@ -1,6 +1,6 @@
 """The design space of TPE-v0: parameters, conditions and legality rules.
 
-A design is a mapping of parameter values; `array_of` builds the array it stands for and
+A design is a mapping of parameter values; `array_of` builds the array that it describes and
 `design_of` is the inverse. The rules are those of a multiply-accumulate fabric after "Exploring
 the Performance Improvement of Tensor Processing Engines through Transformation in the Bit-weight
 Dimension of MACs" (HPCA 2025); what a rule would only repeat is a condition instead: a parameter
@@ -19,27 +19,27 @@ from archgym.envs.tpe.space.rules import legality_rules
 from archgym.errors import InvalidValueError
 from archgym.space import DesignSpace
 
-__all__ = ["LEAST_WIDTHS", "array_of", "broken_rules", "design_of", "design_space"]
+__all__ = ["MIN_WIDTHS", "array_of", "broken_rules", "design_of", "design_space"]
 
 #: Bits that the operands of the usual 8-bit workloads need.
-LEAST_WIDTHS = (8, 8)
+MIN_WIDTHS = (8, 8)
 
 
-def design_space(least_widths: tuple[int, int] = LEAST_WIDTHS) -> DesignSpace:
+def design_space(min_widths: tuple[int, int] = MIN_WIDTHS) -> DesignSpace:
     """The whole design space.
 
     Args:
-        least_widths: bits that operands A and B of the workload need; there are no narrower
+        min_widths: bits that operands A and B of the workload need; there are no narrower
             designs, since what rounding would cost the network is not modelled.
 
     Raises:
         InvalidValueError: if they need more than the widest operand has.
     """
-    return DesignSpace(parameters(least_widths), legality_rules())
+    return DesignSpace(parameters(min_widths), legality_rules())
 
 
 def array_of(design: Mapping[str, Any]) -> Array:
-    """The array that a legal design stands for.
+    """The array that a legal design describes.
 
     Example:
         >>> array = array_of(design_of(Array("cube", 8, 8, PE(8, 8, 32, reduction=8))))
@@ -77,7 +77,7 @@ def array_of(design: Mapping[str, Any]) -> Array:
 
 
 def design_of(array: Array) -> dict[str, Any]:
-    """The design that stands for an array; the inverse of `array_of`.
+    """The design that describes an array; the inverse of `array_of`.
 
     Raises:
         InvalidValueError: if no design does: the message names the first rule that it breaks.
@@ -119,9 +119,9 @@ def _field(array: Array, name: str) -> Any:
 
 
 def _canonical(array: Array) -> dict[str, Any]:
-    """What `array` says of the parameters that act in a design like it."""
+    """The active parameters of the design that describes `array`."""
     pe = array.pe
-    said: dict[str, Any] = {
+    values: dict[str, Any] = {
         **{name: getattr(pe, name) for name in _PE_FIELDS},
         "array": array.kind,
         "rows": array.rows,
@@ -137,7 +137,7 @@ def _canonical(array: Array) -> dict[str, Any]:
         if parameter.when is None or (
             all(name in design for name in parameter.when.names) and parameter.when.evaluate(design)
         ):
-            value = said[parameter.name]
+            value = values[parameter.name]
             if parameter.name in _MAY_BE_PE and value in ("pe", "spatial"):
                 value = parameter.value(0)  # another one: `_CONDITIONS` catches it
             design[parameter.name] = parameter.value(parameter.code(value))

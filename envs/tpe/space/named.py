@@ -74,7 +74,9 @@ def named_array(name: str, widths: tuple[int, int] = _WIDTHS) -> Array:
         raise UnknownNameError("named design", name, named_designs())
     if optimisation in ("OPT3", "OPT4C", "OPT4E"):
         if kind:
-            raise InvalidValueError(f"{optimisation} is a bit-serial column of its own, not {kind}")
+            raise InvalidValueError(
+                f"{optimisation} is a separate kind, a bit-serial column, not {kind}"
+            )
         return fitted(_serial(optimisation), widths)
     if not kind:
         raise UnknownNameError("named design", name, named_designs())

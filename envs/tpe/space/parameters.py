@@ -33,9 +33,9 @@ _CARRY_SAVE = param("accumulator") == "carry_save"
 
 
 @cache
-def parameters(least_widths: tuple[int, int] = (1, 1)) -> tuple[Parameter, ...]:
+def parameters(min_widths: tuple[int, int] = (1, 1)) -> tuple[Parameter, ...]:
     """All parameters, in the order of the space; operands have at least these bits."""
-    return (*_array(), *_operands(*least_widths), *_datapath(), *_results(), *_clock())
+    return (*_array(), *_operands(*min_widths), *_datapath(), *_results(), *_clock())
 
 
 def _array() -> list[Parameter]:
@@ -76,8 +76,8 @@ def _array() -> list[Parameter]:
     ]
 
 
-def _operands(least_a: int, least_b: int) -> list[Parameter]:
-    a, b = ([w for w in OPERAND_WIDTHS if w >= least] for least in (least_a, least_b))
+def _operands(min_a: int, min_b: int) -> list[Parameter]:
+    a, b = ([w for w in OPERAND_WIDTHS if w >= minimum] for minimum in (min_a, min_b))
     return [
         Ordinal("width_a", a, doc="the encoded operand", unit="bits", group="operands"),
         Ordinal("width_b", b, doc="the other operand", unit="bits", group="operands"),

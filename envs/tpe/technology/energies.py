@@ -1,8 +1,8 @@
-"""What switching costs in a cell library.
+"""Energy of switching in a cell library.
 
 Energies per switching signal come from gate-level simulations of synthesised PEs and are kept with
-their source and their error in ``energies.json``; of a library that is not there they follow from
-three cells of it.
+their source and their error in ``energies.json``; for other libraries they follow from
+three of its cells.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CELLS = ("gate", "register_clock", "register_data", "leakage_nw_per_um2")
 
 @dataclass(frozen=True)
 class Energies:
-    """What switching costs in a cell library.
+    """Energies of switching in a cell library.
 
     Attributes:
         library: name of the library and its operating point.
@@ -58,7 +58,7 @@ class Energies:
 
     @classmethod
     def of(cls, library: str, given: Mapping[str, float]) -> Energies:
-        """Energies of a library from what is known of it.
+        """Energies of a library from its known figures.
 
         Args:
             library: its name.
@@ -95,7 +95,7 @@ class Energies:
         """Energies of a library of which only some cells are known.
 
         A logic class keeps the ratio to a NAND gate that it has in the shipped libraries (the
-        geometric mean); gate-level simulation of one's own PEs is more exact.
+        geometric mean); gate-level simulation of PEs is more exact.
 
         Args:
             library: its name.
@@ -138,6 +138,6 @@ def load_energies(name: str) -> Energies:
 
 @cache
 def _shipped() -> dict[str, dict[str, Any]]:
-    file = resources.files("archgym.envs.tpe").joinpath("energies.json")
+    file = resources.files("archgym.envs.tpe.technology").joinpath("energies.json")
     libraries: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))["libraries"]
     return libraries

@@ -3,8 +3,8 @@
 Area is a sum over cells. The period is that of the slowest stage; a stage adds up what a signal
 passes: clock-to-output and setup, digit encoder, selection, full-adder levels, multiplexers, carry
 chains. The coefficients are fitted to synthesised processing elements
-(:mod:`archgym.envs.tpe.calibration.area_and_delay`), so that they hold what the synthesis tool makes of a cell in
-its surroundings, not the area or delay of one cell of the library.
+(:mod:`archgym.envs.tpe.calibration.area_and_delay`), so that they hold what the synthesis tool
+makes of a cell in its surroundings, not the area or delay of one cell of the library.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = [
     "technology_names",
 ]
 
-_FOLDER = "technologies"
+_FOLDER = "fitted"
 _FORMAT = 1
 _LIMIT_BYTES = 2**20
 """Size of a technology file beyond which it is not read."""
@@ -191,7 +191,7 @@ class Technology:
 
     @property
     def energies(self) -> Energies:
-        """What switching costs in the library."""
+        """Energies of switching in the library."""
         from archgym.envs.tpe.technology.energies import Energies
 
         return Energies.of(self.name, self.energy)
@@ -207,7 +207,7 @@ class Technology:
         return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        """As a file holds it."""
+        """The JSON object of a technology file."""
         return {
             "format": _FORMAT,
             "name": self.name,
@@ -255,7 +255,7 @@ def _numbers(table: Any, where: str) -> dict[str, float]:
 
 def technology_names() -> tuple[str, ...]:
     """The technologies that ship, in alphabetical order."""
-    folder = resources.files("archgym.envs.tpe") / _FOLDER
+    folder = resources.files("archgym.envs.tpe.technology") / _FOLDER
     return tuple(
         sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".json"))
     )
@@ -263,7 +263,9 @@ def technology_names() -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def _shipped(name: str) -> Technology:
-    text = (resources.files("archgym.envs.tpe") / _FOLDER / f"{name}.json").read_text("utf-8")
+    text = (resources.files("archgym.envs.tpe.technology") / _FOLDER / f"{name}.json").read_text(
+        "utf-8"
+    )
     return Technology.from_json(json.loads(text), name)
 
 

@@ -1,1 +1,1 @@
-"""What a tensor engine runs: matrix products and the operands that flow through them."""
+"""Workloads of a tensor engine: matrix products, and distributions of their operands."""

@@ -1,4 +1,4 @@
-"""Distributions of integer operands: what flows into a tensor engine.
+"""Probability distributions of the integer operands of a tensor engine.
 
 >>> round(OperandDistribution.normal(8, sigma=25.0).standard_deviation, 1)
 25.0

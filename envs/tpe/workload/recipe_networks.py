@@ -1,4 +1,4 @@
-"""The small networks of :mod:`archgym.envs.tpe.workload.recipes`, and how their operands are observed.
+"""The small networks whose operands ship as observed, and the observation of their operands.
 
 Every matrix product of a network goes through :class:`Products`, so that it can be done in 8 bits
 and its operands be counted.

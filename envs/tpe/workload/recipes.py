@@ -1,7 +1,7 @@
-"""How the observed operands that ship were made: small networks, trained here, in 8 bits.
+"""Recipes of the shipped observed operands: trains small networks and counts their operands.
 
-``python -m archgym.envs.tpe.workload.recipes FOLDER`` trains each network of :data:`RECIPES` on the digits
-of scikit-learn (1797 images of 8 x 8 pixels, from the UCI repository), quantises weights and
+``python -m archgym.envs.tpe.workload.recipes FOLDER`` trains each network of :data:`RECIPES` on the
+digits of scikit-learn (1797 images of 8 x 8 pixels, from the UCI repository), quantises weights and
 activations to 8 bits, runs the test images through it and writes ``NAME.json``: the shape of each
 matrix product and how often each 8-bit code occurs in both operands. It takes some seconds.
 """

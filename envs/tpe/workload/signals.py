@@ -1,4 +1,4 @@
-"""Signals: what operands carry, whatever their width; and the observed ones that ship."""
+"""Signals: operand distributions independent of a width, and the observed ones that ship."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _KINDS = ("normal", "uniform", "constant", "histogram", "observed")
 
 @dataclass(frozen=True)
 class Signal:
-    """What an operand carries, whatever its width: weights or activations of a layer.
+    """A distribution of an operand independent of its width: weights or activations of a layer.
 
     Attributes:
         name: short label.
@@ -140,14 +140,16 @@ def _is_number(value: Any) -> bool:
 @cache
 def observed_names() -> tuple[str, ...]:
     """The networks whose operands ship, sorted."""
-    folder = resources.files("archgym.envs.tpe").joinpath("workloads")
+    folder = resources.files("archgym.envs.tpe.workload").joinpath("observed")
     names = (entry.name for entry in folder.iterdir()) if folder.is_dir() else ()
     return tuple(sorted(name.removesuffix(".json") for name in names if name.endswith(".json")))
 
 
 @cache
 def observed_card(name: str) -> dict[str, Any]:
-    """What ships of an observed network: its products with their operands, and its history."""
-    file = resources.files("archgym.envs.tpe").joinpath("workloads").joinpath(f"{name}.json")
+    """Shipped card of an observed network: its products with their operands, and its history."""
+    file = (
+        resources.files("archgym.envs.tpe.workload").joinpath("observed").joinpath(f"{name}.json")
+    )
     card: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return card

@@ -49,7 +49,7 @@ DEFAULT_WORKLOAD = "resnet18"
 
 #: Most multiplications of a workload: counts beyond are no longer exact in floating point, and
 #: numbers of tiles could overflow.
-_MOST_MACS = 2**53
+_MAX_MACS = 2**53
 
 _KINDS = ("gemm", "network", "observed")
 _KEYS = {
@@ -266,10 +266,10 @@ def _load(canonical: str) -> Workload:
     if spec.get("encode") == "weights":
         layers = [Layer(x.name, x.n, x.k, x.m, x.count, a=x.b, b=x.a) for x in layers]
     workload = Workload(label, tuple(layers))
-    if workload.macs > _MOST_MACS:
+    if workload.macs > _MAX_MACS:
         raise InvalidValueError(
             f"workload {label}: {workload.macs:.3g} multiplications, allowed are at most 2^53 "
-            f"({_MOST_MACS:.3g}); lower the sizes, count or batch"
+            f"({_MAX_MACS:.3g}); lower the sizes, count or batch"
         )
     return workload
 

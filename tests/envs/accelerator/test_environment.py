@@ -36,8 +36,8 @@ def test_every_space_is_searched_and_its_metrics_are_consistent(space: str) -> N
     )
     assert (column["utilisation_rate"] <= 1).all()
     layer = env.network.layers[0]
-    least = layer.input_footprint + layer.weight_footprint + layer.output_footprint
-    assert (column["dram_bytes"] >= least).all()
+    minimum = layer.input_footprint + layer.weight_footprint + layer.output_footprint
+    assert (column["dram_bytes"] >= minimum).all()
 
 
 @pytest.mark.parametrize("space", SPACES)
@@ -149,7 +149,7 @@ def test_the_baseline_is_within_a_small_budget(budget: dict[str, float]) -> None
 
 def test_per_layer_has_no_one_piece_of_hardware() -> None:
     env = make(space="per_layer")
-    with pytest.raises(InvalidValueError, match="hardware of its own"):
+    with pytest.raises(InvalidValueError, match="its own hardware"):
         env.hardware(env.baseline_design)
 
 
@@ -167,7 +167,7 @@ def test_groups_make_agents() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "said"),
+    ("arguments", "error", "message"),
     [
         ({"mapper": "latancy"}, UnknownNameError, "Did you mean 'latency'"),
         ({"space": "templates"}, UnknownNameError, "Did you mean 'template'"),
@@ -178,12 +178,16 @@ def test_groups_make_agents() -> None:
         ({"budget": {"pes": -4}}, InvalidValueError, "pes is -4"),
         ({"budget": {"pes": 15}}, InvalidValueError, "the smallest array has 16"),
         ({"budget": {"memory_kib": 8}}, InvalidValueError, "the smallest buffer has 16"),
-        ({"budget": 4}, InvalidValueError, "budget is 4; it is a mapping"),
-        ({"hardware": 5}, InvalidValueError, "hardware is 5; it is a mapping"),
+        ({"budget": 4}, InvalidValueError, "budget is 4; it must be a mapping"),
+        ({"hardware": 5}, InvalidValueError, "hardware is 5; it must be a mapping"),
         ({"hardware": {"rows": "abc"}}, InvalidValueError, "rows is 'abc'"),
         ({"hardware": {"banks": True}}, InvalidValueError, "banks is True"),
         ({"hardware": {"clock_mhz": "fast"}}, InvalidValueError, "clock_mhz is 'fast'"),
-        ({"hardware": {"dram_bytes_per_cycle": np.inf}}, InvalidValueError, "is inf; it is a num"),
+        (
+            {"hardware": {"dram_bytes_per_cycle": np.inf}},
+            InvalidValueError,
+            "is inf; it must be a num",
+        ),
         ({"hardware": {"double_buffered": 3}}, InvalidValueError, "true or false"),
         ({"hardware": {"technology": [7]}}, UnknownNameError, "technology"),
         ({"hardware": {"memory_classes": ["SRAM"]}}, InvalidValueError, "one class each"),
@@ -193,9 +197,9 @@ def test_groups_make_agents() -> None:
     ],
 )
 def test_bad_arguments_are_refused(
-    arguments: dict[str, Any], error: type[Exception], said: str
+    arguments: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         make(**arguments)
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import archgym
+from archgym.envs.dram.controller.buffer_cost import buffer_bits
 from archgym.envs.dram.controller.config import ControllerConfig
-from archgym.envs.dram.controller.cost import buffer_bits
-from archgym.envs.dram.device.device import load_device
+from archgym.envs.dram.device.data_sheets import load_device
 from archgym.envs.dram.device.memory import load_memory
 from archgym.envs.dram.environment import DramEnvironment
 from archgym.errors import DesignError, InvalidValueError, TraceError, UnknownNameError
@@ -73,9 +73,9 @@ def test_every_design_is_simulated_and_its_metrics_are_consistent(memory: str, s
     assert (column["read_latency_mean_ns"] <= column["read_latency_p99_ns"]).all()
     # No request can be answered before its row is open and its burst is over.
     device = env.memory.device
-    least = (device.rl_cycles + device.burst_cycles) * device.t_ck_ps / 1000
+    minimum = (device.rl_cycles + device.burst_cycles) * device.t_ck_ps / 1000
     from_the_dram = np.array([design.get("write_policy") != "posted" for design in designs])
-    assert (column["read_latency_mean_ns"][from_the_dram] >= least).all()
+    assert (column["read_latency_mean_ns"][from_the_dram] >= minimum).all()
     assert (column["read_latency_p99_ns"] <= column["read_latency_max_ns"]).all()
     # The last request arrives, and only then can the last response come.
     assert (column["time_ns"] * 1000 > env.trace.arrival_ps[-1]).all()
@@ -236,7 +236,7 @@ def test_no_energy_without_a_power_model() -> None:
         archgym.make("DRAM-v0", memory="DDR5-4800", objective="minimize power_mw", workload=SMALL)
 
 
-def test_an_address_mapping_of_ones_own(tmp_path: Path) -> None:
+def test_a_user_defined_address_mapping(tmp_path: Path) -> None:
     """Bits of rbc under another name give the metrics of rbc."""
     bits = {
         "BYTE_BIT": [0, 1, 2],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from archgym.envs.dram.device.device import device_names
+from archgym.envs.dram.device.data_sheets import device_names
 from archgym.envs.dram.device.memory import load_memory
 from archgym.envs.dram.space import design_space
 from archgym.space import Categorical

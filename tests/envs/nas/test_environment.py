@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 import archgym
 from archgym.data import Dataset
 from archgym.envs.nas.environment import NASEnvironment
-from archgym.envs.nas.families import Architecture
+from archgym.envs.nas.families import Architecture, Task
 from archgym.envs.nas.reward import RHO, Specs
 from archgym.envs.nas.space import CHIPS
-from archgym.envs.nas.tasks import Task, family_of
+from archgym.envs.nas.tasks import family_of
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.experiment.spec.expand import expand
 from archgym.experiment.spec.schema import read_experiment
@@ -313,7 +313,7 @@ def test_workloads_of_an_experiment_have_datasets_of_their_own(space: str | None
     ("arguments", "message"),
     [
         ({"workload": "W9"}, "W1"),
-        ({"workload": 7}, "it is a name"),
+        ({"workload": 7}, "it must be a name"),
         ({"workload": {"tasks": []}}, "list of tasks"),
         ({"workload": {"tasks": ["cifar"]}}, "cifar10"),
         ({"workload": {"task": ["cifar10"]}}, "tasks"),

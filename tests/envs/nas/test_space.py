@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from archgym.envs.nas.chip import Chip
 from archgym.envs.nas.families import FAMILIES
+from archgym.envs.nas.hardware.chip import Chip
 from archgym.envs.nas.space import (
     CHIPS,
     GRIDS,
@@ -142,9 +142,9 @@ def test_extremes_bound_the_parameters_of_every_architecture(task: object) -> No
         family.parameter_count(player.task, *reader.architectures(design))
         for design in here.sample(200, np.random.default_rng(3))
     ]
-    least = family.parameter_count(player.task, smallest_architecture(player.task))
-    most = family.parameter_count(player.task, largest_architecture(player.task))
-    assert least <= min(counts) <= max(counts) <= most
+    minimum = family.parameter_count(player.task, smallest_architecture(player.task))
+    maximum = family.parameter_count(player.task, largest_architecture(player.task))
+    assert minimum <= min(counts) <= max(counts) <= maximum
 
 
 def test_the_space_survives_json() -> None:

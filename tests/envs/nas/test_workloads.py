@@ -1,4 +1,4 @@
-"""Workloads: the published specifications, and our own, which follow a rule."""
+"""Workloads: the published specifications, and archgym's, which follow a rule."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import archgym
-from archgym.envs.nas.chip import Chip, SubAccelerator, area_um2
 from archgym.envs.nas.environment import NASEnvironment
-from archgym.envs.nas.hardware_side import HardwareSide
+from archgym.envs.nas.hardware.chip import Chip, SubAccelerator, area_um2
+from archgym.envs.nas.hardware.hardware_side import HardwareSide
 from archgym.envs.nas.reward import Specs, spec_penalty
 from archgym.envs.nas.specs import SHARE, compute, most_accurate
 from archgym.envs.nas.tasks import family_of
@@ -86,6 +86,7 @@ def test_stored_best_values_are_those_of_their_chips(name: str) -> None:
     assert area_um2(chips["area_um2"]) == pytest.approx(best["area_um2"]["value"])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", OWN)
 def test_no_random_chip_is_better_than_the_stored_best(name: str) -> None:
     env = archgym.make("NAS-v0", workload=name)

@@ -42,14 +42,14 @@ def random_pe(rng: np.random.Generator, widths: tuple[int, ...]) -> PE:
     lanes = int(pick(1, 2, 4, 8)) if temporal and hoisted else 1
     reduction = int(pick(1, 1, 2, 4)) if not temporal else 1
     extra = int(rng.integers(0, 13))
-    least = wb + 2 + 3 if hoisted else wa + wb + (lanes * reduction - 1).bit_length()
+    minimum = wb + 2 + 3 if hoisted else wa + wb + (lanes * reduction - 1).bit_length()
     depth = int(pick(1, 1, 2, 3))
     if depth == 3 and accumulator != "separate" and (place != "pe" or encoding == "radix2"):
         depth = 2
     return PE(
         wa,
         wb,
-        least + extra,
+        minimum + extra,
         encoding=encoding,
         encoder_place=place,
         bit_weights=pick("temporal_dense", "temporal_sparse") if temporal else "spatial",

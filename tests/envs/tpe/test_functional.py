@@ -1,4 +1,4 @@
-"""What an array computes: the exact product, for every design and extreme operands."""
+"""An array computes the exact product, for every design and extreme operands."""
 
 from __future__ import annotations
 

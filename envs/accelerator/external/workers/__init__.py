@@ -1,1 +1,1 @@
-"""Scripts that run external simulators; each starts in a process of its own."""
+"""Scripts that run external simulators; each starts in a separate process."""

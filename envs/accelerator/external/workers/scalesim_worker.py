@@ -1,4 +1,4 @@
-"""Runs SCALE-Sim 3 on a job, in a process of its own; see ``archgym.envs.accelerator.external.scalesim``.
+"""Runs SCALE-Sim 3 on a job; started by ``archgym.envs.accelerator.external.scalesim``.
 
 Imports nothing of archgym, so that it also runs in an environment that has SCALE-Sim only. It
 reads ``job.json`` and writes ``result.json``, the names of which are its two arguments.
@@ -31,7 +31,7 @@ def run(job: dict[str, Any], kind: str) -> dict[str, dict[str, float]]:
     """The figures of each layer of a kind, by the layer's name."""
     from scalesim.scale_sim import scalesim
 
-    # It prints through os.system and exits on bad input; what it says is of no use here.
+    # It prints through os.system and exits on bad input; its output is not used.
     with contextlib.redirect_stdout(io.StringIO()):
         simulator = scalesim(
             save_disk_space=True,

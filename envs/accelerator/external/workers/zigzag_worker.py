@@ -1,4 +1,4 @@
-"""Runs ZigZag on a job, in a process of its own; see ``archgym.envs.accelerator.external.zigzag``.
+"""Runs ZigZag on a job; started by ``archgym.envs.accelerator.external.zigzag``.
 
 Imports nothing of archgym, so that it also runs in an environment that has ZigZag only. It reads
 ``job.json`` and writes ``result.json``, the names of which are its two arguments.
@@ -15,7 +15,7 @@ from typing import Any
 
 
 def main() -> None:
-    """Runs the layers of the job one by one: each is a workload of its own to ZigZag."""
+    """Runs the layers of the job one by one: each is a separate workload for ZigZag."""
     job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     limit = job["memory_limit_bytes"]
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

@@ -19,7 +19,7 @@ class Shape(NamedTuple):
 
 
 class Built(NamedTuple):
-    """A network and what its layers' loop bounds do not say.
+    """A network, with the figures that its layers' loop bounds do not hold.
 
     Attributes:
         network: its layers, those with multiply-accumulates only.

@@ -82,7 +82,7 @@ def _decoder(
     gated: int,
     vocabulary: int,
 ) -> Built:
-    # Zero stands for what GPT-2 does: a key and a value for every head, four times the width.
+    # Zero means as in GPT-2: a key and a value for every head, four times the width.
     kv_heads, hidden = kv_heads or heads, hidden or 4 * width
     if width % heads:
         raise InvalidValueError(f"workload: heads={heads} must divide width={width}")

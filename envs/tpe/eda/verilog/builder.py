@@ -1,4 +1,4 @@
-"""Text of one Verilog module: ports, wires, registers, instances."""
+"""Writes the text of one Verilog module: ports, wires, registers, instances."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Verilog:
 
 
 class Module:
-    """A module in the making.
+    """Builds one module, statement by statement.
 
     Args:
         name: of the module.

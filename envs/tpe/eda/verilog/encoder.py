@@ -37,7 +37,7 @@ def operand_encoder(m: Module, block: OperandEncoder) -> None:
 
 
 def _held(m: Module, name: str, bits: list[str], take: str) -> list[str]:
-    """A register that takes new bits when told to."""
+    """A register that takes new bits when it is enabled."""
     next_bits = m.wire(f"{name}_next", len(bits))
     word = m.register(name, next_bits)
     for out, new, old in zip(next_bits, bits, word, strict=True):
@@ -70,7 +70,7 @@ def _dense(m: Module, codes: list[list[str]], take: str, index: int) -> None:
 
 
 def _sparse(m: Module, codes: list[list[str]], nonzero: list[str], take: str, index: int) -> None:
-    """Digits that are not zero, lowest bit weight first, with their position."""
+    """The non-zero digits, lowest bit weight first, with their positions."""
     count, lines = len(codes), len(codes[0])
     first, left = m.wire("first", count), m.wire("left", count)
     after = [ZERO, *m.wire("after", count)]
@@ -106,7 +106,7 @@ def _sparse(m: Module, codes: list[list[str]], nonzero: list[str], take: str, in
 
 
 def _digits(m: Module, block: OperandEncoder, word: list[str], take: str = "") -> list[Digit]:
-    """All digits of an operand; encodings of |A| register it first (when told to, if serial)."""
+    """All digits of an operand; encodings of |A| register it first (when enabled, if serial)."""
     if block.encoding == "booth":
         digits = []
         for i, (low, mid, high) in enumerate(windows(word)):

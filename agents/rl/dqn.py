@@ -1,0 +1,75 @@
+"""Deep Q-learning."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from archgym.agents.common.hyperparameters import Count, Number, Share, Size, Steps
+from archgym.agents.rl.learner import ENDLESS
+from archgym.agents.rl.off_policy import OffPolicy, OffPolicyHyperparameters
+from archgym.errors import AgentUnsuitableError
+from archgym.space import Encoding, FlatEncoding, MultiDiscreteEncoding
+
+_MAX_FLAT = 1024
+"""Maximum combinations that are one action each: each has to be tried to be known."""
+
+
+class DQN(OffPolicy):
+    """Deep Q-learning, Stable-Baselines3's: each possible action has a value.
+
+    Spaces of up to 1,024 combinations are seen as one action each, larger ones a parameter a
+    step, unless ``form`` says otherwise. Real parameters are seen at ``levels`` values.
+
+    References:
+        Mnih et al., Human-level control through deep reinforcement learning, Nature
+            518, 2015.
+        Raffin et al., Stable-Baselines3: Reliable Reinforcement Learning
+            Implementations, JMLR 22, 2021.
+    """
+
+    name: ClassVar[str] = "dqn"
+    algorithm: ClassVar[str] = "stable_baselines3:DQN"
+
+    class Hyperparameters(OffPolicyHyperparameters):
+        """Hyperparameters of DQN."""
+
+        form: Literal["auto", "design", "stepwise"] = Field(
+            "auto",
+            description="an action is a whole design (at most 1,024 combinations) or the value of "
+            "one parameter; auto is the former where possible",
+        )
+        n_envs: Size = Field(1, description="designs chosen side by side; greedy ones are the same")
+        train_every: Number = Field(4, description="steps between two rounds of gradient steps")
+        exploration: Steps = Field(
+            1000, description="designs until the share of random actions is final_epsilon"
+        )
+        final_epsilon: Share = Field(0.05, description="final share of random actions")
+        target_update: Count = Field(
+            200, description="steps between two updates of the target network"
+        )
+
+    def encoding(self) -> Encoding | None:
+        """One integer a design where there are few, else a parameter a step."""
+        form, levels = self.hyperparameters.form, self.hyperparameters.levels
+        combinations = math.prod(MultiDiscreteEncoding(self.space, levels).nvec.tolist())
+        if form == "design" and combinations > _MAX_FLAT:
+            raise AgentUnsuitableError(
+                f"agent 'dqn', form 'design': {combinations:,} combinations are too many for one "
+                f"action each (at most {_MAX_FLAT:,}): use form 'stepwise'"
+            )
+        if form == "stepwise" or combinations > _MAX_FLAT:
+            return None
+        return FlatEncoding(self.space, levels)
+
+    def arguments(self) -> dict[str, Any]:
+        """Those of off-policy algorithms; the share of random actions falls with our own steps."""
+        settings = self.hyperparameters
+        return {
+            **super().arguments(),
+            "exploration_fraction": settings.exploration * self.steps_per_design / ENDLESS,
+            "exploration_final_eps": settings.final_epsilon,
+            "target_update_interval": settings.target_update,
+        }

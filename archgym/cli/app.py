@@ -1,0 +1,152 @@
+"""Puts the commands of the command line together, also those of environments and other packages.
+
+Modules of commands import what they need when a command runs, so that ``archgym`` starts fast.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from importlib.metadata import EntryPoint, entry_points
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+import archgym
+from archgym.cli import best, check, dataset, evaluate, new, report, run, schema, show, validate
+from archgym.cli import enumerate as enumeration
+from archgym.cli import list as listing
+from archgym.cli.docs import command as docs
+from archgym.cli.output import fail
+from archgym.cli.proxy import commands as proxy
+from archgym.errors import ArchgymError
+
+__all__ = ["COMMANDS_GROUP", "app", "main"]
+
+COMMANDS_GROUP = "archgym.commands"
+"""Entry points of other packages that add commands: ``name = "module:function or typer.Typer"``."""
+
+_COMMANDS: dict[str, Any] = {
+    "list": listing.list_,
+    "show": show.show,
+    "run": run.run,
+    "evaluate": evaluate.evaluate,
+    "enumerate": enumeration.enumerate_,
+    "best": best.best,
+    "report": report.report,
+    "check": check.check,
+    "validate": validate.validate,
+    "schema": schema.schema,
+    "docs": docs.docs,
+    "dataset": dataset.commands,
+    "proxy": proxy.commands,
+    "new": new.commands,
+}
+"""Commands of the framework: a function, or a group of commands."""
+
+_OF_ENVIRONMENTS = {
+    "simulators": "archgym.envs.tpe.cli:commands",
+    "trace": "archgym.envs.dram.cli:commands",
+}
+"""Commands that environments of archgym add, in the form of an entry point."""
+
+
+class Commands(TyperGroup):
+    """A group whose error messages name the value that is not allowed; those of typer do not.
+
+    Paragraphs of its help are as wide as the terminal, not broken as in the source.
+    """
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        _unwrap(self)
+
+    def invoke(self, ctx: Any) -> Any:
+        """As typer does, with the value in the message."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            find = getattr(error.__cause__, "errors", None)  # by pydantic, in later versions
+            if find is not None:
+                first = find()[0]
+                text = str(first["msg"]).removeprefix("Value error, ")
+                error.message = text.replace("Input", repr(first["input"]), 1)
+            raise
+
+
+def _unwrap(command: Any) -> None:
+    paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
+    command.help = "\n\n".join(" ".join(one.split("\n")) for one in paragraphs)
+    for inner in getattr(command, "commands", {}).values():
+        _unwrap(inner)
+
+
+app = typer.Typer(
+    name="archgym",
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"archgym {archgym.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Design-space exploration for computer architecture."""
+
+
+def _add(name: str, command: Any) -> None:
+    if isinstance(command, typer.Typer):
+        app.add_typer(command, name=name)
+    else:
+        app.command(name)(command)
+
+
+def _add_contributed(taken: set[str]) -> None:
+    """Adds the commands of environments and of other packages.
+
+    One that cannot be loaded, or whose name is taken, is named on stderr and left out: the other
+    commands still work.
+    """
+    ours = [EntryPoint(name, value, COMMANDS_GROUP) for name, value in _OF_ENVIRONMENTS.items()]
+    for entry in [*ours, *entry_points(group=COMMANDS_GROUP)]:
+        try:
+            if entry.name in taken:
+                raise ValueError("archgym has a command of this name")
+            _add(entry.name, entry.load())
+            taken.add(entry.name)
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            typer.echo(f"the command {entry.name} of {entry.value} is left out: {reason}", err=True)
+
+
+for _name, _command in _COMMANDS.items():
+    _add(_name, _command)
+_add_contributed(set(_COMMANDS))
+
+
+def main() -> None:
+    """Runs the command line; expected errors are one line and exit code 2."""
+    # Names such as my_cache:MyCache are found in the current folder, as with python -m.
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        app()
+    except ArchgymError as error:
+        fail(str(error))
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)

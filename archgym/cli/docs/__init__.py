@@ -1,0 +1,1 @@
+"""``archgym docs``: pages of documentation in Markdown, made from what they document."""

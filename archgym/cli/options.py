@@ -1,0 +1,179 @@
+"""Options and arguments that several commands take, and what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from archgym.errors import InvalidValueError, UnknownNameError
+
+if TYPE_CHECKING:
+    from archgym.data import Selection
+
+__all__ = [
+    "Agents",
+    "Arguments",
+    "EnvironmentName",
+    "Json",
+    "Named",
+    "Objective",
+    "Quiet",
+    "Seed",
+    "Simulator",
+    "Space",
+    "Where",
+    "Workload",
+    "Workloads",
+    "environment_arguments",
+    "one_of",
+    "pairs",
+    "parsed",
+    "parsed_pairs",
+    "selected",
+]
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+EnvironmentName = Annotated[
+    str, typer.Argument(metavar="ENV", help="A registered name, or module:Class.")
+]
+Named = Annotated[
+    str, typer.Argument(metavar="ENV|AGENT", help="A registered name, or module:Class.")
+]
+Workload = Annotated[str | None, typer.Option(help="A name, a path, or a YAML mapping.")]
+Objective = Annotated[
+    str | None, typer.Option(help="As in 'minimize energy_pj', or a YAML mapping.")
+]
+Space = Annotated[str | None, typer.Option(help="Name of a design space.")]
+Simulator = Annotated[str | None, typer.Option(help="Name of a simulator.")]
+Arguments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--arg",
+        metavar="KEY=VALUE",
+        help="Any other argument of the environment, as in memory=DDR3-1600; repeatable.",
+    ),
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where",
+        metavar="CONDITION",
+        help="Only rows that meet it, as 'status == ok' or 'ways >= 4 or policy in lru, fifo'; "
+        "repeatable, all must hold.",
+    ),
+]
+Agents = Annotated[
+    list[str] | None, typer.Option("--agent", help="Only rows of this agent; repeatable.")
+]
+Workloads = Annotated[
+    list[str] | None, typer.Option("--workload", help="Only rows of this workload; repeatable.")
+]
+
+
+def parsed(text: str, option: str) -> Any:
+    """What the text of an option means, read as YAML.
+
+    Args:
+        text: what was given.
+        option: name of the option, for messages.
+
+    Raises:
+        ExperimentError: for a text that is not YAML.
+    """
+    from archgym.experiment.spec.load import parse_value
+
+    return parse_value(text, option)
+
+
+def environment_arguments(
+    arguments: list[str] | None, *, workload: str | None = None, **given: Any
+) -> dict[str, Any]:
+    """Keyword arguments of an environment's constructor, from options of the command line.
+
+    Args:
+        arguments: texts of the option ``--arg``.
+        workload: a name, a path, or a YAML mapping.
+        **given: other arguments; ``None`` is left out.
+
+    Raises:
+        InvalidValueError, ExperimentError: for a text that is not ``key=value``, or not YAML.
+    """
+    if workload is not None:
+        given = {"workload": parsed(workload, "--workload"), **given}
+    own = {name: value for name, value in given.items() if value is not None}
+    return own | parsed_pairs(arguments, "--arg")
+
+
+def parsed_pairs(texts: list[str] | None, option: str) -> dict[str, Any]:
+    """Values by name from texts such as ``epochs=100``; values are read as YAML.
+
+    Args:
+        texts: what was given.
+        option: name of the option, for messages.
+
+    Raises:
+        InvalidValueError, ExperimentError: for a text that is not ``key=value``, or not YAML.
+    """
+    given = pairs(texts, f"{option} ")
+    return {name: parsed(text, f"{option} {name}") for name, text in given.items()}
+
+
+def pairs(texts: list[str] | None, prefix: str) -> dict[str, str]:
+    """Splits texts of the form ``key=value``.
+
+    Args:
+        texts: what was given.
+        prefix: put before a text in messages.
+
+    Raises:
+        InvalidValueError: for a text of another form, or a key that is given twice.
+    """
+    found: dict[str, str] = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise InvalidValueError(f"{prefix}{text!r} is not of the form key=value")
+        if name in found:
+            raise InvalidValueError(f"{prefix}{name} is given twice")
+        found[name] = value
+    return found
+
+
+def one_of(kind: type[Choice], name: str) -> Callable[[str], Choice]:
+    """Makes the ``parser`` of an argument or option that allows certain values.
+
+    Args:
+        kind: the allowed values.
+        name: what messages call the value.
+
+    Raises:
+        UnknownNameError: by the parser, for another value.
+    """
+
+    def read(text: str) -> Choice:
+
+        if text not in list(kind):
+            raise UnknownNameError(name, text, kind)
+        return kind(text)
+
+    return read
+
+
+def selected(
+    folder: Path,
+    where: list[str] | None = None,
+    agent: list[str] | None = None,
+    workload: list[str] | None = None,
+) -> Selection:
+    """The rows of a dataset that the options ``--where``, ``--agent``, ``--workload`` choose."""
+    from archgym.data import load
+
+    return load(folder, where or (), agents=agent or (), workloads=workload or ())

@@ -1,0 +1,210 @@
+"""Recording: the row of each evaluation is written before the agent gets the outcome."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from archgym.data.dataset import Dataset
+from archgym.data.journal import Journal, journal_of
+from archgym.data.schema import Sidecar
+from archgym.errors import DatasetError
+from archgym.evaluation.outcome import Row
+from archgym.evaluation.resumed_log import ResumedLog
+from archgym.evaluation.trial_info import TrialInfo
+from archgym.problem.description import ProblemDescription
+
+ROWS_AT_ONCE = 2048
+_counter = itertools.count()
+_quote = json.encoder.encode_basestring_ascii
+
+
+def open_dataset(directory: Path, problem: ProblemDescription) -> None:
+    """Makes a dataset ready for the evaluations of an environment: writes its sidecar.
+
+    Args:
+        directory: folder of the dataset; made if it is not there.
+        problem: the environment whose evaluations it is to take.
+
+    Raises:
+        DatasetError: if the folder cannot be written, or holds a dataset of another design
+            space, other metrics or another simulator.
+    """
+    own = Sidecar.of(problem)
+    own.save(directory)
+    difference = own.difference(Sidecar.load(directory))
+    if difference:
+        raise DatasetError(f"{directory} cannot take these evaluations: {difference}")
+
+
+class TrialRecorder:
+    """Writes the evaluations of one trial into a dataset.
+
+    Nothing is written before the first evaluation but the dataset's sidecar.
+
+    Args:
+        directory: folder of the dataset; made if it is not there.
+        problem: the environment whose evaluations are recorded.
+        trial: what is known of the trial.
+        baseline: metrics of the baseline design, shape (n_metrics,).
+        optimum: metrics of the exact best design; ``None`` if they are not known.
+
+    Attributes:
+        trial_id: name of the trial in the dataset.
+        resumed: what the dataset already holds of a resumed trial.
+
+    Raises:
+        DatasetError: if the folder cannot be written, or holds a dataset of another design
+            space, other metrics or another simulator.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        problem: ProblemDescription,
+        trial: TrialInfo,
+        baseline: Sequence[float],
+        optimum: Mapping[str, float] | None = None,
+    ) -> None:
+        self.directory = directory
+        stamp = time.strftime("%Y%m%dT%H%M%S")
+        self.trial_id = trial.trial_id or f"{trial.agent}-{stamp}-{os.getpid()}-{next(_counter)}"
+        self._problem, self._trial = problem, trial
+        self._baseline, self._optimum = baseline, optimum
+        self._journal: Journal | None = None
+        self._n, self._began = -1, time.time()
+        self._pid, self._first_step = os.getpid(), 0
+        open_dataset(directory, problem)
+        self.resumed: ResumedLog | None = None
+        if trial.resume:
+            self.resumed = Dataset(directory).logged_trial(self.trial_id)
+
+    def write(self, first_step: int, rows: Iterable[Row], agent_s: float) -> None:
+        """Hands rows to the operating system.
+
+        Args:
+            first_step: number of the first one in the trial.
+            rows: evaluations, in order.
+            agent_s: seconds that the agent spent on each.
+
+        Raises:
+            DatasetError: if they cannot be written.
+        """
+        if self._pid != os.getpid():
+            self._go_on_in_child(first_step)
+        if self._journal is None or self._journal.closed:
+            self._begin()
+        assert self._journal is not None
+        self._journal.append(self._blocks(first_step - self._first_step, rows, agent_s))
+
+    def _begin(self) -> None:
+        description = self._description()  # first: what fails must not leave an open journal
+        self._journal = journal_of(self.directory)
+        self._n = self._journal.begin(description)
+
+    def _blocks(self, step: int, rows: Iterable[Row], agent_s: float) -> Iterator[str]:
+        """Lines of the journal, some thousand at a time."""
+        tail = f",{int(agent_s * 1e9)},{time.time_ns() // 1000}]\n"
+        lines = []
+        for row in rows:
+            metrics = "null" if row.status else str(row.metrics).replace("nan", "null")
+            reason = _quote(row.reason) if row.reason else '""'
+            lines.append(
+                f"[{self._n},{step},null,{list(row.codes)},{metrics},{row.reward!r},{row.status},"
+                f"{reason},{row.feasible:d},{row.cached:d},{row.fidelity!r},"
+                f"{int(row.simulation_s * 1e9)}{tail}"
+            )
+            step += 1
+            if len(lines) == ROWS_AT_ONCE:
+                yield "".join(lines)
+                lines = []
+        if lines:
+            yield "".join(lines)
+
+    def _go_on_in_child(self, first_step: int) -> None:
+        """After a fork the parent goes on with the trial, and the child begins a new one."""
+        self._pid, self._first_step, self._journal = os.getpid(), first_step, None
+        self.trial_id = f"{self.trial_id}-{self._pid}"
+
+    def close(self, state: str = "closed") -> None:
+        """Records that the trial is over.
+
+        Args:
+            state: ``finished`` (the search ended by itself), ``failed``, or ``closed`` (not
+                known).
+        """
+        if self._journal is None and state == "finished":
+            self._begin()  # all from the log: record that it is over
+        if self._journal is not None and not self._journal.closed:
+            self._journal.end(self._n, state)
+            self._journal.rest()
+        self._journal = None
+
+    def _description(self) -> dict[str, Any]:
+        problem, trial = self._problem, self._trial
+        baseline = {
+            metric.name: value if value == value else None  # NaN: not given by the simulator
+            for metric, value in zip(problem.metrics, self._baseline, strict=True)
+        }
+        return {
+            "trial_id": self.trial_id,
+            "environment": problem.environment,
+            "settings": json.dumps(problem.settings),
+            "agent": trial.agent,
+            "hyperparameters": json.dumps(dict(trial.hyperparameters)),
+            "seed": trial.seed,
+            "budget": trial.budget,
+            "objective": json.dumps(problem.objective.to_json()),
+            "fixed": json.dumps(problem.space.fixed),
+            "workload": problem.workload_name,
+            "workload_sha256": problem.workload_sha256,
+            "workload_spec": _json_or_none(problem.workload),
+            "episode_length": problem.episode_length,
+            "baseline": json.dumps(baseline),
+            "fidelities": json.dumps([one.to_json() for one in problem.fidelities]),
+            "baseline_design": json.dumps(problem.baseline_design),
+            "optimum": None if self._optimum is None else json.dumps(self._optimum),
+            "versions": json.dumps(_versions()),
+            "commit": _commit(),
+            "started": self._began,
+        }
+
+
+def _json_or_none(value: Any) -> str | None:
+    try:
+        return json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return None
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    names = ("archgym", "numpy", "gymnasium")
+    return {"python": platform.python_version(), **{name: metadata.version(name) for name in names}}
+
+
+@functools.cache
+def _commit() -> str:
+    """Commit of the checkout that archgym runs from; empty outside one."""
+    root = Path(__file__).resolve().parent.parent.parent
+    if not (root / ".git").exists():
+        return ""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), "rev-parse", "HEAD"],  # noqa: S607 - wherever it is
+            capture_output=True,
+            text=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

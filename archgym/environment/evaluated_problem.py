@@ -1,0 +1,272 @@
+"""A design problem whose designs are evaluated in trials: counted, cached and recorded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.errors import InvalidValueError
+from archgym.evaluation.baseline import simulated_metrics
+from archgym.evaluation.evaluator import Evaluator
+from archgym.evaluation.outcome import Outcome, Outcomes, Row
+from archgym.evaluation.trial_info import TrialInfo
+from archgym.problem import DesignProblem, Objective
+from archgym.problem.description import ProblemDescription
+from archgym.problem.scoring import Scorer
+from archgym.problem.simulator import Simulator
+from archgym.space import Designs
+
+if TYPE_CHECKING:
+    from archgym.data.trial_recorder import TrialRecorder
+    from archgym.simulators.tabular import Optimum
+
+
+class EvaluatedProblem(DesignProblem):
+    """A design problem with a simulator and an objective, whose designs are evaluated in trials.
+
+    :class:`archgym.Environment` adds Gymnasium's contract. A trial begins with its first
+    evaluation, or with :meth:`start_trial`.
+
+    Attributes:
+        objective: what is sought.
+        simulator: that is run, see :class:`archgym.Environment`.
+        simulator_options: as given.
+        baseline_design: the baseline, canonical, in the design space as it is searched.
+        episode_length: designs an episode.
+        record: folder of the dataset that takes every evaluation; ``None`` for none.
+        on_evaluated: function that is called with the outcomes of each evaluation; or ``None``.
+    """
+
+    objective: Objective
+    simulator: Simulator
+    simulator_options: Mapping[str, Any]
+    baseline_design: dict[str, Any]
+    episode_length: int
+    record: Path | None
+    on_evaluated: Callable[[Outcomes], None] | None = None
+
+    _baseline_metrics: NDArray[np.float64] | None = None
+    _evaluator: Evaluator | None = None
+    _recording: TrialRecorder | None = None
+    _ended = True
+    _last: Row | None = None
+
+    @property
+    def name(self) -> str:
+        """The registered name, or ``module:Class``."""
+        return f"{type(self).__module__}:{type(self).__qualname__}"
+
+    @property
+    def trial_settings(self) -> dict[str, Any]:
+        """All settings that metrics depend on: :attr:`settings` and the simulator's options."""
+        left_out = self.incidental_options
+        options = {k: v for k, v in self.simulator_options.items() if k not in left_out}
+        return {**self.settings, **({"simulator_options": options} if options else {})}
+
+    @property
+    def description(self) -> ProblemDescription:
+        """The environment as records of its results describe it."""
+        simulator = self.simulator
+        return ProblemDescription(
+            environment=self.name,
+            version=self.version,
+            settings=self.trial_settings,
+            space=self.design_space,
+            metrics=tuple(self.metrics),
+            objective=self.objective,
+            workload=self.workload,
+            workload_name=self.workload_name,
+            workload_sha256=self.workload_sha256,
+            simulator={"name": simulator.name, "version": simulator.version},
+            metrics_given=tuple(simulator.metric_names),
+            fidelities=self.fidelities,
+            baseline_design=self.baseline_design,
+            episode_length=self.episode_length,
+        )
+
+    @property
+    def baseline_metrics(self) -> NDArray[np.float64]:
+        """Metrics of the baseline design, shape (n_metrics,); see :meth:`simulate_baseline`.
+
+        They may be set, where they are known already, before anything reads them.
+        """
+        return self.simulate_baseline()
+
+    @baseline_metrics.setter
+    def baseline_metrics(self, metrics: Sequence[float] | NDArray[np.float64]) -> None:
+        known = np.array(metrics, dtype=np.float64)
+        if known.shape != (len(self.metrics),):
+            raise InvalidValueError(
+                f"baseline_metrics has shape {known.shape}, there are {len(self.metrics)} metrics"
+            )
+        self._baseline_metrics = known
+
+    @property
+    def evaluator(self) -> Evaluator:
+        """The evaluation core of the current or else the last trial, with its counters."""
+        if self._evaluator is None:
+            self.start_trial()
+        assert self._evaluator is not None
+        return self._evaluator
+
+    def simulate_baseline(self, retries: int = 0) -> NDArray[np.float64]:
+        """Simulates the baseline design, once; later calls give the metrics that it then had.
+
+        Rewards and observations are relative to it, so whatever needs them calls this: the first
+        ``reset`` or evaluation, not the constructor. After an error the next call tries again.
+
+        Args:
+            retries: how often it is tried again at once where it fails or takes too long.
+
+        Returns:
+            Its metrics, shape (n_metrics,), NaN for one that the simulator does not give.
+
+        Raises:
+            SimulationError: if it cannot be simulated.
+        """
+        if self._baseline_metrics is None:
+            design = self.design_space.designs([self.baseline_design])
+            self._baseline_metrics = simulated_metrics(
+                design, self.simulator, self.metrics, retries
+            )
+        return self._baseline_metrics
+
+    def evaluate(self, design: Mapping[str, Any], fidelity: float = 1.0) -> Outcome:
+        """Evaluates one design.
+
+        Args:
+            design: a mapping of parameters to values.
+            fidelity: value of one of :attr:`fidelities`; by default the full simulation. Another
+                one costs less of the budget and gives estimates.
+
+        Raises:
+            UnknownNameError, DesignError: if the mapping is not a design of this space.
+            InvalidValueError: if there is no such fidelity.
+            SimulationError: as :meth:`simulate_baseline`; one of the design itself is its outcome.
+            BudgetExhausted: if the trial has a budget and it is spent, or what is left is less
+                than this fidelity costs.
+        """
+        return self._outcome(self._evaluate_one(self.design_space.codes(design), fidelity))
+
+    def evaluate_batch(
+        self, designs: Designs | Iterable[Mapping[str, Any]], fidelity: float = 1.0
+    ) -> Outcomes:
+        """Evaluates many designs, in order; with a budget, as many as are left in it.
+
+        Args:
+            designs: of this space.
+            fidelity: see :meth:`evaluate`.
+
+        Raises:
+            UnknownNameError, DesignError: if a mapping is not a design of this space.
+            InvalidValueError: if there is no such fidelity.
+            SimulationError, BudgetExhausted: as :meth:`evaluate`.
+        """
+        if not isinstance(designs, Designs):
+            designs = self.design_space.designs(designs)
+        elif designs.space is not self.design_space and designs.space != self.design_space:
+            raise InvalidValueError("the designs are of another design space")
+        if self._ended:
+            self.start_trial()  # what follows is a new one, without a budget
+        outcomes = self.evaluator.evaluate(designs, fidelity)
+        if len(outcomes):
+            (self._last,) = outcomes.rows(len(outcomes) - 1)
+            if self.on_evaluated is not None:
+                self.on_evaluated(outcomes)
+        return outcomes
+
+    def start_trial(self, trial: TrialInfo | None = None) -> None:
+        """Begins a trial: counters at zero, nothing known, a budget if the trial has one.
+
+        With ``record`` set and a trial id that the dataset already holds, the trial goes on
+        where it stopped: what was evaluated is replayed from the dataset, not simulated again.
+
+        Raises:
+            SimulationError: as :meth:`simulate_baseline`.
+        """
+        trial, scorer = trial or TrialInfo(), self._scorer
+        self.end_trial()
+        if self.record is not None:
+            from archgym.data.trial_recorder import TrialRecorder  # heavy, and only needed here
+
+            optimum = None if self.optimum is None else self.optimum.metrics
+            self._recording = TrialRecorder(
+                self.record, self.description, trial, self.baseline_metrics.tolist(), optimum
+            )
+        self._evaluator = Evaluator(
+            self.design_space,
+            self.metrics,
+            self.simulator,
+            scorer,
+            recorder=self._recording,
+            budget=trial.budget,
+            proposals_per_budget=trial.proposals_per_budget,
+            fidelities=self.fidelities,
+        )
+        self._ended = False
+
+    def end_trial(self, state: str = "closed") -> None:
+        """Ends the current trial and its recording; what is evaluated next begins a new one.
+
+        Args:
+            state: ``finished`` if the search ended by itself, ``failed``, or ``closed``.
+        """
+        self._ended = True
+        if self._recording is not None:
+            recording, self._recording = self._recording, None
+            recording.close(state)
+
+    @cached_property
+    def optimum(self) -> Optimum | None:
+        """The exact best design, if the simulator knows it, as a table does.
+
+        ``None`` with several goals, or if no design is feasible.
+        """
+        find = getattr(self.simulator, "optimum", None)
+        if find is None:
+            return None
+        found: Optimum | None = find(
+            self.design_space, self.objective, self.metrics, self.baseline_metrics.tobytes()
+        )
+        return found
+
+    def regret(self, outcome: Outcome | None) -> float | None:
+        """By which share an outcome is worse than the optimum; see ``Scorer.regret``.
+
+        ``None`` if the optimum is not known, ``inf`` if the outcome is not feasible or there is
+        none.
+        """
+        if self.optimum is None:
+            return None
+        if outcome is None or not outcome.feasible:
+            return math.inf
+        return self._scorer.regret(outcome.metrics, self.optimum.metrics)
+
+    # -- inner workings --------------------------------------------------------------------------
+
+    @cached_property
+    def _metric_names(self) -> tuple[str, ...]:
+        return tuple(metric.name for metric in self.metrics)
+
+    @cached_property
+    def _scorer(self) -> Scorer:
+        return Scorer(self.objective, self.metrics, self.baseline_metrics)
+
+    def _evaluate_one(self, codes: Sequence[int], fidelity: float = 1.0) -> Row:
+        """As :meth:`evaluate_batch`, for one design's canonical codes."""
+        if self._ended:
+            self.start_trial()
+        row = self._last = self.evaluator.evaluate_one(codes, None, fidelity)
+        if self.on_evaluated is not None:
+            designs = Designs(self.design_space, np.array([codes], dtype=np.int64))
+            self.on_evaluated(Outcomes.of(row, designs, self._metric_names))
+        return row
+
+    def _outcome(self, row: Row) -> Outcome:
+        return Outcome.of(row, self.design_space.design(row.codes), self._metric_names)

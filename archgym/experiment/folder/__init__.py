@@ -1,0 +1,1 @@
+"""The output folder of a run: its files, its locks, and how its trials ended."""

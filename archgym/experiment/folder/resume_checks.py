@@ -1,0 +1,182 @@
+"""Whether a run may use an output folder, and go on with the run that is in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import yaml
+
+from archgym.data import Dataset, Sidecar
+from archgym.environment.environment import Environment
+from archgym.errors import ExperimentError
+from archgym.experiment.folder.run_folder import LOCK, WORKERS, RunFolder
+from archgym.experiment.spec.expand import Trial
+from archgym.experiment.spec.schema import Experiment
+from archgym.reading import plain_yaml as bounded_yaml
+from archgym.registry import agent_class
+
+__all__ = ["check_folder", "check_raised_budgets", "check_unchanged"]
+
+_BEFORE_TRIALS = {"experiment.yaml", "trials.json", "results", "ray", "log", LOCK, WORKERS}
+"""What a run writes before its first trial."""
+
+
+def check_folder(
+    folder: RunFolder,
+    experiment: Experiment,
+    trials: Sequence[Trial],
+    resume: bool,
+    *,
+    own_lock: bool = False,
+) -> None:
+    """Refuses a folder that this run cannot use; changes nothing.
+
+    Args:
+        folder: the output folder.
+        experiment: what is to be run.
+        trials: its trials.
+        resume: whether it may go on with a run that is there.
+        own_lock: whether this run made the lock files in the folder.
+
+    Raises:
+        ExperimentError: if the folder holds a run and ``resume`` is not set; if it holds a run
+            with trials that the experiment lacks, or with more budget (a shard needs exactly the
+            same trials); if it holds other files, or cannot be written.
+    """
+    path = folder.path
+    _check_writable(folder)
+    held = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
+    ours = {*_BEFORE_TRIALS, folder.lock_file.name, folder.workers_file.name}
+    if not folder.begun() and all(n in ours or n.startswith(".tmp-") for n in held):
+        return  # empty, or its run ended before the first trial
+    new_shard = folder.shard and (own_lock or folder.lock_file.name not in held)
+    if not (resume or new_shard):
+        raise ExperimentError(
+            f"the output folder {path} exists already: go on with its run by --resume, "
+            "or choose another folder with --out"
+        )
+    before = folder.trials()
+    if not before:
+        prepared = (LOCK, WORKERS, ".tmp-")
+        if all(name == "experiment.yaml" or name.startswith(prepared) for name in held):
+            return  # killed while it was prepared
+        raise ExperimentError(f"{path} holds no run to resume (it has no trials.json)")
+    if not _contains(trials, before, bool(folder.shard)):
+        same = "as the other shards have it" if folder.shard else "that it began with"
+        more = "" if folder.shard else ", or with more seeds, agents, environments or budget"
+        raise ExperimentError(
+            f"the run in {path} is of another experiment: {_difference(folder, experiment)}; "
+            f"a run is resumed with the experiment {same}{more}"
+        )
+
+
+def check_raised_budgets(before: Sequence[Trial], trials: Sequence[Trial]) -> None:
+    """Refuses more budget for trials whose agents would have searched otherwise with it.
+
+    Args:
+        before: trials of the run that is resumed.
+        trials: the same trials, and others, with their present budgets.
+
+    Raises:
+        ExperimentError: for the first such trial.
+    """
+    had = {trial.trial_id: trial.budget for trial in before}
+    for trial in trials:
+        raised = trial.budget > had.get(trial.trial_id, trial.budget)
+        if raised and agent_class(trial.agent).plans_by_budget:
+            raise ExperimentError(
+                f"budget: agent {trial.agent!r} plans by its budget, so its trials cannot go on "
+                f"from {had[trial.trial_id]} to {trial.budget}; run it in another folder"
+            )
+
+
+def check_unchanged(
+    folder: RunFolder, trials: Sequence[Trial], environments: Mapping[str, Environment]
+) -> None:
+    """Refuses to resume a run whose environments have changed since.
+
+    Args:
+        folder: of the run.
+        trials: of the run.
+        environments: the environment of each setting, as it is now.
+
+    Raises:
+        ExperimentError: if a workload, a design space, the metrics or a simulator changed.
+    """
+    for name in dict.fromkeys(trial.dataset for trial in trials):
+        if not (folder.datasets / name).is_dir():
+            continue
+        dataset = Dataset(folder.datasets / name)
+        table = dataset.trials().select(["trial_id", "workload_sha256"]).to_pylist()
+        hashes = {row["trial_id"]: row["workload_sha256"] for row in table}
+        differences: dict[str, str] = {}
+        for trial in (one for one in trials if one.dataset == name):
+            environment = environments[trial.setting]
+            if trial.setting not in differences:
+                now = Sidecar.of(environment.description)
+                differences[trial.setting] = now.difference(dataset.sidecar)
+            difference = differences[trial.setting]
+            digest = environment.workload_sha256
+            if hashes.get(trial.trial_id, digest) != digest:
+                difference = f"workload {environment.workload_name!r} has changed"
+            if difference:
+                raise ExperimentError(
+                    f"the run in {folder.path} cannot go on with {trial.setting}: {difference}"
+                )
+
+
+def _contains(trials: Sequence[Trial], before: Sequence[Trial], exactly: bool) -> bool:
+    """Whether the trials are those of the run; or, not ``exactly``, more or with more budget."""
+    if exactly:
+        return list(before) == list(trials)
+    now = {trial.trial_id: trial for trial in trials}
+    return all(
+        (new := now.get(old.trial_id)) is not None
+        and new.budget >= old.budget
+        and replace(new, budget=old.budget) == old
+        for old in before
+    )
+
+
+def _check_writable(folder: RunFolder) -> None:
+    path = folder.path
+    if path.exists() and not path.is_dir():
+        raise ExperimentError(f"the output folder {path} is a file")
+    nearest = next(p for p in (path, *path.parents) if p.exists())
+    refused = f"cannot write to the output folder {path}: "
+    if not nearest.is_dir():
+        raise ExperimentError(f"{refused}{nearest} is a file")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise ExperimentError(f"{refused}no permission to write in {nearest}")
+
+
+def _difference(folder: RunFolder, experiment: Experiment) -> str:
+    """The first difference between an experiment and the one that was run in the folder."""
+    try:
+        before = bounded_yaml.read(folder.path / "experiment.yaml")
+    except (OSError, yaml.YAMLError):
+        return "its experiment.yaml cannot be read"
+    found = _first_difference(before, experiment.to_json(), "")
+    return found or "archgym expands it to other trials now (another version?)"
+
+
+def _first_difference(before: Any, now: Any, where: str) -> str:
+    if isinstance(before, dict) and isinstance(now, dict):
+        free = () if where else ("description", "resources", "name")
+        pairs = [
+            (before.get(key), now.get(key), f"{where}.{key}" if where else str(key))
+            for key in {**before, **now}
+            if key not in free
+        ]
+    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        pairs = [(*pair, f"{where}[{i}]") for i, pair in enumerate(zip(before, now, strict=True))]
+    elif before == now:
+        return ""
+    else:
+        texts = ["left out" if value is None else repr(value) for value in (before, now)]
+        return f"{where} was {texts[0]} there and is {texts[1]} now"
+    found = (_first_difference(*pair) for pair in pairs)
+    return next(filter(None, found), "")

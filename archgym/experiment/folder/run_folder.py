@@ -1,0 +1,125 @@
+"""The output folder of a run: where its files are, and how they are written."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from archgym.data import Dataset
+from archgym.errors import ExperimentError
+from archgym.experiment.spec.expand import Trial
+from archgym.experiment.spec.load import experiment_yaml
+from archgym.experiment.spec.schema import Experiment
+
+__all__ = ["LOCK", "WORKERS", "RunFolder"]
+
+LOCK, WORKERS = ".lock", ".workers"
+"""Names of the lock files of a run; those of a shard end in its name."""
+
+
+class RunFolder:
+    """The folder of one run.
+
+    It holds::
+
+        experiment.yaml     the experiment, as it was run
+        trials.json         the list of its trials
+        datasets/NAME/      the evaluations
+        errors/TRIAL.txt    why a trial failed
+        results.json        the result of every trial
+        results/            the same as tables, with curves and comparisons
+        best_so_far.png     the picture
+        log/                how trials ended, one file per batch of trials
+        ray/                Ray Tune's own files
+
+    Args:
+        path: the folder; it need not exist.
+        shard: name of the part of the trials that is run, such as ``3-of-16``; several shards can
+            run in one folder at the same time, each with its own lock. Empty for all trials.
+
+    Attributes:
+        datasets: folder of the datasets.
+        results: JSON file with the result of every trial.
+        tables: folder of the tables of results.
+        random_draws: JSON file with the random draws that reach the optimum of each setting.
+        picture: file of the plot.
+        logs: folder of the logs that say how trials ended.
+        ray: folder of Ray Tune.
+        lock_file: the run, or the shard, holds a lock on it; it contains the id of the run.
+        workers_file: each worker process of the run, or of the shard, holds a lock on it.
+    """
+
+    def __init__(self, path: str | Path, shard: str = "") -> None:
+        self.path = Path(path).absolute()
+        self.shard = shard
+        self.datasets = self.path / "datasets"
+        self.results = self.path / "results.json"
+        self.tables = self.path / "results"
+        self.random_draws = self.tables / "random_draws.json"
+        self.picture = self.path / "best_so_far.png"
+        self.logs = self.path / "log"
+        self.ray = self.path / "ray" / shard
+        ending = f"-{shard}" if shard else ""
+        self.lock_file = self.path / f"{LOCK}{ending}"
+        self.workers_file = self.path / f"{WORKERS}{ending}"
+
+    def log_file(self, run_id: str, batch: str) -> Path:
+        """Log of one batch of trials of a run."""
+        return self.logs / f"{run_id[:8]}-{batch}.jsonl"
+
+    def error_file(self, trial_id: str) -> Path:
+        """File that says why a trial failed."""
+        return self.path / "errors" / f"{trial_id}.txt"
+
+    def trials(self) -> list[Trial]:
+        """The trials of the run in this folder; none if there is no run.
+
+        Raises:
+            ExperimentError: if the list is damaged.
+        """
+        path = self.path / "trials.json"
+        try:
+            return [Trial.from_json(trial) for trial in json.loads(path.read_text())]
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError, TypeError) as error:
+            raise ExperimentError(f"cannot read {path}: {error}") from error
+
+    def existing_datasets(self) -> list[Dataset]:
+        """The datasets that the run has begun, ordered by name."""
+        return [Dataset(path.parent) for path in sorted(self.datasets.glob("*/dataset.json"))]
+
+    def begun(self) -> bool:
+        """Whether any trial of its run has begun."""
+        logs, rows = self.logs.glob("*.jsonl"), self.datasets.glob("*/*")
+        return self.results.exists() or any(logs) or any(rows)
+
+    def prepare(self, experiment: Experiment, trials: Sequence[Trial]) -> None:
+        """Writes the experiment and its list of trials.
+
+        Raises:
+            ExperimentError: if they cannot be written.
+        """
+        self.write(self.path / "experiment.yaml", experiment_yaml(experiment))
+        self.write_json(self.path / "trials.json", [trial.to_json() for trial in trials])
+
+    def write_json(self, path: Path, data: Any) -> None:
+        """Writes a JSON file of the folder, see :meth:`write`."""
+        self.write(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+
+    def write(self, path: Path, text: str) -> None:
+        """Writes a text file of the folder under a temporary name, then renames it.
+
+        Raises:
+            ExperimentError: if it cannot be written.
+        """
+        temporary = path.with_name(f".tmp-{os.getpid()}-{path.name}")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.write_text(text, encoding="utf-8")
+            os.replace(temporary, path)
+        except OSError as error:
+            raise ExperimentError(f"cannot write {path}: {error.strerror}") from error

@@ -1,0 +1,129 @@
+"""The state of trials: a line when a trial begins and a line when it ends, one file per batch.
+
+Each line is handed to the operating system before anything else happens. Whatever ends a worker
+process, the file shows which trial it was in the middle of. Evaluations are in the datasets.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import socket
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from archgym.errors import ExperimentError
+from archgym.experiment.folder.full_disk import stop_if_full
+from archgym.experiment.folder.lock import acquired
+
+__all__ = ["TrialEnd", "TrialLog", "read_ends"]
+
+_WAIT_S = 120.0
+
+
+@dataclass(frozen=True)
+class TrialEnd:
+    """How a trial ended.
+
+    Attributes:
+        state: ``finished`` or ``failed``.
+        error: one line that says why it failed.
+        wall_s: seconds from its beginning to its end, in the last process that ran it; 0 if the
+            process died.
+        cpu_s: processor time of that process in the trial, s.
+    """
+
+    state: str
+    error: str = ""
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+
+
+class TrialLog:
+    """The log of one batch of trials, open in one process at a time.
+
+    Args:
+        path: its file; made if it does not exist.
+
+    Attributes:
+        ends: how trials ended, by id, including those that earlier processes ran.
+        starts: how often each trial was begun, by id.
+
+    Raises:
+        ExperimentError: if another process holds the log for minutes, or it cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise ExperimentError(f"cannot write {path}: {error.strerror}") from error
+        self._path = path
+        # A process that Ray gave up, because its node was slow to answer, may still hold it.
+        if not acquired(self._file, _WAIT_S):
+            os.close(self._file)
+            raise ExperimentError(f"another process still works on {path.stem}")
+        self.ends: dict[str, TrialEnd] = {}
+        self.starts: Counter[str] = Counter()
+        for line in _lines(path):
+            if "begin" in line:
+                self.starts[line["begin"]] += 1
+            else:
+                self.ends[line["trial_id"]] = _end(line)
+
+    def begin(self, trial_id: str) -> None:
+        """Records that a trial begins."""
+        self.starts[trial_id] += 1
+        self._write({"begin": trial_id})
+
+    def end(self, trial_id: str, end: TrialEnd) -> None:
+        """Records how a trial ended."""
+        self.ends[trial_id] = end
+        self._write({"trial_id": trial_id, **asdict(end)})
+
+    def close(self) -> None:
+        """Closes the file and releases its lock."""
+        os.close(self._file)
+
+    def _write(self, line: dict[str, Any]) -> None:
+        where = {"t": round(time.time(), 3), "pid": os.getpid(), "host": socket.gethostname()}
+        data = (json.dumps({**line, **where}) + "\n").encode()
+        before = os.fstat(self._file).st_size
+        try:
+            if os.write(self._file, data) < len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file, before)  # never leave half a line
+            stop_if_full(error, self._path.parent.parent)
+            raise ExperimentError(f"cannot write {self._path}: {error.strerror}") from error
+
+
+def read_ends(folder: Path) -> dict[str, TrialEnd]:
+    """How trials ended, by id; the last end counts where a trial ended several times.
+
+    Args:
+        folder: of the logs.
+    """
+    lines = [line for path in sorted(folder.glob("*.jsonl")) for line in _lines(path)]
+    ends = [line for line in lines if "trial_id" in line]
+    return {line["trial_id"]: _end(line) for line in sorted(ends, key=lambda line: line["t"])}
+
+
+def _end(line: dict[str, Any]) -> TrialEnd:
+    return TrialEnd(line["state"], line["error"], line["wall_s"], line["cpu_s"])
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open("rb") as file:
+        for line in file:
+            if line.endswith(b"\n"):  # a process may have been killed in the middle of the last
+                with contextlib.suppress(ValueError):
+                    yield json.loads(line)

@@ -1,0 +1,63 @@
+"""The environments in which the trials of a process run."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from archgym.environment.environment import Environment
+from archgym.experiment.run.context import RunContext
+from archgym.experiment.run.trial_batches import environment_key
+from archgym.experiment.simulate.process_executor import MakeExecutor
+from archgym.experiment.simulate.simulators import Simulators
+from archgym.experiment.spec.expand import Trial
+from archgym.registry import make
+
+__all__ = ["Environments"]
+
+
+class Environments:
+    """Makes the environments of trials, one at a time, and shares them between trials.
+
+    An environment is made once for consecutive trials with the same arguments: each trial begins
+    with an empty cache and all counters at zero. An environment that overrides ``close`` is made
+    anew for each trial, and so is one in which a trial failed.
+
+    Args:
+        context: of the run.
+        make_executor: makes what simulates, where the experiment asks for processes.
+
+    Attributes:
+        folder: of the run.
+    """
+
+    def __init__(self, context: RunContext, make_executor: MakeExecutor) -> None:
+        self.folder, self._baselines = context.folder, context.baselines
+        self._simulators = Simulators(context.simulation, make_executor, context.network)
+        self._key = ""
+        self._held: Environment | None = None
+
+    @contextlib.contextmanager
+    def of(self, trial: Trial) -> Iterator[Environment]:
+        """The environment that a trial runs in."""
+        key = environment_key(trial)
+        environment, self._held = self._held, None
+        if environment is None or key != self._key:
+            self._simulators.close()
+            record = self.folder.datasets / trial.dataset
+            environment = make(trial.environment, **trial.arguments, record=record)
+            self._simulators.serve(environment, trial.environment, trial.arguments)
+            if trial.setting in self._baselines:
+                environment.baseline_metrics = self._baselines[trial.setting]
+            self._simulators.simulate_baseline(environment)
+        environment.on_evaluated = None
+        self._key = key
+        with contextlib.closing(environment):
+            yield environment
+        if type(environment).close is Environment.close:
+            self._held = environment
+
+    def close(self) -> None:
+        """Ends the processes that simulate."""
+        self._held = None
+        self._simulators.close()

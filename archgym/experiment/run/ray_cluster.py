@@ -1,0 +1,153 @@
+"""Starts or joins Ray, and checks that its nodes can run a given experiment."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+import socket
+import threading
+import uuid
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+import archgym
+from archgym.errors import ExperimentError
+from archgym.experiment.folder.run_folder import RunFolder
+from archgym.experiment.spec.schema import Resources
+
+__all__ = ["check_address", "check_cpus", "check_nodes", "connected", "node_cpus"]
+
+_CONNECT_S = 10.0
+_OBJECT_STORE_BYTES = 100 * 1024 * 1024  # trials exchange next to nothing
+
+
+@contextlib.contextmanager
+def connected(address: str, cpus: int | None) -> Iterator[None]:
+    """Starts Ray, or joins a cluster, for as long as the block runs; Ray prints nothing.
+
+    Args:
+        address: of a Ray cluster to join; empty to start Ray on this machine.
+        cpus: CPUs that Ray may use on this machine; ``None`` for all.
+
+    Raises:
+        ExperimentError: if that is not possible.
+    """
+    here: dict[str, Any] = {"num_cpus": cpus, "object_store_memory": _OBJECT_STORE_BYTES}
+    warnings.filterwarnings("ignore", module="ray")
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    # With a full disk, Tune shows a traceback each time it cannot store its state, which is not
+    # needed here: workers that cannot record say so in one line.
+    logging.getLogger("ray.tune.execution.experiment_state").setLevel(logging.CRITICAL)
+    ends = signal.getsignal(signal.SIGTERM)
+    try:
+        ray.init(
+            address=address or "local",
+            include_dashboard=False if not address else None,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            configure_logging=True,
+            **({} if address else here),
+        )
+    except (ConnectionError, RuntimeError, ValueError, OSError, TimeoutError) as error:
+        what = f"join the Ray cluster at {address!r}" if address else "start Ray"
+        reason = str(error).strip().partition("\n")[0]
+        raise ExperimentError(f"cannot {what}: {reason} (--local runs without Ray)") from error
+    if callable(ends) and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, ends)  # Ray's would print a stack and abort
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def check_address(address: str) -> None:
+    """Refuses an address that nothing answers at; Ray itself would try for minutes."""
+    if address.startswith("ray://"):
+        raise ExperimentError(
+            f"--address {address} is Ray Client, through which progress cannot be followed: start "
+            "archgym on a node of the cluster, with --address auto"
+        )
+    host, _, port = address.rpartition(":")
+    if not address or address == "auto":
+        return
+    if not host or not port.isdigit():
+        raise ExperimentError(f"--address cannot be {address!r}: allowed is auto or HOST:PORT")
+    try:
+        socket.create_connection((host, int(port)), timeout=_CONNECT_S).close()
+    except (OSError, OverflowError) as error:
+        raise ExperimentError(f"cannot join the Ray cluster at {address!r}: {error}") from error
+
+
+def check_cpus(resources: Resources, executors: int, sizes: Sequence[float]) -> None:
+    """Refuses trials that need more CPUs than there are.
+
+    Args:
+        resources: what a trial may use.
+        executors: processes that simulate for a trial, with one CPU each.
+        sizes: number of CPUs of each node.
+
+    Raises:
+        ExperimentError: if a trial does not fit.
+    """
+    largest = max(sizes, default=0.0)
+    left = int(sum(sizes) - resources.cpus_per_trial)
+    if executors > max(0, left):
+        allowed = f"at most {left} fit" if left > 0 else "none fit"
+        raise ExperimentError(
+            f"simulation.workers cannot be {executors}: Ray offers {sum(sizes):g} CPUs, of which a "
+            f"trial itself takes resources.cpus_per_trial, {resources.cpus_per_trial:g}; beside it "
+            f"{allowed}, or leave workers out"
+        )
+    if resources.cpus_per_trial > largest:
+        raise ExperimentError(
+            f"resources.cpus_per_trial cannot be {resources.cpus_per_trial:g}: the largest node "
+            f"that Ray has offers {largest:g} CPUs"
+        )
+
+
+def check_nodes(folder: RunFolder) -> None:
+    """Refuses a cluster if a node does not see the output folder, or has another archgym."""
+    token = uuid.uuid4().hex
+    path = folder.ray / "token"
+    folder.write(path, token)
+    look = ray.remote(num_cpus=0)(_look)
+    for node in _nodes():
+        affinity = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+        where = f"node {node['NodeManagerAddress']} of the Ray cluster"
+        try:
+            text, version = ray.get(look.options(scheduling_strategy=affinity).remote(str(path)))
+        except ray.exceptions.RayError as error:
+            reason = str(error).strip().splitlines()[-1]
+            raise ExperimentError(f"{where} cannot run archgym: {reason}") from error
+        if text != token:
+            raise ExperimentError(
+                f"{where} does not see the output folder {folder.path}: choose one on a file "
+                "system that all nodes share, with --out"
+            )
+        if version != archgym.__version__:
+            raise ExperimentError(
+                f"{where} has archgym {version}, this machine has {archgym.__version__}"
+            )
+
+
+def node_cpus() -> list[float]:
+    """Number of CPUs of each node of the cluster."""
+    return [node["Resources"].get("CPU", 0.0) for node in _nodes()]
+
+
+def _nodes() -> list[dict[str, Any]]:
+    return [node for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+
+
+def _look(path: str) -> tuple[str, str]:
+    """Reads a file on a node; gives its text, and the node's version of archgym."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read(), archgym.__version__
+    except OSError:
+        return "", archgym.__version__

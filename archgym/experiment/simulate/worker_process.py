@@ -1,0 +1,113 @@
+"""A process that simulates designs: it receives and sends one message of JSON per design.
+
+It ends when the other end of its connection is closed, also in the middle of a simulation, so a
+run that was killed leaves no process behind. What a simulator prints is discarded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+
+from archgym.environment.environment import Environment
+from archgym.errors import ArchgymError, NotCoveredError
+from archgym.problem.simulator import MultiFidelitySimulator, SimulationResult, Simulator
+from archgym.registry import make
+from archgym.space import Designs
+
+__all__ = ["answer", "main", "make_ready", "simulate_at"]
+
+
+def answer(environment: Environment, codes: Sequence[int], fidelity: float) -> dict[str, Any]:
+    """Simulates one design; gives the result as plain values.
+
+    Args:
+        environment: whose simulator is used.
+        codes: canonical codes of the design.
+        fidelity: at which it is simulated.
+    """
+    designs = Designs(environment.design_space, np.array([codes], dtype=np.int64))
+    try:
+        ((result, seconds),) = simulate_at(environment.simulator, designs, fidelity)
+    except ArchgymError as error:  # concerns every design, such as a missing program
+        return {"fatal": str(error), "seconds": 0.0}
+    if isinstance(result, Mapping):
+        return {"metrics": {k: _plain(v) for k, v in result.items()}, "seconds": float(seconds)}
+    kind = "failed"
+    if isinstance(result, NotCoveredError):
+        kind = "not_covered"
+    elif isinstance(result, TimeoutError):
+        kind = "timeout"
+    return {"error": kind, "reason": str(result), "seconds": float(seconds)}
+
+
+def simulate_at(
+    simulator: Simulator, designs: Designs, fidelity: float
+) -> Sequence[tuple[SimulationResult, float]]:
+    """Simulates designs fully, or at a lower fidelity; gives results with their seconds."""
+    if fidelity == 1:
+        return simulator.simulate(designs)
+    assert isinstance(simulator, MultiFidelitySimulator)
+    return simulator.simulate_at(designs, fidelity)
+
+
+def make_ready(name: str, arguments: Mapping[str, Any]) -> Environment:
+    """Makes an environment and compiles its simulator, so that no time limit includes that.
+
+    Args:
+        name: registered name, or ``module:Class``.
+        arguments: of its constructor.
+    """
+    environment = make(name, **arguments)
+    if getattr(environment.simulator, "compiles", False):
+        environment.simulate_baseline()
+    return environment
+
+
+def main() -> None:
+    """Runs until the connection ends, whose descriptor is the argument of the process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
+    descriptor = int(sys.argv[1])
+    os.set_inheritable(descriptor, False)
+    link: Connection[Any, Any] = Connection(descriptor)
+    questions: queue.Queue[dict[str, Any]] = queue.Queue()
+    threading.Thread(target=_listen, args=(link, questions), daemon=True).start()
+    job = questions.get()
+    try:
+        environment = make_ready(job["environment"], job["arguments"])
+    except Exception as error:
+        _say(link, {"refused": f"{type(error).__name__}: {error}"})
+        return
+    _say(link, {"ready": True})
+    while True:
+        question = questions.get()
+        _say(link, answer(environment, question["codes"], question["fidelity"]))
+
+
+def _listen(link: Connection[Any, Any], questions: queue.Queue[dict[str, Any]]) -> None:
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            questions.put(json.loads(link.recv_bytes()))
+    os._exit(0)
+
+
+def _say(link: Connection[Any, Any], what: Mapping[str, Any]) -> None:
+    link.send_bytes(json.dumps(what, default=repr).encode())
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+if __name__ == "__main__":
+    main()

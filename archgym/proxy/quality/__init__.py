@@ -1,0 +1,1 @@
+"""How good a proxy is: scores on unseen designs, learning curves, speed, and their plots."""

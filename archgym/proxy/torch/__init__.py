@@ -1,0 +1,1 @@
+"""Predictions in large batches with PyTorch, on a processor or a GPU."""

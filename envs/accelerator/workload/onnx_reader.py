@@ -1,0 +1,230 @@
+"""Reads an ONNX model's layers: the shapes of its convolutions and matrix products.
+
+Needs the package ``onnx`` (the extra of that name). Only the graph is read: weights are not kept,
+files beside the model are never opened, and nothing in the model is executed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from archgym.envs.accelerator.workload.layer import Layer, Network
+from archgym.envs.accelerator.workload.onnx_operators import (
+    CONVERTERS,
+    NodeView,
+    UnsupportedNodeError,
+)
+from archgym.errors import InvalidValueError, MissingDependencyError, UnknownNameError
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
+
+__all__ = ["FILE_LIMIT_BYTES", "NODE_LIMIT", "read_onnx"]
+
+FILE_LIMIT_BYTES = 2**31 - 1
+"""Size of a model: what one protocol buffer can hold."""
+NODE_LIMIT = 1_000_000
+"""Operators of a model, after functions are expanded."""
+_KEPT_VALUES = 1024
+"""Values of a constant up to which it is kept: shapes that operators take as an input are small."""
+_STANDARD_DOMAINS = ("", "ai.onnx")
+_ARITHMETIC = frozenset(
+    {
+        *("If", "Loop", "Scan", "SequenceMap"),  # what runs is known only when it runs
+        *("FlexAttention", "LinearAttention", "CausalConvWithState", "DeformConv"),
+        *("DFT", "STFT", "Det", "Gradient", "MelWeightMatrix"),
+    }
+)
+"""Standard operators that may multiply and accumulate, and that we do not convert."""
+_Shapes: TypeAlias = dict[str, tuple[int, ...]]
+
+
+def read_onnx(
+    path: Path,
+    *,
+    dimensions: Mapping[str, int] | None = None,
+    ignore: Sequence[str] = (),
+) -> Network:
+    """The layers of a model, in the order of its graph, equal ones merged.
+
+    Operators without multiply-accumulates (activations, normalisations, pooling,
+    movement of data) are left out, as they are in the named networks.
+
+    Args:
+        path: the model.
+        dimensions: sizes of symbolic dimensions of its inputs, by name; of one without a name
+            ``"INPUT:AXIS"``.
+        ignore: types of operators to leave out that would otherwise be refused.
+
+    Raises:
+        MissingDependencyError: without the package ``onnx``.
+        InvalidValueError: if the file is too large, is no model, has an operator that cannot be
+            converted or a shape that cannot be known; the message names the operator.
+        UnknownNameError: for a dimension that the model does not have.
+    """
+    model = _prepared(path, dict(dimensions or {}))
+    shapes = _shapes(model.graph)
+    layers: dict[tuple[object, ...], tuple[Layer, int]] = {}
+    problems: dict[str, list[str]] = {}
+    for number, node in enumerate(model.graph.node):
+        name = node.name or f"{node.op_type}_{number}"
+        if node.op_type in ignore:
+            continue
+        convert = CONVERTERS.get(node.op_type) if node.domain in _STANDARD_DOMAINS else None
+        if convert is None:
+            if not _without_arithmetic(node):
+                kind = f"{node.domain}:{node.op_type}".removeprefix(":")
+                problems.setdefault(kind, []).append(name)
+            continue
+        for layer, count in _converted(path, convert, NodeView(name, node, shapes)):
+            key = (layer.kind, *layer.row)
+            first, so_far = layers.get(key, (layer, 0))
+            layers[key] = (first, so_far + count)
+    if problems:
+        raise _unsupported(path, problems)
+    if not layers:
+        raise InvalidValueError(f"{path}: the model has no convolution and no matrix product")
+    found, counts = zip(*layers.values(), strict=True)
+    return Network(path.stem, found, counts)
+
+
+def _converted(
+    path: Path, convert: Callable[[NodeView], list[tuple[Layer, int]]], node: NodeView
+) -> list[tuple[Layer, int]]:
+    try:
+        return convert(node)
+    except (UnsupportedNodeError, InvalidValueError) as error:
+        raise InvalidValueError(f"{path}: {node.op_type} {node.name!r}: {error}") from None
+
+
+def _unsupported(path: Path, problems: Mapping[str, Sequence[str]]) -> InvalidValueError:
+    shown = "; ".join(
+        f"{kind} ({len(names)}, first {names[0]!r})" for kind, names in list(problems.items())[:8]
+    )
+    types = sorted({kind.rpartition(":")[2] for kind in problems})
+    return InvalidValueError(
+        f"{path}: operators that cannot be turned into layers: {shown}. If they do no "
+        f"multiply-accumulates that count, leave them out with ignore={types}."
+    )
+
+
+def _without_arithmetic(node: NodeProto) -> bool:
+    """Whether a standard operator has no multiply-accumulates that an array would do."""
+    import onnx
+
+    known = node.domain in _STANDARD_DOMAINS and onnx.defs.has(node.op_type)
+    return known and node.op_type not in _ARITHMETIC
+
+
+def _prepared(path: Path, dimensions: dict[str, int]) -> ModelProto:
+    """The model without its weights, functions expanded, shapes inferred."""
+    model = _loaded(path)
+    import onnx
+    import onnx.inliner
+
+    try:
+        if model.functions:
+            model = onnx.inliner.inline_local_functions(model)
+        if len(model.graph.node) > NODE_LIMIT:
+            raise InvalidValueError(
+                f"{path}: the model has {len(model.graph.node)} operators, at most {NODE_LIMIT} "
+                "are read"
+            )
+        _forget_weights(model.graph)
+        _set_dimensions(path, model.graph, dimensions)
+        return onnx.shape_inference.infer_shapes(model, data_prop=True)
+    except InvalidValueError:
+        raise
+    except (RuntimeError, ValueError) as error:
+        raise InvalidValueError(f"{path}: shapes cannot be inferred: {error!s:.300}") from None
+
+
+def _loaded(path: Path) -> ModelProto:
+    try:
+        import onnx
+    except ImportError:
+        raise MissingDependencyError(
+            f"{path}: reading an ONNX model needs the package onnx: pip install archgym[onnx]"
+        ) from None
+    from google.protobuf.message import DecodeError
+
+    try:
+        size = path.stat().st_size
+        if size > FILE_LIMIT_BYTES:
+            raise InvalidValueError(
+                f"{path}: the model has {size} bytes, at most {FILE_LIMIT_BYTES} are read; export "
+                "it with external data (its weights are not needed)"
+            )
+        model = onnx.load_model(path, format="protobuf", load_external_data=False)
+    except OSError as error:
+        raise InvalidValueError(f"{path}: cannot read the model: {error.strerror}") from None
+    except DecodeError as error:
+        raise InvalidValueError(f"{path}: this is no ONNX model: {error}") from None
+    if not model.graph.node:
+        raise InvalidValueError(f"{path}: this is no ONNX model: it has no operators")
+    return model
+
+
+def _forget_weights(graph: GraphProto) -> None:
+    """Turns large constants into inputs of the same shape: their values are not needed."""
+    from onnx import helper
+
+    there = {value.name for value in graph.input}
+    kept = []
+    for tensor in graph.initializer:
+        if math.prod(tensor.dims) <= _KEPT_VALUES and not tensor.external_data:
+            kept.append(tensor)
+        elif tensor.name not in there:
+            graph.input.append(
+                helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
+            )
+    del graph.initializer[:]
+    graph.initializer.extend(kept)
+
+
+def _set_dimensions(path: Path, graph: GraphProto, sizes: Mapping[str, int]) -> None:
+    """Gives the symbolic dimensions of the inputs their sizes."""
+    constants = {tensor.name for tensor in graph.initializer}
+    symbolic: dict[str, str] = {}
+    for value in graph.input:
+        if value.name in constants:
+            continue
+        for axis, dimension in enumerate(value.type.tensor_type.shape.dim):
+            if dimension.HasField("dim_value"):
+                continue
+            name = dimension.dim_param or f"{value.name}:{axis}"
+            symbolic[name] = f"{name!r} (input {value.name!r}, axis {axis})"
+            if name in sizes:
+                dimension.dim_value = sizes[name]
+    for name in sizes:
+        if name not in symbolic:
+            raise UnknownNameError("symbolic dimension", name, symbolic, f"{path}: dimensions")
+    missing = [text for name, text in symbolic.items() if name not in sizes]
+    if missing:
+        example = {name: 1 for name in symbolic if name not in sizes}
+        raise InvalidValueError(
+            f"{path}: the size of {', '.join(missing)} is not known; say it in the workload, as "
+            f"in {{'file': {str(path)!r}, 'dimensions': {example}}}"
+        )
+
+
+def _shapes(graph: GraphProto) -> _Shapes:
+    """Shapes of all values that are known in full."""
+    shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    for value in (*graph.input, *graph.value_info, *graph.output):
+        shape = _shape(value)
+        if shape is not None:
+            shapes[value.name] = shape
+    return shapes
+
+
+def _shape(value: ValueInfoProto) -> tuple[int, ...] | None:
+    kind = value.type.tensor_type
+    if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
+        return None
+    if not all(dimension.HasField("dim_value") for dimension in kind.shape.dim):
+        return None
+    return tuple(dimension.dim_value for dimension in kind.shape.dim)

@@ -1,0 +1,1 @@
+"""Reference figures: published solutions."""

@@ -1,1 +1,0 @@
-"""How often signals switch, and what that costs."""

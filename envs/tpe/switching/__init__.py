@@ -1,0 +1,1 @@
+"""Switching activity of signals, and the energy that it costs."""

@@ -1,0 +1,1 @@
+"""Reference figures: synthesised processing elements."""
