@@ -42,10 +42,9 @@ def medians(runs: Mapping[Run, Line]) -> dict[Cell, tuple[float, int]]:
 def as_markdown(runs: Mapping[Run, Line], tasks: Sequence[str]) -> str:
     """A table a budget: each contestant's median as a share worse than the best known value."""
     table = medians(runs)
-    known = {
-        task: min((best_after(line, 10**9) for run, line in runs.items() if run[0] == task), default=math.inf)
-        for task in tasks
-    }  # fmt: skip
+    known = dict.fromkeys(tasks, math.inf)
+    for (task, *_), line in runs.items():
+        known[task] = min(known[task], best_after(line, 10**9))
     contestants = sorted({contestant for _, contestant, _ in table})
     parts = ["# Search on real tasks", ""]
     for n in BUDGETS:
