@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from archgym.agents.common.arrays import Floats
-from archgym.agents.gp.gaussian_process import GaussianProcess, coordinates
+from archgym.agents.gp.gaussian_process import GaussianProcess
+from archgym.agents.gp.levels import coordinates
 from archgym.agents.gp.tabu import TabuRegions
 from archgym.space import Designs, DesignSpace
 

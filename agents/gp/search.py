@@ -18,8 +18,9 @@ from archgym.agents.common.scores import BROKEN_LIMIT_COST
 from archgym.agents.common.targets import broken_limits, cost_forms
 from archgym.agents.gp.acquisition import confidence_bound
 from archgym.agents.gp.additive import AdditiveProcess
-from archgym.agents.gp.gaussian_process import GaussianProcess, coordinates
+from archgym.agents.gp.gaussian_process import GaussianProcess
 from archgym.agents.gp.interactions import Interactions
+from archgym.agents.gp.levels import Columns, coordinates
 from archgym.agents.gp.tabu import TabuRegions
 from archgym.space import Designs
 
@@ -118,9 +119,7 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
         super().setup()
         settings = self.hyperparameters
         self._pool = Candidates(self._moves, self.rng, settings.candidates, settings.elite)
-        self._ordered = np.array(
-            [self.space.parameters[position].ordered for position in self.space.free], dtype=bool
-        )
+        self._columns = Columns.of(self.space)
         self._models = self._processes()
         patience = settings.patience if len(self.directions) == 1 else 0
         self._tabu = TabuRegions(self._alike, settings.niche_correlation, patience)
@@ -159,10 +158,10 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
         """Those of the cost, which take turns."""
         n = self.hyperparameters.models
         rng = self.rng if n > 1 else None
-        if len(self.directions) > 1 or len(self._ordered) not in Interactions.columns:
-            return [GaussianProcess(self._ordered, rng) for _ in range(n)]
-        interactions = Interactions(len(self._ordered), self.rng)
-        return [AdditiveProcess(self._ordered, rng, interactions) for _ in range(n)]
+        if len(self.directions) > 1 or len(self.space.free) not in Interactions.columns:
+            return [GaussianProcess(self._columns, rng) for _ in range(n)]
+        interactions = Interactions(len(self.space.free), self.rng)
+        return [AdditiveProcess(self._columns, rng, interactions) for _ in range(n)]
 
     # -- models --------------------------------------------------------------------------------
 
@@ -182,7 +181,7 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             excess = excess[:, :0]
         limits = []
         for limit, seen, target in broken_limits(excess, ~ok):
-            process = self._limit_models.setdefault(limit, GaussianProcess(self._ordered))
+            process = self._limit_models.setdefault(limit, GaussianProcess(self._columns))
             process.tune(x[seen], target)
             process.fit(x[seen], target)
             limits.append(process)

@@ -11,6 +11,7 @@ import pytest
 from archgym.agents.gp.additive import AdditiveProcess
 from archgym.agents.gp.gaussian_process import GaussianProcess
 from archgym.agents.gp.interactions import Interactions
+from archgym.agents.gp.levels import Columns
 from archgym.agents.gp.search import GaussianProcessSearch
 from archgym.envs.conformance import ConformanceEnvironment
 from archgym.space import Categorical, DesignSpace
@@ -77,9 +78,10 @@ def test_correlation_is_that_of_a_sum_of_components() -> None:
 def test_compiled_sum_is_that_of_the_definition() -> None:
     rng = np.random.default_rng(0)
     ordered = np.array([True, False, False, True, False, False, True, False])
+    columns = Columns(ordered)
     a, b = (np.where(ordered, rng.random((n, COLUMNS)), points(n, n)) for n in (9, 6))
     interactions = walked(calls=3)
-    model = AdditiveProcess(ordered, None, interactions)
+    model = AdditiveProcess(columns, None, interactions)
     model.additive = True
     near = model.alike(a, b).astype(float)
     assert model.correlation(a, b) == pytest.approx(correlation(interactions, near), abs=1e-6)
@@ -117,7 +119,7 @@ def test_the_same_seed_walks_the_same_way() -> None:
 
 def test_a_sum_of_components_is_predicted_better_than_by_the_product() -> None:
     x, test = points(120, 1), points(400, 2)
-    unordered = np.zeros(COLUMNS, dtype=bool)
+    unordered = Columns(np.zeros(COLUMNS, dtype=bool), np.full(COLUMNS, 3))
     interactions = Interactions(COLUMNS, np.random.default_rng(0))
     additive = AdditiveProcess(unordered, None, interactions)
     for _ in range(12):
@@ -137,7 +139,7 @@ def test_a_product_stays_a_product() -> None:
     def joint(x: Array) -> Array:
         return np.asarray(np.prod(1.0 + 0.8 * (x == 1), axis=1))
 
-    unordered = np.zeros(COLUMNS, dtype=bool)
+    unordered = Columns(np.zeros(COLUMNS, dtype=bool), np.full(COLUMNS, 3))
     model = AdditiveProcess(unordered, None, Interactions(COLUMNS, np.random.default_rng(0)))
     for _ in range(3):
         model.tune(x, joint(x))
@@ -148,7 +150,7 @@ def test_a_product_stays_a_product() -> None:
 
 def test_equal_rows_and_equal_targets_are_survived() -> None:
     x = np.repeat(points(4, 0), 5, axis=0)
-    unordered = np.zeros(COLUMNS, dtype=bool)
+    unordered = Columns(np.zeros(COLUMNS, dtype=bool), np.full(COLUMNS, 3))
     model = AdditiveProcess(unordered, None, Interactions(COLUMNS, np.random.default_rng(0)))
     model.tune(x, np.zeros(20))
     model.fit(x, np.zeros(20))
