@@ -16,7 +16,7 @@ from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST
 from archgym.agents.common.targets import broken_limits, cost_forms
-from archgym.agents.gp.acquisition import confidence_bound
+from archgym.agents.gp.acquisition import Acquisition, confidence_bound, log_expected_improvement
 from archgym.agents.gp.additive import AdditiveProcess
 from archgym.agents.gp.gaussian_process import GaussianProcess
 from archgym.agents.gp.interactions import Interactions
@@ -26,6 +26,10 @@ from archgym.space import Designs
 
 _OPTIMISM = (0.4, 1.0, 1.5)
 """Factors of ``kappa`` that take turns, so that some proposals exploit and some explore."""
+_NEAR_EVERY, _NEAR_TURNS, _NEAR_CENTRES, _NEAR_OPTIMISM, _HOPE = 4, 1, 1, 0.25, 2.0
+_LOST = 0.25
+_NEAR_LOST = 2
+_TOTAL = 0
 _EVERYWHERE_SHARE = 0.25
 """Share of proposals that ignore the tabu regions."""
 _CLIMBING_ROUNDS = 5
@@ -141,6 +145,15 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             return self._unseen.take(1)
         model = self._models[turn % len(self._models)]
         optimism = _OPTIMISM[turn % len(_OPTIMISM)]
+        every = _NEAR_EVERY if (costs < BROKEN_LIMIT_COST).any() else _NEAR_LOST
+        if every and turn % int(every) < _NEAR_TURNS:
+            near_by = self._unseen.sift(self._pool.neighbours(codes[: int(_NEAR_CENTRES)]))
+            if len(near_by):
+                scores = self._scorer(model, _NEAR_OPTIMISM, None)(near_by)
+                best_mean = model.predict(coordinates(self.space, codes[:1]))[0][0]
+                hope = self._hope(model, near_by)
+                if hope < best_mean or not (costs < BROKEN_LIMIT_COST).any():
+                    return self._unseen.take_best(near_by, scores)
         score = self._scorer(model, optimism, self._tabu if elsewhere else None)
 
         def near(pool: Designs, scores: Floats) -> Designs:
@@ -148,6 +161,10 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             return self._pool.neighbours(pool.codes[top])
 
         return self._climb(pool, score, near, _CLIMBING_ROUNDS)
+
+    def _hope(self, model: GaussianProcess, designs: Designs) -> float:
+        mean, deviation = model.predict(coordinates(self.space, designs.codes))
+        return float((mean - _HOPE * deviation).min())
 
     def _alike(self, codes: Ints, centres: Ints) -> Floats:
         """Correlation of the first model, so that tabu regions change only as it learns."""
@@ -176,7 +193,10 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
         if (known.costs[rows] < BROKEN_LIMIT_COST).any():
             forms = cost_forms(self._scalar(known.goals[rows][ok]))
         else:  # the way to what keeps the limits comes first
-            forms = cost_forms(np.log1p(100.0 * excess[ok]).sum(axis=1))
+            if _TOTAL:
+                forms = cost_forms(np.log1p(100.0 * np.maximum(excess[ok], 0.0).sum(axis=1)))
+            else:
+                forms = cost_forms(np.log1p(100.0 * np.maximum(excess[ok], 0.0)).sum(axis=1))
             del forms["ratio"]
             excess = excess[:, :0]
         limits = []
@@ -194,8 +214,13 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
         if len(waiting):
             expected, _ = model.predict(waiting)
             model.fit(np.concatenate([x[ok], waiting]), np.concatenate([target, expected]))
-        kappa, certain = optimism * self.hyperparameters.kappa, self.hyperparameters.twin_deviation
-        return partial(confidence_bound, self.space, model, limits, kappa, certain, tabu)
+        if optimism == 0:
+            hope = partial(log_expected_improvement, float(target.min()))
+        else:
+            lost = 1.0 if (known.costs[rows] < BROKEN_LIMIT_COST).any() else _LOST
+            hope = partial(confidence_bound, optimism * self.hyperparameters.kappa * lost)
+        certain = self.hyperparameters.twin_deviation
+        return Acquisition(self.space, model, limits, certain, tabu, hope)
 
     def _scalar(self, goals: Floats) -> Floats:
         """One cost a design from the costs of its goals, shape (n,)."""
