@@ -32,7 +32,8 @@ class Acquisition:
     Args:
         space: the design space.
         learned: the processes.
-        certain: share of the signal's deviation below which a prediction counts as certain.
+        certain: deviation of standardised targets below which it counts as certain that a design is
+            not better than the best.
         tabu: regions to be left alone, if any.
         hope: what is hoped of the goals.
     """
@@ -57,7 +58,8 @@ class Acquisition:
         means, deviations = (np.stack(parts, axis=1) for parts in zip(*predicted, strict=True))
         amplitudes = np.array([goal.amplitude for goal in self._learned.goals])
         score = self._hope(means, deviations)
-        sure = (deviations < self._certain * amplitudes).all(axis=1)
+        sure = (deviations < self._certain * np.minimum(amplitudes, 1.0)).all(axis=1)
+        sure &= (means + deviations > self._learned.targets.min(axis=0)).all(axis=1)
         if self._tabu is not None:
             score[~self._tabu.outside(designs.codes)] += _TABU_SCORE
         for limit in self._learned.limits:

@@ -47,6 +47,7 @@ class Models:
         space: the design space.
         n_goals: goals of the objective.
         n_models: processes of each goal; a single one has the default prior.
+        interactions: whether to learn which parameters act together.
         rng: the only source of randomness.
 
     Attributes:
@@ -54,11 +55,17 @@ class Models:
     """
 
     def __init__(
-        self, space: DesignSpace, n_goals: int, n_models: int, rng: np.random.Generator
+        self,
+        space: DesignSpace,
+        n_goals: int,
+        n_models: int,
+        interactions: bool,
+        rng: np.random.Generator,
     ) -> None:
         self._space, self._columns = space, Columns.of(space)
         self._n_models, self._rng = n_models, rng
-        self.goals = [self._processes() for _ in range(n_goals)]
+        additive = interactions and len(space.free) in Interactions.columns
+        self.goals = [self._processes(additive) for _ in range(n_goals)]
         self._limits: dict[int, GaussianProcess] = {}
 
     def alike(self, codes: Ints, centres: Ints) -> Floats:
@@ -113,11 +120,10 @@ class Models:
             model.fit(np.concatenate([x, waiting]), np.concatenate([target, expected]))
         return target
 
-    def _processes(self) -> list[GaussianProcess]:
+    def _processes(self, additive: bool) -> list[GaussianProcess]:
         """Those of a goal, which take turns."""
         rng = self._rng if self._n_models > 1 else None
-        n = len(self._space.free)
-        if n not in Interactions.columns:
+        if not additive:
             return [GaussianProcess(self._columns, rng) for _ in range(self._n_models)]
-        interactions = Interactions(n, self._rng)
+        interactions = Interactions(len(self._space.free), self._rng)
         return [AdditiveProcess(self._columns, rng, interactions) for _ in range(self._n_models)]

@@ -13,7 +13,12 @@ from archgym.agents.common.candidates import Candidates
 from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST
-from archgym.agents.gp.acquisition import Acquisition, Hope, confidence_bound, front_gain
+from archgym.agents.gp.acquisition import (
+    Acquisition,
+    Hope,
+    confidence_bound,
+    front_gain,
+)
 from archgym.agents.gp.levels import coordinates
 from archgym.agents.gp.models import Learned, Models
 from archgym.agents.gp.tabu import TabuRegions
@@ -25,6 +30,8 @@ _NEAR_OPTIMISM, _LOST_OPTIMISM = 0.25, 0.25
 """Factor for neighbours of the best, and one more while nothing keeps the limits."""
 _NEAR_EVERY, _NEAR_EVERY_WHILE_LOST = 4, 2
 """Every so many proposals one is a neighbour of the best; while nothing keeps the limits."""
+_GROWTH = 0
+_NEAR_CERTAIN = 0.05
 _PROMISE = 2.0
 """Deviations below its mean at which a neighbour has to be better than the best."""
 _SEVERAL = 0.25
@@ -97,6 +104,9 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             le=64,
             description="Gaussian processes that take turns; a single one has the default prior",
         )
+        interactions: bool = Field(
+            True, description="learn which parameters act together, if there are six or more"
+        )
         candidates: fields.PoolSize = Field(
             600, description="approximate number of first candidates for each proposal"
         )
@@ -108,7 +118,7 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
         )
         most_data: fields.MaxData = 400
         twin_deviation: float = Field(
-            0.1,
+            0.002,
             ge=0,
             lt=1,
             description="share of the signal's deviation below which a prediction is certain",
@@ -127,7 +137,9 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
         super().setup()
         settings = self.hyperparameters
         self._pool = Candidates(self._moves, self.rng, settings.candidates, settings.elite)
-        self._models = Models(self.space, len(self.directions), settings.models, self.rng)
+        self._models = Models(
+            self.space, len(self.directions), settings.models, settings.interactions, self.rng
+        )
         patience = settings.patience if len(self.directions) == 1 else 0
         self._tabu = TabuRegions(self._models.alike, settings.niche_correlation, patience)
 
@@ -178,7 +190,9 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
         if not len(around):
             return around
         hope = self._hope(learned, _NEAR_OPTIMISM)
-        scores = Acquisition(self.space, learned, 0.0, None, hope)(around)
+        scores = Acquisition(self.space, learned, _NEAR_CERTAIN, None, hope)(around)
+        if scores.max() < -500:
+            return around[:0]
         if learned.feasible and len(self.directions) == 1:
             (model,) = learned.goals
             x, here = (coordinates(self.space, codes) for codes in (around.codes, centre))
@@ -187,8 +201,16 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
                 return around[:0]
         return self._unseen.take_best(around, scores)
 
+    def _stagnation(self) -> float:
+        """Factor of ``kappa``, the larger the longer nothing better was found."""
+        if not _GROWTH:
+            return 1.0
+        costs = self._observations.costs
+        idle = len(costs) - 1 - int(costs.argmin())
+        return float(min(3.0, 1.0 + max(0, idle - 20) / _GROWTH))
+
     def _hope(self, learned: Learned, optimism: float) -> Hope:
-        kappa = optimism * self.hyperparameters.kappa
+        kappa = optimism * self.hyperparameters.kappa * self._stagnation()
         if not learned.feasible:
             return confidence_bound(kappa * _LOST_OPTIMISM)
         if len(self.directions) == 1:

@@ -162,7 +162,7 @@ def test_equal_rows_and_equal_targets_are_survived() -> None:
 def test_few_parameters_are_left_to_the_product() -> None:
     def kinds(n: int) -> set[type]:
         space = DesignSpace([Categorical(f"p{i}", ["a", "b"]) for i in range(n)])
-        models = Models(space, 2, 3, np.random.default_rng(0))
+        models = Models(space, 2, 3, True, np.random.default_rng(0))
         return {type(model) for goal in models.goals for model in goal}
 
     assert kinds(5) == {GaussianProcess}
