@@ -54,6 +54,7 @@ class Tickets:
 
     def __init__(self, executor: Executor) -> None:
         self.executor = executor
+        executor.restart()
         self._all: dict[int, Ticket] = {}
         self._backlog: dict[int, Ticket] = {}  # that lead, and were not handed over yet
         self._sent: dict[int, Ticket] = {}  # by the number that the executor knows

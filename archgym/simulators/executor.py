@@ -91,9 +91,14 @@ class Executor(Protocol):
         """
         ...
 
+    def restart(self) -> None:
+        """A trial begins: gives all tickets up. A simulated clock begins anew."""
+        ...
+
     def now(self) -> float:
-        """The time on the clock of arrivals: seconds since the epoch, ``time.time()`` unless the
-        clock is simulated.
+        """The time on the clock of arrivals, seconds since the epoch.
+
+        It is ``time.time()``, unless the clock is simulated.
         """
         ...
 

@@ -16,7 +16,13 @@ from archgym.simulators.result import check_results
 from archgym.simulators.shared_cache import SimulationCache, simulation_key
 from archgym.space import Designs, DesignSpace
 
-__all__ = ["CachedExecutor", "InProcessExecutor", "QueuedSimulator", "simulate_at"]
+__all__ = [
+    "CachedExecutor",
+    "InProcessExecutor",
+    "QueuedSimulator",
+    "simulate_at",
+    "simulate_one",
+]
 
 _IN_PROCESS = "this process"
 TimedResult = tuple[SimulationResult, float]
@@ -45,6 +51,8 @@ class QueuedSimulator:
         self.metric_names = inner.metric_names
         if hasattr(inner, "fidelities"):
             self.fidelities = inner.fidelities
+        if hasattr(inner, "optimum"):
+            self.optimum = inner.optimum
         self.executor, self.asynchronous = executor, asynchronous
         self._numbers = itertools.count(-1, -1)  # the core's tickets count upwards
 
@@ -77,6 +85,10 @@ class InProcessExecutor:
     def __init__(self, simulator: Simulator, space: DesignSpace) -> None:
         self._simulator, self._space = simulator, space
         self._waiting: deque[tuple[int, Sequence[int], float, float]] = deque()
+
+    def restart(self) -> None:
+        """See :class:`~archgym.simulators.executor.Executor`."""
+        self.close()
 
     def now(self) -> float:
         """See :class:`~archgym.simulators.executor.Executor`."""
@@ -124,6 +136,12 @@ class CachedExecutor:
         self._inner, self._problem, self._cache = inner, problem, cache
         self._keys: dict[int, bytes] = {}
         self._found: list[Arrival] = []
+
+    def restart(self) -> None:
+        """See :class:`~archgym.simulators.executor.Executor`."""
+        self._keys.clear()
+        self._found.clear()
+        self._inner.restart()
 
     @property
     def slots(self) -> int:

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from archgym.environment.environment import Environment
 from archgym.experiment.run.context import RunContext
 from archgym.experiment.run.trial_batches import environment_key
-from archgym.experiment.simulate.process_executor import MakeExecutor
-from archgym.experiment.simulate.simulators import Simulators
+from archgym.experiment.simulate.simulators import MakeExecutor, Simulators
 from archgym.experiment.spec.expand import Trial
 from archgym.registry import make
 
