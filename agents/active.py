@@ -92,9 +92,11 @@ class ActiveLearning(ModelBasedSampler):
         left = n - len(asked)
         if left and not too_few:
             if len(self._ready) < left:
-                chosen = max(left, int(self.hyperparameters.batch_size)) - len(self._ready)
+                size = self.batch_size  # asked for fewer, it still trains once for so many
+                wanted = left if n >= size else max(left, size)
                 with self._working():
-                    self._ready = self._ready.concatenate(self._choose(chosen))
+                    more = self._choose(wanted - len(self._ready))
+                self._ready = self._ready.concatenate(more)
             asked = asked.concatenate(self._ready[:left])
             self._ready = self._ready[left:]
         self._expect(asked)

@@ -41,7 +41,7 @@ class MaskablePPO(PPO):
 
         from archgym.agents.rl.steady import steady_rollouts
 
-        return "rollout_buffer", steady_rollouts(MaskableRolloutBuffer)
+        return "rollout_buffer", steady_rollouts(MaskableRolloutBuffer, single_steps=False)
 
     def setup(self) -> None:
         """As every learner.

@@ -43,7 +43,9 @@ class OnPolicy(Learner):
 
         from archgym.agents.rl.steady import steady_rollouts
 
-        return "rollout_buffer", steady_rollouts(RolloutBuffer)
+        return "rollout_buffer", steady_rollouts(
+            RolloutBuffer, single_steps=self._encoding is not None
+        )
 
     def arguments(self) -> dict[str, Any]:
         """Those of all on-policy algorithms; ``n_steps`` is in steps of each of ``n_envs``."""
