@@ -107,6 +107,24 @@ class Starting(Slow):
         return super().simulate(design)
 
 
+class Uneven(Slow):
+    """Takes ``x`` tenths of a second; ``log`` takes a line with the time when each has ended."""
+
+    incidental_arguments: ClassVar = ("seconds", "log")
+
+    def __init__(self, *, log: str = "", **arguments: Any) -> None:
+        self.log = log
+        super().__init__(**arguments)
+
+    def simulate(self, design: dict[str, Any]) -> dict[str, float]:
+        time.sleep(0.1 * design["x"])
+        metrics = super().simulate(design)
+        if self.log:
+            with open(self.log, "a", encoding="utf-8") as file:
+                file.write(f"{time.time()} {design['x']} {design['y']} {design['z']}\n")
+        return metrics
+
+
 class Lethal(Slow):
     """Ends whatever process simulates it once it is past the baseline."""
 
