@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import tempfile
 import time
 from pathlib import Path
@@ -37,8 +38,9 @@ from archgym.problem.simulator import SimulationResult
 from archgym.registry import make_agent
 from archgym.space import Designs, DesignSpace, Integer
 
-STEADY = "random sobol ga nsga2 aco sa local gp bayesian optuna botorch auto".split()
-LEARNERS = "hyperband ppo a2c maskable_ppo dqn sac ippo mappo".split()
+STEADY = ["random", "sobol", "ga", "nsga2", "aco", "sa", "local"]
+STEADY += ["gp", "bayesian", "optuna", "botorch", "auto"]
+LEARNERS = ["hyperband", "ppo", "a2c", "maskable_ppo", "dqn", "sac", "ippo", "mappo"]
 SIGMA = 1.0
 THIRD = Fidelity(1 / 3, 1 / 3)
 
@@ -73,7 +75,7 @@ class Sleeper(archgym.Environment):
             form = {"log_normal": {"median": self.median_s, "sigma": SIGMA}}
             time.sleep(Durations(form, self.fidelities, {}).of(codes, fidelity, {}))
         off = sum((code - (3 * i) % 8) ** 2 for i, code in enumerate(codes))
-        pairs = sum(a * b for a, b in zip(codes, codes[1:], strict=False))
+        pairs = sum(a * b for a, b in itertools.pairwise(codes))
         return {"time_ns": 10.0 + off + 0.1 * pairs}, time.perf_counter() - began
 
 
@@ -105,7 +107,9 @@ def busy(starts: NDArray[np.float64], ends: NDArray[np.float64]) -> tuple[float,
 
 def main() -> None:
     """Prints a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--agents", nargs="*", default=STEADY + LEARNERS)
     parser.add_argument("--processes", action="store_true", help="real processes that sleep")
     parser.add_argument("--median", type=float, default=0.1, help="of the sleep, s")

@@ -241,11 +241,11 @@ def test_a_batch_that_was_killed_is_finished_by_the_next_run(tmp_path: Path) -> 
 def test_hours_end_a_search() -> None:
     env = Sums()
     env.start_trial(TrialInfo(hours=5 * 0.5 / 3600))
-    n = 0
-    with pytest.raises(BudgetExhausted, match=r"hours of simulation"):
-        for n in range(20):
-            env.evaluate({"x": n % 6, "y": n // 6})
-    assert n == 5
+    for n in range(5):
+        assert not env.evaluator.exhausted
+        env.evaluate({"x": n, "y": 0})
     assert env.evaluator.exhausted
+    with pytest.raises(BudgetExhausted, match="hours of simulation"):
+        env.evaluate({"x": 9, "y": 0})
     with pytest.raises(InvalidValueError, match="hours"):
         TrialInfo(hours=0)

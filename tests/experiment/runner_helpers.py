@@ -108,16 +108,16 @@ class Starting(Slow):
 
 
 class Uneven(Slow):
-    """Takes ``x`` tenths of a second; ``log`` takes a line with the time when each has ended."""
+    """Takes ``x`` times ``pace`` seconds; ``log`` takes a line when each simulation has ended."""
 
-    incidental_arguments: ClassVar = ("seconds", "log")
+    incidental_arguments: ClassVar = ("seconds", "log", "pace")
 
-    def __init__(self, *, log: str = "", **arguments: Any) -> None:
-        self.log = log
+    def __init__(self, *, log: str = "", pace: float = 0.1, **arguments: Any) -> None:
+        self.log, self.pace = log, pace
         super().__init__(**arguments)
 
     def simulate(self, design: dict[str, Any]) -> dict[str, float]:
-        time.sleep(0.1 * design["x"])
+        time.sleep(self.pace * design["x"])
         metrics = super().simulate(design)
         if self.log:
             with open(self.log, "a", encoding="utf-8") as file:

@@ -176,7 +176,9 @@ def test_one_worker_searches_as_no_executor_does() -> None:
     settings = SimulationSettings(workers=1, clock="simulated", duration=5)
     Simulators(settings).serve(clocked, "Conformance-v0", {})
     found: list[Any] = []
-    clocked.on_evaluated = lambda outcomes: found.extend(map(tuple, outcomes.designs.codes.tolist()))
+    clocked.on_evaluated = lambda outcomes: found.extend(
+        map(tuple, outcomes.designs.codes.tolist())
+    )
     make_agent("ga", clocked.design_space, seed=3).search(clocked, 60)
     assert found == plain
     assert clocked.evaluator.now == 300.0
