@@ -37,13 +37,13 @@ class Counters:
         simulations: distinct legal designs simulated.
         proposals: designs evaluated, duplicates and illegal ones included.
         best: best feasible value of each goal, minimised; empty if there is none yet.
-        spent: budget spent: the simulations, each by the relative cost of its fidelity.
+        share: of the budget that is spent.
     """
 
     simulations: int = 0
     proposals: int = 0
     best: tuple[float, ...] = ()
-    spent: float = 0.0
+    share: float = 0.0
 
 
 class Progress:
@@ -69,12 +69,12 @@ class Progress:
         self.goals = goals
         over = frozenset(finished)
         self._trials = {trial.trial_id: trial for trial in trials if trial.trial_id not in over}
-        self._budget = sum(trial.budget for trial in self._trials.values())
+        self._budget = sum(trial.weight for trial in self._trials.values())
         # Of trials that have ended only sums are kept: there may be very many.
         self._counters: dict[str, Counters] = {}
         self._states: dict[str, str] = {}
         self._ended: Counter[str] = Counter()
-        self._evaluated = self._settled = 0
+        self._evaluated, self._settled = 0, 0.0
         self._best: dict[str, tuple[tuple[float, ...], str]] = {}
         for trial in trials:
             self._take_best(trial, (before or {}).get(trial.trial_id, ()))
@@ -113,7 +113,7 @@ class Progress:
             self._states[trial_id] = state
             self._ended[state] += 1
             self._evaluated += self._counters.pop(trial_id, Counters()).proposals
-            self._settled += self._trials[trial_id].budget
+            self._settled += self._trials[trial_id].weight
 
     # -- read by the displays ------------------------------------------------------------------
 
@@ -151,7 +151,7 @@ class Progress:
     def _done(self) -> float:
         """Budget spent, with ended trials counted as if they had spent their budget."""
         return self._settled + sum(
-            min(self._trials[trial_id].budget, counters.spent)
+            self._trials[trial_id].weight * min(1.0, counters.share)
             for trial_id, counters in self._counters.items()
         )
 

@@ -61,6 +61,7 @@ def run_trial(
             agent.search(
                 environment,
                 trial.budget,
+                hours=trial.hours,
                 initial=trial.initial_designs,
                 trial_id=trial.trial_id,
                 resume=resume,
@@ -94,7 +95,7 @@ class _Watch:
     def report(self) -> None:
         core = self._environment.evaluator if self._environment is not None else None
         if core is not None:
-            self._report(Counters(core.simulations, core.proposals, self._best, core.spent))
+            self._report(Counters(core.simulations, core.proposals, self._best, core.spent_share))
 
     def _evaluated(self, outcomes: Outcomes) -> None:
         good = outcomes.feasible & (outcomes.fidelity == 1)
