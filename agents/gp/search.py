@@ -31,6 +31,7 @@ _NEAR_OPTIMISM, _LOST_OPTIMISM = 0.25, 0.25
 _NEAR_EVERY, _NEAR_EVERY_WHILE_LOST = 4, 2
 """Every so many proposals one is a neighbour of the best; while nothing keeps the limits."""
 _GROWTH = 0
+_SPREAD, _BINS = 32, 8
 _NEAR_CERTAIN = 0.05
 _PROMISE = 2.0
 """Deviations below its mean at which a neighbour has to be better than the best."""
@@ -146,7 +147,7 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
     def _next(self) -> Designs:
         known, turn = self._observations, self._observations.asked
         if turn < self.hyperparameters.n_initial or known.learned < _MIN_DATA:
-            return self._unseen.take(1)
+            return self._unseen.take(1, self._spread if _SPREAD else None)
         best = self._ranked()
         codes, costs = known.codes[best], known.costs[best]
         elsewhere = self.rng.random() >= _EVERYWHERE_SHARE
@@ -170,6 +171,19 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             return self._pool.neighbours(pool.codes[top])
 
         return self._climb(pool, score, near_best, _CLIMBING_ROUNDS)
+
+    def _spread(self, n: int, _: int) -> Designs:
+        """Random designs, those first whose levels are the rarest among the designs so far."""
+        drawn = self.space.sample(max(_SPREAD, n), self.rng)
+        known = np.concatenate([self._observations.codes, self._observations.waiting])
+        rarity = np.zeros(len(drawn))
+        for position in self.space.free:
+            size = self.space.parameters[position].size
+            bins = min(size, _BINS)
+            here, there = (codes[:, position] * bins // size for codes in (drawn.codes, known))
+            counts = np.bincount(there[there >= 0], minlength=bins)
+            rarity += np.where(here < 0, 0.0, 1.0 / (1.0 + counts[here]))
+        return drawn[(-rarity).argsort(kind="stable")]
 
     def _ranked(self) -> Ints:
         """Rows of the best designs; with several goals those of the front first, in any order."""

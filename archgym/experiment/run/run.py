@@ -102,7 +102,9 @@ def run_experiment(
     check_folder(folder, experiment, trials, options.resume)
     with _busy(console, options.quiet):
         environments = check_experiment(experiment, trials)
-        initial = {**initial_designs(trials, environments), **_began_with(folder)}
+        initial = _began_with(folder)
+        new = [trial for trial in trials if trial.setting not in initial]
+        initial |= initial_designs(experiment, new, environments)
         baselines = simulate_baselines(experiment, trials, environments, bool(options.address))
         draws = {} if folder.begun() else random_draws(experiment, trials, environments)
     if draws and not options.quiet:
@@ -112,10 +114,9 @@ def run_experiment(
         check_raised_budgets(folder.trials(), trials)
     with locked(folder) as run_id, explain_full_disk(folder.path):
         check_folder(folder, experiment, trials, options.resume, own_lock=True)
-        folder.prepare(experiment, trials)
+        folder.prepare(experiment, trials, initial)
         if draws:
             folder.write_json(folder.random_draws, draws)
-        folder.write_json(folder.initial_designs, initial)
         states = _sealed_states(folder, chosen)
         finished = [t.trial_id for t in chosen if states.get(t.trial_id) == "finished"]
         left = [trial for trial in chosen if states.get(trial.trial_id) != "finished"]
