@@ -30,9 +30,8 @@ _NEAR_OPTIMISM, _LOST_OPTIMISM = 0.25, 0.25
 """Factor for neighbours of the best, and one more while nothing keeps the limits."""
 _NEAR_EVERY, _NEAR_EVERY_WHILE_LOST = 4, 2
 """Every so many proposals one is a neighbour of the best; while nothing keeps the limits."""
-_GROWTH = 0
-_SPREAD, _BINS = 32, 8
 _NEAR_CERTAIN = 0.05
+"""As ``twin_deviation``, for neighbours of the best: many differ from it in dead parameters only."""
 _PROMISE = 2.0
 """Deviations below its mean at which a neighbour has to be better than the best."""
 _SEVERAL = 0.25
@@ -122,7 +121,8 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             0.002,
             ge=0,
             lt=1,
-            description="share of the signal's deviation below which a prediction is certain",
+            description="deviation of a standardised cost below which it counts as certain that a "
+            "design is not better than the best",
         )
         patience: fields.Patience = Field(
             30, description="proposals without progress before a tabu region is set up; 0 is never"
@@ -147,7 +147,7 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
     def _next(self) -> Designs:
         known, turn = self._observations, self._observations.asked
         if turn < self.hyperparameters.n_initial or known.learned < _MIN_DATA:
-            return self._unseen.take(1, self._spread if _SPREAD else None)
+            return self._unseen.take(1)
         best = self._ranked()
         codes, costs = known.codes[best], known.costs[best]
         elsewhere = self.rng.random() >= _EVERYWHERE_SHARE
@@ -172,19 +172,6 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
 
         return self._climb(pool, score, near_best, _CLIMBING_ROUNDS)
 
-    def _spread(self, n: int, _: int) -> Designs:
-        """Random designs, those first whose levels are the rarest among the designs so far."""
-        drawn = self.space.sample(max(_SPREAD, n), self.rng)
-        known = np.concatenate([self._observations.codes, self._observations.waiting])
-        rarity = np.zeros(len(drawn))
-        for position in self.space.free:
-            size = self.space.parameters[position].size
-            bins = min(size, _BINS)
-            here, there = (codes[:, position] * bins // size for codes in (drawn.codes, known))
-            counts = np.bincount(there[there >= 0], minlength=bins)
-            rarity += np.where(here < 0, 0.0, 1.0 / (1.0 + counts[here]))
-        return drawn[(-rarity).argsort(kind="stable")]
-
     def _ranked(self) -> Ints:
         """Rows of the best designs; with several goals those of the front first, in any order."""
         known = self._observations
@@ -204,7 +191,8 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
         if not len(around):
             return around
         hope = self._hope(learned, _NEAR_OPTIMISM)
-        scores = Acquisition(self.space, learned, _NEAR_CERTAIN, None, hope)(around)
+        certain = _NEAR_CERTAIN if learned.feasible else 0.0
+        scores = Acquisition(self.space, learned, certain, None, hope)(around)
         if scores.max() < -500:
             return around[:0]
         if learned.feasible and len(self.directions) == 1:
@@ -215,16 +203,8 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
                 return around[:0]
         return self._unseen.take_best(around, scores)
 
-    def _stagnation(self) -> float:
-        """Factor of ``kappa``, the larger the longer nothing better was found."""
-        if not _GROWTH:
-            return 1.0
-        costs = self._observations.costs
-        idle = len(costs) - 1 - int(costs.argmin())
-        return float(min(3.0, 1.0 + max(0, idle - 20) / _GROWTH))
-
     def _hope(self, learned: Learned, optimism: float) -> Hope:
-        kappa = optimism * self.hyperparameters.kappa * self._stagnation()
+        kappa = optimism * self.hyperparameters.kappa
         if not learned.feasible:
             return confidence_bound(kappa * _LOST_OPTIMISM)
         if len(self.directions) == 1:
