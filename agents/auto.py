@@ -48,8 +48,9 @@ class Auto(SequentialSampler):
     misleads them. The members (Gaussian processes, local search and a genetic algorithm; NSGA-II in
     place of the latter two with several goals) learn every outcome, whoever proposed the design. As
     long as there is progress all turns are the model's, but for three tenths until something keeps
-    the limits; the longer there is none, the more turns the model-free members have, up to half. They share these by recent success: a design better
-    than all before counts as one, a design among the best twentieth as a fifth of one. No decision
+    the limits; the longer there is none, the more turns the model-free members have, up to half.
+    They share these by recent success: a design better than all before counts as one, a design
+    among the best twentieth as a fifth of one. No decision
     depends on time.
 
     It has nothing to tune. The same seed gives the same search on the same machine and versions.

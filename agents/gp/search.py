@@ -31,7 +31,7 @@ _NEAR_OPTIMISM, _LOST_OPTIMISM = 0.25, 0.25
 _NEAR_EVERY, _NEAR_EVERY_WHILE_LOST = 4, 2
 """Every so many proposals one is a neighbour of the best; while nothing keeps the limits."""
 _NEAR_CERTAIN = 0.05
-"""As ``twin_deviation``, for neighbours of the best: many differ from it in dead parameters only."""
+"""As ``twin_deviation``, for neighbours of the best, many of which differ in dead parameters."""
 _PROMISE = 2.0
 """Deviations below its mean at which a neighbour has to be better than the best."""
 _SEVERAL = 0.25
