@@ -87,7 +87,9 @@ class Attendance:
             FileNotFoundError: if the queue is gone.
             ArchgymError: if this worker cannot simulate; the driver is told.
         """
-        self._slots.wait(min(self._pause, longest_s), self._told.link)
+        pause = self._pause if self._slots.free else _SLOWEST_S  # then only to be taken back
+        until_beat = max(0.0, self._next_beat - time.monotonic())
+        self._slots.wait(min(pause, longest_s, until_beat), self._told.link)
         self._pause = min(self._pause * _SLOWER, self._longest_pause())
         try:
             for done in self._slots.finished():

@@ -83,6 +83,10 @@ class LeaseExecutor:
             there += sum(len(w.given) for w in self._earlier.workers if not w.lost)
         return there if self._max_slots is None else min(there, self._max_slots)
 
+    def now(self) -> float:
+        """See :class:`~archgym.simulators.executor.Executor`."""
+        return time.time()
+
     def submit(self, ticket: int, codes: Sequence[int], fidelity: float) -> None:
         """See :class:`~archgym.simulators.executor.Executor`."""
         now = time.time()

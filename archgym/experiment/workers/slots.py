@@ -83,6 +83,11 @@ class Slots:
         """Numbers of the tickets that are being simulated."""
         return [slot.ticket[0] for slot in self._slots if slot.ticket is not None]
 
+    @property
+    def free(self) -> bool:
+        """Whether there is room for a ticket."""
+        return any(slot.ticket is None for slot in self._slots)
+
     def take(self, number: int, codes: tuple[int, ...], fidelity: float) -> bool:
         """Begins a simulation; whether there was room for it."""
         for slot in self._slots:
