@@ -246,7 +246,14 @@ class Sampler(Agent):
         """
 
     def run(self, env: Environment, initial: Designs) -> None:
-        """Asks, evaluates and tells until the search is over."""
+        """Asks, evaluates and tells until the search is over.
+
+        Where several workers simulate, it asks for one design whenever one of them is free, and
+        tells each outcome as it comes.
+        """
+        if env.evaluator.asynchronous:
+            self._run_steadily(env, initial)
+            return
         designs, fidelity = initial, 1.0
         while True:
             if len(designs):
@@ -254,12 +261,38 @@ class Sampler(Agent):
                 self.tell(outcomes.designs, outcomes)
             if env.evaluator.exhausted:
                 return
-            designs, fidelity = self.ask(self.batch_size), self.fidelity
-            if not isinstance(designs, Sequence | Designs):
-                raise InvalidValueError(
-                    f"agent {self.name!r}: ask returned {type(designs).__name__}, not designs: "
-                    "as space.sample, space.designs or the decode of an encoding gives them, or a "
-                    "list of mappings"
-                )
+            designs = _checked(self.name, self.ask(self.batch_size))
+            fidelity = self.fidelity
             if not len(designs):
                 return
+
+    def _run_steadily(self, env: Environment, initial: Designs) -> None:
+        """Keeps every worker busy; what is in flight when the budget is spent still counts."""
+        core, over = env.evaluator, False
+        in_flight = len(env.submit(initial)) if len(initial) else 0
+        while True:
+            idle = over
+            while not idle and core.vacant and not core.exhausted:
+                designs = _checked(self.name, self.ask(1))
+                idle = not len(designs)
+                if not idle:
+                    try:
+                        in_flight += len(env.submit(designs, self.fidelity))
+                    except BudgetExhausted:  # nothing left at this fidelity
+                        idle = over = True
+            if not in_flight:
+                return
+            for _, outcomes in env.collect():
+                in_flight -= 1
+                self.tell(outcomes.designs, outcomes)
+
+
+def _checked(agent: str, designs: Designs) -> Designs:
+    """What an agent's ``ask`` returned, if that is designs."""
+    if not isinstance(designs, Sequence | Designs):
+        raise InvalidValueError(
+            f"agent {agent!r}: ask returned {type(designs).__name__}, not designs: "
+            "as space.sample, space.designs or the decode of an encoding gives them, or a "
+            "list of mappings"
+        )
+    return designs

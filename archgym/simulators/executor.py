@@ -2,8 +2,9 @@
 
 The evaluation core hands designs over with :meth:`Executor.submit`, each under a number, its
 *ticket*, and takes results with :meth:`Executor.collect` as simulations end, in any order. It
-keeps at most :attr:`Executor.slots` tickets in flight and asks for that number again before each
-:meth:`~Executor.submit`, so workers may come and go while a search runs.
+keeps at most :attr:`Executor.slots` tickets in flight, or one while there is no slot, and asks for
+that number again before each :meth:`~Executor.submit`, so workers may come and go while a search
+runs.
 
 What happens to a ticket until then is the executor's affair: which worker simulates it, that it
 goes to another one if its worker was preempted or died, that it is tried again as often as
@@ -32,9 +33,9 @@ class Arrival:
         seconds: that the simulation took on the worker; of several attempts the last one's. This
             is what counts as simulation time.
         worker: name of the worker; empty if none simulated it.
-        started: when the attempt that gave the result began, seconds since the epoch. On a
-            simulated clock the epoch is the start of the executor.
-        ended: when the result was there.
+        started: when the attempt that gave the result began, on the clock of
+            :meth:`Executor.now`.
+        ended: when the result was there, on the same clock.
     """
 
     ticket: int
@@ -52,8 +53,8 @@ class Running:
     Attributes:
         ticket: its number.
         worker: name of the worker that simulates it; empty while it waits for one.
-        started: when that worker began, or when the ticket was submitted while it waits; seconds
-            since the epoch.
+        started: when that worker began, or when the ticket was submitted while it waits; on
+            the clock of :meth:`Executor.now`.
     """
 
     ticket: int
@@ -87,6 +88,17 @@ class Executor(Protocol):
 
         It may include a small reserve, so that no worker waits for the core. If workers leave,
         more tickets may be in flight than slots; they wait for the workers that are left.
+        """
+        ...
+
+    def restart(self) -> None:
+        """A trial begins: gives all tickets up. A simulated clock begins anew."""
+        ...
+
+    def now(self) -> float:
+        """The time on the clock of arrivals, seconds since the epoch.
+
+        It is ``time.time()``, unless the clock is simulated.
         """
         ...
 

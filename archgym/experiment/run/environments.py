@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from functools import partial
 
 from archgym.environment.environment import Environment
 from archgym.experiment.run.context import RunContext
 from archgym.experiment.run.trial_batches import environment_key
-from archgym.experiment.simulate.process_executor import MakeExecutor
-from archgym.experiment.simulate.simulators import Simulators
+from archgym.experiment.simulate.simulators import MakeExecutor, Simulators
 from archgym.experiment.spec.expand import Trial
+from archgym.experiment.workers.lease_executor import lease_executor
 from archgym.registry import make
 
 __all__ = ["Environments"]
@@ -33,6 +34,8 @@ class Environments:
 
     def __init__(self, context: RunContext, make_executor: MakeExecutor) -> None:
         self.folder, self._baselines = context.folder, context.baselines
+        if context.simulation.leased:
+            make_executor = partial(lease_executor, context.folder, context.run_id)
         self._simulators = Simulators(context.simulation, make_executor, context.network)
         self._key = ""
         self._held: Environment | None = None

@@ -31,6 +31,7 @@ from archgym.experiment.simulate.baselines import simulate_baselines
 from archgym.experiment.spec.checks import check_experiment
 from archgym.experiment.spec.expand import Trial, expand
 from archgym.experiment.spec.schema import Experiment
+from archgym.experiment.workers.open_run import open_to_workers
 
 __all__ = ["RunOptions", "run_experiment"]
 
@@ -129,7 +130,9 @@ def run_experiment(
             network=bool(options.address),
         )
         try:
-            with show_progress(progress, console, options.quiet):
+            leased = experiment.simulation.leased
+            opened = open_to_workers(folder, run_id) if leased else contextlib.nullcontext()
+            with opened, show_progress(progress, console, options.quiet):
                 _run(left, context, progress, experiment, options)
         except NoRoomError:
             raise  # there is no room for Parquet either

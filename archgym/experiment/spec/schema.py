@@ -9,6 +9,7 @@ import pydantic
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.experiment.spec.simulation import SimulationSettings
 from archgym.reading.pydantic_messages import allowed_text
 from archgym.reading.suggestions import did_you_mean
 
@@ -17,7 +18,6 @@ __all__ = [
     "EnvironmentEntry",
     "Experiment",
     "Resources",
-    "SimulationSettings",
     "read_experiment",
 ]
 
@@ -127,30 +127,6 @@ class Resources(_Model):
     max_concurrent: Positive | None = Field(
         default=None,
         description="most trials at a time; as many as fit if left out",
-    )
-
-
-class SimulationSettings(_Model):
-    """How designs are simulated; for simulators of a second or more."""
-
-    workers: Positive | None = Field(
-        default=None,
-        description="processes over which a trial's batches spread, through Ray where it runs; "
-        "the trial's own process if left out",
-    )
-    time_limit_s: float | None = Field(
-        default=None,
-        gt=0,
-        description="seconds after which a design's simulation is ended, with status timeout",
-    )
-    retries: Natural = Field(
-        default=1,
-        description="how often a simulation that failed or died is tried again; needs workers "
-        "or time_limit_s, but for the baseline design, which is tried again after a time limit too",
-    )
-    cache: str = Field(
-        default="",
-        description="file that keeps results for other trials and runs; made if it is not there",
     )
 
 

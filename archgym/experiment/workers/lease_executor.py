@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import statistics
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from archgym.errors import ArchgymError, SimulationError
-from archgym.experiment.simulate.process_executor import read_answer
+from archgym.experiment.folder.run_folder import RunFolder
+from archgym.experiment.simulate.fingerprint import fingerprint
+from archgym.experiment.simulate.worker_pool import read_answer
+from archgym.experiment.spec.simulation import SimulationSettings
 from archgym.experiment.workers.earlier_results import EarlierResults
 from archgym.experiment.workers.line_files import append_line, beat
-from archgym.experiment.workers.queue_folder import QueueFolder, QueueInfo
+from archgym.experiment.workers.queue_folder import Job, QueueFolder, QueueInfo
 from archgym.experiment.workers.remote_worker import Answer, RemoteWorker, Ticket, first_free
+from archgym.problem.description import ProblemDescription
 from archgym.simulators.executor import Arrival, Attempts, Running
 
-__all__ = ["LeaseExecutor"]
+__all__ = ["LeaseExecutor", "lease_executor"]
 
 _BEATS = 6
 """Signs of life in the time of a lease."""
@@ -30,6 +36,30 @@ _MAX_LOST = 10
 """A design that so many workers were lost with counts as failed: it may be what ends them."""
 _MAX_REFUSALS = 3
 _RECENT = 64
+
+
+def lease_executor(
+    folder: RunFolder,
+    run_id: str,
+    name: str,
+    arguments: Mapping[str, Any],
+    settings: SimulationSettings,
+    problem: ProblemDescription,
+) -> LeaseExecutor:
+    """An executor for the workers of a run, as the settings of its experiment say.
+
+    Args:
+        folder: of the run.
+        run_id: id of the run.
+        name: of the environment.
+        arguments: of its constructor.
+        settings: of the experiment.
+        problem: what the environment is like here.
+    """
+    attempts = settings.attempts
+    job = Job(name, json.loads(json.dumps(arguments)), fingerprint(problem))
+    info = QueueInfo(run_id, folder.shard, job, settings.lease_s, attempts.time_limit_s)
+    return LeaseExecutor(folder.path, info, attempts, settings.workers)
 
 
 class LeaseExecutor:
@@ -58,7 +88,7 @@ class LeaseExecutor:
         self._open: dict[int, Ticket] = {}
         self._waiting: deque[Ticket] = deque()
         self._arrivals: list[Arrival] = []
-        self._returned: list[tuple[RemoteWorker, int]] = []  # by the last call of collect
+        self._returned: dict[int, tuple[RemoteWorker, int]] = {}  # by the last call of collect
         self._confirmed: list[tuple[RemoteWorker, int]] = []  # are in the journal
         self._answered: dict[int, tuple[RemoteWorker, int]] = {}
         self._workers: dict[str, RemoteWorker] = {}
@@ -66,6 +96,8 @@ class LeaseExecutor:
         self._fatal: list[str] = []
         self._trouble = ""
         self._over = self._urgent = False
+        self._given_up: list[Ticket] = []
+        self._unfinished = False
         try:
             self._queue = QueueFolder.make(run, info)
         except OSError as error:
@@ -82,6 +114,16 @@ class LeaseExecutor:
             there = sum(w.slots for w in self._workers.values() if not (w.left or w.lost))
             there += sum(len(w.given) for w in self._earlier.workers if not w.lost)
         return there if self._max_slots is None else min(there, self._max_slots)
+
+    def restart(self) -> None:
+        """See :class:`~archgym.simulators.executor.Executor`."""
+        with self._changed:
+            for ticket in [*self._open.values(), *self._given_up]:
+                self._take_back(ticket)
+            self._open.clear()
+            self._given_up.clear()
+            self._drop_arrivals()
+            self._confirm()
 
     def now(self) -> float:
         """See :class:`~archgym.simulators.executor.Executor`."""
@@ -114,9 +156,9 @@ class LeaseExecutor:
             arrivals, self._arrivals = self._arrivals, []
             if not arrivals and self._trouble:
                 raise ArchgymError(self._trouble)
-            self._returned += [
-                self._answered.pop(one.ticket) for one in arrivals if one.ticket in self._answered
-            ]
+            for one in arrivals:
+                if one.ticket in self._answered:
+                    self._returned[one.ticket] = self._answered.pop(one.ticket)
             return arrivals
 
     def running(self) -> list[Running]:
@@ -134,11 +176,18 @@ class LeaseExecutor:
             ]
 
     def cancel(self, ticket: int) -> None:
-        """See :class:`~archgym.simulators.executor.Executor`."""
+        """See :class:`~archgym.simulators.executor.Executor`.
+
+        A worker that simulates it goes on until the next trial begins: a search that was
+        interrupted may be resumed, and proposes it again.
+        """
         with self._changed:
             one = self._open.pop(ticket, None)
-            if one is not None:
-                self._take_back(one)
+            if one is not None and one in self._waiting:
+                self._waiting.remove(one)
+            elif one is not None:
+                self._given_up.append(one)
+            self._drop_arrivals(ticket)
 
     def close(self) -> None:
         """Ends the queue.
@@ -150,13 +199,13 @@ class LeaseExecutor:
             if self._over:
                 return
             self._over = True
+            self._drop_arrivals()
             self._confirm()
-            unfinished = bool(self._open or self._arrivals or self._answered)
             self._changed.notify_all()
         self._thread.join()
         with contextlib.suppress(OSError):
             self._note_collected()
-            if unfinished:
+            if self._unfinished or self._open or self._given_up:
                 self._queue.leave(self._info)
             else:
                 self._queue.remove()
@@ -215,6 +264,10 @@ class LeaseExecutor:
             given = worker.given.pop(answer.number, None)
             if given is None:
                 self._earlier.keep(worker, answer)
+            elif given.ticket in self._given_up:
+                self._given_up.remove(given.ticket)
+                worker.unconfirmed.add(answer.number)
+                self._unfinished = True
             elif self._open.get(given.ticket.number) is given.ticket:
                 self._settle(given.ticket, worker, answer, given.at)
         if worker.left:
@@ -296,8 +349,17 @@ class LeaseExecutor:
 
     def _confirm(self) -> None:
         """What an earlier call returned is in the journal by now."""
-        self._confirmed += self._returned
-        self._returned = []
+        self._confirmed += self._returned.values()
+        self._returned.clear()
+
+    def _drop_arrivals(self, ticket: int | None = None) -> None:
+        """Forgets results that are not in the journal; a run that is resumed finds them."""
+        for held in (self._answered, self._returned) if ticket is not None else (self._answered,):
+            dropped = [n for n in held if ticket in (n, None)]
+            self._unfinished = self._unfinished or bool(dropped)
+            for number in dropped:
+                del held[number]
+        self._arrivals = [one for one in self._arrivals if ticket not in (one.ticket, None)]
 
     def _note_collected(self) -> None:
         confirmed, self._confirmed = self._confirmed, []

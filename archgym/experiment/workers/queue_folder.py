@@ -26,11 +26,11 @@ from pathlib import Path
 from typing import Any
 
 import archgym
+from archgym.experiment.folder.names import QUEUES
 from archgym.experiment.workers.line_files import LineReader, read_object, write_object
 
 __all__ = [
     "FORMAT",
-    "QUEUES",
     "Job",
     "QueueFolder",
     "QueueInfo",
@@ -40,8 +40,6 @@ __all__ = [
 ]
 
 FORMAT = 1
-QUEUES = "queues"
-"""Name of the folder of all queues in the folder of a run."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
 _counter = itertools.count()
 

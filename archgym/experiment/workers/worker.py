@@ -18,11 +18,11 @@ import yaml
 
 import archgym
 from archgym.errors import ExperimentError
+from archgym.experiment.folder.names import QUEUES
 from archgym.experiment.workers.attendance import Attendance
 from archgym.experiment.workers.line_files import LineReader
 from archgym.experiment.workers.queue_folder import (
     FORMAT,
-    QUEUES,
     Job,
     QueueFolder,
     QueueInfo,
