@@ -9,13 +9,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from archgym.experiment.simulate.fingerprint import fingerprint
 from archgym.experiment.workers.lease_executor import LeaseExecutor
 from archgym.experiment.workers.queue_folder import Job, QueueInfo, write_run_file
 from archgym.registry import make
 from archgym.simulators.executor import Arrival, Attempts
+from tests.experiment.runner_helpers import Slow
 
 SLOW = "tests.experiment.runner_helpers:Slow"
 
@@ -81,3 +82,23 @@ def collected(executor: LeaseExecutor, number: int, seconds: float = 60.0) -> li
         assert time.monotonic() < end, f"only {len(found)} of {number} arrived"
         found += executor.collect(1.0)
     return found
+
+
+class Logging(Slow):
+    """Writes a line into a file when a simulation begins and when it ends."""
+
+    incidental_arguments: ClassVar = ("seconds", "log")
+
+    def __init__(self, *, log: str, **arguments: Any) -> None:
+        self.log = log
+        super().__init__(**arguments)
+
+    def simulate(self, design: dict[str, Any]) -> dict[str, float]:
+        self._write("began", design)
+        metrics = super().simulate(design)
+        self._write("ended", design)
+        return metrics
+
+    def _write(self, what: str, design: dict[str, Any]) -> None:
+        with open(self.log, "a", encoding="utf-8") as file:
+            file.write(f"{what} {sorted(design.items())}\n")
