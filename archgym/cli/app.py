@@ -21,7 +21,7 @@ from archgym.cli import list as listing
 from archgym.cli.docs import command as docs
 from archgym.cli.output import fail
 from archgym.cli.proxy import commands as proxy
-from archgym.cli.runs import run, status, worker
+from archgym.cli.experiment import run, status, worker
 from archgym.errors import ArchgymError
 
 __all__ = ["COMMANDS_GROUP", "app", "main"]
