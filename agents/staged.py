@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import ClassVar, Literal
 
@@ -161,6 +162,22 @@ class Staged(agent.Agent):
 
         for outcomes in self._known:
             learn(outcomes)
+        if env.evaluator.asynchronous:
+            self._search_steadily(env, searcher, learn, most)
+        else:
+            self._search(env, searcher, learn, most)
+        if best.outcome is None:
+            return start
+        return env.design_space.codes(best.outcome.design)
+
+    def _search(
+        self,
+        env: Environment,
+        searcher: agent.Sampler,
+        learn: Callable[[Outcomes], None],
+        most: float,
+    ) -> None:
+        """Asks and tells in batches until ``most`` is spent."""
         idle = 0
         while (left := most - (spent := env.evaluator.spent)) >= 1 and idle < _MAX_IDLE:
             designs = searcher.ask(int(min(searcher.batch_size, left)))
@@ -170,9 +187,30 @@ class Staged(agent.Agent):
             self._known.append(outcomes)
             learn(outcomes)
             idle = 0 if env.evaluator.spent > spent else idle + 1
-        if best.outcome is None:
-            return start
-        return env.design_space.codes(best.outcome.design)
+
+    def _search_steadily(
+        self,
+        env: Environment,
+        searcher: agent.Sampler,
+        learn: Callable[[Outcomes], None],
+        most: float,
+    ) -> None:
+        """Asks whenever a worker is free, until ``most`` is spent."""
+        idle = 0
+
+        def propose(in_flight: int) -> tuple[Designs, float]:
+            left = most - env.evaluator.spent - in_flight
+            if left < 1 or idle >= _MAX_IDLE:
+                return env.design_space.designs(()), 1.0
+            return Designs(env.design_space, searcher.ask(1).codes), 1.0
+
+        def take(outcomes: Outcomes) -> None:
+            nonlocal idle
+            self._known.append(outcomes)
+            learn(outcomes)
+            idle = idle + 1 if outcomes.cached[0] or outcomes.status[0] == Status.ILLEGAL else 0
+
+        agent.keep_busy(env, propose, take)
 
     def _chosen(self) -> set[str]:
         """The free parameters that are searched first."""

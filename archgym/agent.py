@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -267,24 +267,48 @@ class Sampler(Agent):
                 return
 
     def _run_steadily(self, env: Environment, initial: Designs) -> None:
-        """Keeps every worker busy; what is in flight when the budget is spent still counts."""
-        core, over = env.evaluator, False
         in_flight = len(env.submit(initial)) if len(initial) else 0
-        while True:
-            idle = over
-            while not idle and core.vacant and not core.exhausted:
-                designs = _checked(self.name, self.ask(1))
-                idle = not len(designs)
-                if not idle:
-                    try:
-                        in_flight += len(env.submit(designs, self.fidelity))
-                    except BudgetExhausted:  # nothing left at this fidelity
-                        idle = over = True
-            if not in_flight:
-                return
-            for _, outcomes in env.collect():
-                in_flight -= 1
-                self.tell(outcomes.designs, outcomes)
+
+        def propose(in_flight: int) -> tuple[Designs, float]:
+            designs = _checked(self.name, self.ask(1))
+            return designs, self.fidelity
+
+        keep_busy(env, propose, lambda outcomes: self.tell(outcomes.designs, outcomes), in_flight)
+
+
+def keep_busy(
+    env: Environment,
+    propose: Callable[[int], tuple[Designs, float]],
+    learn: Callable[[Outcomes], None],
+    in_flight: int = 0,
+) -> None:
+    """Proposes designs whenever a worker is free, until nothing is proposed and all are learned.
+
+    What is in flight when the budget is spent is waited for.
+
+    Args:
+        env: the environment, with a trial begun.
+        propose: given the number of designs in flight, gives designs and their fidelity; none if
+            there are none to propose before the next outcome.
+        learn: takes in the outcome of one design.
+        in_flight: designs that were submitted already.
+    """
+    core, over = env.evaluator, False
+    while True:
+        idle = over
+        while not idle and core.vacant and not core.exhausted:
+            designs, fidelity = propose(in_flight)
+            idle = not len(designs)
+            if not idle:
+                try:
+                    in_flight += len(env.submit(designs, fidelity))
+                except BudgetExhausted:  # nothing left at this fidelity
+                    idle = over = True
+        if not in_flight:
+            return
+        for _, outcomes in env.collect():
+            in_flight -= 1
+            learn(outcomes)
 
 
 def _checked(agent: str, designs: Designs) -> Designs:
