@@ -12,6 +12,7 @@ import yaml
 from archgym.data import Dataset, Sidecar
 from archgym.environment.environment import Environment
 from archgym.errors import ExperimentError
+from archgym.experiment.folder.live_files import LIVE
 from archgym.experiment.folder.names import QUEUES
 from archgym.experiment.folder.run_folder import LOCK, WORKERS, RunFolder
 from archgym.experiment.spec.expand import Trial
@@ -21,7 +22,7 @@ from archgym.registry import agent_class
 
 __all__ = ["check_folder", "check_raised_budgets", "check_unchanged"]
 
-_BEFORE_TRIALS = {"experiment.yaml", "trials.json", "results", "ray", "log", QUEUES, LOCK, WORKERS}
+_BEFORE_TRIALS = {"experiment.yaml", "trials.json", "results", "ray", "log", LIVE, QUEUES, LOCK, WORKERS}
 """What a run writes before its first trial."""
 
 
@@ -61,7 +62,7 @@ def check_folder(
         )
     before = folder.trials()
     if not before:
-        prepared = (LOCK, WORKERS, QUEUES, ".tmp-")
+        prepared = (LOCK, WORKERS, QUEUES, LIVE, ".tmp-")
         if all(name == "experiment.yaml" or name.startswith(prepared) for name in held):
             return  # killed while it was prepared
         raise ExperimentError(f"{path} holds no run to resume (it has no trials.json)")

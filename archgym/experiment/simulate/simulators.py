@@ -22,7 +22,7 @@ from archgym.experiment.simulate.simulated_clock import SimulatedExecutor
 from archgym.experiment.spec.simulation import SimulationSettings
 from archgym.problem.description import ProblemDescription
 from archgym.problem.simulator import Simulator
-from archgym.simulators.executor import Executor
+from archgym.simulators.executor import Executor, Running
 from archgym.simulators.queued import CachedExecutor, QueuedSimulator, TimedResult, simulate_at
 from archgym.simulators.shared_cache import SimulationCache, simulation_key
 from archgym.space import Designs
@@ -101,6 +101,15 @@ class Simulators:
             SimulationError: if it cannot be simulated.
         """
         environment.simulate_baseline(self._settings.retries)
+
+    @property
+    def slots(self) -> int:
+        """How many designs can be simulated at a time; any thread may ask."""
+        return sum(executor.slots for executor in [*self._executors]) if self._executors else 1
+
+    def running(self) -> list[Running]:
+        """The designs in flight that executors have; any thread may ask."""
+        return [one for executor in [*self._executors] for one in executor.running()]
 
     def close(self) -> None:
         """Ends the processes, and closes the cache until it is needed again."""
