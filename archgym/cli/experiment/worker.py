@@ -31,8 +31,7 @@ def worker(
         typer.Option(
             min=0,
             metavar="SECONDS",
-            help="End after this time without a design, though the run goes on; never if left "
-            "out.",
+            help="End after this time without a design, though the run goes on; never if left out.",
             show_default=False,
         ),
     ] = None,

@@ -169,9 +169,7 @@ def read_status(path: str | Path) -> RunStatus:
             if folder.begun()
             else "not begun"
         ),
-        trials={
-            name: states[name] for name in ("finished", "failed", "running", "waiting")
-        },
+        trials={name: states[name] for name in ("finished", "failed", "running", "waiting")},
         simulations=sum(summary.simulations for summary in summaries),
         proposals=sum(summary.proposals for summary in summaries),
         spent=spent,

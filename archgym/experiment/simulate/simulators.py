@@ -29,9 +29,7 @@ from archgym.space import Designs
 
 __all__ = ["MakeExecutor", "Simulators", "process_executor"]
 
-MakeExecutor = Callable[
-    [str, Mapping[str, Any], SimulationSettings, ProblemDescription], Executor
-]
+MakeExecutor = Callable[[str, Mapping[str, Any], SimulationSettings, ProblemDescription], Executor]
 """Makes an executor for the name of an environment, the arguments of its constructor, the
 settings of the experiment, and what the environment is then like."""
 

@@ -145,5 +145,3 @@ class Attendance:
     def _longest_pause(self) -> float:
         typical = statistics.median(self._recent)
         return min(_SLOWEST_S, max(_FASTEST_S, _PAUSE_SHARE * typical))
-
-

@@ -265,5 +265,3 @@ def _check_job(run: Path, info: QueueInfo) -> None:
 def _digest(environment: object, arguments: object) -> bytes:
     text = json.dumps([environment, arguments], sort_keys=True)
     return hashlib.sha256(text.encode()).digest()
-
-

@@ -133,7 +133,10 @@ def test_a_resumed_driver_gets_what_was_finished_and_what_still_runs(run_of: Mak
         for ticket, x in enumerate((2, 1)):
             executor.submit(ticket, [x, x, 0], 1.0)
         arrivals = executor.collect(5)
-        assert {one.ticket: value(one) for one in arrivals} == {0: expected(2, 2), 1: expected(1, 1)}
+        assert {one.ticket: value(one) for one in arrivals} == {
+            0: expected(2, 2),
+            1: expected(1, 1),
+        }
         assert all(one.ended <= began for one in arrivals)
         executor.submit(2, [0, 0, 0], 1.0)  # was collected by the first driver
         (again,) = collected(executor, 1)
