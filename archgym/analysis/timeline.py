@@ -38,9 +38,10 @@ def run_times(
     # One design after the other: each took what simulator and agent did.
     low = np.where(known, started_us, ended_us - np.round(busy_s * 1e6).astype(np.int64))
     first = int(min(low.min(), ended_us.min()))
-    begin, end = (np.where(known, started_us, ended_us) - first) * 1e-6, (ended_us - first) * 1e-6
-    cut = _WithoutBreaks((low - first) * 1e-6, end)
-    return cut(begin), cut(end)
+    seconds = np.stack([low, np.where(known, started_us, ended_us), ended_us]).astype(np.float64)
+    low_s, begin_s, end_s = (seconds - first) * 1e-6
+    cut = _WithoutBreaks(low_s, end_s)
+    return cut(begin_s), cut(end_s)
 
 
 class _WithoutBreaks:

@@ -19,9 +19,9 @@ from archgym.cli import best, check, dataset, evaluate, new, report, schema, sho
 from archgym.cli import enumerate as enumeration
 from archgym.cli import list as listing
 from archgym.cli.docs import command as docs
+from archgym.cli.experiment import run, status, worker
 from archgym.cli.output import fail
 from archgym.cli.proxy import commands as proxy
-from archgym.cli.experiment import run, status, worker
 from archgym.errors import ArchgymError
 
 __all__ = ["COMMANDS_GROUP", "app", "main"]

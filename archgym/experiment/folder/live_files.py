@@ -74,15 +74,21 @@ class LiveState:
     def from_json(data: Any) -> LiveState | None:
         """The state in the JSON of a file; ``None`` if it is none."""
         try:
-            if data.pop("format") != _FORMAT:
+            if data["format"] != _FORMAT:
                 return None
-            waiting = [InFlight(str(w), float(s)) for w, s in data.pop("in_flight")]
-            numbers = {name: int(data.pop(name)) for name in ("number", "pid", "slots")}
-            times = {name: float(data.pop(name)) for name in ("written", "began")}
-            texts = {name: str(data.pop(name)) for name in ("batch", "host", "trial_id")}
-        except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+            return LiveState(
+                batch=str(data["batch"]),
+                number=int(data["number"]),
+                written=float(data["written"]),
+                began=float(data["began"]),
+                host=str(data["host"]),
+                pid=int(data["pid"]),
+                trial_id=str(data["trial_id"]),
+                slots=int(data["slots"]),
+                in_flight=[InFlight(str(w), float(s)) for w, s in data["in_flight"]],
+            )
+        except (KeyError, TypeError, ValueError, OverflowError):
             return None
-        return LiveState(**texts, **numbers, **times, in_flight=waiting)
 
 
 class LiveFile:

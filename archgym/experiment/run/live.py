@@ -7,8 +7,8 @@ import threading
 from collections.abc import Iterator
 
 from archgym.experiment.folder.live_files import EVERY_S, InFlight, LiveFile
-from archgym.experiment.run.environments import Environments
 from archgym.experiment.run.context import RunContext
+from archgym.experiment.run.environments import Environments
 
 __all__ = ["shown_live"]
 

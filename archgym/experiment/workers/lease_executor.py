@@ -1,4 +1,4 @@
-"""An executor whose workers are ``archgym worker`` processes on any machine that sees the folder."""
+"""An executor whose workers are ``archgym worker`` processes, wherever they see the folder."""
 
 from __future__ import annotations
 
@@ -250,14 +250,17 @@ class LeaseExecutor:
             if not worker.left:
                 self._hear(worker, passed_s)
         self._earlier.workers = [w for w in self._earlier.workers if not w.left]
-        while self._waiting and (worker := first_free(list(self._workers.values()))):
+        while self._waiting:
+            free = first_free(list(self._workers.values()))
+            if free is None:
+                break
             ticket = self._waiting.popleft()
             try:
-                worker.give(ticket, time.time())
+                free.give(ticket, time.time())
             except OSError:
                 self._waiting.appendleft(ticket)
-                worker.left = "its inbox cannot be written"
-                self._release(worker, lost=True)
+                free.left = "its inbox cannot be written"
+                self._release(free, lost=True)
 
     def _hear(self, worker: RemoteWorker, passed_s: float) -> None:
         for answer in worker.listen(passed_s):

@@ -1,4 +1,4 @@
-"""The process in which a worker simulates: it may hang, crash or be killed, and the worker goes on."""
+"""The process in which a worker simulates: it may hang or crash, and the worker goes on."""
 
 from __future__ import annotations
 

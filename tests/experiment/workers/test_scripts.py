@@ -48,4 +48,5 @@ def test_the_scripts_for_slurm_run(tmp_path: Path) -> None:
     assert [job.returncode for job in jobs] == [0, 0, 0], said
     assert "trials:   1 finished" in said[-1]
     simulated = [re.search(r"(\d+) designs simulated", text) for text in said[:2]]
-    assert sum(int(found[1]) for found in simulated if found) == 12 + 1  # and the baseline
+    # And the baseline; a design that fails is tried again.
+    assert sum(int(found[1]) for found in simulated if found) >= 12 + 1

@@ -27,7 +27,8 @@ HOSTILE = [
     b'{"done": "0", "answer": {"metrics": {}, "seconds": 1}, "elapsed": 1, "started": 1}',
     b'{"done": 0, "answer": {"metrics": {}, "seconds": "1"}, "elapsed": 1, "started": 1}',
     b'{"done": 0, "answer": {"metrics": {}, "seconds": 1}, "elapsed": 1' + b"0" * 999 + b"}",
-    b'{"done": 0, "answer": {"error": "other", "reason": "", "seconds": 1}, "elapsed": 1, "started": 1}',
+    b'{"done": 0, "answer": {"error": "other", "reason": "", "seconds": 1}, "elapsed": 1, "sta'
+    b'rted": 1}',
     b'{"hello": 1, "slots": -5}',
     b'{"hello": 1, "slots": 1e300}',
 ]
