@@ -75,8 +75,8 @@ class Evaluator(Queue):
         self._record_new(first, len(rows), logged, outcomes.rows)
         illegal, cached = outcomes.status == _ILLEGAL, outcomes.cached
         counts = (~illegal & ~cached, illegal, cached)
-        numbers = (int(np.count_nonzero(one)) for one in counts)
-        self._count(first, len(rows), level, *numbers, sum(seconds))
+        simulated, refused, known = (int(np.count_nonzero(one)) for one in counts)
+        self._count(first, len(rows), level, simulated, refused, known, sum(seconds))
         return outcomes
 
     def evaluate_one(
@@ -94,8 +94,8 @@ class Evaluator(Queue):
         """
         if self.queued:
             batch = Designs(self._space, np.array([codes], dtype=np.int64))
-            (row,) = self.evaluate_queued(batch, fidelity).rows()
-            return row
+            (evaluated,) = self.evaluate_queued(batch, fidelity).rows()
+            return evaluated
         level, fidelity = self._levels.get(fidelity) or self._refuse(fidelity)
         room = self._room(1, level)
         key, reason = self._space.key(codes), self._space.illegal_reason(codes)

@@ -172,8 +172,10 @@ def _checked_mapping(value: Mapping[Any, Any]) -> dict[str, dict[str, Any]]:
         sound = isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0
         first, second = list(_KINDS[kind])[:2]
         low, high = given.get(first), given.get(second, 1.0 if kind == "log_normal" else None)
-        sound = sound and _is_number(low) and _is_number(high) and low > 0
-        sound = sound and (high >= 0 if kind == "log_normal" else high > low)
+        if sound and _is_number(low) and _is_number(high) and low is not None and high is not None:
+            sound = low > 0 and (high >= 0 if kind == "log_normal" else high > low)
+        else:
+            sound = False
     if not sound:
         needs = ", ".join(f"{name} ({what})" for name, what in _KINDS[kind].items())
         raise ValueError(f"{kind} takes {needs}")
