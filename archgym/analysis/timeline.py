@@ -10,7 +10,7 @@ __all__ = ["NEVER_US", "busy_at", "most_at_a_time", "run_times"]
 NEVER_US = -1
 """In place of the time at which a simulation began, where no executor recorded one."""
 _INTERRUPTED_S = 60.0
-"""A longer time in which nothing is simulated and nothing recorded is an interruption of the run."""
+"""A longer time in which nothing is simulated and nothing recorded is an interruption."""
 
 
 def run_times(

@@ -24,6 +24,7 @@ class RunContext:
         baselines: metrics of the baseline design of each setting that was simulated already.
         started: ids of the trials of which the datasets hold a part; they are resumed.
         network: whether several machines take part, and share the simulation cache.
+        log: where else trials are shown while they run.
     """
 
     folder: RunFolder
@@ -32,6 +33,7 @@ class RunContext:
     baselines: Mapping[str, Sequence[float]] = field(default_factory=dict)
     started: frozenset[str] = frozenset()
     network: bool = False
+    log: Sequence[str] = ()
 
     def of(self, trials: Sequence[Trial]) -> RunContext:
         """The same context with the baselines and trial ids that these trials need."""
@@ -52,6 +54,7 @@ class RunContext:
             "baselines": {name: list(metrics) for name, metrics in self.baselines.items()},
             "started": sorted(self.started),
             "network": self.network,
+            "log": list(self.log),
         }
 
     @staticmethod
@@ -64,4 +67,5 @@ class RunContext:
             data["baselines"],
             frozenset(data["started"]),
             data["network"],
+            tuple(data["log"]),
         )

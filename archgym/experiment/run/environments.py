@@ -32,10 +32,11 @@ class Environments:
     Attributes:
         folder: of the run.
         trial_id: the trial that runs; empty between two.
+        log: where else trials are shown while they run.
     """
 
     def __init__(self, context: RunContext, make_executor: MakeExecutor) -> None:
-        self.folder, self._baselines = context.folder, context.baselines
+        self.folder, self._baselines, self.log = context.folder, context.baselines, context.log
         if context.simulation.leased:
             make_executor = partial(lease_executor, context.folder, context.run_id)
         self._simulators = Simulators(context.simulation, make_executor, context.network)

@@ -24,6 +24,7 @@ from archgym.experiment.results.run_result import RunResult
 from archgym.experiment.results.write import write_results
 from archgym.experiment.run.best_before import best_before
 from archgym.experiment.run.context import RunContext
+from archgym.experiment.run.live_logs import check_logs
 from archgym.experiment.run.progress import Progress, show_progress
 from archgym.experiment.run.run_batch import run_batch
 from archgym.experiment.run.trial_batches import TrialBatch, shard_of
@@ -98,6 +99,7 @@ def run_experiment(
     trials = expand(experiment)
     chosen = options.chosen(trials)
     check_folder(folder, experiment, trials, options.resume)
+    check_logs(experiment.log)
     with _busy(console, options.quiet):
         environments = check_experiment(experiment, trials)
         baselines = simulate_baselines(experiment, trials, environments, bool(options.address))
@@ -128,6 +130,7 @@ def run_experiment(
             baselines,
             frozenset(states),
             network=bool(options.address),
+            log=tuple(experiment.log),
         )
         try:
             leased = experiment.simulation.leased

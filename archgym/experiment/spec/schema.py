@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -146,11 +146,21 @@ class Experiment(_Model):
     agents: list[AgentEntry] = Field(min_length=1)
     resources: Resources = Field(default_factory=Resources)
     simulation: SimulationSettings = Field(default_factory=SimulationSettings)
+    log: list[Literal["tensorboard", "mlflow"]] = Field(
+        default_factory=list,
+        description="where else a run is shown while it goes on, one or a list: tensorboard "
+        "(in DIR/tensorboard) or mlflow (where MLFLOW_TRACKING_URI says, or in DIR/mlflow.db)",
+    )
 
     @property
     def seed_list(self) -> list[int]:
         """The seeds, one by one."""
         return list(range(self.seeds)) if isinstance(self.seeds, int) else list(self.seeds)
+
+    @field_validator("log", mode="before")
+    @classmethod
+    def _one_or_several(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
 
     @field_validator("seeds", mode="before")
     @classmethod
