@@ -143,8 +143,9 @@ class Agent(ABC):
     def search(
         self,
         env: Environment,
-        budget: int,
+        budget: int | None = None,
         *,
+        hours: float | None = None,
         initial: Designs | Iterable[Mapping[str, Any]] = (),
         trial_id: str = "",
         resume: bool = False,
@@ -154,11 +155,15 @@ class Agent(ABC):
         Args:
             env: the environment; recorded if it has ``record`` set.
             budget: distinct legal designs to simulate; one at a lower fidelity counts as its
-                relative cost.
+                relative cost; ``None`` for no limit.
+            hours: that all simulations take together; ``None`` for no limit. One of both is
+                needed.
             initial: known designs to evaluate first.
             trial_id: name of the trial in the dataset.
             resume: go on with the trial of that id in the dataset.
         """
+        if budget is None and hours is None:
+            raise InvalidValueError("a search needs a budget: a number of designs, or hours")
         if not isinstance(initial, Designs):
             initial = env.design_space.designs(initial)
         env.start_trial(
@@ -168,6 +173,7 @@ class Agent(ABC):
                 hyperparameters=self.hyperparameters.model_dump(mode="json"),
                 seed=self.seed,
                 budget=budget,
+                hours=hours,
                 resume=resume,
             )
         )

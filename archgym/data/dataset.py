@@ -276,8 +276,8 @@ def _merge_trial(found: dict[str, dict[str, Any]], row: dict[str, Any]) -> None:
     """
     known = found.get(row["trial_id"])
     if known is not None:
-        more = (row["budget"] or 0) - (known["budget"] or 0)
-        if more < 0 or (more == 0 and known["state"] == "finished"):
+        spent, had = ((one["budget"] or 0, one["hours"] or 0) for one in (row, known))
+        if spent < had or (spent == had and known["state"] == "finished"):
             return
         row = {**row, "started": known["started"]}
     found[row["trial_id"]] = row

@@ -35,6 +35,7 @@ TRIAL_FIELDS: dict[str, pa.DataType] = {
     "hyperparameters": pa.string(),
     "seed": pa.int64(),
     "budget": pa.int64(),
+    "hours": pa.float64(),
     "objective": pa.string(),
     "fixed": pa.string(),
     "workload": pa.string(),

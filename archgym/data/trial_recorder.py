@@ -171,6 +171,7 @@ class TrialRecorder:
             "hyperparameters": json.dumps(dict(trial.hyperparameters)),
             "seed": trial.seed,
             "budget": trial.budget,
+            "hours": trial.hours,
             "objective": json.dumps(problem.objective.to_json()),
             "fixed": json.dumps(problem.space.fixed),
             "workload": problem.workload_name,

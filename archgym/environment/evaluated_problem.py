@@ -41,6 +41,8 @@ class EvaluatedProblem(DesignProblem):
         episode_length: designs an episode.
         record: folder of the dataset that takes every evaluation; ``None`` for none.
         on_evaluated: function that is called with the outcomes of each evaluation; or ``None``.
+        on_waiting: function that is called before outcomes of designs in flight are waited for;
+            or ``None``.
     """
 
     objective: Objective
@@ -50,6 +52,7 @@ class EvaluatedProblem(DesignProblem):
     episode_length: int
     record: Path | None
     on_evaluated: Callable[[Outcomes], None] | None = None
+    on_waiting: Callable[[], None] | None = None
 
     _baseline_metrics: NDArray[np.float64] | None = None
     _evaluator: Evaluator | None = None
@@ -220,6 +223,8 @@ class EvaluatedProblem(DesignProblem):
             Tickets, and batches of one outcome, in the order in which the outcomes came and were
             recorded; none after the timeout, and at once if nothing is in flight.
         """
+        if self.on_waiting is not None:
+            self.on_waiting()
         collected = []
         for ticket, row in self.evaluator.collect(timeout_s):
             self._last = row

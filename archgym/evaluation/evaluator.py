@@ -15,16 +15,19 @@ Where an executor simulates, designs wait for their outcomes in a queue
 (:mod:`archgym.evaluation.queue`), and steps 4 to 6 happen to each when its simulation ends. Where
 the simulator runs in this process they happen at once, here: one design goes through
 :meth:`Evaluator.evaluate_one` on plain numbers, many go through :meth:`Evaluator.evaluate` on
-arrays.
+arrays. A batch goes through the queue all the same if its designs are simulated alone and take
+long, so that each is recorded when it is there.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from archgym.evaluation.outcome import Outcomes, Row
+from archgym.errors import BudgetExhausted
+from archgym.evaluation.outcome import Outcomes, Row, joined
 from archgym.evaluation.queue import Queue
 from archgym.problem import Status
 from archgym.problem.simulator import MultiFidelitySimulator
@@ -32,6 +35,8 @@ from archgym.simulators.result import check_results, read_result
 from archgym.space import Designs
 
 _ILLEGAL = Status.ILLEGAL  # looked up once, which is faster
+_SLOW_S = 0.02
+"""Seconds of a simulation above which each design of a batch is recorded by itself."""
 
 
 class Evaluator(Queue):
@@ -61,6 +66,11 @@ class Evaluator(Queue):
         if len(designs) == 1:
             row = self.evaluate_one(designs.codes[0].tolist(), designs, fidelity)
             return Outcomes.of(row, designs, self._names)
+        if self._at_a_time and len(designs) > self._at_a_time:
+            if self._pace_s is None:
+                return self._evaluate_in_two(designs, fidelity)
+            if self._pace_s > _SLOW_S:
+                return self.evaluate_queued(designs, fidelity)
         level, fidelity = self._levels.get(fidelity) or self._refuse(fidelity)
         room = self._room(len(designs), level)
         keys, reasons = designs.keys(), self._space.illegal_reasons(designs)
@@ -114,6 +124,22 @@ class Evaluator(Queue):
         self._count(first, 1, level, not (illegal or cached), illegal, cached, spent)
         return outcome
 
+    _pace_s: float | None = None
+    """Seconds that the last simulations in this process took, a design."""
+
+    def _evaluate_in_two(self, designs: Designs, fidelity: float) -> Outcomes:
+        """Evaluates a few designs, which shows how fast the simulator is, and then the rest."""
+        n = self._at_a_time
+        first = self.evaluate(designs[:n], fidelity)
+        if self._pace_s is None:  # nothing of it was new
+            self._pace_s = 0.0
+        if len(first) < n:
+            return first
+        try:
+            return joined(first, self.evaluate(designs[n:], fidelity))
+        except BudgetExhausted:
+            return first
+
     # -- the steps -------------------------------------------------------------------------------
 
     def _simulate(
@@ -146,11 +172,13 @@ class Evaluator(Queue):
         if not new:
             return []
         batch = designs if len(new) == len(designs) else designs[np.array(new)]
+        began = time.perf_counter()
         if fidelity == 1:
             results = self._simulator.simulate(batch)
         else:
             assert isinstance(self._simulator, MultiFidelitySimulator)
             results = self._simulator.simulate_at(batch, fidelity)
+        self._pace_s = (time.perf_counter() - began) / len(new)
         check_results(results, self._simulator.name, len(new))
         for i, (result, _) in zip(new, results, strict=True):
             self._cache.add(keys[i], *read_result(result, self._metrics, self._given))

@@ -83,6 +83,16 @@ class Ledger:
         return self._budget.seconds / 3600.0
 
     @property
+    def spent_share(self) -> float:
+        """Share of the budget that is spent: of designs or of hours, whichever is larger."""
+        shares = [0.0]
+        if self.budget is not None:
+            shares.append(self.spent / self.budget)
+        if self.hours is not None:
+            shares.append(self.spent_hours / self.hours)
+        return max(shares)
+
+    @property
     def exhausted(self) -> bool:
         """Whether no further design can be simulated: budget, proposals or space spent.
 

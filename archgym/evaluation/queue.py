@@ -16,7 +16,7 @@ from archgym.evaluation.recorder_protocol import Flight
 from archgym.evaluation.tickets import Ticket, Tickets
 from archgym.problem import Status
 from archgym.simulators.executor import Arrival
-from archgym.simulators.queued import InProcessExecutor
+from archgym.simulators.queued import InProcessExecutor, designs_at_a_time
 from archgym.simulators.result import read_result
 from archgym.space import Designs
 
@@ -186,7 +186,14 @@ class Queue(Ledger):
     @cached_property
     def _tickets(self) -> Tickets:
         executor = getattr(self._simulator, "executor", None)
-        return Tickets(executor or InProcessExecutor(self._simulator, self._space))
+        if executor is None:
+            executor = InProcessExecutor(self._simulator, self._space, self._at_a_time)
+        return Tickets(executor)
+
+    @cached_property
+    def _at_a_time(self) -> int:
+        """Designs that a simulator of this process simulates at a time, each alone, or 0."""
+        return designs_at_a_time(self._simulator)
 
     @cached_property
     def _collected(self) -> list[Ticket]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 import numpy as np
 
 from archgym.problem.description import ProblemDescription
 from archgym.problem.simulator import MultiFidelitySimulator, SimulationResult, Simulator
 from archgym.simulators.executor import Arrival, Executor, Running
+from archgym.simulators.external import available_cores, stoppable_threads
 from archgym.simulators.result import check_results
 from archgym.simulators.shared_cache import SimulationCache, simulation_key
 from archgym.space import Designs, DesignSpace
@@ -20,6 +23,7 @@ __all__ = [
     "CachedExecutor",
     "InProcessExecutor",
     "QueuedSimulator",
+    "designs_at_a_time",
     "simulate_at",
     "simulate_one",
 ]
@@ -72,19 +76,31 @@ class QueuedSimulator:
         return [results[ticket] for ticket in tickets]
 
 
+def designs_at_a_time(simulator: Simulator) -> int:
+    """How many designs a simulator of this process simulates at a time, each alone.
+
+    0 for one that takes batches as a whole; then what it gives for a design comes with the batch.
+    """
+    if hasattr(simulator, "simulate_one"):
+        return int(getattr(simulator, "threads", None) or available_cores())
+    return int(getattr(simulator, "alone", 0))
+
+
 class InProcessExecutor:
-    """Simulates in this process, one design at a time, while results are collected.
+    """Simulates in this process, while results are collected.
 
     Args:
         simulator: that simulates.
         space: of the designs.
+        threads: designs at a time; above 1 for simulators that run external programs.
     """
 
-    slots = 1
-
-    def __init__(self, simulator: Simulator, space: DesignSpace) -> None:
+    def __init__(self, simulator: Simulator, space: DesignSpace, threads: int = 1) -> None:
         self._simulator, self._space = simulator, space
-        self._waiting: deque[tuple[int, Sequence[int], float, float]] = deque()
+        self.slots = max(1, threads)
+        self._waiting: deque[tuple[int, Sequence[int], float]] = deque()
+        self._begun: dict[Future[Arrival], int] = {}
+        self._threads: tuple[ThreadPoolExecutor, threading.Event] | None = None
 
     def restart(self) -> None:
         """See :class:`~archgym.simulators.executor.Executor`."""
@@ -96,29 +112,55 @@ class InProcessExecutor:
 
     def submit(self, ticket: int, codes: Sequence[int], fidelity: float) -> None:
         """See :class:`~archgym.simulators.executor.Executor`."""
-        self._waiting.append((ticket, codes, fidelity, time.time()))
+        self._waiting.append((ticket, codes, fidelity))
 
     def collect(self, timeout_s: float | None) -> list[Arrival]:
-        """Simulates the design that waits longest."""
-        if not self._waiting:
-            return []
-        ticket, codes, fidelity, _ = self._waiting[0]
-        began = time.time()
-        result, seconds = simulate_one(self._simulator, self._space, codes, fidelity)
-        self._waiting.popleft()
-        return [Arrival(ticket, result, seconds, _IN_PROCESS, began, time.time())]
+        """Simulates the designs that wait longest; with one at a time that one, to its end."""
+        if self.slots == 1:
+            if not self._waiting:
+                return []
+            arrival = self._simulate(*self._waiting[0])
+            self._waiting.popleft()
+            return [arrival]
+        if self._waiting:
+            self._threads = self._threads or stoppable_threads(self.slots)
+            for job in self._waiting:
+                self._begun[self._threads[0].submit(self._simulate, *job)] = job[0]
+            self._waiting.clear()
+        done, _ = wait(self._begun, timeout_s, FIRST_COMPLETED)
+        return [future.result() for future in list(self._begun) if self._is_over(future, done)]
 
     def running(self) -> list[Running]:
         """See :class:`~archgym.simulators.executor.Executor`."""
-        return [Running(ticket, "", since) for ticket, _, _, since in list(self._waiting)]
+        tickets = [job[0] for job in list(self._waiting)] + list(self._begun.values())
+        return [Running(ticket, "", time.time()) for ticket in sorted(tickets)]
 
     def cancel(self, ticket: int) -> None:
-        """See :class:`~archgym.simulators.executor.Executor`."""
-        self._waiting = deque(one for one in self._waiting if one[0] != ticket)
+        """See :class:`~archgym.simulators.executor.Executor`; ends all programs that run."""
+        self._waiting = deque(job for job in self._waiting if job[0] != ticket)
+        if ticket in self._begun.values():
+            self._end_threads()
 
     def close(self) -> None:
         """See :class:`~archgym.simulators.executor.Executor`."""
         self._waiting.clear()
+        self._end_threads()
+
+    def _simulate(self, ticket: int, codes: Sequence[int], fidelity: float) -> Arrival:
+        began = time.time()
+        result, seconds = simulate_one(self._simulator, self._space, codes, fidelity)
+        return Arrival(ticket, result, seconds, _IN_PROCESS, began, time.time())
+
+    def _is_over(self, future: Future[Arrival], done: set[Future[Arrival]]) -> bool:
+        return future in done and self._begun.pop(future, None) is not None
+
+    def _end_threads(self) -> None:
+        self._begun.clear()
+        if self._threads is not None:
+            pool, stop = self._threads
+            self._threads = None
+            stop.set()
+            pool.shutdown(cancel_futures=True)
 
 
 class CachedExecutor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -249,3 +250,26 @@ def test_hours_end_a_search() -> None:
         env.evaluate({"x": 9, "y": 0})
     with pytest.raises(InvalidValueError, match="hours"):
         TrialInfo(hours=0)
+
+
+class Alone(archgym.Environment):
+    """Simulates one design after another in this process; ends the process at the tenth."""
+
+    design_space = DesignSpace([Integer("x", 0, 99)])
+    metrics: ClassVar = (archgym.Metric("time_ns", "ns", "minimize"),)
+    default_objective: ClassVar = "minimize time_ns"
+    baseline: ClassVar = {"x": 50}
+
+    def simulate(self, design: dict[str, Any]) -> dict[str, float]:
+        if design["x"] == 9:
+            raise KeyboardInterrupt  # as an interrupt or a kill in the middle of a batch
+        time.sleep(0.03)
+        return {"time_ns": 1.0 + design["x"]}
+
+
+def test_a_slow_simulator_in_this_process_loses_nothing_of_a_batch(tmp_path: Path) -> None:
+    env = Alone(record=tmp_path)
+    env.start_trial(TrialInfo(trial_id="t"))
+    with pytest.raises(KeyboardInterrupt):
+        env.evaluate_batch([{"x": x} for x in range(20)])
+    assert [row["param.x"] for row in rows(tmp_path)] == list(range(9))

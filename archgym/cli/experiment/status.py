@@ -66,9 +66,11 @@ def _show(run: RunStatus) -> None:
 
 def _designs(run: RunStatus) -> str:
     share = f" ({run.spent / run.budget:.0%})" if run.budget else ""
-    parts = [f"{run.simulations:,} simulated, {run.spent:,.6g} of {run.budget:,.6g} spent{share}"]
+    unit = "" if run.unit == "designs" else " hours of simulation"
+    spent = f"{run.spent:,.6g} of {run.budget:,.6g}{unit} spent{share}"
+    parts = [f"{run.simulations:,} simulated, {spent}"]
     if run.state == "running" and run.per_hour is not None:
-        parts.append(f"{run.per_hour:,.3g} an hour")
+        parts.append(f"{run.per_hour:,.3g}{unit} an hour")
     if run.left_s is not None:
         end = time.strftime("%a %H:%M", time.localtime(run.at + run.left_s))
         parts.append(f"about {duration(run.left_s)} left, until {end}")

@@ -63,8 +63,10 @@ class RunStatus:
         trials: number of trials by state: ``finished``, ``failed``, ``running``, ``waiting``.
         simulations: designs simulated so far.
         proposals: designs proposed so far.
-        spent: budget spent in all trials.
-        budget: of all trials.
+        spent: budget spent in all trials: simulations, a lower fidelity by its relative cost, or
+            hours of simulation if only hours are limited.
+        budget: of all trials, likewise.
+        unit: ``designs`` or ``hours``.
         live: what each batch of trials does now.
         busy: mean number of designs that were simulated at a time lately; ``None`` if no
             executor ran any.
@@ -81,6 +83,7 @@ class RunStatus:
     proposals: int
     spent: float
     budget: float
+    unit: str
     live: Sequence[LiveState]
     busy: float | None
     workers: int
@@ -113,6 +116,7 @@ class RunStatus:
             "proposals": self.proposals,
             "spent": self.spent,
             "budget": self.budget,
+            "unit": self.unit,
             "slots": sum(state.slots for state in self.live),
             "in_flight": [
                 {
@@ -153,11 +157,14 @@ def read_status(path: str | Path) -> RunStatus:
     running = {state.trial_id for state in live}
     for trial in trials:
         states[_state(trial, by_id.get(trial.trial_id), ends, running)] += 1
-    spent = sum(min(by_id[t.trial_id].spent, t.budget) for t in trials if t.trial_id in by_id)
+    spent, budget = _work(trials, by_id, ends, running)
     over = states["finished"] + states["failed"] == len(trials)
     began, ended, new = _times(folder.existing_datasets())
     now = time.time()
     busy, workers, per_hour = _lately(began, ended, new, now if live else None)
+    simulations = sum(summary.simulations for summary in summaries)
+    if per_hour is not None and simulations:
+        per_hour *= spent / simulations  # of the budget
     return RunStatus(
         name=folder.path.name,
         state=(
@@ -170,16 +177,11 @@ def read_status(path: str | Path) -> RunStatus:
             else "not begun"
         ),
         trials={name: states[name] for name in ("finished", "failed", "running", "waiting")},
-        simulations=sum(summary.simulations for summary in summaries),
+        simulations=simulations,
         proposals=sum(summary.proposals for summary in summaries),
         spent=spent,
-        # A trial that ended early leaves some of its budget.
-        budget=sum(
-            trial.budget
-            if ends.get(trial.trial_id) not in ("finished", "failed") or trial.trial_id in running
-            else min(trial.budget, by_id[trial.trial_id].spent if trial.trial_id in by_id else 0)
-            for trial in trials
-        ),
+        budget=budget,
+        unit="hours" if all(trial.budget is None for trial in trials) else "designs",
         live=live,
         busy=busy,
         workers=sum(state.slots for state in live) or workers,
@@ -187,6 +189,27 @@ def read_status(path: str | Path) -> RunStatus:
         best=_best(trials, by_id),
         at=now,
     )
+
+
+def _work(
+    trials: Sequence[Trial],
+    by_id: Mapping[str, TrialSummary],
+    ends: Mapping[str, str],
+    running: set[str],
+) -> tuple[float, float]:
+    """Budget that was spent, and that of all trials; one that ended early leaves some of it."""
+    spent = budget = 0.0
+    for trial in trials:
+        summary, share = by_id.get(trial.trial_id), 0.0
+        if summary is not None and trial.budget is not None:
+            share = summary.spent / trial.budget
+        if summary is not None and trial.hours is not None:
+            share = max(share, summary.simulation_s / 3600.0 / trial.hours)
+        done = min(1.0, share) * trial.weight
+        over = trial.trial_id in ends and trial.trial_id not in running
+        spent += done
+        budget += done if over else trial.weight
+    return spent, budget
 
 
 def _state(

@@ -57,7 +57,7 @@ class Environments:
             if trial.setting in self._baselines:
                 environment.baseline_metrics = self._baselines[trial.setting]
             self._simulators.simulate_baseline(environment)
-        environment.on_evaluated = None
+        environment.on_evaluated = environment.on_waiting = None
         self._key = key
         with contextlib.closing(environment):
             yield environment

@@ -26,6 +26,7 @@ from ray import tune
 
 from archgym.experiment.folder.full_disk import stop_if_full
 from archgym.experiment.run import ray_cluster
+from archgym.experiment.run.busy import Busy
 from archgym.experiment.run.context import RunContext
 from archgym.experiment.run.progress import Counters, Progress
 from archgym.experiment.run.ray_trainable import TuneBatch, write_batches
@@ -138,7 +139,8 @@ class _Follower(tune.Callback, tune.Stopper):
     ) -> None:
         for what, trial_id, *rest in json.loads(result["news"]):
             if what == "counted":
-                rest = [Counters(**{**rest[0], "best": tuple(rest[0]["best"])})]
+                busy = Busy.from_json(rest[0]["busy"])
+                rest = [Counters(**{**rest[0], "best": tuple(rest[0]["best"]), "busy": busy})]
             getattr(self._progress, what)(trial_id, *rest)
         if result["no_room"]:
             self.no_room = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

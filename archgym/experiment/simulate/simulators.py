@@ -23,7 +23,13 @@ from archgym.experiment.spec.simulation import SimulationSettings
 from archgym.problem.description import ProblemDescription
 from archgym.problem.simulator import Simulator
 from archgym.simulators.executor import Executor, Running
-from archgym.simulators.queued import CachedExecutor, QueuedSimulator, TimedResult, simulate_at
+from archgym.simulators.queued import (
+    CachedExecutor,
+    QueuedSimulator,
+    TimedResult,
+    designs_at_a_time,
+    simulate_at,
+)
 from archgym.simulators.shared_cache import SimulationCache, simulation_key
 from archgym.space import Designs
 
@@ -145,6 +151,7 @@ class _Cached:
         self.metric_names = inner.metric_names
         if hasattr(inner, "fidelities"):
             self.fidelities = inner.fidelities
+        self.alone = designs_at_a_time(inner)
 
     def simulate(self, designs: Designs) -> Sequence[TimedResult]:
         return self.simulate_at(designs, 1.0)

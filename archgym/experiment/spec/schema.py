@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -15,6 +16,7 @@ from archgym.reading.suggestions import did_you_mean
 
 __all__ = [
     "AgentEntry",
+    "BudgetEntry",
     "EnvironmentEntry",
     "Experiment",
     "Resources",
@@ -130,12 +132,29 @@ class Resources(_Model):
     )
 
 
+class BudgetEntry(_Model):
+    """What a trial may spend, where that is not a number of designs alone."""
+
+    designs: Positive | None = Field(
+        default=None, description="distinct legal designs a trial simulates"
+    )
+    hours: float | None = Field(
+        default=None,
+        gt=0,
+        description="hours that the simulations of a trial take together; what is in flight then "
+        "still ends",
+    )
+
+
 class Experiment(_Model):
     """Environments x agents x hyperparameters x seeds, with one budget."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="names the folder")
     description: str = Field(default="", description="what it is for")
-    budget: Positive = Field(description="distinct legal designs a trial simulates")
+    budget: Positive | BudgetEntry = Field(
+        description="distinct legal designs a trial simulates; or {hours: 500}, hours that its "
+        "simulations take together; or both, {designs: 1000, hours: 500}"
+    )
     seeds: Positive | Annotated[list[Natural], Field(min_length=1)] = Field(
         default=1, description="seeds of the agents: a list, or n for 0, 1, ..., n-1"
     )
@@ -156,6 +175,44 @@ class Experiment(_Model):
     def seed_list(self) -> list[int]:
         """The seeds, one by one."""
         return list(range(self.seeds)) if isinstance(self.seeds, int) else list(self.seeds)
+
+    @property
+    def designs(self) -> int | None:
+        """Distinct legal designs that a trial simulates; ``None`` for no limit."""
+        return self.budget if isinstance(self.budget, int) else self.budget.designs
+
+    @property
+    def hours(self) -> float | None:
+        """Hours that the simulations of a trial take; ``None`` for no limit."""
+        return None if isinstance(self.budget, int) else self.budget.hours
+
+    @property
+    def budget_text(self) -> str:
+        """What a trial may spend, for people."""
+        parts = [] if self.designs is None else [f"{self.designs:,} simulations"]
+        parts += [] if self.hours is None else [f"{self.hours:,g} hours of simulation"]
+        return " or ".join(parts)
+
+    @field_validator("budget", mode="before")
+    @classmethod
+    def _plain_budget(cls, value: Any) -> Any:
+        """Checked here: a union of types would give a message for each of them."""
+        if isinstance(value, BudgetEntry) or (type(value) is int and value >= 1):
+            return value
+        if not isinstance(value, Mapping):
+            raise ValueError("allowed is an integer of at least 1, or a mapping as {hours: 500}")
+        for name in value:
+            if name not in BudgetEntry.model_fields:
+                hint = did_you_mean(str(name), BudgetEntry.model_fields)
+                raise ValueError(f"there is no {name!r}. {hint}")
+        designs, hours = value.get("designs"), value.get("hours")
+        if designs is None and hours is None:
+            raise ValueError("give designs, hours or both")
+        if designs is not None and not (type(designs) is int and designs >= 1):
+            raise ValueError("designs is an integer of at least 1")
+        if hours is not None and not (type(hours) in (int, float) and 0 < hours < math.inf):
+            raise ValueError("hours is a number above 0")
+        return value
 
     @field_validator("log", mode="before")
     @classmethod
