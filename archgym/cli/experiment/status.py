@@ -37,6 +37,8 @@ def status(
 
 
 def _show(run: RunStatus) -> None:
+    from archgym.experiment.run.busy import clock_text
+
     total = sum(run.trials.values())
     parts = [f"{run.trials['finished']:,} of {total:,} finished"]
     parts += [f"{n:,} {name}" for name, n in run.trials.items() if n and name != "finished"]
@@ -54,7 +56,7 @@ def _show(run: RunStatus) -> None:
         line(f"{'best:':<10}{one.setting}: {', '.join(one.values)}{infeasible}, by {one.agent}")
     if run.in_flight:
         rows = [
-            [one.worker or "waits for a worker", duration(run.at - one.started), trial]
+            [one.worker or "waits for a worker", clock_text(run.at - one.started), trial]
             for trial, one in run.in_flight[:_MAX_SHOWN]
         ]
         print_table(["worker", ">for", "trial"], rows, title="in flight")
@@ -65,6 +67,8 @@ def _show(run: RunStatus) -> None:
 
 
 def _designs(run: RunStatus) -> str:
+    from archgym.experiment.run.busy import clock_text
+
     share = f" ({run.spent / run.budget:.0%})" if run.budget else ""
     unit = "" if run.unit == "designs" else " hours of simulation"
     spent = f"{run.spent:,.6g} of {run.budget:,.6g}{unit} spent{share}"
@@ -73,7 +77,7 @@ def _designs(run: RunStatus) -> str:
         parts.append(f"{run.per_hour:,.3g}{unit} an hour")
     if run.left_s is not None:
         end = time.strftime("%a %H:%M", time.localtime(run.at + run.left_s))
-        parts.append(f"about {duration(run.left_s)} left, until {end}")
+        parts.append(f"about {clock_text(run.left_s)} left, until {end}")
     return ", ".join(parts)
 
 
@@ -86,14 +90,3 @@ def _workers(run: RunStatus) -> str:
     if run.busy is not None and run.workers:
         parts.append(f"{run.busy:.1f} of {run.workers:,} lately ({run.busy / run.workers:.0%})")
     return ", ".join(parts)
-
-
-def duration(seconds: float) -> str:
-    """A time as hours, minutes and seconds.
-
-    >>> duration(3725)
-    '1:02:05'
-    """
-    minutes, rest = divmod(round(max(0.0, seconds)), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -19,7 +19,7 @@ from typing import Any
 from archgym.errors import ExperimentError
 from archgym.experiment.folder.run_folder import RunFolder
 
-__all__ = ["LIVE", "InFlight", "LiveFile", "LiveState", "live_states"]
+__all__ = ["LIVE", "InFlight", "LiveFile", "LiveState", "clear_live_files", "live_states"]
 
 LIVE = "live"
 """Name of the folder of these files in the folder of a run."""
@@ -100,7 +100,8 @@ class LiveFile:
     """
 
     def __init__(self, folder: RunFolder, batch: str) -> None:
-        self._folder, self._path = folder, folder.path / LIVE / f"{batch}.json"
+        name = f"{_prefix(folder)}{batch}.json"
+        self._folder, self._path = folder, folder.path / LIVE / name
         self._batch, self._number, self._began = batch, 0, time.time()
 
     def write(self, trial_id: str, slots: int, in_flight: Sequence[InFlight]) -> None:
@@ -128,6 +129,18 @@ class LiveFile:
             self._path.parent.rmdir()
 
 
+def clear_live_files(folder: RunFolder) -> None:
+    """Removes files that an earlier run left behind which was killed; of a shard, only its own.
+
+    Args:
+        folder: of the run; the caller holds its lock.
+    """
+    for path in (folder.path / LIVE).glob(f"{_prefix(folder)}*.json"):
+        path.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        (folder.path / LIVE).rmdir()
+
+
 def live_states(run: Path, patience_s: float = _PATIENCE_S) -> list[LiveState]:
     """The batches that run now, ordered by name.
 
@@ -149,6 +162,10 @@ def live_states(run: Path, patience_s: float = _PATIENCE_S) -> list[LiveState]:
         found |= {name: now[name] for name in changed}
         unsure -= changed
     return [found[name] for name in sorted(found)]
+
+
+def _prefix(folder: RunFolder) -> str:
+    return f"{folder.shard or 'run'}."
 
 
 def _read_all(run: Path) -> dict[str, LiveState]:

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from archgym.errors import DatasetError, InvalidValueError
 from archgym.experiment.folder.full_disk import NoRoomError, explain_full_disk
+from archgym.experiment.folder.live_files import clear_live_files
 from archgym.experiment.folder.lock import locked, wait_for_workers
 from archgym.experiment.folder.resume_checks import (
     check_folder,
@@ -26,6 +27,7 @@ from archgym.experiment.run.best_before import best_before
 from archgym.experiment.run.context import RunContext
 from archgym.experiment.run.live_logs import check_logs
 from archgym.experiment.run.progress import Progress, show_progress
+from archgym.experiment.run.recorded_baselines import recorded_baselines
 from archgym.experiment.run.run_batch import run_batch
 from archgym.experiment.run.trial_batches import TrialBatch, shard_of
 from archgym.experiment.simulate.baselines import simulate_baselines
@@ -112,6 +114,7 @@ def run_experiment(
     with locked(folder) as run_id, explain_full_disk(folder.path):
         check_folder(folder, experiment, trials, options.resume, own_lock=True)
         folder.prepare(experiment, trials)
+        clear_live_files(folder)
         if draws:
             folder.write_json(folder.random_draws, draws)
         states = _sealed_states(folder, chosen)
@@ -121,6 +124,9 @@ def run_experiment(
         before: dict[str, tuple[float, ...]] = {}
         if states and not options.quiet:
             before = best_before(folder.existing_datasets(), chosen, environments)
+        if experiment.simulation.leased:
+            datasets = folder.existing_datasets()
+            baselines |= recorded_baselines(datasets, chosen, environments)
         environments.clear()  # this process simulates nothing
         progress = Progress(chosen, goals, finished, before)
         context = RunContext(
