@@ -90,7 +90,7 @@ def measure(folder: Path, arguments: argparse.Namespace) -> None:
         time.sleep(0.05)  # until all workers have started
     began, cpu, ended = time.monotonic(), busy_s(process), 0
     interval = arguments.designs * arguments.seconds / arguments.workers / (arguments.ends + 2)
-    memory: list[float] = []
+    memory: list[tuple[float, float]] = []
     last, used = began, cpu
     for how in itertools.cycle(ENDS):
         time.sleep(interval)
@@ -121,7 +121,8 @@ def measure(folder: Path, arguments: argparse.Namespace) -> None:
     print(f"rate:                 {rate:.0f} designs/s (middle 80 % of the run)")
     print(f"busy workers:         {rate * arguments.seconds:.1f} of {arguments.workers}")
     print(f"driver:               {share:.1%} of a core, {share / rate * 100:.1%} at 100 designs/s")
-    print(f"memory of a worker:   {statistics.median(memory):.0f} MB (PSS of both its processes)")
+    pss, rss = (statistics.median(some) for some in zip(*memory, strict=True))
+    print(f"memory of a worker:   {pss:.0f} MB (PSS), {rss:.0f} MB (RSS), both its processes")
 
 
 def busy_s(process: psutil.Process) -> float:
@@ -129,13 +130,11 @@ def busy_s(process: psutil.Process) -> float:
     return float(times.user + times.system)
 
 
-def memory_mb(pid: int) -> float:
-    """Memory of a process and its children, shared pages in parts, MB."""
-    try:
-        processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
-        return float(sum(one.memory_full_info().pss for one in processes)) / 1e6
-    except psutil.Error:
-        return float("nan")
+def memory_mb(pid: int) -> tuple[float, float]:
+    """Memory of a process and its children: shared pages in parts, and in each process; MB."""
+    processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+    found = [one.memory_full_info() for one in processes]
+    return sum(one.pss for one in found) / 1e6, sum(one.rss for one in found) / 1e6
 
 
 if __name__ == "__main__":
