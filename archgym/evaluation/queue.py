@@ -158,8 +158,9 @@ class Queue(Ledger):
             for ticket, row in zip(taken, logged, strict=True):
                 if row >= 0:
                     self._land_from_log(ticket, row)
-        while any(ticket.outcome is None for ticket in taken):
-            self._advance(None)
+        for ticket in taken:
+            while ticket.outcome is None:
+                self._advance(None)
         mine = set(map(id, taken))
         self._collected = [ticket for ticket in self._collected if id(ticket) not in mine]
         self._returned_at = time.perf_counter()

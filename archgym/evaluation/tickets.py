@@ -95,11 +95,11 @@ class Tickets:
         Args:
             batch_only: only those whose row has a given step.
         """
-        for ticket in list(self._backlog.values()):
-            if len(self._sent) >= max(1, self.executor.slots):
+        while len(self._sent) < max(1, self.executor.slots):
+            waiting = (t for t in self._backlog.values() if t.step is not None or not batch_only)
+            ticket = next(waiting, None)
+            if ticket is None:
                 return
-            if batch_only and ticket.step is None:
-                continue
             number = next(_numbers)
             self.executor.submit(number, ticket.codes, ticket.fidelity)
             self._sent[number] = ticket

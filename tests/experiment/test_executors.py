@@ -53,9 +53,12 @@ def gather(executor: Executor, n: int) -> dict[int, Arrival]:
 def test_processes_give_every_result_once_and_the_fast_ones_first(opened: list[Executor]) -> None:
     executor = pool(opened, 2, Attempts(), "Uneven")
     assert executor.slots == 2
-    executor.submit(10, [1, 0, 0], 1.0)  # x is how many tenths of a second it takes
-    executor.submit(11, [0, 0, 0], 1.0)
-    gather(executor, 2)  # both have started by now
+    used: set[str] = set()
+    tickets = iter(range(100, 200))
+    while len(used) < 2:  # until both have started
+        for ticket in (next(tickets), next(tickets)):
+            executor.submit(ticket, [1, 0, 0], 1.0)  # x is how many tenths of a second it takes
+        used |= {arrival.worker for arrival in gather(executor, 2).values()}
     for ticket, x in ((12, 9), (13, 0), (14, 1)):
         executor.submit(ticket, [x, 0, 0], 1.0)
     running = executor.running()
