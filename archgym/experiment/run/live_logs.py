@@ -16,6 +16,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -79,7 +80,7 @@ def live_logs(
     if not names:
         yield lambda outcomes: None
         return
-    writer = _Writer([lambda n=name: _MAKERS[n](folder, trial) for name in names])
+    writer = _Writer([partial(_MAKERS[name], folder, trial) for name in names])
     goals, metrics = environment.objective.goals, environment.metrics
     best, simulations = np.full(len(goals), np.inf), 0
 

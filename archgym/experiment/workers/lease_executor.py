@@ -17,8 +17,9 @@ from archgym.experiment.folder.run_folder import RunFolder
 from archgym.experiment.simulate.fingerprint import fingerprint
 from archgym.experiment.simulate.worker_pool import read_answer
 from archgym.experiment.spec.simulation import SimulationSettings
+from archgym.experiment.workers.arrivals import Arrivals
 from archgym.experiment.workers.earlier_results import EarlierResults
-from archgym.experiment.workers.line_files import append_line, beat
+from archgym.experiment.workers.line_files import beat
 from archgym.experiment.workers.queue_folder import Job, QueueFolder, QueueInfo
 from archgym.experiment.workers.remote_worker import Answer, RemoteWorker, Ticket, first_free
 from archgym.problem.description import ProblemDescription
@@ -87,21 +88,17 @@ class LeaseExecutor:
         self._changed = threading.Condition()
         self._open: dict[int, Ticket] = {}
         self._waiting: deque[Ticket] = deque()
-        self._arrivals: list[Arrival] = []
-        self._returned: dict[int, tuple[RemoteWorker, int]] = {}  # by the last call of collect
-        self._confirmed: list[tuple[RemoteWorker, int]] = []  # are in the journal
-        self._answered: dict[int, tuple[RemoteWorker, int]] = {}
         self._workers: dict[str, RemoteWorker] = {}
         self._recent: deque[float] = deque(maxlen=_RECENT)
         self._fatal: list[str] = []
         self._trouble = ""
         self._over = self._urgent = False
         self._given_up: list[Ticket] = []
-        self._unfinished = False
         try:
             self._queue = QueueFolder.make(run, info)
         except OSError as error:
             raise ArchgymError(f"cannot write to {run}: {error.strerror}") from error
+        self._arrivals = Arrivals(self._queue)
         self._earlier = EarlierResults(run, info)
         self._next_listing = self._next_beat = 0.0
         self._thread = threading.Thread(target=self._serve, name="archgym-workers", daemon=True)
@@ -122,8 +119,8 @@ class LeaseExecutor:
                 self._take_back(ticket)
             self._open.clear()
             self._given_up.clear()
-            self._drop_arrivals()
-            self._confirm()
+            self._arrivals.drop_waiting()
+            self._arrivals.confirm()
 
     def now(self) -> float:
         """See :class:`~archgym.simulators.executor.Executor`."""
@@ -142,24 +139,20 @@ class LeaseExecutor:
                 given.ticket is new for w in self._earlier.workers for given in w.given.values()
             ):
                 self._waiting.append(new)
-            self._confirm()
+            self._arrivals.confirm()
             self._urgent = True
             self._changed.notify_all()
 
     def collect(self, timeout_s: float | None) -> list[Arrival]:
         """See :class:`~archgym.simulators.executor.Executor`."""
         with self._changed:
-            self._confirm()
+            self._arrivals.confirm()
             self._changed.wait_for(
                 lambda: self._arrivals or not self._open or self._trouble, timeout_s
             )
-            arrivals, self._arrivals = self._arrivals, []
-            if not arrivals and self._trouble:
+            if not self._arrivals and self._trouble:
                 raise ArchgymError(self._trouble)
-            for one in arrivals:
-                if one.ticket in self._answered:
-                    self._returned[one.ticket] = self._answered.pop(one.ticket)
-            return arrivals
+            return self._arrivals.hand_over()
 
     def running(self) -> list[Running]:
         """See :class:`~archgym.simulators.executor.Executor`."""
@@ -187,7 +180,7 @@ class LeaseExecutor:
                 self._waiting.remove(one)
             elif one is not None:
                 self._given_up.append(one)
-            self._drop_arrivals(ticket)
+            self._arrivals.drop(ticket)
 
     def close(self) -> None:
         """Ends the queue.
@@ -199,13 +192,13 @@ class LeaseExecutor:
             if self._over:
                 return
             self._over = True
-            self._drop_arrivals()
-            self._confirm()
+            self._arrivals.drop_waiting()
+            self._arrivals.confirm()
             self._changed.notify_all()
         self._thread.join()
         with contextlib.suppress(OSError):
-            self._note_collected()
-            if self._unfinished or self._open or self._given_up:
+            self._arrivals.note_collected()
+            if self._arrivals.left or self._open or self._given_up:
                 self._queue.leave(self._info)
             else:
                 self._queue.remove()
@@ -236,7 +229,8 @@ class LeaseExecutor:
     def _look(self, passed_s: float) -> None:
         now = time.monotonic()
         with contextlib.suppress(OSError):
-            self._note_collected()
+            self._arrivals.note_collected()
+        self._forget_workers()
         if now >= self._next_beat:
             self._next_beat = now + self._lease_s / _BEATS
             with contextlib.suppress(OSError):
@@ -269,8 +263,7 @@ class LeaseExecutor:
                 self._earlier.keep(worker, answer)
             elif given.ticket in self._given_up:
                 self._given_up.remove(given.ticket)
-                worker.unconfirmed.add(answer.number)
-                self._unfinished = True
+                self._arrivals.leave(worker, answer.number)
             elif self._open.get(given.ticket.number) is given.ticket:
                 self._settle(given.ticket, worker, answer, given.at)
         if worker.left:
@@ -301,14 +294,13 @@ class LeaseExecutor:
             return
         started, ended = _times(answer, given_at)
         self._recent.append(answer.elapsed)
-        worker.unconfirmed.add(answer.number)
-        self._answered[ticket.number] = (worker, answer.number)
-        self._arrive(ticket, Arrival(ticket.number, result, seconds, worker.name, started, ended))
+        arrival = Arrival(ticket.number, result, seconds, worker.name, started, ended)
+        self._arrivals.add(arrival, worker, answer.number)
+        self._end(ticket)
 
-    def _arrive(self, ticket: Ticket, arrival: Arrival) -> None:
+    def _end(self, ticket: Ticket) -> None:
         del self._open[ticket.number]
         self._take_back(ticket)
-        self._arrivals.append(arrival)
         self._changed.notify_all()
 
     def _wait_again(self, ticket: Ticket) -> None:
@@ -335,8 +327,9 @@ class LeaseExecutor:
                 continue
             reason = SimulationError(f"{ticket.lost} workers were lost while they simulated it")
             now = time.time()
-            arrival = Arrival(ticket.number, reason, now - given.at, worker.name, given.at, now)
-            self._arrive(ticket, arrival)
+            own = Arrival(ticket.number, reason, now - given.at, worker.name, given.at, now)
+            self._arrivals.add_own(own)
+            self._end(ticket)
         if worker.left:
             worker.given.clear()
 
@@ -350,27 +343,8 @@ class LeaseExecutor:
             self._trouble = f"{len(self._fatal)} workers in a row cannot simulate: {reason}"
             self._changed.notify_all()
 
-    def _confirm(self) -> None:
-        """What an earlier call returned is in the journal by now."""
-        self._confirmed += self._returned.values()
-        self._returned.clear()
-
-    def _drop_arrivals(self, ticket: int | None = None) -> None:
-        """Forgets results that are not in the journal; a run that is resumed finds them."""
-        for held in (self._answered, self._returned) if ticket is not None else (self._answered,):
-            dropped = [n for n in held if ticket in (n, None)]
-            self._unfinished = self._unfinished or bool(dropped)
-            for number in dropped:
-                del held[number]
-        self._arrivals = [one for one in self._arrivals if ticket not in (one.ticket, None)]
-
-    def _note_collected(self) -> None:
-        confirmed, self._confirmed = self._confirmed, []
-        own = [number for worker, number in confirmed if worker.queue is self._queue]
-        if own:
-            append_line(self._queue.collected_file, {"tickets": own})
-        for worker, number in confirmed:
-            worker.unconfirmed.discard(number)
+    def _forget_workers(self) -> None:
+        """Removes files of workers that are gone and whose results are all in the journal."""
         for name, worker in list(self._workers.items()):
             if worker.left and not worker.unconfirmed:
                 worker.forget()

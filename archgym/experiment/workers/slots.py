@@ -9,14 +9,12 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from archgym.errors import ArchgymError
+from archgym.experiment.simulate.simulating_process import START_S, SimulatingProcess
 from archgym.experiment.workers.queue_folder import Job
-from archgym.experiment.workers.simulating_child import SimulatingChild
 
 __all__ = ["Done", "Slots"]
 
 _MAX_STARTS = 3
-_START_S = 600.0
-"""Time limit on making the environment: imports, compilation; s."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class Done:
 
 @dataclass
 class _Slot:
-    child: SimulatingChild | None = None
+    child: SimulatingProcess | None = None
     ready: bool = False
     starts: int = 0
     ticket: tuple[int, tuple[int, ...], float] | None = None
@@ -119,7 +117,7 @@ class Slots:
         """
         for slot in self._slots:
             while slot.child is not None and slot.child.link.poll():
-                done = self._heard(slot, slot.child.heard())
+                done = self._heard(slot, slot.child.answer())
                 if done is not None:
                     yield done
             done = self._late(slot)
@@ -136,7 +134,7 @@ class Slots:
     def _start(self, slot: _Slot) -> None:
         assert self._job is not None
         job = self._job
-        slot.child = SimulatingChild(job.environment, job.arguments, job.problem)
+        slot.child = SimulatingProcess(job.environment, job.arguments, job.problem)
         slot.ready, slot.began = False, time.monotonic()
         slot.starts += 1
 
@@ -176,8 +174,8 @@ class Slots:
     def _late(self, slot: _Slot) -> Done | None:
         """Ends what takes too long."""
         passed = time.monotonic() - slot.began
-        if slot.child is not None and not slot.ready and passed > _START_S:
-            raise ArchgymError(f"the environment was not made within {_START_S:g} s")
+        if slot.child is not None and not slot.ready and passed > START_S:
+            raise ArchgymError(f"the environment was not made within {START_S:g} s")
         limit = self._limit_s
         if slot.ticket is None or not slot.ready or limit is None or passed <= limit:
             return None

@@ -60,7 +60,7 @@ def test_results_are_those_of_the_designs(run_of: Make) -> None:
             assert now - 60 < one.started < one.ended <= now
             assert one.worker
     run.end()
-    assert run.processes[0].wait(20) == 0
+    assert run.processes[0].wait(60) == 0
 
 
 @pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
@@ -73,7 +73,7 @@ def test_a_worker_that_is_told_to_end_gives_its_ticket_back_at_once(
         executor.submit(0, [1, 2, 0], 1.0)
         assert holder(executor, run) == first.pid
         first.send_signal(told)
-        assert first.wait(10) == 128 + told
+        assert first.wait(60) == 128 + told
         run.worker()
         (arrival,) = collected(executor, 1)
         assert value(arrival) == expected(1, 2)
@@ -149,7 +149,54 @@ def test_a_resumed_driver_gets_what_was_finished_and_what_still_runs(run_of: Mak
         (adopted,) = collected(executor, 1)
         assert adopted.started < before, "it was simulated a second time"
     run.end()
-    assert [one.wait(20) for one in workers] == [0, 0]
+    assert [one.wait(60) for one in workers] == [0, 0]
+
+
+def test_what_is_given_up_is_ended_when_the_next_trial_begins(run_of: Make) -> None:
+    run = run_of(seconds=600.0)
+    with run.driver() as executor:
+        run.worker()
+        wait_until(lambda: executor.slots == 1)
+        executor.submit(0, [1, 1, 0], 1.0)
+        holder(executor, run)
+        executor.cancel(0)
+        assert executor.running() == []
+        assert executor.collect(5) == []
+        executor.restart()
+        executor.submit(1, [2, 2, 0], 1.0)
+        holder(executor, run, 1)  # the worker is free again
+        executor.restart()
+    assert not any(path.is_dir() for path in (run.folder / "queues").iterdir())
+
+
+def test_a_result_that_was_not_taken_in_is_there_for_the_next_run(run_of: Make) -> None:
+    run = run_of(seconds=0.01)
+    with run.driver("first") as executor:
+        run.worker()
+        executor.submit(0, [1, 1, 0], 1.0)
+        collected(executor, 1)
+        executor.cancel(0)  # it could not be recorded
+    began = time.time()
+    with run.driver("second") as executor:
+        executor.submit(0, [1, 1, 0], 1.0)
+        (arrival,) = executor.collect(5)
+        assert value(arrival) == expected(1, 1)
+        assert arrival.ended <= began
+
+
+def test_searches_share_the_workers(run_of: Make) -> None:
+    """Two drivers in one run: workers of the one that has many go to the other."""
+    run = run_of(seconds=0.05)
+    with run.driver("same") as first:
+        for _ in range(4):
+            run.worker()
+        wait_until(lambda: first.slots == 4)
+        with run.driver("same") as second:
+            wait_until(lambda: second.slots >= 1)
+            second.submit(0, [1, 1, 0], 1.0)
+            collected(second, 1)
+            assert first.slots + second.slots <= 4
+        wait_until(lambda: first.slots == 4)
 
 
 def test_a_worker_waits_for_the_next_search(run_of: Make) -> None:
@@ -189,10 +236,10 @@ def test_an_environment_that_differs_is_refused_by_the_worker(run_of: Make) -> N
     run = run_of(seconds=0.01)
     with run.driver(problem={"simulator": "another 2.0"}) as executor:
         worker = run.worker()
-        assert worker.wait(30) == 2
+        assert worker.wait(60) == 2
         assert "'another 2.0' where the search runs" in run.said.read_text()
         for _ in range(2):
-            assert run.worker().wait(30) == 2
+            assert run.worker().wait(60) == 2
         executor.submit(0, [1, 1, 0], 1.0)
         with pytest.raises(ArchgymError, match="workers in a row cannot simulate"):
             collected(executor, 1)

@@ -1,4 +1,4 @@
-"""The process in which a worker simulates: it may hang or crash, and the worker goes on."""
+"""A process in which designs are simulated: it may hang or crash, and the others go on."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
-__all__ = ["SimulatingChild"]
+__all__ = ["START_S", "SimulatingProcess"]
 
+START_S = 600.0
+"""Time limit on the start of a process: imports, making the environment, compilation; s."""
 _PROGRAM = "archgym.experiment.simulate.worker_process"
 
 
-class SimulatingChild:
-    """A process that makes an environment and then simulates one design at a time.
+class SimulatingProcess:
+    """A process on this machine that makes an environment and simulates one design at a time.
 
     Args:
         environment: registered name, or ``module:Class``.
@@ -30,35 +32,38 @@ class SimulatingChild:
     """
 
     def __init__(
-        self, environment: str, arguments: Mapping[str, Any], problem: Mapping[str, str]
+        self,
+        environment: str,
+        arguments: Mapping[str, Any],
+        problem: Mapping[str, str] | None = None,
     ) -> None:
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
         self.link: Connection[Any, Any]
         self.link, theirs = multiprocessing.Pipe()
         with theirs:
+            descriptor = theirs.fileno()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", _PROGRAM, str(theirs.fileno())],
+                [sys.executable, "-m", _PROGRAM, str(descriptor)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": path},
-                pass_fds=[theirs.fileno()],
+                pass_fds=[descriptor],
             )
-        self._say(
-            {"environment": environment, "arguments": dict(arguments), "problem": dict(problem)}
-        )
+        job = {"environment": environment, "arguments": dict(arguments)}
+        self._tell({**job, "problem": dict(problem or {})})
 
     def simulate(self, codes: Sequence[int], fidelity: float) -> None:
         """Begins a simulation; the answer comes through the link."""
-        self._say({"codes": list(codes), "fidelity": fidelity})
+        self._tell({"codes": list(codes), "fidelity": fidelity})
 
-    def heard(self) -> dict[str, Any] | None:
-        """What it says; ``None`` if it has died. Waits for it."""
+    def answer(self) -> dict[str, Any] | None:
+        """What it says; ``None`` if it has ended. Waits for it."""
         try:
-            answer: dict[str, Any] = json.loads(self.link.recv_bytes())
+            found: dict[str, Any] = json.loads(self.link.recv_bytes())
         except (EOFError, OSError):
             return None
-        return answer
+        return found
 
     def kill(self) -> None:
         """Ends the process."""
@@ -66,8 +71,8 @@ class SimulatingChild:
         self._process.wait()
         self.link.close()
 
-    def _say(self, what: Mapping[str, Any]) -> None:
+    def _tell(self, what: Mapping[str, Any]) -> None:
         try:
             self.link.send_bytes(json.dumps(what).encode())
         except OSError:
-            return  # it has died, which the next look at the link shows
+            return  # it has ended, which the next look at the link shows
