@@ -23,7 +23,6 @@ from typing import Any, ClassVar
 import psutil
 import yaml
 
-from archgym.data import Dataset
 from archgym.environment.environment import Environment
 from archgym.problem.metrics import Metric
 from archgym.space import DesignSpace, Integer
@@ -105,6 +104,8 @@ def measure(folder: Path, arguments: argparse.Namespace) -> None:
             workers[number] = start("worker", str(run))
             ended += 1
     codes = [worker.wait(120) for worker in workers]
+    from archgym.data import Dataset  # here: workers import this module, and must stay small
+
     (path,) = journals.iterdir()
     rows = Dataset(path).evaluations().to_pylist()
     new = [row for row in rows if not row["cached"]]
