@@ -86,7 +86,7 @@ def run(agent: str, settings: SimulationSettings, budget: int, seed: int, median
         env = Sleeper(**arguments, record=Path(folder) / "data")
         began = time.perf_counter()
         with contextlib.closing(Simulators(settings)) as simulators:
-            simulators.serve(env, f"{__name__}:Sleeper", arguments)
+            simulators.serve(env, "benchmarks.queue_utilisation:Sleeper", arguments)
             make_agent(agent, env.design_space, seed=seed).search(env, budget)
             env.close()
         table = Dataset(Path(folder) / "data").evaluations(["started", "timestamp", "worker"])

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import archgym
+from archgym.check.agents.in_flight import ShuffledExecutor
 from archgym.data import Dataset, equal_trajectories
 from archgym.errors import BudgetExhausted, InvalidValueError, NotCoveredError, ReplayMismatchError
 from archgym.evaluation.trial_info import TrialInfo
@@ -17,7 +18,6 @@ from archgym.problem.fidelity import FULL, Fidelity
 from archgym.problem.simulator import SimulationResult
 from archgym.registry import make_agent
 from archgym.space import Designs, DesignSpace, Integer, Rule, param
-from tests.evaluation.executors import Shuffled
 
 TENTH = Fidelity(0.1, 0.1)
 
@@ -59,7 +59,7 @@ def collect_all(env: archgym.Environment) -> list[tuple[int, Any]]:
 
 def test_every_ticket_arrives_once_and_is_recorded_before_it_is_told(tmp_path: Path) -> None:
     env = Sums(record=tmp_path / "data")
-    Shuffled(env)
+    ShuffledExecutor(env)
     env.start_trial(TrialInfo(trial_id="t"))
     designs = [{"x": i, "y": i} for i in range(18)] + [{"x": 18, "y": 19}, {"x": 3, "y": 3}]
     tickets = env.submit(designs)
@@ -87,7 +87,7 @@ def test_every_ticket_arrives_once_and_is_recorded_before_it_is_told(tmp_path: P
 
 def test_a_design_in_flight_is_not_sent_twice() -> None:
     env = Sums()
-    executor = Shuffled(env)
+    executor = ShuffledExecutor(env)
     first, second = env.submit([{"x": 2, "y": 2}]), env.submit([{"x": 2, "y": 2}])
     arrived = dict(collect_all(env))
     assert executor.sent.count((2, 2)) == 1
@@ -98,7 +98,7 @@ def test_a_design_in_flight_is_not_sent_twice() -> None:
 
 def test_designs_in_flight_count_against_the_budget() -> None:
     env = Sums()
-    Shuffled(env)
+    ShuffledExecutor(env)
     env.start_trial(TrialInfo(budget=3))
     assert len(env.submit([{"x": i, "y": 0} for i in range(5)])) == 3
     assert env.evaluator.exhausted
@@ -116,7 +116,7 @@ def test_designs_in_flight_count_against_the_budget() -> None:
 
 def test_no_more_designs_are_in_flight_than_there_are_slots() -> None:
     env = Sums()
-    executor = Shuffled(env, slots=3)
+    executor = ShuffledExecutor(env, slots=3)
     env.submit([{"x": i, "y": 0} for i in range(12)])
     assert executor.most_in_flight == 3
     assert len(env.evaluator.in_flight) == 12
@@ -134,7 +134,7 @@ def test_a_batch_keeps_its_order_whatever_arrives_first(tmp_path: Path) -> None:
     for seed in range(3):
         env = Sums(record=tmp_path / str(seed))
         if seed:
-            Shuffled(env, seed)
+            ShuffledExecutor(env, seed)
         env.start_trial(TrialInfo(trial_id="t"))
         outcomes = env.evaluate_batch(designs)
         assert [o.design for o in outcomes] == designs
@@ -159,7 +159,7 @@ def test_without_an_executor_designs_are_simulated_when_they_are_collected() -> 
 
 def searched(folder: Path, agent: str, *, seed: int, budget: int, resume: bool) -> None:
     env = Sums(record=folder)
-    Shuffled(env, seed, moody=True)
+    ShuffledExecutor(env, seed, changing=True)
     searcher = make_agent(agent, env.design_space, seed=5)
     try:
         searcher.search(env, budget, trial_id="t", resume=resume)
@@ -203,7 +203,7 @@ def test_a_resumed_search_with_another_seed_is_refused(tmp_path: Path) -> None:
     searched(tmp_path / "whole", "random", seed=1, budget=40, resume=False)
     cut(tmp_path / "whole", tmp_path / "cut", 9)
     env = Sums(record=tmp_path / "cut")
-    Shuffled(env)
+    ShuffledExecutor(env)
     with pytest.raises(ReplayMismatchError, match="step"):
         make_agent("random", env.design_space, seed=6).search(env, 40, trial_id="t", resume=True)
 
@@ -212,7 +212,7 @@ def test_a_batch_that_was_killed_is_finished_by_the_next_run(tmp_path: Path) -> 
     folder = tmp_path / "data"
     designs = [{"x": i, "y": 1} for i in range(7)]
     env = Sums(record=folder)
-    executor = Shuffled(env)
+    executor = ShuffledExecutor(env)
     env.start_trial(TrialInfo(trial_id="t"))
     env.evaluate_batch(designs[:2])
     arrivals = iter([1])
@@ -229,7 +229,7 @@ def test_a_batch_that_was_killed_is_finished_by_the_next_run(tmp_path: Path) -> 
     assert {0, 1} < held < set(range(7))
     env.close()
     again = Sums(record=folder)
-    new = Shuffled(again, seed=3)
+    new = ShuffledExecutor(again, seed=3)
     again.start_trial(TrialInfo(trial_id="t", resume=True))
     again.evaluate_batch(designs[:2])
     again.evaluate_batch(designs[2:])
