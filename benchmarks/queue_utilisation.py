@@ -4,7 +4,7 @@ Durations are log-normal with sigma 1: a fifth of the simulations take as long a
 agent searches with eight workers on a simulated clock, then with 64, and with ``--processes`` with
 eight real processes whose simulations sleep. Two figures an agent:
 
-- *busy*: simulated seconds over wall seconds, from the first start to the last end. The last
+- *busy*: mean number of busy workers from when all of them had started to the last end. The last
   simulations of a budget leave workers idle, whatever the agent does.
 - *while designs were left*: the same up to the start of the last simulation.
 
@@ -95,14 +95,17 @@ def run(agent: str, settings: SimulationSettings, budget: int, seed: int, median
             for name in ("started", "timestamp")
         )
         simulated = table["worker"].is_valid().to_numpy()
-        return *busy(starts, ends[simulated]), time.perf_counter() - began
+        workers = np.array([name for name in table["worker"].to_pylist() if name is not None])
+        ready = max(starts[workers == name].min() for name in set(workers.tolist()))
+        ended = ends[simulated]
+        parts = busy(starts, ended, ready, ended.max()), busy(starts, ended, ready, starts.max())
+        return *parts, time.perf_counter() - began
 
 
-def busy(starts: NDArray[np.float64], ends: NDArray[np.float64]) -> tuple[float, float]:
-    """Mean number of busy workers in all, and up to the last start."""
-    last, first = starts.max(), starts.min()
-    whole = (ends - starts).sum() / (ends.max() - first)
-    return whole, (np.minimum(ends, last) - starts).sum() / max(last - first, 1e-9)
+def busy(starts: NDArray[np.float64], ends: NDArray[np.float64], begin: float, end: float) -> float:
+    """Mean number of busy workers between two times."""
+    within = np.minimum(ends, end) - np.maximum(starts, begin)
+    return float(np.maximum(within, 0.0).sum() / max(end - begin, 1e-9))
 
 
 def main() -> None:

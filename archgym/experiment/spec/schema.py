@@ -199,6 +199,8 @@ class Experiment(_Model):
         """Checked here: a union of types would give a message for each of them."""
         if isinstance(value, BudgetEntry) or (type(value) is int and value >= 1):
             return value
+        if type(value) is int:
+            raise ValueError("allowed is at least 1")
         if not isinstance(value, Mapping):
             raise ValueError("allowed is an integer of at least 1, or a mapping as {hours: 500}")
         for name in value:
