@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import statistics
 import time
 from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 import archgym
@@ -17,7 +19,7 @@ from archgym.experiment.workers.remote_worker import ticket_of
 from archgym.experiment.workers.slots import Done, Slots
 from archgym.experiment.workers.told import Told
 
-__all__ = ["Attendance"]
+__all__ = ["Attendance", "reachable"]
 
 _BEATS = 6
 """Signs of life in the time of a lease."""
@@ -26,6 +28,21 @@ _PAUSE_SHARE = 0.02  # of a simulation's time: how long a ticket may wait
 _SLOWER = 1.2
 _RETRY_S = 1.0
 _RECENT = 16
+
+
+@contextlib.contextmanager
+def reachable() -> Iterator[None]:
+    """Waits a moment if a file server does not answer; what the block did not do is done later.
+
+    Raises:
+        FileNotFoundError: if a file is gone.
+    """
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError:
+        time.sleep(_RETRY_S)
 
 
 class Attendance:
@@ -96,11 +113,14 @@ class Attendance:
                 self._return(done)
             self._read()
         except ArchgymError as error:
-            self.leave("it cannot simulate", refused=str(error))
-            raise
+            where = "" if os.getcwd() == self._info.started_in else self._info.started_in
+            hint = f" (the search was started in {where}: start workers there too)" if where else ""
+            self.leave("it cannot simulate", refused=f"{error}{hint}")
+            raise ArchgymError(f"{error}{hint}") from None
         if time.monotonic() >= self._next_beat:
             self._next_beat = time.monotonic() + self._info.lease_s / _BEATS
-            beat(self._outbox)
+            with reachable():
+                beat(self._outbox)
 
     def leave(self, why: str, **more: str) -> None:
         """Says that it goes; the driver gives its tickets to others.
@@ -111,7 +131,10 @@ class Attendance:
         self._persistently({"bye": why, "tickets": self._slots.tickets, **more})
 
     def _read(self) -> None:
-        for line in self._tickets.read():
+        lines: list[dict[str, Any]] = []
+        with reachable():
+            lines = self._tickets.read()
+        for line in lines:
             self._pause = _FASTEST_S
             number = line.get("cancel")
             if type(number) is int:

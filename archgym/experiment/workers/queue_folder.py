@@ -15,6 +15,7 @@ nothing depends on locks, on exclusive creation, or on several clocks. In the fo
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
 import re
@@ -197,6 +198,8 @@ def queue_folders(run: Path) -> list[QueueFolder]:
         run: folder of the run.
     """
     folder = run / QUEUES
+    if folder.is_symlink():
+        return []
     with contextlib.suppress(OSError):
         os.utime(folder)  # see QueueFolder.workers
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
@@ -218,6 +221,8 @@ def write_run_file(run: Path, shard: str, run_id: str, state: str) -> None:
         OSError: if it cannot be written.
     """
     folder = run / QUEUES
+    if folder.is_symlink():
+        raise OSError(errno.ELOOP, "it is a link", str(folder))
     folder.mkdir(parents=True, exist_ok=True)
     data = {"format": FORMAT, "archgym": archgym.__version__, "run_id": run_id, "state": state}
     write_object(folder / (f"run-{shard}.json" if shard else "run.json"), data)
@@ -229,6 +234,8 @@ def run_files(run: Path) -> Iterator[dict[str, Any]]:
     Args:
         run: folder of the run.
     """
+    if (run / QUEUES).is_symlink():
+        return
     for path in [run / QUEUES / "run.json", *sorted((run / QUEUES).glob("run-*-of-*.json"))]:
         data = read_object(path)
         if data is not None:

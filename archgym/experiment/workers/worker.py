@@ -19,7 +19,7 @@ import yaml
 import archgym
 from archgym.errors import ExperimentError
 from archgym.experiment.folder.names import QUEUES
-from archgym.experiment.workers.attendance import Attendance
+from archgym.experiment.workers.attendance import Attendance, reachable
 from archgym.experiment.workers.line_files import LineReader
 from archgym.experiment.workers.queue_folder import (
     FORMAT,
@@ -187,7 +187,8 @@ class _Worker:
                 return ""
             if now >= next_look:
                 next_look = now + look_s
-                driver.read()
+                with reachable():
+                    driver.read()
                 if driver.changes != changes:
                     changes, heard = driver.changes, now
                 why, end = self._reason_to_leave(attendance, now - heard > info.lease_s)
