@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +25,12 @@ def value(arrival: Arrival) -> float:
 
 def expected(x: int, y: int) -> float:
     return 1.0 + (x - 40) ** 2 + (y - 17) ** 2 + 100.0
+
+
+def finished(run: Run) -> int:
+    """Results that workers have written."""
+    files = (run.folder / "queues").glob("*/*.out")
+    return sum(path.read_text().count('"done"') for path in files)
 
 
 def holder(executor: Any, run: Run, ticket: int = 0) -> int:
@@ -116,8 +123,11 @@ def test_a_late_result_counts_once(run_of: Make) -> None:
         ]
 
 
-def test_a_resumed_driver_gets_what_was_finished_and_what_still_runs(run_of: Make) -> None:
-    run = run_of(seconds=1.0)
+def test_a_resumed_driver_gets_what_was_finished_and_what_still_runs(
+    run_of: Make, tmp_path: Path
+) -> None:
+    log = tmp_path / "log.txt"
+    run = run_of("tests.experiment.workers.queues:Logging", seconds=1.0, log=str(log))
     with run.driver("first") as executor:
         workers = [run.worker(), run.worker()]
         wait_until(lambda: executor.slots == 2)
@@ -127,7 +137,8 @@ def test_a_resumed_driver_gets_what_was_finished_and_what_still_runs(run_of: Mak
             executor.submit(n, [n, n, 0], 1.0)
         holder(executor, run, 1), holder(executor, run, 2)
         executor.collect(0)
-    time.sleep(1.5)  # both are finished while there is no driver
+    wait_until(lambda: finished(run) == 3)  # two of them while there is no driver
+    time.sleep(0.1)
     began = time.time()
     with run.driver("second") as executor:
         for ticket, x in enumerate((2, 1)):
@@ -145,9 +156,10 @@ def test_a_resumed_driver_gets_what_was_finished_and_what_still_runs(run_of: Mak
         holder(executor, run, 3)
     with run.driver("third") as executor:
         executor.submit(0, [7, 7, 0], 1.0)
-        before = time.time()
         (adopted,) = collected(executor, 1)
-        assert adopted.started < before, "it was simulated a second time"
+        assert value(adopted) == expected(7, 7)
+    begun = [line for line in log.read_text().splitlines() if line.startswith("began")]
+    assert len(begun) == 5, "something was simulated a second time"
     run.end()
     assert [one.wait(60) for one in workers] == [0, 0]
 
