@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from archgym.experiment.results.run_result import RunResult
     from archgym.experiment.run.run import RunOptions, run_experiment
+    from archgym.experiment.simulate.simulators import environment_with_workers
     from archgym.experiment.spec.expand import Trial, expand
     from archgym.experiment.spec.load import load_experiment, shipped_experiments
     from archgym.experiment.spec.schema import Experiment, read_experiment
@@ -17,6 +18,7 @@ __all__ = [
     "RunOptions",
     "RunResult",
     "Trial",
+    "environment_with_workers",
     "expand",
     "load_experiment",
     "read_experiment",
@@ -29,6 +31,7 @@ _MODULES = {
     "RunOptions": "run.run",
     "RunResult": "results.run_result",
     "Trial": "spec.expand",
+    "environment_with_workers": "simulate.simulators",
     "expand": "spec.expand",
     "load_experiment": "spec.load",
     "read_experiment": "spec.schema",

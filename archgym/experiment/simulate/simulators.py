@@ -9,8 +9,10 @@ simulated`` nothing takes time but on a clock that is simulated.
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,9 +21,11 @@ from archgym.environment.environment import Environment
 from archgym.experiment.simulate.durations import Durations
 from archgym.experiment.simulate.process_executor import ProcessExecutor
 from archgym.experiment.simulate.simulated_clock import SimulatedExecutor
+from archgym.experiment.spec.schema import read_simulation
 from archgym.experiment.spec.simulation import SimulationSettings
 from archgym.problem.description import ProblemDescription
 from archgym.problem.simulator import Simulator
+from archgym.registry import make
 from archgym.simulators.executor import Executor, Running
 from archgym.simulators.queued import (
     CachedExecutor,
@@ -33,7 +37,7 @@ from archgym.simulators.queued import (
 from archgym.simulators.shared_cache import SimulationCache, simulation_key
 from archgym.space import Designs
 
-__all__ = ["MakeExecutor", "Simulators", "process_executor"]
+__all__ = ["MakeExecutor", "Simulators", "environment_with_workers", "process_executor"]
 
 MakeExecutor = Callable[[str, Mapping[str, Any], SimulationSettings, ProblemDescription], Executor]
 """Makes an executor for the name of an environment, the arguments of its constructor, the
@@ -48,6 +52,44 @@ def process_executor(
 ) -> Executor:
     """An executor of processes on this machine."""
     return ProcessExecutor(name, arguments, settings.workers or 1, settings.attempts)
+
+
+@contextlib.contextmanager
+def environment_with_workers(
+    name: str,
+    simulation: SimulationSettings | Mapping[str, Any],
+    record: str | Path | None = None,
+    **arguments: Any,
+) -> Iterator[Environment]:
+    """An environment that simulates as the ``simulation`` of an experiment says, for a block.
+
+    >>> from archgym.registry import make_agent
+    >>> settings = {"workers": 8, "clock": "simulated", "duration": 60}
+    >>> with environment_with_workers("Conformance-v0", settings) as env:
+    ...     result = make_agent("ga", env.design_space).search(env, 80)
+    ...     print(result.simulations, "simulations in", env.evaluator.now, "seconds")
+    80 simulations in 600.0 seconds
+
+    Args:
+        name: registered name, or ``module:Class``; workers import it.
+        simulation: as in the experiment file.
+        record: folder of the dataset that takes every evaluation.
+        **arguments: of the environment's constructor, plain values.
+
+    Raises:
+        UnknownNameError, InvalidValueError: for settings or arguments that are not possible.
+    """
+    if not isinstance(simulation, SimulationSettings):
+        simulation = read_simulation(simulation)
+    recorded = {} if record is None else {"record": record}
+    environment = make(name, **arguments, **recorded)
+    with (
+        contextlib.closing(Simulators(simulation)) as simulators,
+        contextlib.closing(environment),
+    ):
+        simulators.serve(environment, name, arguments)
+        simulators.simulate_baseline(environment)
+        yield environment
 
 
 class Simulators:

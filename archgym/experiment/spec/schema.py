@@ -21,6 +21,7 @@ __all__ = [
     "Experiment",
     "Resources",
     "read_experiment",
+    "read_simulation",
 ]
 
 Design = dict[str, Any]
@@ -261,6 +262,19 @@ def read_experiment(data: Any) -> Experiment:
         # Misspelt keys first: a missing key is often the misspelt one.
         problems = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
         raise _explain(problems[0]) from None
+
+
+def read_simulation(data: Mapping[str, Any]) -> SimulationSettings:
+    """The ``simulation`` of an experiment, from a mapping.
+
+    Raises:
+        UnknownNameError, InvalidValueError: as :func:`read_experiment`.
+    """
+    try:
+        return SimulationSettings.model_validate(dict(data))
+    except pydantic.ValidationError as error:
+        problem = error.errors()[0]
+        raise _explain({**problem, "loc": ("simulation", *problem["loc"])}) from None
 
 
 def _explain(problem: Any) -> Exception:
