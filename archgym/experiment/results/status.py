@@ -30,6 +30,8 @@ __all__ = ["Best", "RunStatus", "read_status"]
 
 _RECENT = 100
 """Simulations over which the present rate is taken, and the share of busy workers."""
+_ON_SIMULATED_CLOCKS_S = 1e9
+"""Earlier times are on a simulated clock, which begins at 0."""
 _LEAST = 3
 """Simulations from which a rate is given."""
 
@@ -253,7 +255,8 @@ def _lately(
         return None, 0, None
     until = float(last_ended[-1]) if now is None else max(now, float(last_ended[-1]))
     window = until - float(last_ended[0])
-    per_hour = (len(order) - 1) / window * 3600.0 if window > 0 else None
+    real = last_ended[-1] > _ON_SIMULATED_CLOCKS_S
+    per_hour = (len(order) - 1) / window * 3600.0 if window > 0 and real else None
     flown = np.isfinite(last_began)
     if not flown.any() or window <= 0:
         return None, 0, per_hour

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from archgym.environment.environment import Environment
+from archgym.errors import InvalidValueError
 from archgym.experiment.simulate.durations import Durations
 from archgym.experiment.simulate.process_executor import ProcessExecutor
 from archgym.experiment.simulate.simulated_clock import SimulatedExecutor
@@ -81,6 +82,10 @@ def environment_with_workers(
     """
     if not isinstance(simulation, SimulationSettings):
         simulation = read_simulation(simulation)
+    if simulation.leased:
+        raise InvalidValueError(
+            "executor cannot be 'workers' here: they work for the run in a folder; use archgym run"
+        )
     recorded = {} if record is None else {"record": record}
     environment = make(name, **arguments, **recorded)
     with (
