@@ -87,6 +87,7 @@ def _workers(run: RunStatus) -> str:
     parts = []
     if run.live:
         parts.append(f"{now:,} of {slots:,} busy now" if slots else "none is there")
+    when = "lately" if run.live else "on average"
     if run.busy is not None and run.workers:
-        parts.append(f"{run.busy:.1f} of {run.workers:,} lately ({run.busy / run.workers:.0%})")
+        parts.append(f"{run.busy:.1f} of {run.workers:,} {when} ({run.busy / run.workers:.0%})")
     return ", ".join(parts)

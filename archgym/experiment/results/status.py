@@ -70,8 +70,8 @@ class RunStatus:
         budget: of all trials, likewise.
         unit: ``designs`` or ``hours``.
         live: what each batch of trials does now.
-        busy: mean number of designs that were simulated at a time lately; ``None`` if no
-            executor ran any.
+        busy: mean number of designs that were simulated at a time, of a run that goes on lately;
+            ``None`` if no executor ran any.
         workers: how many could be: slots now, or the most at a time before.
         per_hour: budget spent an hour lately; ``None`` if there is too little to say.
         best: of each problem.
@@ -248,8 +248,16 @@ def _lately(
     new: NDArray[np.bool_],
     now: float | None,
 ) -> tuple[float | None, int, float | None]:
-    """Mean number of busy workers, the most at a time, and simulations an hour, of late."""
-    order = np.argsort(ended[new], kind="stable")[-_RECENT:]
+    """Mean number of busy workers, the most at a time, and simulations an hour.
+
+    Args:
+        began: when simulations began, NaN where it is not known, s, shape (n,).
+        ended: when they ended, s, shape (n,).
+        new: whether they were simulations, shape (n,).
+        now: the time, if the run goes on: then only the last simulations count.
+    """
+    order = np.argsort(ended[new], kind="stable")
+    order = order if now is None else order[-_RECENT:]
     last_began, last_ended = began[new][order], ended[new][order]
     if len(order) < _LEAST:
         return None, 0, None
