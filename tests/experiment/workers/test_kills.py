@@ -49,7 +49,7 @@ class Chaos:
     def disturb(self, kills: int) -> None:
         """Kills a driver or a worker now and then, and starts another one."""
         done = 0
-        wait_until(self.log.exists)
+        wait_until(self.log.exists, 300)
         while done < kills and self.driver.poll() is None:
             time.sleep(self.random.uniform(0.3, 1.5))
             if self.random.random() < 0.3:
