@@ -30,7 +30,7 @@ from archgym.errors import BudgetExhausted
 from archgym.evaluation.outcome import Outcomes, Row, joined
 from archgym.evaluation.queue import Queue
 from archgym.problem import Status
-from archgym.problem.simulator import MultiFidelitySimulator
+from archgym.problem.simulator import MultiFidelitySimulator, SimulationResult
 from archgym.simulators.result import check_results, read_result
 from archgym.space import Designs
 
@@ -154,21 +154,32 @@ class Evaluator(Queue):
         if self._log is None:
             return self._run(designs, new, keys, fidelity), None
         logged = self._log.compare(self.proposals, designs, fidelity)
+        missing = [i for i in new if logged[i] < 0]
+        simulated = iter(self._results(designs, missing, fidelity))
         seconds: list[float] = []
         for i in new:  # in their order, which the rows of the cache have
             if logged[i] >= 0:
-                self._cache.add(keys[i], *self._log.result(logged[i]))
-                seconds.append(float(self._log.seconds[logged[i]]))
-            elif max(logged) < 0:
-                return self._run(designs, new, keys, fidelity), logged
+                result, spent = self._log.result(logged[i]), float(self._log.seconds[logged[i]])
             else:
-                seconds += self._run(designs, [i], keys, fidelity)
+                found, spent = next(simulated)
+                result = read_result(found, self._metrics, self._given)
+            self._cache.add(keys[i], *result)
+            seconds.append(float(spent))
         return seconds, logged
 
     def _run(
         self, designs: Designs, new: list[int], keys: Sequence[int], fidelity: float
     ) -> list[float]:
         """Simulates new designs, and puts them into the cache; seconds of each."""
+        results = self._results(designs, new, fidelity)
+        for i, (result, _) in zip(new, results, strict=True):
+            self._cache.add(keys[i], *read_result(result, self._metrics, self._given))
+        return [float(spent) for _, spent in results]
+
+    def _results(
+        self, designs: Designs, new: list[int], fidelity: float
+    ) -> Sequence[tuple[SimulationResult, float]]:
+        """Simulates some of the designs; results and seconds."""
         if not new:
             return []
         batch = designs if len(new) == len(designs) else designs[np.array(new)]
@@ -180,9 +191,7 @@ class Evaluator(Queue):
             results = self._simulator.simulate_at(batch, fidelity)
         self._pace_s = (time.perf_counter() - began) / len(new)
         check_results(results, self._simulator.name, len(new))
-        for i, (result, _) in zip(new, results, strict=True):
-            self._cache.add(keys[i], *read_result(result, self._metrics, self._given))
-        return [float(spent) for _, spent in results]
+        return results
 
     def _record_new(
         self,
