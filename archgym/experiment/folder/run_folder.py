@@ -34,6 +34,8 @@ class RunFolder:
         best_so_far.png     the picture
         log/                how trials ended, one file per batch of trials
         ray/                Ray Tune's own files
+        live/               what the run does now, for archgym status
+        queues/             what workers simulate, see archgym/experiment/workers
 
     Args:
         path: the folder; it need not exist.
