@@ -16,7 +16,7 @@ from archgym.agents.common.arrays import Floats
 from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.threads import one_seeded_thread
-from archgym.agents.gp.gaussian_process import coordinates
+from archgym.agents.gp.levels import coordinates
 from archgym.errors import MissingDependencyError
 from archgym.evaluation.outcome import Outcomes
 from archgym.space import Designs

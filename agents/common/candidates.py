@@ -11,6 +11,8 @@ from archgym.space import Designs
 _MAX_LEVELS = 16
 """Parameters with more levels are moved to some others at random, not to all."""
 _RANDOM_STEPS = 8
+_RENEWED = 5
+"""One in so many random designs is a new one every time."""
 
 
 class Candidates:
@@ -26,6 +28,7 @@ class Candidates:
     def __init__(self, moves: Moves, rng: np.random.Generator, n: int, elite: int) -> None:
         self._moves, self._rng, self._space = moves, rng, moves.space
         self._share, self._elite = n // 4 + 1, elite
+        self._anywhere: Designs | None = None
 
     def draw(self, ranked: Ints) -> Designs:
         """Neighbours of the best, moves of two to four parameters, crossovers, random designs.
@@ -39,8 +42,7 @@ class Candidates:
         kicked = self._moves.mutate(self._some(best), self._rng.integers(2, 5, size=self._share))
         crossed = self._moves.crossover(self._some(best), self._some(mates))
         near = self.neighbours(best[: self._elite // 2 + 1])
-        anywhere = self._space.sample(self._share, self._rng)
-        return near.concatenate(kicked).concatenate(crossed).concatenate(anywhere)
+        return near.concatenate(kicked).concatenate(crossed).concatenate(self._random())
 
     def neighbours(self, codes: Ints) -> Designs:
         """Each design with one parameter moved: to every level, or some if it has very many."""
@@ -59,6 +61,15 @@ class Candidates:
             return near
         start = np.repeat(codes, many * _RANDOM_STEPS, axis=0)
         return near.concatenate(self._moves.mutate(start, 1))
+
+    def _random(self) -> Designs:
+        """Random designs, a few of them new, since rare legal designs take long to find."""
+        new = self._share if self._anywhere is None else self._share // _RENEWED + 1
+        fresh = self._space.sample(new, self._rng)
+        if self._anywhere is not None:
+            fresh = self._anywhere[new:].concatenate(fresh)
+        self._anywhere = fresh
+        return fresh
 
     def _some(self, codes: Ints) -> Ints:
         return codes[self._rng.integers(len(codes), size=self._share)]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from archgym.agents.common.arrays import Bools, Floats
+from archgym.agents.common.arrays import Floats
 from archgym.agents.gp.gaussian_process import GaussianProcess
 from archgym.agents.gp.interactions import NUGGET, Interactions
+from archgym.agents.gp.levels import Columns
 
 
 class AdditiveProcess(GaussianProcess):
@@ -17,7 +18,7 @@ class AdditiveProcess(GaussianProcess):
     scales of the product kernel. Whichever makes the data likelier is used.
 
     Args:
-        ordered: which columns of the coordinates are distances, shape (n_columns,).
+        columns: of the coordinates.
         rng: as for the plain process.
         interactions: what several processes have learned together.
 
@@ -26,9 +27,9 @@ class AdditiveProcess(GaussianProcess):
     """
 
     def __init__(
-        self, ordered: Bools, rng: np.random.Generator | None, interactions: Interactions
+        self, columns: Columns, rng: np.random.Generator | None, interactions: Interactions
     ) -> None:
-        super().__init__(ordered, rng)
+        super().__init__(columns, rng)
         self._interactions = interactions
         self.additive = False
 
@@ -60,3 +61,8 @@ class AdditiveProcess(GaussianProcess):
         if not self.additive:
             return super().correlation(a, b)
         return self._sum(a, b, self._interactions.terms(), np.ones(a.shape[1]))
+
+    def _covariance(self, x: Floats) -> Floats:
+        if not self.additive:
+            return super()._covariance(x)
+        return self._sum(x, x, self._interactions.terms(), np.ones(x.shape[1]), lower=True)

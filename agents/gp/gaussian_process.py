@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.agents.common.arrays import Bools, Floats, Ints
-from archgym.space import DesignSpace
+from archgym.agents.common.arrays import Floats, Ints
+from archgym.agents.gp.levels import Columns, LevelPairs
 
 _PRIORS = np.array([(-0.8, 0.7, -8.0, 6.0), (-1.0, 0.8, -4.0, 2.5), (-9.0, 2.0, -14.0, -1.5)])
 """Centre and scale of the prior, and bounds (columns): of the logit of a sensitivity, of the
@@ -31,23 +31,6 @@ _RETUNE_GROWTH, _FIRST_STEPS, _STEPS = 1.05, 30, 8
 _SQRT5 = 5.0**0.5
 
 
-def coordinates(space: DesignSpace, codes: Ints) -> Floats:
-    """What the process sees of designs: a column a free parameter, shape (n, n_free).
-
-    Ordered parameters lie in [0, 1], 0.5 where they are inactive; unordered ones are their
-    level, -1 where they are inactive.
-    """
-    columns = []
-    for position in space.free:
-        parameter, column = space.parameters[position], codes[:, position]
-        if parameter.ordered:
-            place = (parameter.unit_interval(column) - 0.5) * parameter.size / (parameter.size - 1)
-            columns.append(np.where(column < 0, 0.5, place + 0.5))
-        else:
-            columns.append(column.astype(np.float64))
-    return np.stack(columns, axis=1)
-
-
 class GaussianProcess:
     """Gaussian process with a constant mean; see the module for its kernel.
 
@@ -55,7 +38,7 @@ class GaussianProcess:
     the greatest posterior density, sought from where they were.
 
     Args:
-        ordered: which columns of the coordinates are distances, shape (n_columns,).
+        columns: of the coordinates.
         rng: draws the centre of the prior from the prior itself; several processes then differ
             where the data leave it open, much as draws from the posterior do. Without it the
             centre is the prior's own.
@@ -64,7 +47,7 @@ class GaussianProcess:
         amplitude: standard deviation of the signal.
     """
 
-    def __init__(self, ordered: Bools, rng: np.random.Generator | None = None) -> None:
+    def __init__(self, columns: Columns, rng: np.random.Generator | None = None) -> None:
         from scipy import linalg, optimize
 
         from archgym.agents.gp import kernels as products
@@ -72,9 +55,9 @@ class GaussianProcess:
         self._linalg: Any = linalg
         self._optimize: Any = optimize
         self._products: Any = products
-        self._ordered = np.flatnonzero(ordered)
-        self._unordered = np.flatnonzero(~ordered)
-        self._n = n = len(ordered)
+        self._columns = columns
+        self._ordered = np.flatnonzero(columns.ordered)
+        self._n = n = len(columns.ordered)
         lengths = len(self._ordered)
         self._all = products.Terms(np.ones((1, n), dtype=np.bool_), np.ones(1))
         priors = np.repeat(_PRIORS, (n, lengths, 1), axis=0).T
@@ -109,11 +92,12 @@ class GaussianProcess:
             return
         steps = _STEPS if self._tuned_at else _FIRST_STEPS
         self._tuned_at = len(y)
-        pairs = _Pairs(x, self._ordered, self._unordered)
+        designs = self._columns.split(x)
+        pairs = self._columns.pairs(designs, designs)
         found = self._optimize.minimize(
             self._loss,
             self._theta,
-            args=(pairs, y),
+            args=(designs.index, pairs, y),
             jac=True,
             method="L-BFGS-B",
             bounds=self._bounds,
@@ -125,7 +109,7 @@ class GaussianProcess:
     def fit(self, x: Floats, y: Floats) -> float:
         """Conditions on data; log likelihood of the targets."""
         self._x = x
-        kernel = self.correlation(x, x)
+        kernel = self._covariance(x)
         noise, failed = self.noise, 1
         while failed:  # ends at the latest when the noise outweighs the signal
             kernel[np.diag_indices(len(x))] = 1.0 + noise
@@ -146,11 +130,13 @@ class GaussianProcess:
 
     def alike(self, a: Floats, b: Floats) -> NDArray[np.float32]:
         """How alike coordinates are by column, sensitivity apart, (n_columns, len(a), len(b))."""
+        first, second = self._columns.split(a), self._columns.split(b)
+        pairs = self._columns.pairs(first, second)
+        tables = self._matern(pairs, np.exp(self._theta[self._n : -1]))[0].astype(np.float32)
         alike = np.empty((self._n, len(a), len(b)), dtype=np.float32)
-        for i in self._unordered:
-            alike[i] = a[:, i, None] == b[None, :, i]
-        for i, (table, rows, columns) in self._tables(a, b, np.ones(self._n)).items():
-            table.astype(np.float32)[:, columns].take(rows, axis=0, out=alike[i])
+        for i, width in enumerate(pairs.widths.tolist()):
+            table = tables[pairs.starts[i] : pairs.starts[i + 1]].reshape(-1, width)
+            table.take(second.index[:, i], axis=1).take(first.index[:, i], axis=0, out=alike[i])
         return alike
 
     def predict(self, x: Floats) -> tuple[Floats, Floats]:
@@ -173,39 +159,44 @@ class GaussianProcess:
         scale = (float((y - mean) @ weights) + 1.0) / (len(y) + 1.0)  # a prior of one datum
         return mean, weights, max(scale, 1e-12)
 
-    def _sum(self, a: Floats, b: Floats, terms: Any, sensitivity: Floats) -> Floats:
+    def _covariance(self, x: Floats) -> Floats:
+        """Prior correlation of the signal among designs; only the lower triangle is defined."""
+        return self._sum(x, x, self._all, self.sensitivity, lower=True)
+
+    def _sum(
+        self, a: Floats, b: Floats, terms: Any, sensitivity: Floats, *, lower: bool = False
+    ) -> Floats:
         """Sum of products of the factors of columns, shape (len(a), len(b))."""
-        tables = self._tables(a, b, sensitivity)
-        return np.asarray(self._products.sum_of_products(a, b, 1.0 - sensitivity, tables, terms))
+        first = self._columns.split(a)
+        second = first if b is a else self._columns.split(b)
+        pairs = self._columns.pairs(first, second)
+        alike, _, _ = self._matern(pairs, np.exp(self._theta[self._n : -1]))
+        factors = 1.0 - sensitivity[pairs.column] * (1.0 - alike)
+        return np.asarray(
+            self._products.sum_of_products(
+                first.index, second.index, pairs, factors, terms, lower=lower
+            )
+        )
 
-    def _tables(
-        self, a: Floats, b: Floats, sensitivity: Floats
-    ) -> dict[int, tuple[Floats, Ints, Ints]]:
-        """Factors of ordered columns: distinct values, and which of them coordinates have."""
-        tables = {}
-        lengths = np.exp(self._theta[self._n : -1])
-        for i, length in zip(self._ordered.tolist(), lengths, strict=True):
-            of_a, rows = np.unique(a[:, i], return_inverse=True)
-            of_b, columns = np.unique(b[:, i], return_inverse=True)
-            r = _SQRT5 * np.abs(of_a[:, None] - of_b) / length
-            matern = (1.0 + r + r * r / 3.0) * np.exp(-r)
-            tables[i] = (1.0 - sensitivity[i] * (1.0 - matern), rows, columns)
-        return tables
+    def _matern(self, pairs: LevelPairs, lengths: Floats) -> tuple[Floats, Floats, Floats]:
+        """Of each pair of values: how alike they are, the distance in lengths, its decay."""
+        scale = np.ones(self._n)
+        scale[self._ordered] = lengths
+        r = _SQRT5 * pairs.distance / scale[pairs.column]
+        decay = np.exp(-r)
+        return (1.0 + r + r * r / 3.0) * decay, r, decay
 
-    def _loss(self, theta: Floats, pairs: _Pairs, y: Floats) -> tuple[float, Floats]:
+    def _loss(
+        self, theta: Floats, index: Ints, pairs: LevelPairs, y: Floats
+    ) -> tuple[float, Floats]:
         """Negative log posterior density up to a constant, and its gradient."""
         n, count = self._n, len(y)
         s = 1.0 / (1.0 + np.exp(-theta[:n]))
         noise = np.exp(theta[-1])
-        logs = np.log1p(-s[self._unordered]) @ pairs.differ
-        so, lengths = s[self._ordered, None], np.exp(theta[n:-1, None])
-        r = _SQRT5 * pairs.distance / lengths
-        decay = np.exp(-r)
-        short = 1.0 - (1.0 + r + r * r / 3.0) * decay
-        factor = 1.0 - so * short
-        k = np.exp(logs + np.log(factor).sum(axis=0))
-        covariance = np.zeros((count, count))
-        covariance[pairs.rows, pairs.columns] = k
+        alike, r, decay = self._matern(pairs, np.exp(theta[n:-1]))
+        factors = 1.0 - s[pairs.column] * (1.0 - alike)
+        k = self._products.sum_of_products(index, index, pairs, factors, self._all, lower=True)
+        covariance = k.copy()
         covariance[np.diag_indices(count)] = 1.0 + noise
         lower, failed = self._linalg.lapack.dpotrf(covariance, lower=1)
         if failed:
@@ -219,26 +210,16 @@ class GaussianProcess:
             + 0.5 * (_FREEDOM + 1.0) * float(np.log1p(away**2 / _FREEDOM).sum())
         )
         # Of the loss by each entry of the covariance, twice for the mirrored one.
-        by_pair = (
-            inverse[pairs.rows, pairs.columns]
-            - weights[pairs.rows] * weights[pairs.columns] / scale
-        ) * k
+        by_pair = (inverse - np.outer(weights, weights / scale)) * k
         by_diagonal = 0.5 * float((np.diag(inverse) - weights**2 / scale).sum())
+        by_level = np.zeros(len(factors))
+        self._products.sums_by_pair(index, by_pair, pairs.starts, pairs.widths, by_level)
+        by_level /= factors
         gradient = np.empty_like(theta)
-        gradient[self._unordered] = -s[self._unordered] * (pairs.differ @ by_pair)
-        part = by_pair / factor
-        gradient[self._ordered] = -(so * (1.0 - so))[:, 0] * (short * part).sum(axis=1)
-        gradient[n:-1] = ((so * r * r * (1.0 + r) / 3.0) * decay * part).sum(axis=1)
+        by_s = by_level * (1.0 - alike)
+        gradient[:n] = -s * (1.0 - s) * np.add.reduceat(by_s, pairs.starts[:-1])
+        by_length = by_level * (r * r * (1.0 + r) / 3.0) * decay
+        gradient[n:-1] = (s * np.add.reduceat(by_length, pairs.starts[:-1]))[self._ordered]
         gradient[-1] = noise * by_diagonal
         pull = (_FREEDOM + 1.0) * away / (_FREEDOM + away**2)
         return float(loss), gradient + pull / self._prior_scale
-
-
-class _Pairs:
-    """What the kernel needs to know of each pair of designs."""
-
-    def __init__(self, x: Floats, ordered: Ints, unordered: Ints) -> None:
-        self.rows, self.columns = np.tril_indices(len(x), -1)
-        a, b = x[self.rows], x[self.columns]
-        self.differ = np.ascontiguousarray((a[:, unordered] != b[:, unordered]).T, np.float64)
-        self.distance = np.ascontiguousarray(np.abs(a[:, ordered] - b[:, ordered]).T)

@@ -1,4 +1,4 @@
-"""Covariances that are sums of products of how alike designs are in single parameters, compiled.
+"""Covariances that are sums of products of how alike designs are in single columns, compiled.
 
 Importing this module imports numba.
 """
@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 
 from archgym.agents.common.arrays import Bools, Floats, Ints
+from archgym.agents.gp.levels import LevelPairs
 
 
 class Terms:
@@ -30,55 +31,62 @@ class Terms:
 
 
 def sum_of_products(
-    a: Floats,
-    b: Floats,
-    unlike: Floats,
-    tables: dict[int, tuple[Floats, Ints, Ints]],
-    terms: Terms,
+    first: Ints, second: Ints, pairs: LevelPairs, alike: Floats, terms: Terms, *, lower: bool
 ) -> Floats:
     """Sum over the sets of weight times product of how alike two lists of designs are.
 
     Args:
-        a: coordinates of the ones, shape (n, n_columns).
-        b: of the others, shape (m, n_columns).
-        unlike: of each column, how alike two designs are whose values differ, if the column is
-            unordered, shape (n_columns,).
-        tables: of ordered columns by their number: distinct values of ``a``, row by row, against
-            those of ``b``, with the number of the value of each design.
+        first: numbers of the values of the ones, shape (n, n_columns).
+        second: of the others, shape (m, n_columns).
+        pairs: of their values.
+        alike: how alike the two values of each pair are, shape (n_pairs,).
         terms: the sets.
+        lower: whether only the part left of and on the diagonal is needed; the rest is undefined.
 
     Returns:
         Shape (n, m).
     """
-    n_columns = a.shape[1]
-    a_values = np.zeros((len(a), n_columns), dtype=np.int64)
-    b_values = np.zeros((n_columns, len(b)), dtype=np.int64)
-    starts, widths = np.full((2, n_columns), [[-1], [0]], dtype=np.int64)
-    flat, size = [np.empty(0)], 0
-    for column, (table, rows, columns) in tables.items():
-        a_values[:, column], b_values[column] = rows, columns
-        starts[column], widths[column] = size, table.shape[1]
-        flat.append(table.ravel())
-        size += table.size
-    out = np.empty((len(a), len(b)))
-    _add_up(
-        (np.ascontiguousarray(a), a_values),
-        (np.ascontiguousarray(b.T), b_values),
-        (unlike, starts, widths, np.concatenate(flat)),
-        (terms.ends, terms.columns, terms.weights),
-        out,
-    )
+    out = np.empty((len(first), len(second)))
+    if not out.size:
+        return out
+    rows: list[Floats] = []
+    starts = np.zeros(first.shape[1], dtype=np.int64)
+    for column, width in enumerate(pairs.widths.tolist()):
+        table = alike[pairs.starts[column] : pairs.starts[column + 1]].reshape(-1, width)
+        starts[column] = 0 if not rows else starts[column - 1] + len(rows[-1])
+        rows.append(table.take(second[:, column], axis=1))
+    sets = terms.ends, terms.columns, terms.weights
+    _add_up(first + starts, np.concatenate(rows), sets, lower, out)
     return out
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _add_up(first: Any, second: Any, tables: Any, terms: Any, out: Floats) -> None:
+def sums_by_pair(index: Ints, weights: Floats, starts: Ints, widths: Ints, out: Floats) -> None:
+    """Adds up numbers of pairs of designs for each pair of values that they have in a column.
+
+    Args:
+        index: numbers of the values of designs, shape (n, n_columns).
+        weights: of pairs of designs, in the part left of the diagonal, shape (n, n).
+        starts: the first pair of values of each column.
+        widths: values in each column.
+        out: what is added to, shape (n_pairs,).
+    """
+    n_columns = index.shape[1]
+    for i in range(len(index)):
+        for c in range(n_columns):
+            row = starts[c] + index[i, c] * widths[c]
+            for j in range(i):
+                out[row + index[j, c]] += weights[i, j]
+
+
+@njit(cache=True, fastmath={"contract"})  # type: ignore[untyped-decorator]
+def _add_up(first: Ints, alike: Floats, terms: Any, lower: bool, out: Floats) -> None:
+    """Rows of ``alike``: values of the first list by designs of the second."""
     ends, columns, weights = terms
-    b, _ = second
-    near, products = np.empty(b.shape), np.empty(b.shape)
+    products = np.empty((first.shape[1], out.shape[1]))
     for i in range(len(out)):
-        _compare(i, first, second, tables, near)
-        out[i] = 0.0
+        m = i + 1 if lower else out.shape[1]
+        out[i, :m] = 0.0
         before, length = 0, 0
         for t in range(len(weights)):
             start, size = ends[t], ends[t + 1] - ends[t]
@@ -86,33 +94,17 @@ def _add_up(first: Any, second: Any, tables: Any, terms: Any, out: Floats) -> No
             while same < min(size, length) and columns[start + same] == columns[before + same]:
                 same += 1
             before, length = start, size
+            weight = weights[t]
             for depth in range(same, size):
-                _multiply(depth, near[columns[start + depth]], products)
+                near = alike[first[i, columns[start + depth]]]
+                if depth == 0:
+                    for j in range(m):
+                        products[0, j] = near[j]
+                else:
+                    for j in range(m):
+                        products[depth, j] = products[depth - 1, j] * near[j]
             if size == 0:
-                out[i] += weights[t]
+                out[i, :m] += weight
             else:
-                out[i] += weights[t] * products[size - 1]
-
-
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def _compare(i: int, first: Any, second: Any, tables: Any, near: Floats) -> None:
-    """How alike one design is to all others in each column."""
-    a, a_values = first
-    b, b_values = second
-    unlike, starts, widths, table = tables
-    for c in range(len(near)):
-        if starts[c] < 0:
-            value, other = a[i, c], unlike[c]
-            for j in range(near.shape[1]):
-                near[c, j] = 1.0 if b[c, j] == value else other
-        else:
-            row = starts[c] + a_values[i, c] * widths[c]
-            for j in range(near.shape[1]):
-                near[c, j] = table[row + b_values[c, j]]
-
-
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def _multiply(depth: int, factor: Floats, products: Floats) -> None:
-    """Product of the first columns of a set, one column more."""
-    for j in range(len(factor)):
-        products[depth, j] = factor[j] if depth == 0 else products[depth - 1, j] * factor[j]
+                for j in range(m):
+                    out[i, j] += weight * products[size - 1, j]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,9 @@ from archgym.space.parameter import Codes, Parameter
 
 _FEW = 32
 """Up to this many designs, rules are checked faster one by one than on columns."""
+_MAX_TABULATED = 1 << 15
+"""A rule or condition whose parameters have at most so many combinations, inactive ones included,
+is evaluated once for all of them; from then on it is looked up."""
 
 
 class ConstrainedSpace(SpaceDefinition):
@@ -40,6 +44,7 @@ class ConstrainedSpace(SpaceDefinition):
             if p.when is not None
         ]
         self._compiled_rules = [self._compiled(rule.expression) for rule in self.rules]
+        self._truths: dict[tuple[int, bool], NDArray[np.bool_]] = {}
 
     def _compiled(self, expression: Expression) -> tuple[list[int], Callable[[list[Any]], Any]]:
         """Positions of the parameters of an expression, and the expression as a function."""
@@ -155,15 +160,25 @@ class ConstrainedSpace(SpaceDefinition):
     ) -> NDArray[np.bool_]:
         """A condition or rule on rows of codes; ``missing`` where it looks at an inactive one."""
         positions = [self._positions[name] for name in expression.names]
-        if len(positions) == 1 and self.parameters[positions[0]].size <= 65_536:
-            (position,) = positions
-            parameter = self.parameters[position]
-            table = np.empty(parameter.size + 1, dtype=bool)
-            holds = expression.evaluate(
-                {parameter.name: parameter.values(np.arange(parameter.size))}
-            )
-            table[:-1], table[-1] = holds, missing
-            return np.asarray(table[codes[:, position]])
+        shape = tuple(self.parameters[position].size + 1 for position in positions)
+        if math.prod(shape) > _MAX_TABULATED:
+            return self._compute(expression, positions, codes, missing)
+        key = id(expression), missing  # the space keeps its expressions
+        table = self._truths.get(key)
+        if table is None:
+            levels = np.indices(shape).reshape(len(shape), -1) - 1
+            every = np.zeros((levels.shape[1], codes.shape[1]), dtype=np.int64)
+            every[:, positions] = levels.T
+            table = self._truths[key] = self._compute(expression, positions, every, missing)
+        place = np.zeros(len(codes), dtype=np.int64)
+        for position, size in zip(positions, shape, strict=True):
+            place = place * size + (codes[:, position] + 1)
+        return table[place]
+
+    def _compute(
+        self, expression: Expression, positions: list[int], codes: Codes, missing: bool
+    ) -> NDArray[np.bool_]:
+        """As :meth:`_evaluate`, by evaluating the expression on columns of values."""
         values, active = {}, np.ones(len(codes), dtype=bool)
         for position in positions:
             column = codes[:, position]

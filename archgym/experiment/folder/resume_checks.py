@@ -21,7 +21,16 @@ from archgym.registry import agent_class
 
 __all__ = ["check_folder", "check_raised_budgets", "check_unchanged"]
 
-_BEFORE_TRIALS = {"experiment.yaml", "trials.json", "results", "ray", "log", LOCK, WORKERS}
+_BEFORE_TRIALS = {
+    "experiment.yaml",
+    "trials.json",
+    "initial_designs.json",
+    "results",
+    "ray",
+    "log",
+    LOCK,
+    WORKERS,
+}
 """What a run writes before its first trial."""
 
 

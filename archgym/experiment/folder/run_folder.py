@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,7 @@ class RunFolder:
         datasets: folder of the datasets.
         results: JSON file with the result of every trial.
         tables: folder of the tables of results.
+        initial_designs: JSON file with the designs that the searches of each setting began with.
         random_draws: JSON file with the random draws that reach the optimum of each setting.
         picture: file of the plot.
         logs: folder of the logs that say how trials ended.
@@ -59,6 +60,7 @@ class RunFolder:
         self.results = self.path / "results.json"
         self.tables = self.path / "results"
         self.random_draws = self.tables / "random_draws.json"
+        self.initial_designs = self.path / "initial_designs.json"
         self.picture = self.path / "best_so_far.png"
         self.logs = self.path / "log"
         self.ray = self.path / "ray" / shard
@@ -97,14 +99,20 @@ class RunFolder:
         logs, rows = self.logs.glob("*.jsonl"), self.datasets.glob("*/*")
         return self.results.exists() or any(logs) or any(rows)
 
-    def prepare(self, experiment: Experiment, trials: Sequence[Trial]) -> None:
-        """Writes the experiment and its list of trials.
+    def prepare(
+        self,
+        experiment: Experiment,
+        trials: Sequence[Trial],
+        initial: Mapping[str, Sequence[dict[str, Any]]],
+    ) -> None:
+        """Writes the experiment, its list of trials, and designs that their searches begin with.
 
         Raises:
             ExperimentError: if they cannot be written.
         """
         self.write(self.path / "experiment.yaml", experiment_yaml(experiment))
         self.write_json(self.path / "trials.json", [trial.to_json() for trial in trials])
+        self.write_json(self.initial_designs, initial)
 
     def write_json(self, path: Path, data: Any) -> None:
         """Writes a JSON file of the folder, see :meth:`write`."""

@@ -99,6 +99,7 @@ def entry_position(experiment: Experiment, trial: Trial) -> int:
         for workload in entry.workloads
         if entry.id == trial.environment
         and entry.constructor_arguments(workload) == trial.arguments
+        and entry.initial == trial.initial
     )
 
 
@@ -111,7 +112,6 @@ def _check_hyperparameters(experiment: Experiment, trials: Sequence[Trial]) -> N
 
 def _check_agent(trial: Trial, environment: Environment) -> None:
     with located(f"agent {trial.agent!r} on {trial.setting}"), _made():
-        environment.design_space.designs(trial.initial_designs)
         make_agent(
             trial.agent,
             environment.design_space,

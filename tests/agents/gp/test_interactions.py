@@ -11,8 +11,8 @@ import pytest
 from archgym.agents.gp.additive import AdditiveProcess
 from archgym.agents.gp.gaussian_process import GaussianProcess
 from archgym.agents.gp.interactions import Interactions
-from archgym.agents.gp.search import GaussianProcessSearch
-from archgym.envs.conformance import ConformanceEnvironment
+from archgym.agents.gp.levels import Columns
+from archgym.agents.gp.models import Models
 from archgym.space import Categorical, DesignSpace
 
 Array = np.ndarray[Any, Any]
@@ -77,9 +77,10 @@ def test_correlation_is_that_of_a_sum_of_components() -> None:
 def test_compiled_sum_is_that_of_the_definition() -> None:
     rng = np.random.default_rng(0)
     ordered = np.array([True, False, False, True, False, False, True, False])
+    columns = Columns(ordered)
     a, b = (np.where(ordered, rng.random((n, COLUMNS)), points(n, n)) for n in (9, 6))
     interactions = walked(calls=3)
-    model = AdditiveProcess(ordered, None, interactions)
+    model = AdditiveProcess(columns, None, interactions)
     model.additive = True
     near = model.alike(a, b).astype(float)
     assert model.correlation(a, b) == pytest.approx(correlation(interactions, near), abs=1e-6)
@@ -117,7 +118,7 @@ def test_the_same_seed_walks_the_same_way() -> None:
 
 def test_a_sum_of_components_is_predicted_better_than_by_the_product() -> None:
     x, test = points(120, 1), points(400, 2)
-    unordered = np.zeros(COLUMNS, dtype=bool)
+    unordered = Columns(np.zeros(COLUMNS, dtype=bool), np.full(COLUMNS, 3))
     interactions = Interactions(COLUMNS, np.random.default_rng(0))
     additive = AdditiveProcess(unordered, None, interactions)
     for _ in range(12):
@@ -137,7 +138,7 @@ def test_a_product_stays_a_product() -> None:
     def joint(x: Array) -> Array:
         return np.asarray(np.prod(1.0 + 0.8 * (x == 1), axis=1))
 
-    unordered = np.zeros(COLUMNS, dtype=bool)
+    unordered = Columns(np.zeros(COLUMNS, dtype=bool), np.full(COLUMNS, 3))
     model = AdditiveProcess(unordered, None, Interactions(COLUMNS, np.random.default_rng(0)))
     for _ in range(3):
         model.tune(x, joint(x))
@@ -148,7 +149,7 @@ def test_a_product_stays_a_product() -> None:
 
 def test_equal_rows_and_equal_targets_are_survived() -> None:
     x = np.repeat(points(4, 0), 5, axis=0)
-    unordered = np.zeros(COLUMNS, dtype=bool)
+    unordered = Columns(np.zeros(COLUMNS, dtype=bool), np.full(COLUMNS, 3))
     model = AdditiveProcess(unordered, None, Interactions(COLUMNS, np.random.default_rng(0)))
     model.tune(x, np.zeros(20))
     model.fit(x, np.zeros(20))
@@ -158,17 +159,12 @@ def test_equal_rows_and_equal_targets_are_survived() -> None:
     assert np.isfinite(deviation).all()
 
 
-def test_few_parameters_or_several_goals_are_left_to_the_product() -> None:
-    def kinds(agent: GaussianProcessSearch) -> set[type]:
-        return {type(model) for model in agent._models}
+def test_few_parameters_are_left_to_the_product() -> None:
+    def kinds(n: int) -> set[type]:
+        space = DesignSpace([Categorical(f"p{i}", ["a", "b"]) for i in range(n)])
+        models = Models(space, 2, 3, True, np.random.default_rng(0))
+        return {type(model) for goal in models.goals for model in goal}
 
-    def space(n: int) -> DesignSpace:
-        return DesignSpace([Categorical(f"p{i}", ["a", "b"]) for i in range(n)])
-
-    assert kinds(GaussianProcessSearch(space(5))) == {GaussianProcess}
-    assert kinds(GaussianProcessSearch(space(6))) == {AdditiveProcess}
-    assert kinds(GaussianProcessSearch(space(80))) == {GaussianProcess}
-    several = ConformanceEnvironment(objective={"minimize": ["access_ns", "energy_pj"]})
-    assert kinds(GaussianProcessSearch(several.design_space, ("minimize",) * 2)) == {
-        GaussianProcess
-    }
+    assert kinds(5) == {GaussianProcess}
+    assert kinds(6) == {AdditiveProcess}
+    assert kinds(80) == {GaussianProcess}

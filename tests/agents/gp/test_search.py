@@ -11,7 +11,8 @@ import pytest
 from scipy.optimize import check_grad
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from archgym.agents.gp.gaussian_process import GaussianProcess, _Pairs, coordinates
+from archgym.agents.gp.gaussian_process import GaussianProcess
+from archgym.agents.gp.levels import Columns, coordinates
 from archgym.agents.gp.search import GaussianProcessSearch
 from archgym.environment.environment import Environment
 from archgym.envs.conformance import ConformanceEnvironment
@@ -19,7 +20,7 @@ from archgym.problem.metrics import Metric
 from archgym.registry import make_agent
 from archgym.space import Boolean, Categorical, DesignSpace, Integer, Real, param
 
-ORDERED = np.array([False, True, True])
+COLUMNS = Columns(np.array([False, True, True]))
 
 
 def points(n: int, seed: int = 0) -> np.ndarray[Any, Any]:
@@ -35,20 +36,23 @@ def surface(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def test_gradient_of_the_posterior_density_is_right() -> None:
     x, rng = points(30), np.random.default_rng(1)
-    model = GaussianProcess(ORDERED)
-    pairs = _Pairs(x, np.array([1, 2]), np.array([0]))
+    model = GaussianProcess(COLUMNS)
+    designs = COLUMNS.split(x)
+    pairs = COLUMNS.pairs(designs, designs)
     y = surface(x)
     for _ in range(5):
         theta = model._theta + 0.5 * rng.normal(size=6)
-        error = check_grad(
-            lambda t: model._loss(t, pairs, y)[0], lambda t: model._loss(t, pairs, y)[1], theta
-        )
-        assert error < 1e-3 * (1 + np.linalg.norm(model._loss(theta, pairs, y)[1]))
+
+        def loss(theta: np.ndarray[Any, Any]) -> tuple[float, np.ndarray[Any, Any]]:
+            return model._loss(theta, designs.index, pairs, y)
+
+        error = check_grad(lambda t: loss(t)[0], lambda t: loss(t)[1], theta)
+        assert error < 1e-3 * (1 + np.linalg.norm(loss(theta)[1]))
 
 
 def test_it_passes_through_its_data_and_is_unsure_elsewhere() -> None:
     x = points(40)
-    model = GaussianProcess(ORDERED)
+    model = GaussianProcess(COLUMNS)
     model.tune(x, surface(x))
     model.fit(x, surface(x))
     mean, deviation = model.predict(x)
@@ -60,7 +64,7 @@ def test_it_passes_through_its_data_and_is_unsure_elsewhere() -> None:
 
 def test_it_learns_what_matters_and_what_is_dead() -> None:
     x = points(60)
-    model = GaussianProcess(ORDERED)
+    model = GaussianProcess(COLUMNS)
     model.tune(x, surface(x))
     model.fit(x, surface(x))
     assert model.sensitivity[2] < 0.05 < 0.2 < model.sensitivity[0]
@@ -70,7 +74,7 @@ def test_it_learns_what_matters_and_what_is_dead() -> None:
 
 def test_a_process_survives_equal_rows_and_equal_targets() -> None:
     x = np.repeat(points(4), 5, axis=0)
-    model = GaussianProcess(ORDERED)
+    model = GaussianProcess(COLUMNS)
     model.tune(x, np.zeros(20))
     model.fit(x, np.zeros(20))
     mean, deviation = model.predict(points(9, seed=3))

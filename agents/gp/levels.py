@@ -1,0 +1,132 @@
+"""The levels of each column of coordinates, so that covariances are looked up, not calculated.
+
+Designs have few distinct values in each column. How alike two values are is calculated once for
+each pair of them; a covariance of designs is then a product of numbers that are looked up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from archgym.agents.common.arrays import Bools, Floats, Ints
+from archgym.space import DesignSpace
+
+_MAX_FIXED = 32
+"""Up to so many levels, a column has the same numbered values in every list of designs."""
+_FAR = 1e9
+"""Distance of different values of an unordered column: they have nothing in common."""
+
+
+def coordinates(space: DesignSpace, codes: Ints) -> Floats:
+    """What the process sees of designs: a column a free parameter, shape (n, n_free).
+
+    Ordered parameters lie in [0, 1], 0.5 where they are inactive; unordered ones are their
+    level, -1 where they are inactive.
+    """
+    columns = []
+    for position in space.free:
+        parameter, column = space.parameters[position], codes[:, position]
+        if parameter.ordered:
+            place = (parameter.unit_interval(column) - 0.5) * parameter.size / (parameter.size - 1)
+            columns.append(np.where(column < 0, 0.5, place + 0.5))
+        else:
+            columns.append(column.astype(np.float64))
+    return np.stack(columns, axis=1)
+
+
+@dataclass(frozen=True)
+class Leveled:
+    """Designs as numbers of levels.
+
+    Attributes:
+        values: distinct values of each column.
+        index: which of them a design has, shape (n, n_columns).
+    """
+
+    values: list[Floats]
+    index: Ints
+
+
+@dataclass(frozen=True)
+class LevelPairs:
+    """Pairs of values of one list of designs with those of another, all columns one after another.
+
+    Attributes:
+        distance: between two values, shape (n_pairs,).
+        column: of each pair, shape (n_pairs,).
+        starts: the first pair of each column, shape (n_columns + 1,).
+        widths: values of the second list in each column: the pairs of a value of the first list
+            are next to each other, shape (n_columns,).
+    """
+
+    distance: Floats
+    column: Ints
+    starts: Ints
+    widths: Ints
+
+
+class Columns:
+    """The columns of coordinates.
+
+    Args:
+        ordered: which are distances, shape (n_columns,).
+        sizes: levels of each, 0 for very many; without it, all have very many.
+    """
+
+    def __init__(self, ordered: Bools, sizes: Ints | None = None) -> None:
+        self.ordered = ordered
+        self._fixed: list[Floats | None] = [None] * len(ordered)
+        sizes = np.zeros(len(ordered), dtype=np.int64) if sizes is None else sizes
+        for column, size in enumerate(sizes.tolist()):
+            if 2 <= size <= _MAX_FIXED:
+                levels = np.arange(size, dtype=np.float64)
+                if ordered[column]:
+                    self._fixed[column] = np.append(levels / (size - 1.0), 0.5)
+                else:
+                    self._fixed[column] = np.append(levels, -1.0)
+        self._few = np.array([values is not None for values in self._fixed], dtype=np.bool_)
+        last = np.maximum(sizes, 2) - 1.0
+        self._scale = np.where(ordered, last, 1.0)[self._few]
+        self._inactive = sizes[self._few]
+        self._square: LevelPairs | None = None
+
+    @classmethod
+    def of(cls, space: DesignSpace) -> Columns:
+        """Those of a space's free parameters."""
+        parameters = [space.parameters[position] for position in space.free]
+        ordered = np.array([parameter.ordered for parameter in parameters], dtype=np.bool_)
+        sizes = [0 if p.continuous or p.size > _MAX_FIXED else p.size for p in parameters]
+        return cls(ordered, np.array(sizes, dtype=np.int64))
+
+    def split(self, x: Floats) -> Leveled:
+        """Distinct values of each column, and which of them designs have."""
+        index = np.empty(x.shape, dtype=np.int64)
+        places = x[:, self._few] * self._scale
+        nearest = np.rint(places)
+        regular = (np.abs(places - nearest) < 0.25) & (nearest >= 0)
+        index[:, self._few] = np.where(regular, nearest, self._inactive)
+        values = list(self._fixed)
+        for column in np.flatnonzero(~self._few).tolist():
+            values[column], index[:, column] = np.unique(x[:, column], return_inverse=True)
+        return Leveled([v for v in values if v is not None], index)
+
+    def pairs(self, first: Leveled, second: Leveled) -> LevelPairs:
+        """All pairs of values of the one with values of the other."""
+        if self._few.all() and self._square is not None:
+            return self._square
+        distances = []
+        for ordered, a, b in zip(self.ordered, first.values, second.values, strict=True):
+            apart = np.abs(a[:, None] - b)
+            distances.append((apart if ordered else np.where(apart > 0, _FAR, 0.0)).ravel())
+        counts = [len(apart) for apart in distances]
+        pairs = LevelPairs(
+            np.concatenate(distances),
+            np.repeat(np.arange(len(counts)), counts),
+            np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            np.array([len(values) for values in second.values], dtype=np.int64),
+        )
+        if self._few.all():
+            self._square = pairs
+        return pairs
