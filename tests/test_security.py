@@ -26,6 +26,7 @@ from archgym.agents.rl.policies import read_policy
 from archgym.data import Dataset
 from archgym.data.dataset import write_parquet
 from archgym.enumeration import enumerate_space
+from archgym.environment.recorded import recorded_settings
 from archgym.envs.dram.traces.trace_files import read_trace
 from archgym.envs.nas.data import nuclei
 from archgym.envs.nas.hardware.latency_table import LatencyTable
@@ -40,7 +41,7 @@ from archgym.experiment.spec.load import load_experiment, parse_value
 from archgym.problem.reference import read_table
 from archgym.proxy.files import load_proxy
 from archgym.reading.files import read_arrays, read_bytes, read_json, read_text
-from archgym.registry import make_agent, recorded_arguments
+from archgym.registry import make_agent
 from tests.helpers import Adder
 
 ROOT = Path(__file__).parent.parent
@@ -311,6 +312,6 @@ def test_a_recording_does_not_say_which_program_is_run(name: str) -> None:
     settings = {"memory": "DDR3-1600", "simulator_options": {name: "/bin/true"}}
     cls = type(archgym.make("Conformance-v0"))
     with pytest.raises(InvalidValueError, match=f"{name}='/bin/true', which is not taken from"):
-        recorded_arguments(cls, settings, None, None)
+        recorded_settings(cls, settings)
     del settings["simulator_options"]
-    assert recorded_arguments(cls, settings, None, None) == {"workload": None}
+    assert recorded_settings(cls, settings) == {}

@@ -6,7 +6,6 @@ Modules of commands import what they need when a command runs, so that ``archgym
 from __future__ import annotations
 
 import inspect
-import os
 import sys
 from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any
@@ -140,9 +139,6 @@ _add_contributed(set(_COMMANDS))
 
 def main() -> None:
     """Runs the command line; expected errors are one line and exit code 2."""
-    # Names such as my_cache:MyCache are found in the current folder, as with python -m.
-    if "" not in sys.path and os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
     try:
         app()
     except ArchgymError as error:

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from archgym.cli.options import Agents, Json, Seed, Where, Workloads, pairs, selected
+from archgym.cli.options import (
+    Agents,
+    Json,
+    ReadFiles,
+    Seed,
+    Where,
+    Workloads,
+    pairs,
+    selected,
+)
 from archgym.cli.output import fail, line, print_json, print_table
 from archgym.errors import DatasetError, InvalidValueError
 
@@ -86,6 +95,7 @@ def validate(
     tolerance: Annotated[
         float, typer.Option(help="Largest relative difference of values that count as equal.")
     ] = 1e-9,
+    read_files: ReadFiles = False,
     where: Where = None,
     agent: Agents = None,
     workload: Workloads = None,
@@ -116,6 +126,7 @@ def validate(
             environment=environment,
             simulator=simulator,
             tolerance=tolerance,
+            read_files=read_files,
         )
     passed = all(c.passed for c in checks) and (found is None or not found.mismatches)
     nothing = found is not None and not found.rows

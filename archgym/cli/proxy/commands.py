@@ -158,6 +158,7 @@ def search(
     record: Annotated[
         Path | None, typer.Option(help="Dataset that takes the verified designs.")
     ] = None,
+    read_files: common.ReadFiles = False,
     seed: common.Seed = 0,
     json: common.Json = False,
 ) -> None:
@@ -168,7 +169,7 @@ def search(
 
     proxy = load_proxy(file)
     index = proxy.workload(workload) if workload else 0
-    arguments: dict[str, Any] = {"space": proxy.space}
+    arguments: dict[str, Any] = {"space": proxy.space, "read_files": read_files}
     if objective is not None:
         arguments["objective"] = common.parsed(objective, "--objective")
     real = make_original(proxy.origin, index, **arguments, record=record)

@@ -33,6 +33,7 @@ def evaluate(
         int,
         typer.Option(min=0, metavar="N", help="Also time N designs on the real simulator."),
     ] = 0,
+    read_files: common.ReadFiles = False,
     plot: Annotated[Path | None, typer.Option(help="Picture of predictions and truth.")] = None,
     json: common.Json = False,
 ) -> None:
@@ -49,7 +50,10 @@ def evaluate(
     found, seen = compare(proxy, data, coverage=coverage)
     if plot is not None:
         plot_parity(found, plot)
-    made = measure_speed(proxy, make_original(proxy.origin), simulated=speed) if speed else None
+    made = None
+    if speed:
+        real = make_original(proxy.origin, read_files=read_files)
+        made = measure_speed(proxy, real, simulated=speed)
     if json:
         timing = None if made is None else {**vars(made), "factor": made.factor}
         rows = [one.to_json() for one in found]

@@ -97,6 +97,7 @@ class ProcessExecutor:
             self._process = subprocess.Popen(
                 [
                     sys.executable,
+                    "-P",  # or a module in the working folder would come before installed ones
                     "-m",
                     "archgym.experiment.simulate.worker_process",
                     str(descriptor),
