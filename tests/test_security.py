@@ -10,6 +10,7 @@ import ast
 import gzip
 import io
 import json
+import os
 import struct
 import sys
 import zipfile
@@ -119,8 +120,13 @@ def test_a_file_is_refused_at_its_limit(tmp_path: Path) -> None:
     path.write_bytes(_gzip(1 << 20)[:-20])
     with pytest.raises(OSError, match="damaged gzip file"):
         read_text(path, 1 << 20, unpack=True)
-    with pytest.raises(OSError, match="larger than the limit"):
+    with pytest.raises(OSError, match="a pipe or a device"):
         read_bytes(Path("/dev/zero"), 1 << 10)
+    with pytest.raises(OSError, match="a folder"):
+        read_bytes(tmp_path, 1 << 10)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="a pipe or a device"):
+        read_bytes(tmp_path / "pipe", 1 << 10)
 
 
 def test_deep_json_is_an_error_and_no_crash(tmp_path: Path) -> None:

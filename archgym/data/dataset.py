@@ -33,7 +33,7 @@ from archgym.data.designs import design_codes, design_columns, design_fingerprin
 from archgym.data.journal import close_journals, is_locked, read_journal
 from archgym.data.schema import TRIAL_FIELDS, TRIAL_SCHEMA, Sidecar, evaluation_schema
 from archgym.data.snapshot import Snapshot, counts_of
-from archgym.errors import DatasetError
+from archgym.errors import DatasetError, check_received
 from archgym.evaluation.resumed_log import ResumedLog
 from archgym.problem.status import STATUS_OF
 
@@ -57,6 +57,7 @@ class Dataset:
 
     def __init__(self, directory: str | Path) -> None:
         self.directory = Path(directory)
+        check_received(self.directory)
         self.sidecar = Sidecar.load(self.directory)
 
     @property

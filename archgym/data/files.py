@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from archgym.data.dataset import Dataset, write_parquet
 from archgym.data.schema import TRIAL_SCHEMA, Sidecar, evaluation_schema
-from archgym.errors import DatasetError
+from archgym.errors import DatasetError, check_received
 from archgym.reading.files import read_json
 
 PROVENANCE = "provenance.json"
@@ -32,6 +32,7 @@ def find_datasets(folder: str | Path) -> list[Dataset]:
         DatasetError: if it is not there or holds neither; names those that may have been meant.
     """
     folder = Path(folder)
+    check_received(folder)
     if (folder / "dataset.json").is_file():
         return [Dataset(folder)]
     found = sorted(path.parent for path in folder.glob("datasets/*/dataset.json"))

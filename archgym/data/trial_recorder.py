@@ -17,7 +17,7 @@ from typing import Any
 from archgym.data.dataset import Dataset
 from archgym.data.journal import Journal, journal_of
 from archgym.data.schema import Sidecar
-from archgym.errors import DatasetError
+from archgym.errors import DatasetError, check_received
 from archgym.evaluation.outcome import Row
 from archgym.evaluation.resumed_log import ResumedLog
 from archgym.evaluation.trial_info import TrialInfo
@@ -39,6 +39,7 @@ def open_dataset(directory: Path, problem: ProblemDescription) -> None:
         DatasetError: if the folder cannot be written, or holds a dataset of another design
             space, other metrics or another simulator.
     """
+    check_received(directory)
     own = Sidecar.of(problem)
     own.save(directory)
     difference = own.difference(Sidecar.load(directory))

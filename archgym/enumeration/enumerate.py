@@ -25,7 +25,12 @@ from typing import Any
 from archgym.enumeration.chunks import Chunks
 from archgym.enumeration.workers import simulate_in_processes
 from archgym.environment.environment import Environment
-from archgym.errors import DatasetError, InvalidValueError, SpaceTooLargeError
+from archgym.errors import (
+    DatasetError,
+    InvalidValueError,
+    SpaceTooLargeError,
+    check_received,
+)
 from archgym.registry import make
 from archgym.simulators.tabular.simulator import PREFIX, TABLE_FILE
 from archgym.simulators.tabular.table import Header, Table, write_and_rename
@@ -145,6 +150,7 @@ def _header(made: Environment, arguments: Mapping[str, Any]) -> Header:
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     try:
+        check_received(folder)
         folder.mkdir(parents=True, exist_ok=True)
         lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:

@@ -11,7 +11,7 @@ import yaml
 
 from archgym.data import Dataset, Sidecar
 from archgym.environment.environment import Environment
-from archgym.errors import ExperimentError
+from archgym.errors import ExperimentError, check_received
 from archgym.experiment.folder.run_folder import LOCK, WORKERS, RunFolder
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.schema import Experiment
@@ -47,6 +47,7 @@ def check_folder(
             same trials); if it holds other files, or cannot be written.
     """
     path = folder.path
+    check_received(path, ExperimentError)
     _check_writable(folder)
     held = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
     ours = {*_BEFORE_TRIALS, folder.lock_file.name, folder.workers_file.name}
