@@ -18,7 +18,7 @@ from archgym.cli import best, check, dataset, evaluate, new, report, run, schema
 from archgym.cli import enumerate as enumeration
 from archgym.cli import list as listing
 from archgym.cli.docs import command as docs
-from archgym.cli.output import fail
+from archgym.cli.output import echo, fail
 from archgym.cli.proxy import commands as proxy
 from archgym.errors import ArchgymError
 
@@ -129,7 +129,7 @@ def _add_contributed(taken: set[str]) -> None:
             taken.add(entry.name)
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
-            typer.echo(f"the command {entry.name} of {entry.value} is left out: {reason}", err=True)
+            echo(f"the command {entry.name} of {entry.value} is left out: {reason}", err=True)
 
 
 for _name, _command in _COMMANDS.items():

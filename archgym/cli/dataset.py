@@ -18,7 +18,7 @@ from archgym.cli.options import (
     pairs,
     selected,
 )
-from archgym.cli.output import fail, line, print_json, print_table
+from archgym.cli.output import echo, fail, line, print_json, print_table
 from archgym.errors import DatasetError, InvalidValueError
 
 if TYPE_CHECKING:
@@ -163,11 +163,11 @@ def merge(
         print_json({**vars(merged), "notes": notes})
         return
     for note in merged.notes:
-        typer.echo(f"note: they differ in {note}")
+        echo(f"note: they differ in {note}")
     for source, old, new in merged.renamed:
-        typer.echo(f"renamed: trial {old} of {source} is now {new}")
+        echo(f"renamed: trial {old} of {source} is now {new}")
     twice = f", {merged.repeated:,} that were there twice left out" if merged.repeated else ""
-    typer.echo(f"{merged.evaluations:,} evaluations of {merged.trials:,} trials in {out}{twice}")
+    echo(f"{merged.evaluations:,} evaluations of {merged.trials:,} trials in {out}{twice}")
 
 
 @commands.command("filter")
@@ -246,7 +246,7 @@ def split(
         rows = part.write(out / name)
         lost = made.dropped[name]
         why = f", {lost:,} rows left out whose designs are in an earlier part" if lost else ""
-        typer.echo(f"{rows:,} evaluations in {out / name}{why}")
+        echo(f"{rows:,} evaluations in {out / name}{why}")
 
 
 @commands.command("export")
@@ -275,6 +275,13 @@ def export(
     ] = "",
     name: Annotated[str, typer.Option(help="minari: group of the datasets.")] = "",
     study: Annotated[str, typer.Option(help="optuna: name before that of each problem.")] = "",
+    formulas: Annotated[
+        bool,
+        typer.Option(
+            "--formulas",
+            help="csv: leave texts such as '=1+1' as they are; a spreadsheet calculates them.",
+        ),
+    ] = False,
 ) -> None:
     """Export evaluations, with agent, seed and workload, to files of other tools."""
     from archgym.export.files import export as write
@@ -282,23 +289,24 @@ def export(
 
     given = {"licence": licence, "title": title, "source": origin}
     given |= {"episodes": episodes, "name": name, "study": study}
-    options = {key: value for key, value in given.items() if value}
+    options: dict[str, Any] = {key: value for key, value in given.items() if value}
+    options |= {"formulas": True} if formulas else {}
     form = form_of(file, form)
     chosen = selected(folder, where, agent, workload)
     rows = write(chosen, file, form, **options)
     if form == "card":
-        typer.echo(f"a card of {rows:,} evaluations written to {file}")
+        echo(f"a card of {rows:,} evaluations written to {file}")
         return
-    typer.echo(f"{rows:,} evaluations written to {file}")
+    echo(f"{rows:,} evaluations written to {file}")
     if left := len(chosen) - rows:
-        typer.echo(f"{left:,} that came from memory or of a lower fidelity are not among them")
+        echo(f"{left:,} that came from memory or of a lower fidelity are not among them")
     if form == "optuna":
         url = file if file.suffix == ".log" else f"sqlite:///{file}"
-        typer.echo(f"look at it: optuna-dashboard {url}")
+        echo(f"look at it: optuna-dashboard {url}")
     if form == "minari":
         for path in sorted(file.glob("*/*/data/metadata.json")):
             name = str(path.parent.parent.relative_to(file))
-            typer.echo(f"MINARI_DATASETS_PATH={file}: minari.load_dataset({name!r})")
+            echo(f"MINARI_DATASETS_PATH={file}: minari.load_dataset({name!r})")
 
 
 def _operation(step: dict[str, Any]) -> str:
@@ -310,7 +318,7 @@ def _operation(step: dict[str, Any]) -> str:
 
 def _write(selection: Selection, out: Path, source: Selection) -> None:
     rows = selection.write(out)
-    typer.echo(f"{rows:,} of {len(source):,} evaluations written to {out}")
+    echo(f"{rows:,} of {len(source):,} evaluations written to {out}")
 
 
 def _show_checks(checks: list[Check], found: Replayed | None) -> None:

@@ -10,7 +10,7 @@ import typer
 
 import archgym
 from archgym.cli import options as common
-from archgym.cli.output import print_json, print_table
+from archgym.cli.output import echo, print_json, print_table
 from archgym.cli.progress import clocked
 from archgym.cli.proxy import options as own
 from archgym.cli.proxy.quality import compare, evaluate, study
@@ -86,9 +86,7 @@ def collect(
         progress=progress,
     )
     Dataset(record).seal()
-    typer.echo(
-        f"{record}: {counted[0]:,} designs; train with archgym proxy train {record} --out FILE"
-    )
+    echo(f"{record}: {counted[0]:,} designs; train with archgym proxy train {record} --out FILE")
 
 
 @commands.command("train")
@@ -127,7 +125,7 @@ def train(
         head = {"archgym": archgym.__version__, "file": str(out), "sha256": proxy.fingerprint}
         print_json({**head, **proxy.report})
         return
-    typer.echo(f"archgym {archgym.__version__}: {len(data):,} designs, seed {seed}")
+    echo(f"archgym {archgym.__version__}: {len(data):,} designs, seed {seed}")
     rows_shown = [
         (
             *(one["metric"], _short(one["workloads"]), one["chosen"]),
@@ -140,7 +138,7 @@ def train(
     ]
     columns = ("metric", "workload", "model", ">rel. RMSE", ">R2", ">Spearman", ">on")
     print_table(columns, rows_shown)
-    typer.echo(f"{out}: use it as simulator proxy:{out}")
+    echo(f"{out}: use it as simulator proxy:{out}")
 
 
 @commands.command("search")
@@ -185,7 +183,7 @@ def search(
         best = None if one is None else {name: getattr(one, name) for name in fields}
         print_json({"seed": seed, "verified": len(found.outcomes), "best": best})
         return
-    typer.echo(f"archgym {archgym.__version__}: {agent}, seed {seed}, {verify} verified")
+    echo(f"archgym {archgym.__version__}: {agent}, seed {seed}, {verify} verified")
     rows = [
         (
             "",
@@ -197,7 +195,7 @@ def search(
     print_table(("goal", ">predicted", ">simulated", "feasible"), rows[:10])
     if found.best is not None:
         for name, value in found.best.design.items():
-            typer.echo(f"{name} = {value}")
+            echo(f"{name} = {value}")
 
 
 def _short(names: Sequence[str]) -> str:
