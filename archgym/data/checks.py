@@ -25,7 +25,7 @@ from archgym.data.designs import (
 )
 from archgym.data.files import provenance
 from archgym.data.problems import scorer_of
-from archgym.data.rows import Rows
+from archgym.data.rows import condition_of
 from archgym.data.schema import TRIAL_SCHEMA
 from archgym.errors import ArchgymError
 from archgym.problem.scoring import Scorer
@@ -126,19 +126,21 @@ class _Trials:
 
     def __init__(self, dataset: Dataset) -> None:
         self.check = Check("trials", "each trial can be read, and each evaluation has one")
-        self.rows = {row["trial_id"]: row for row in dataset.trials().to_pylist()}
+        table, problems = dataset.trials_with_problems()
+        self.rows = {row["trial_id"]: row for row in table.to_pylist()}
         self.scorers: dict[str, Scorer] = {}
         self.fixed: dict[str, dict[str, int]] = {}
         space, metrics = dataset.sidecar.space, dataset.sidecar.metrics
         for trial_id, row in self.rows.items():
+            if trial_id in problems:
+                self.check.add(f"trial {trial_id}: {problems[trial_id]}")
+                continue
             try:
-                for name in ("settings", "hyperparameters", "versions"):
-                    json.loads(row[name])
                 self.scorers[trial_id] = scorer_of(row, metrics)
-                fixed = json.loads(row["fixed"])
-                self.fixed[trial_id] = {n: space[n].code(v) for n, v in fixed.items()}
-            except (ArchgymError, ValueError, TypeError, AttributeError) as error:
+            except (ArchgymError, ValueError) as error:
                 self.check.add(f"trial {trial_id}: {error}")
+            fixed = json.loads(row["fixed"])
+            self.fixed[trial_id] = {n: space[n].code(v) for n, v in fixed.items()}
 
 
 @dataclass
@@ -374,7 +376,7 @@ class _Rows:
 
     def _compare_results(self, rows: dict[str, NDArray[Any]]) -> None:
         names = list(self._numbers)
-        conditions = Rows(self._dataset).conditions_of_trials
+        conditions = {name: condition_of(row) for name, row in self._trials.rows.items()}
         of_trial = np.array([conditions.get(name, np.uint64(0)) for name in names], np.uint64)
         with np.errstate(over="ignore"):
             keys = mixed(rows["design"] ^ mixed(of_trial[rows["trial"]]))

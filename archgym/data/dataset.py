@@ -31,11 +31,13 @@ from numpy.typing import NDArray
 
 from archgym.data.designs import design_codes, design_columns, design_fingerprints
 from archgym.data.journal import close_journals, is_locked, read_journal
+from archgym.data.records import check_line, check_trial
 from archgym.data.schema import TRIAL_FIELDS, TRIAL_SCHEMA, Sidecar, evaluation_schema
 from archgym.data.snapshot import Snapshot, counts_of
 from archgym.errors import DatasetError, check_received
 from archgym.evaluation.resumed_log import ResumedLog
 from archgym.problem.status import STATUS_OF
+from archgym.reading.files import opened
 
 TIMING_COLUMNS = ("simulation_s", "agent_s", "timestamp", "cached")
 """Columns in which equal trajectories may differ."""
@@ -66,7 +68,22 @@ class Dataset:
         return evaluation_schema(self.sidecar.space, self.sidecar.metrics)
 
     def trials(self) -> pa.Table:
-        """One row a trial, ordered by id; ``state`` is ``running`` where no end was recorded."""
+        """One row a trial, ordered by id; ``state`` is ``running`` where no end was recorded.
+
+        Raises:
+            DatasetError: if the table of trials, or a row of it, is damaged.
+        """
+        table, problems = self.trials_with_problems()
+        for trial_id, problem in problems.items():
+            raise DatasetError(f"{self.directory} is damaged: trial {trial_id}: {problem}")
+        return table
+
+    def trials_with_problems(self) -> tuple[pa.Table, dict[str, str]]:
+        """The table of trials, and what is wrong with some of its rows, by id.
+
+        Raises:
+            DatasetError: if it cannot be read at all.
+        """
         while True:
             parts = sorted(self.directory.glob("*/*.parquet"))
             found: dict[str, dict[str, Any]] = {}
@@ -78,8 +95,7 @@ class Dataset:
                     for row in _trials_of(path):
                         _merge_trial(found, row)
                 if sorted(self.directory.glob("*/*.parquet")) == parts:
-                    rows = [found[key] for key in sorted(found)]
-                    return pa.Table.from_pylist(rows, schema=TRIAL_SCHEMA)
+                    return self._table_of(found)
 
     def evaluations(
         self, columns: Sequence[str] | None = None, trial_id: str | None = None
@@ -122,7 +138,10 @@ class Dataset:
                 "two processes wrote the same trial, or a file is missing"
             )
         metrics = [table[f"metric.{m.name}"].to_numpy() for m in self.sidecar.metrics]
-        status = [STATUS_OF[text] for text in table["status"].to_pylist()]
+        status = [STATUS_OF.get(text, -1) for text in table["status"].to_pylist()]
+        if -1 in status:
+            wrong = table["status"][status.index(-1)].as_py()
+            raise DatasetError(f"{self.directory}: trial {trial_id!r} has status {wrong!r}")
         return ResumedLog(
             design_codes(self.sidecar.space, table),
             np.column_stack(metrics).astype(np.float64).reshape(len(table), len(metrics)),
@@ -180,6 +199,17 @@ class Dataset:
                 path.unlink(missing_ok=True)
 
     # -- inner workings --------------------------------------------------------------------------
+
+    def _table_of(self, found: dict[str, dict[str, Any]]) -> tuple[pa.Table, dict[str, str]]:
+        space, metrics = self.sidecar.space, self.sidecar.metrics
+        checked = {name: check_trial(row, space, metrics) for name, row in found.items()}
+        try:
+            rows = [found[name] for name in sorted(found)]
+            table = pa.Table.from_pylist(rows, schema=TRIAL_SCHEMA)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            wrong = next((f"trial {n}: {text}" for n, text in checked.items() if text), error)
+            raise DatasetError(f"{self.directory} is damaged: {wrong}") from error
+        return table, {name: text for name, text in checked.items() if text}
 
     def _open_journals(self) -> list[Path]:
         sealed = set(self._sealed_journals())
@@ -241,8 +271,8 @@ def _read_trials(path: Path) -> list[dict[str, Any]]:
         raise
     except (pa.ArrowException, OSError) as error:
         raise DatasetError(f"cannot read {path}: {error}") from error
-    if rows and "trial_id" not in rows[0]:
-        raise DatasetError(f"{path} is damaged: it has no column trial_id")
+    if not all(isinstance(row.get("trial_id"), str) for row in rows):
+        raise DatasetError(f"{path} is damaged: a trial has no trial_id")
     return [{name: row.get(name) for name in TRIAL_FIELDS} for row in rows]
 
 
@@ -257,14 +287,23 @@ def _journal_names(names: Any) -> list[str]:
 
 def _trials_of(path: Path) -> list[dict[str, Any]]:
     rows: dict[int, dict[str, Any]] = {}
-    with path.open("rb") as file:
-        lines = [line for line in file if line.startswith(b"{")]  # the others are evaluations
-    for line in read_journal(path, lines):
-        if isinstance(line, dict) and "trial" in line:
-            started = {"started": int(line["trial"]["started"] * 1e6)}
-            rows[line["n"]] = {**line["trial"], **started, "state": "running", "ended": None}
-        elif isinstance(line, dict) and "end" in line:
-            rows[line["end"]].update(state=line["state"], ended=int(line["timestamp"] * 1e6))
+    with opened(path) as file:
+        # Rows are passed over.
+        lines = ((number, line) for number, line in enumerate(file, 1) if line[:1] != b"[")
+        for number, line in read_journal(path, lines):
+            check_line(path, number, line)
+            if "trial" in line:
+                started = {"started": int(line["trial"]["started"] * 1e6)}
+                known = {name: line["trial"].get(name) for name in TRIAL_FIELDS}
+                rows[line["n"]] = {**known, **started, "state": "running", "ended": None}
+            elif line["end"] not in rows:
+                raise DatasetError(
+                    f"{path}, line {number} is damaged: it ends trial {line['end']}, which has not "
+                    "begun"
+                )
+            else:
+                ended = int(line["timestamp"] * 1e6)
+                rows[line["end"]].update(state=line["state"], ended=ended)
     return list(rows.values())
 
 
@@ -275,11 +314,16 @@ def _merge_trial(found: dict[str, dict[str, Any]], row: dict[str, Any]) -> None:
     """
     known = found.get(row["trial_id"])
     if known is not None:
-        more = (row["budget"] or 0) - (known["budget"] or 0)
+        more = _budget(row) - _budget(known)
         if more < 0 or (more == 0 and known["state"] == "finished"):
             return
         row = {**row, "started": known["started"]}
     found[row["trial_id"]] = row
+
+
+def _budget(row: dict[str, Any]) -> int:
+    budget = row["budget"]
+    return budget if isinstance(budget, int) else 0
 
 
 def write_parquet(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> int:

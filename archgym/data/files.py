@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,19 @@ import pyarrow as pa
 from archgym.data.dataset import Dataset, write_parquet
 from archgym.data.schema import TRIAL_SCHEMA, Sidecar, evaluation_schema
 from archgym.errors import DatasetError, check_received
-from archgym.reading.files import read_json
+from archgym.reading.checked_json import read_checked_json
 
 PROVENANCE = "provenance.json"
 """What a dataset was made from; one that was recorded has no such file."""
 _MAX_NAMED = 12
+
+
+@dataclass(frozen=True)
+class _Provenance:
+    """The form of the file :data:`PROVENANCE`."""
+
+    operations: list[dict[str, Any]]
+    whole_trials: bool
 
 
 def find_datasets(folder: str | Path) -> list[Dataset]:
@@ -87,12 +95,24 @@ def provenance(dataset: Dataset) -> dict[str, Any]:
     """
     path = dataset.directory / PROVENANCE
     try:
-        data = read_json(path)
-        return {"operations": list(data["operations"]), "whole_trials": bool(data["whole_trials"])}
+        made = read_checked_json(path, _Provenance)
+        for step in made.operations:
+            _check_operation(step)
+        return vars(made)
     except FileNotFoundError:
         return {"operations": [], "whole_trials": True}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError) as error:
         raise DatasetError(f"cannot read {path}: {error}") from error
+
+
+def _check_operation(step: dict[str, Any]) -> None:
+    """Refuses a step in which a dataset was made that lacks what is shown of it."""
+    sources = step.get("sources", [])
+    named = isinstance(sources, list) and all(
+        isinstance(one, dict) and isinstance(one.get("dataset"), str) for one in sources
+    )
+    if not named or not isinstance(step.get("operation"), str):
+        raise ValueError(f"an operation is {step!r:.80}")
 
 
 @contextlib.contextmanager

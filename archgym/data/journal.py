@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from archgym.errors import DatasetError
+from archgym.reading.files import opened
 
 ROW_FIELDS = (
     "n",
@@ -207,28 +208,29 @@ def _abandon_all() -> None:
 os.register_at_fork(after_in_child=_abandon_all)
 
 
-def read_journal(path: Path, lines: Iterable[bytes]) -> Iterator[dict[str, Any] | list[Any]]:
-    """The lines of a journal; a last line cut off by a kill is left out.
+def read_journal(path: Path, lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, Any]]:
+    """What the lines of a journal hold; a last line cut off by a kill is left out.
 
     Args:
         path: the journal, for messages.
-        lines: what is in it.
+        lines: of it, each with its number, counted from 1.
 
     Raises:
         DatasetError: if a line before the last one cannot be read.
     """
-    for number, line in enumerate(lines, start=1):
+    for number, line in lines:
         if not line.endswith(b"\n"):
             return
         try:
-            yield json.loads(line)
-        except ValueError as error:
-            raise DatasetError(f"{path}, line {number} is not JSON: {error}") from error
+            yield number, json.loads(line)
+        except (ValueError, RecursionError) as error:
+            reason = str(error) or "it is nested too deeply"
+            raise DatasetError(f"{path}, line {number} is not JSON: {reason}") from error
 
 
 def is_locked(path: Path) -> bool:
     """Whether a living process still appends to a journal."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:

@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +14,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from archgym.data.journal import read_journal
+from archgym.data.records import check_line, check_rows
 from archgym.data.schema import Sidecar, evaluation_schema, rows_to_table
 from archgym.errors import DatasetError
+from archgym.reading.files import opened
 
 ROWS_A_BLOCK = 1 << 16
 """Maximum number of rows of a block from Parquet."""
@@ -110,16 +112,27 @@ def _journal_tables(sidecar: Sidecar, path: Path, lines: Iterable[bytes]) -> Ite
     """
     ids: dict[int, str] = {}
     rows: list[list[Any]] = []
-    for line in read_journal(path, lines):
+
+    def table() -> pa.Table:
+        check_rows(path, rows, sidecar.space, len(sidecar.metrics), ids)
+        return rows_to_table(sidecar.space, sidecar.metrics, rows, ids)
+
+    for number, line in read_journal(path, enumerate(lines, 1)):
         if isinstance(line, list):
             rows.append(line)
             if len(rows) >= _ROWS_OF_A_JOURNAL:
-                yield rows_to_table(sidecar.space, sidecar.metrics, rows, ids)
+                yield table()
                 rows = []
-        elif "trial" in line:
-            ids[line["n"]] = line["trial"]["trial_id"]
+        else:
+            check_line(path, number, line)
+            if "trial" in line:
+                if line["n"] in ids:
+                    raise DatasetError(
+                        f"{path}, line {number} is damaged: trial {line['n']} begins twice"
+                    )
+                ids[line["n"]] = line["trial"]["trial_id"]
     if rows:
-        yield rows_to_table(sidecar.space, sidecar.metrics, rows, ids)
+        yield table()
 
 
 def counts_of(column: pa.ChunkedArray) -> Counter[Any]:
@@ -134,7 +147,7 @@ class _Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file: BinaryIO = path.open("rb", buffering=0)
+        self._file = opened(path)
         self._size = os.fstat(self._file.fileno()).st_size
 
     def lines(self) -> Iterator[bytes]:

@@ -31,6 +31,7 @@ from archgym.errors import (
     SpaceTooLargeError,
     check_received,
 )
+from archgym.reading.checked_json import read_checked_json
 from archgym.registry import make
 from archgym.simulators.tabular.simulator import PREFIX, TABLE_FILE
 from archgym.simulators.tabular.table import Header, Table, write_and_rename
@@ -170,9 +171,11 @@ def _begin(folder: Path, header: Header, total: int, chunk: int | None, workers:
     plan = {"format": _FORMAT, **header.to_json()}
     if path.exists():
         try:
-            before = json.loads(path.read_text(encoding="utf-8"))
-            size = int(before.pop("chunk"))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            before = read_checked_json(path, dict[str, Any])
+            size = before.pop("chunk", None)
+            if not isinstance(size, int) or size < 1:
+                raise ValueError(f"chunk is {size!r}")
+        except (OSError, ValueError) as error:
             raise DatasetError(f"cannot read {path}: {error}") from error
         if differences := _differences(before, plan):
             raise InvalidValueError(

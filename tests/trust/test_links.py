@@ -146,8 +146,8 @@ def test_no_entry_leads_out(
     command: list[str], form: str, run: Path, tmp_path: Path, call: Callable[..., Called]
 ) -> None:
     for number, name in enumerate({*entries(run), *NEW, "new/file"}):
-        if "DATASET" in command and name == "datasets":
-            continue  # a folder on the way to one that the user names
+        if "DATASET" in command and name in ("datasets", "datasets/Conformance-v0"):
+            continue  # on the way to the folder that the user names
         place = tmp_path / str(number)
         place.mkdir()
         check(run, name, form, place, call, command)
