@@ -6,6 +6,7 @@ Modules of commands import what they need when a command runs, so that ``archgym
 from __future__ import annotations
 
 import inspect
+import io
 import sys
 from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any
@@ -138,11 +139,27 @@ _add_contributed(set(_COMMANDS))
 
 
 def main() -> None:
-    """Runs the command line; expected errors are one line and exit code 2."""
+    """Runs the command line; expected errors are one line and exit code 2.
+
+    Among them is whatever the operating system refuses, such as a name that is too long.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # whatever the terminal cannot show is escaped
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except ArchgymError as error:
         fail(str(error))
+        sys.exit(2)
+    except BrokenPipeError:  # what reads the output has read enough, as head does
+        sys.stderr.close()
+        sys.exit(1)
+    except OSError as error:
+        name = f" {error.filename}" if error.filename else ""
+        fail(f"cannot use{name or ' the file'}: {error.strerror or error}")
+        sys.exit(2)
+    except MemoryError:
+        fail("there is not enough memory for this")
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

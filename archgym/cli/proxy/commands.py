@@ -113,7 +113,9 @@ def train(
     """
     from archgym.proxy import Settings, save_proxy
     from archgym.proxy import train as learn
+    from archgym.proxy.files import check_target
 
+    check_target(out)
     data = own.training_data(folder, target, where, workload, agent)
     if rows is not None:
         data = data.sample(rows, seed)

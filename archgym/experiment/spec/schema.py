@@ -22,8 +22,11 @@ __all__ = [
 ]
 
 Design = dict[str, Any]
-Natural = Annotated[int, Field(ge=0, strict=True)]
-Positive = Annotated[int, Field(ge=1, strict=True)]
+MAX_TRIALS = 10_000_000
+"""Trials of an experiment above which it is refused: a list of more fills the memory."""
+_LARGEST = (1 << 63) - 1  # in a column of a dataset
+Natural = Annotated[int, Field(ge=0, le=_LARGEST, strict=True)]
+Positive = Annotated[int, Field(ge=1, le=_LARGEST, strict=True)]
 
 _OWN_KEYS = ("workload", "objective", "space", "fixed", "simulator")
 """Arguments of an environment that are keys of its entry."""
@@ -122,7 +125,7 @@ class Resources(_Model):
     """What a trial may use."""
 
     cpus_per_trial: float = Field(
-        default=1, gt=0, description="CPUs that Ray sets aside for a trial"
+        default=1, gt=0, allow_inf_nan=False, description="CPUs that Ray sets aside for a trial"
     )
     max_concurrent: Positive | None = Field(
         default=None,
@@ -141,6 +144,8 @@ class SimulationSettings(_Model):
     time_limit_s: float | None = Field(
         default=None,
         gt=0,
+        le=1e9,
+        allow_inf_nan=False,
         description="seconds after which a design's simulation is ended, with status timeout",
     )
     retries: Natural = Field(
@@ -172,6 +177,11 @@ class Experiment(_Model):
     simulation: SimulationSettings = Field(default_factory=SimulationSettings)
 
     @property
+    def number_of_seeds(self) -> int:
+        """How many seeds there are."""
+        return self.seeds if isinstance(self.seeds, int) else len(self.seeds)
+
+    @property
     def seed_list(self) -> list[int]:
         """The seeds, one by one."""
         return list(range(self.seeds)) if isinstance(self.seeds, int) else list(self.seeds)
@@ -181,14 +191,14 @@ class Experiment(_Model):
     def _plain_seeds(cls, value: Any) -> Any:
         """Checked here: a union of types would give a message for each of them."""
         if type(value) is int:
-            if value < 1:
-                raise ValueError("a number of seeds is at least 1")
+            if not 1 <= value <= MAX_TRIALS:
+                raise ValueError(f"a number of seeds is at least 1 and at most {MAX_TRIALS:,}")
         elif not isinstance(value, list) or not value:
             raise ValueError(
                 "allowed is a list of integers of at least 0, or an integer n of at least 1"
             )
-        elif not all(type(seed) is int and seed >= 0 for seed in value):
-            raise ValueError("a seed is an integer of at least 0")
+        elif not all(type(seed) is int and 0 <= seed <= _LARGEST for seed in value):
+            raise ValueError(f"a seed is an integer of at least 0 and at most {_LARGEST}")
         elif len(set(value)) < len(value):
             raise ValueError("a seed is listed twice")
         return value
