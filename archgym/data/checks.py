@@ -100,6 +100,7 @@ def _check_files(dataset: Dataset, check: Check) -> None:
     for folder, schema in (
         ("evaluations", dataset.schema),
         ("trials", TRIAL_SCHEMA),
+        ("attempts", TRIAL_SCHEMA),
     ):
         for path in sorted((dataset.directory / folder).glob("*.parquet")):
             try:

@@ -5,6 +5,7 @@ A dataset is a folder::
     dataset.json            design space, metrics with units, simulator (what all rows share)
     evaluations/*.parquet   one row an evaluation
     trials/*.parquet        one row a trial
+    attempts/*.parquet      one row each time that a process began or resumed a trial
     journal/*.jsonl         rows that are not in Parquet yet
 
 Reading sees everything, also while other processes write.
@@ -41,6 +42,8 @@ from archgym.reading.files import opened
 
 TIMING_COLUMNS = ("simulation_s", "agent_s", "timestamp", "cached")
 """Columns in which equal trajectories may differ."""
+TRIALS_FILE = "trials.parquet"
+"""The table of trials of a dataset that was recorded."""
 _JOURNALS_KEY = b"archgym.journals"
 
 
@@ -228,14 +231,23 @@ class Dataset:
         return [self.directory / "journal" / name for name in names]
 
     def _write_parts(self, journals: list[Path]) -> None:
+        """Turns journals into files; whenever it is interrupted, all of it is read as before.
+
+        The table of trials is one file with one row a trial, so that whoever joins it with the
+        evaluations has each of them once; what each process did is in the table of attempts.
+        """
         names = [path.name for path in journals]
         part = hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
         file = f"{names[0][:16]}-{part}.parquet"
-        merged: dict[str, dict[str, Any]] = {}
-        for row in (row for path in journals for row in _trials_of(path)):
-            _merge_trial(merged, row)
-        table = pa.Table.from_pylist(list(merged.values()), schema=TRIAL_SCHEMA)
-        write_parquet(self.directory / "trials" / file, table.schema, [table])
+        attempts = [row for path in journals for row in _trials_of(path)]
+        table = pa.Table.from_pylist(attempts, schema=TRIAL_SCHEMA)
+        write_parquet(self.directory / "attempts" / file, table.schema, [table])
+        trials = self.trials()  # those in the journals too, as they are not sealed yet
+        earlier = sorted((self.directory / "trials").glob("*.parquet"))
+        write_parquet(self.directory / "trials" / TRIALS_FILE, trials.schema, [trials])
+        for path in earlier:
+            if path.name != TRIALS_FILE:
+                path.unlink(missing_ok=True)
         schema = self.schema.with_metadata({_JOURNALS_KEY: json.dumps(names).encode()})
         blocks = Snapshot(self.sidecar, (), journals).blocks()
         write_parquet(
