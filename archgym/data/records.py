@@ -223,11 +223,11 @@ def _is_index(value: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    return type(value) in (int, float) and abs(value) < 1e300  # type: ignore[operator]
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
 
 
 def _is_time(value: object) -> bool:
-    return type(value) in (int, float) and 0 <= value < _LATEST_S  # type: ignore[operator]
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _LATEST_S
 
 
 def _is_text(value: object) -> bool:
@@ -287,7 +287,7 @@ _TRIAL_KINDS: dict[str, Callable[[object], bool]] = {
     **dict.fromkeys(("started", "ended"), _is_any),
 }
 """What each column of the table of trials may hold."""
-_KIND_NAMES = {
+_KIND_NAMES: dict[Callable[[object], bool], str] = {
     _is_name: "a name",
     _is_text: "a text",
     _is_json: "a JSON text",

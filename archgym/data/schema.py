@@ -19,6 +19,7 @@ from archgym.problem.description import ProblemDescription
 from archgym.problem.metrics import Metric, check_metrics
 from archgym.problem.status import LABELS
 from archgym.reading.files import read_json
+from archgym.reading.texts import text_of
 from archgym.space import Designs, DesignSpace
 
 FORMAT = 1
@@ -213,15 +214,10 @@ def rows_to_table(
         arrays[f"param.{name}"] = designs.values(name).tolist()
     for i, metric in enumerate(metrics):
         arrays[f"metric.{metric.name}"] = [row[i] if row else None for row in columns["metrics"]]
-    arrays["reason"] = [_encodable(text) for text in columns["reason"]]
+    arrays["reason"] = [text_of(text) for text in columns["reason"]]
     return pa.table(
         [pa.array(arrays.get(f.name, columns.get(f.name)), type=f.type) for f in schema], schema
     )
-
-
-def _encodable(text: str) -> str:
-    """A text that UTF-8 can hold; an exception's may have half of a character."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def columns(*types: tuple[pa.DataType, str]) -> pa.Schema:

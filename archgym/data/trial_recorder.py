@@ -24,6 +24,7 @@ from archgym.evaluation.trial_info import TrialInfo
 from archgym.problem.description import ProblemDescription
 
 ROWS_AT_ONCE = 2048
+_LONGEST_S = 9e9
 _counter = itertools.count()
 _quote = json.encoder.encode_basestring_ascii
 
@@ -122,7 +123,7 @@ class TrialRecorder:
             lines.append(
                 f"[{self._n},{step},null,{list(row.codes)},{metrics},{row.reward!r},{row.status},"
                 f"{reason},{row.feasible:d},{row.cached:d},{row.fidelity!r},"
-                f"{int(row.simulation_s * 1e9)}{tail}"
+                f"{_nanoseconds(row.simulation_s)}{tail}"
             )
             step += 1
             if len(lines) == ROWS_AT_ONCE:
@@ -178,6 +179,11 @@ class TrialRecorder:
             "commit": _commit(),
             "started": self._began,
         }
+
+
+def _nanoseconds(seconds: float) -> int:
+    """Seconds as a column of a dataset takes them; 0 for what a simulator cannot have taken."""
+    return int(seconds * 1e9) if 0 <= seconds < _LONGEST_S else 0
 
 
 def _json_or_none(value: Any) -> str | None:

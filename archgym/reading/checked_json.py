@@ -6,8 +6,9 @@ The form is a type of Python: a dataclass, or lists and mappings of plain types.
 from __future__ import annotations
 
 import functools
+from collections.abc import Hashable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from archgym.reading.files import JSON_LIMIT_BYTES, read_text
 from archgym.reading.pydantic_messages import allowed_text
@@ -46,7 +47,7 @@ def checked_json(text: str, form: type[T]) -> T:
     import pydantic  # slow to import
 
     try:
-        found: T = _adapter(form).validate_json(text, strict=True)
+        found: T = _adapter(cast(Hashable, form)).validate_json(text, strict=True)
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         if first["type"] == "json_invalid":

@@ -121,7 +121,7 @@ class RunFolder:
         temporary = path.with_name(f".tmp-{os.getpid()}-{path.name}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(text, encoding="utf-8")
+            temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
             os.replace(temporary, path)
         except OSError as error:
             raise ExperimentError(f"cannot write {path}: {error.strerror}") from error
