@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,7 +84,7 @@ class Propagation:
             kept, code = [kept[i] for i in keep], grown[:, -1]
             states, target = unique_rows(grown[:, keep])
             steps.append((rows, code, target))
-        weight = np.ones(len(states))
+        weight: NDArray[Any] = np.ones(len(states))
         for position in reversed(range(len(steps))):
             step = steps[position]
             if not isinstance(step, tuple):

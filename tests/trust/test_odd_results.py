@@ -27,11 +27,11 @@ class Silent(Exception):
 
 
 class SilentUncovered(NotCoveredError):
-    __str__ = __repr__ = Silent.__str__  # type: ignore[assignment]
+    __str__ = __repr__ = Silent.__str__
 
 
 class SilentTimeout(TimeoutError):
-    __str__ = __repr__ = Silent.__str__  # type: ignore[assignment]
+    __str__ = __repr__ = Silent.__str__
 
 
 class Ending(BaseException):
