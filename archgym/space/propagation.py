@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,7 +83,7 @@ class Propagation:
             kept, code = [kept[i] for i in keep], grown[:, -1]
             states, target = unique_rows(grown[:, keep])
             steps.append((rows, code, target))
-        weight: NDArray[Any] = np.ones(len(states))
+        weight: NDArray[np.float64] = np.ones(len(states))
         for position in reversed(range(len(steps))):
             step = steps[position]
             if not isinstance(step, tuple):
@@ -93,7 +92,7 @@ class Propagation:
             rows, code, target = step
             levels = len(space.allowed_codes(position))
             ways = np.where(code < 0, float(levels), 1.0) * weight[target]
-            weight = np.bincount(rows, ways, minlength=sizes[position])
+            weight = np.bincount(rows, ways, minlength=sizes[position]).astype(np.float64)
             if not weight.any():
                 names = ", ".join(rule.name for rule in space.rules)
                 raise DesignError(f"no design is legal: the rules ({names}) leave next to nothing")

@@ -108,8 +108,8 @@ def check_unchanged(
         ExperimentError: if a workload, a design space, the metrics or a simulator changed.
     """
     for name in dict.fromkeys(trial.dataset for trial in trials):
-        if not (folder.datasets / name).is_dir():
-            continue
+        if not (folder.datasets / name / "dataset.json").exists():
+            continue  # not begun, or killed while its folder was made
         dataset = Dataset(folder.datasets / name)
         table = dataset.trials().select(["trial_id", "workload_sha256"]).to_pylist()
         hashes = {row["trial_id"]: row["workload_sha256"] for row in table}
