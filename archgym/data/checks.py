@@ -24,6 +24,7 @@ from archgym.data.designs import (
     mixed,
 )
 from archgym.data.files import provenance
+from archgym.data.parts import problems_of_parts
 from archgym.data.problems import scorer_of
 from archgym.data.rows import condition_of
 from archgym.data.schema import TRIAL_SCHEMA
@@ -84,8 +85,12 @@ def validate(dataset: Dataset) -> list[Check]:
     Raises:
         DatasetError: if it cannot be read at all.
     """
-    files = Check("files", "Parquet files have the columns that the sidecar asks for")
+    files = Check(
+        "files", "Parquet files are there, unchanged, with the columns that they should have"
+    )
     _check_files(dataset, files)
+    for problem in problems_of_parts(dataset.directory):
+        files.add(problem)
     if not files.passed:
         return [files]
     trials = _Trials(dataset)

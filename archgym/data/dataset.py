@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from archgym.data.designs import design_codes, design_columns, design_fingerprints
 from archgym.data.journal import close_journals, is_locked, read_journal
+from archgym.data.parts import check_there, kept_parts, part_of, with_parts
 from archgym.data.records import check_line, check_trial
 from archgym.data.schema import TRIAL_FIELDS, TRIAL_SCHEMA, Sidecar, evaluation_schema
 from archgym.data.snapshot import Snapshot, counts_of
@@ -45,6 +46,7 @@ TIMING_COLUMNS = ("simulation_s", "agent_s", "timestamp", "cached")
 TRIALS_FILE = "trials.parquet"
 """The table of trials of a dataset that was recorded."""
 _JOURNALS_KEY = b"archgym.journals"
+_PENDING = ".pending"  # the end of the name of a file that is not listed yet
 
 
 class Dataset:
@@ -87,6 +89,7 @@ class Dataset:
         Raises:
             DatasetError: if it cannot be read at all.
         """
+        check_there(self.directory)
         while True:
             parts = sorted(self.directory.glob("*/*.parquet"))
             found: dict[str, dict[str, Any]] = {}
@@ -124,6 +127,7 @@ class Dataset:
 
     def snapshot(self) -> Snapshot:
         """The evaluations as they are now, to read them a block at a time."""
+        check_there(self.directory)
         while True:
             parts = sorted((self.directory / "evaluations").glob("*.parquet"))
             with contextlib.suppress(FileNotFoundError):  # sealed meanwhile: look again
@@ -242,17 +246,21 @@ class Dataset:
         attempts = [row for path in journals for row in _trials_of(path)]
         table = pa.Table.from_pylist(attempts, schema=TRIAL_SCHEMA)
         write_parquet(self.directory / "attempts" / file, table.schema, [table])
+        schema = self.schema.with_metadata({_JOURNALS_KEY: json.dumps(names).encode()})
+        blocks = Snapshot(self.sidecar, (), journals).blocks()
+        for path in (self.directory / "evaluations").glob(f"*{_PENDING}"):
+            path.unlink(missing_ok=True)  # of a process that was killed here
+        pending = self.directory / "evaluations" / f"{file}{_PENDING}"
+        write_parquet(pending, schema, (block.table for block in blocks))
+        parts = {**kept_parts(self.directory), file: part_of(pending, names)}
         trials = self.trials()  # those in the journals too, as they are not sealed yet
         earlier = sorted((self.directory / "trials").glob("*.parquet"))
-        write_parquet(self.directory / "trials" / TRIALS_FILE, trials.schema, [trials])
+        listed = with_parts(trials.schema, parts)
+        write_parquet(self.directory / "trials" / TRIALS_FILE, listed, [trials])
         for path in earlier:
             if path.name != TRIALS_FILE:
                 path.unlink(missing_ok=True)
-        schema = self.schema.with_metadata({_JOURNALS_KEY: json.dumps(names).encode()})
-        blocks = Snapshot(self.sidecar, (), journals).blocks()
-        write_parquet(
-            self.directory / "evaluations" / file, schema, (block.table for block in blocks)
-        )
+        os.replace(pending, self.directory / "evaluations" / file)
 
 
 def equal_trajectories(left: pa.Table, right: pa.Table) -> bool:
@@ -277,7 +285,7 @@ def _locked(directory: Path) -> Iterator[None]:
 def _read_trials(path: Path) -> list[dict[str, Any]]:
     """Rows of a file of trials; columns that an older version did not write are null."""
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
             rows: list[dict[str, Any]] = file.read().to_pylist()
     except FileNotFoundError:
         raise
@@ -302,7 +310,7 @@ def _trials_of(path: Path) -> list[dict[str, Any]]:
     with opened(path) as file:
         # Rows are passed over.
         lines = ((number, line) for number, line in enumerate(file, 1) if line[:1] != b"[")
-        for number, line in read_journal(path, lines):
+        for number, _, line in read_journal(path, lines):
             check_line(path, number, line)
             if "trial" in line:
                 started = {"started": int(line["trial"]["started"] * 1e6)}
@@ -350,7 +358,9 @@ def write_parquet(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> 
     temporary, written = path.with_suffix(f".{os.getpid()}.tmp"), 0
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+        with pq.ParquetWriter(
+            temporary, schema, compression="zstd", write_page_checksum=True
+        ) as writer:
             for table in tables:
                 writer.write_table(table.cast(schema))
                 written += table.num_rows

@@ -15,7 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from archgym.data.dataset import Dataset, write_parquet
+from archgym.data.dataset import TRIALS_FILE, Dataset, write_parquet
+from archgym.data.parts import part_of, with_parts
 from archgym.data.schema import TRIAL_SCHEMA, Sidecar, evaluation_schema
 from archgym.errors import DatasetError, check_received
 from archgym.reading.checked_json import read_checked_json
@@ -164,10 +165,12 @@ def write_dataset(
     hashes = {row["workload"]: row["workload_sha256"] for row in trials}
     with new_folder(Path(folder)) as made:
         schema = evaluation_schema(sidecar.space, sidecar.metrics)
-        written = write_parquet(made / "evaluations" / "part-0.parquet", schema, tables)
+        part = made / "evaluations" / "part-0.parquet"
+        written = write_parquet(part, schema, tables)
         ordered = sorted(trials, key=lambda row: str(row["trial_id"]))
         table = pa.Table.from_pylist(ordered, schema=TRIAL_SCHEMA)
-        write_parquet(made / "trials" / "part-0.parquet", table.schema, [table])
+        listed = with_parts(table.schema, {part.name: part_of(part, [])})
+        write_parquet(made / "trials" / TRIALS_FILE, listed, [table])
         data = {
             "archgym": metadata.version("archgym"),
             "whole_trials": whole_trials,

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from archgym.data.journal import read_journal
+from archgym.data.journal import ROW_FIELDS, Checksums, read_journal
 from archgym.data.records import check_line, check_rows
 from archgym.data.schema import Sidecar, evaluation_schema, rows_to_table
 from archgym.errors import DatasetError
@@ -86,7 +86,8 @@ class Snapshot:
         start = 0
         for path in self._parts:
             try:
-                with pq.ParquetFile(path) as file:  # nothing is taken from the folders' names
+                # Nothing is taken from the folders' names.
+                with pq.ParquetFile(path, page_checksum_verification=True) as file:
                     for number in range(file.metadata.num_row_groups):
                         stop = start + file.metadata.row_group(number).num_rows
                         if keep is None or keep[start:stop].any():
@@ -117,20 +118,23 @@ def _journal_tables(sidecar: Sidecar, path: Path, lines: Iterable[bytes]) -> Ite
         check_rows(path, rows, sidecar.space, len(sidecar.metrics), ids)
         return rows_to_table(sidecar.space, sidecar.metrics, rows, ids)
 
-    for number, line in read_journal(path, enumerate(lines, 1)):
+    checksums = Checksums()
+    for number, text, line in read_journal(path, enumerate(lines, 1)):
+        if not isinstance(line, list):
+            check_line(path, number, line)
+        if problem := checksums.problem(text, line):
+            raise DatasetError(f"{path}, line {number} is damaged: {problem}")
         if isinstance(line, list):
-            rows.append(line)
+            rows.append(line[: len(ROW_FIELDS)])
             if len(rows) >= _ROWS_OF_A_JOURNAL:
                 yield table()
                 rows = []
-        else:
-            check_line(path, number, line)
-            if "trial" in line:
-                if line["n"] in ids:
-                    raise DatasetError(
-                        f"{path}, line {number} is damaged: trial {line['n']} begins twice"
-                    )
-                ids[line["n"]] = line["trial"]["trial_id"]
+        elif "trial" in line:
+            if line["n"] in ids:
+                raise DatasetError(
+                    f"{path}, line {number} is damaged: trial {line['n']} begins twice"
+                )
+            ids[line["n"]] = line["trial"]["trial_id"]
     if rows:
         yield table()
 

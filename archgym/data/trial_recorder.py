@@ -13,10 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from archgym.data.dataset import Dataset
 from archgym.data.journal import Journal, journal_of
-from archgym.data.schema import Sidecar
+from archgym.data.schema import SIDECAR, Sidecar
 from archgym.errors import DatasetError, check_received
 from archgym.evaluation.outcome import Row
 from archgym.evaluation.resumed_log import ResumedLog
@@ -41,6 +42,10 @@ def open_dataset(directory: Path, problem: ProblemDescription) -> None:
             space, other metrics or another simulator.
     """
     check_received(directory)
+    if not (directory / SIDECAR).exists():
+        for place in ("evaluations/*.parquet", "journal/*.jsonl"):
+            if any(directory.glob(place)):
+                raise DatasetError(f"{directory} is damaged: it has rows, but no {SIDECAR}")
     own = Sidecar.of(problem)
     own.save(directory)
     difference = own.difference(Sidecar.load(directory))
@@ -84,6 +89,7 @@ class TrialRecorder:
         self._baseline, self._optimum = baseline, optimum
         self._journal: Journal | None = None
         self._n, self._began = -1, time.time()
+        self._rows = self._checksum = 0
         self._pid, self._first_step = os.getpid(), 0
         open_dataset(directory, problem)
         self.resumed: ResumedLog | None = None
@@ -106,30 +112,41 @@ class TrialRecorder:
         if self._journal is None or self._journal.closed:
             self._begin()
         assert self._journal is not None
-        self._journal.append(self._blocks(first_step - self._first_step, rows, agent_s))
+        before = self._checksum, self._rows
+        try:
+            self._journal.append(self._blocks(first_step - self._first_step, rows, agent_s))
+        except BaseException:
+            self._checksum, self._rows = before
+            raise
 
     def _begin(self) -> None:
         description = self._description()  # first: what fails must not leave an open journal
         self._journal = journal_of(self.directory)
-        self._n = self._journal.begin(description)
+        self._n, self._checksum = self._journal.begin(description)
+        self._rows = 0
 
     def _blocks(self, step: int, rows: Iterable[Row], agent_s: float) -> Iterator[str]:
         """Lines of the journal, some thousand at a time."""
-        tail = f",{int(agent_s * 1e9)},{time.time_ns() // 1000}]\n"
-        lines = []
+        tail = f",{int(agent_s * 1e9)},{time.time_ns() // 1000}"
+        lines, checksum = [], self._checksum
         for row in rows:
             metrics = "null" if row.status else str(row.metrics).replace("nan", "null")
             reason = _quote(row.reason) if row.reason else '""'
-            lines.append(
+            line = (
                 f"[{self._n},{step},null,{list(row.codes)},{metrics},{row.reward!r},{row.status},"
                 f"{reason},{row.feasible:d},{row.cached:d},{row.fidelity!r},"
                 f"{_nanoseconds(row.simulation_s)}{tail}"
             )
+            checksum = crc32(line.encode(), checksum)
+            lines.append(f"{line},{checksum}]\n")
             step += 1
             if len(lines) == ROWS_AT_ONCE:
+                self._rows += len(lines)
                 yield "".join(lines)
                 lines = []
+        self._checksum = checksum
         if lines:
+            self._rows += len(lines)
             yield "".join(lines)
 
     def _go_on_in_child(self, first_step: int) -> None:
@@ -147,7 +164,7 @@ class TrialRecorder:
         if self._journal is None and state == "finished":
             self._begin()  # all from the log: record that it is over
         if self._journal is not None and not self._journal.closed:
-            self._journal.end(self._n, state)
+            self._journal.end(self._n, state, self._rows, self._checksum)
             self._journal.rest()
         self._journal = None
 

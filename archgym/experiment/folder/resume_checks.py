@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from archgym.data import Dataset, Sidecar
+from archgym.data.parts import problems_of_parts
 from archgym.environment.environment import Environment
 from archgym.errors import ExperimentError, check_received
 from archgym.experiment.folder.run_folder import LOCK, WORKERS, RunFolder
@@ -108,9 +109,14 @@ def check_unchanged(
         ExperimentError: if a workload, a design space, the metrics or a simulator changed.
     """
     for name in dict.fromkeys(trial.dataset for trial in trials):
-        if not (folder.datasets / name / "dataset.json").exists():
+        where = folder.datasets / name
+        if not (where / "dataset.json").exists():
+            if any(where.glob("*/*.parquet")) or any(where.glob("journal/*.jsonl")):
+                raise ExperimentError(f"{where} is damaged: it has rows, but no dataset.json")
             continue  # not begun, or killed while its folder was made
-        dataset = Dataset(folder.datasets / name)
+        dataset = Dataset(where)
+        for problem in problems_of_parts(where):
+            raise ExperimentError(f"{where} is damaged, so its run cannot go on: {problem}")
         table = dataset.trials().select(["trial_id", "workload_sha256"]).to_pylist()
         hashes = {row["trial_id"]: row["workload_sha256"] for row in table}
         differences: dict[str, str] = {}

@@ -60,7 +60,9 @@ def write_results(
         def add(trial: Trial, summary: TrialSummary | None) -> None:
             end = ends.get(trial.trial_id)
             state = writer.add(trial, summary, end)
-            if state == "failed":
+            if summary is None and end is not None and end.state == "finished":
+                failures[trial.trial_id] = "its evaluations are gone: its dataset was removed"
+            elif state == "failed":
                 failures[trial.trial_id] = end.error if end is not None else "it failed"
             elif state == "finished" and summary and summary.spent <= trial.budget - 1:
                 early[trial.trial_id] = summary.spent
