@@ -24,7 +24,7 @@ from archgym.data.designs import (
     mixed,
 )
 from archgym.data.files import provenance
-from archgym.data.parts import problems_of_parts
+from archgym.data.parts import missing_parts, problems_of_parts
 from archgym.data.problems import scorer_of
 from archgym.data.rows import condition_of
 from archgym.data.schema import TRIAL_SCHEMA
@@ -85,20 +85,18 @@ def validate(dataset: Dataset) -> list[Check]:
     Raises:
         DatasetError: if it cannot be read at all.
     """
-    files = Check(
-        "files", "Parquet files are there, unchanged, with the columns that they should have"
-    )
+    files = Check("files", "Parquet files have the columns that the sidecar asks for")
     _check_files(dataset, files)
-    for problem in problems_of_parts(dataset.directory):
-        files.add(problem)
-    if not files.passed:
-        return [files]
+    lost, what = problems_of_parts(dataset.directory), "no file is missing, or was changed"
+    checksums = Check("checksums", what, len(lost), lost[:EXAMPLES])
+    if not files.passed or missing_parts(dataset.directory):
+        return [files, checksums]
     trials = _Trials(dataset)
     rows = _Rows(dataset, trials)
     for block in dataset.snapshot().blocks():
         rows.look(block.table)
     rows.finish(provenance(dataset)["whole_trials"])
-    return [files, trials.check, *rows.checks]
+    return [files, checksums, trials.check, *rows.checks]
 
 
 def _check_files(dataset: Dataset, check: Check) -> None:

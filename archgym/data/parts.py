@@ -88,7 +88,7 @@ def check_there(directory: Path) -> None:
     Raises:
         DatasetError: for the first one that is.
     """
-    for problem in _missing(directory):
+    for problem in missing_parts(directory):
         raise DatasetError(f"{directory} is damaged: {problem}")
 
 
@@ -98,7 +98,7 @@ def problems_of_parts(directory: Path) -> list[str]:
     Raises:
         DatasetError: if the list of files is damaged.
     """
-    found = _missing(directory)
+    found = missing_parts(directory)
     listed = listed_parts(directory)
     for path in sorted((directory / "evaluations").glob("*.parquet")) if listed is not None else ():
         part = (listed or {}).get(path.name)
@@ -109,7 +109,8 @@ def problems_of_parts(directory: Path) -> list[str]:
     return found
 
 
-def _missing(directory: Path) -> list[str]:
+def missing_parts(directory: Path) -> list[str]:
+    """What is not there; looks at names only."""
     parts = sorted((directory / "evaluations").glob("*.parquet"))
     if parts and not any((directory / "trials").glob("*.parquet")):
         return ["the table of trials, trials/*.parquet, is missing"]

@@ -116,7 +116,10 @@ def check_unchanged(
             continue  # not begun, or killed while its folder was made
         dataset = Dataset(where)
         for problem in problems_of_parts(where):
-            raise ExperimentError(f"{where} is damaged, so its run cannot go on: {problem}")
+            raise ExperimentError(
+                f"{where} is damaged, so its run cannot go on: {problem}; put the file back, or "
+                "remove the whole dataset, and its trials are run again"
+            )
         table = dataset.trials().select(["trial_id", "workload_sha256"]).to_pylist()
         hashes = {row["trial_id"]: row["workload_sha256"] for row in table}
         differences: dict[str, str] = {}
