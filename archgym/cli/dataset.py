@@ -143,6 +143,28 @@ def validate(
         raise typer.Exit(1)
 
 
+@commands.command("repair")
+def repair(folder: Source, json: Json = False) -> None:
+    """Keep what the checksums of a damaged dataset prove, and set its files aside.
+
+    Of each trial the longest beginning without a gap is kept; archgym run --resume goes on from it.
+    """
+    from archgym.validation.repair import repair as keep
+
+    if (folder / "dataset.json").is_file():
+        damaged = [folder]
+    else:
+        damaged = sorted(path.parent for path in folder.glob("datasets/*/dataset.json"))
+    if not damaged:
+        raise DatasetError(f"{folder} holds neither a run nor a dataset")
+    done = [keep(one) for one in damaged]
+    if json:
+        print_json([{**vars(one), "set_aside": str(one.set_aside)} for one in done])
+        return
+    for one in done:
+        echo(f"{one.kept:,} evaluations of {one.trials:,} trials kept; before: {one.set_aside}")
+
+
 @commands.command("merge")
 def merge(
     folders: Annotated[

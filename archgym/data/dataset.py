@@ -19,7 +19,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -95,7 +95,7 @@ class Dataset:
             found: dict[str, dict[str, Any]] = {}
             with contextlib.suppress(FileNotFoundError):  # sealed meanwhile: read again
                 for path in sorted((self.directory / "trials").glob("*.parquet")):
-                    for row in _read_trials(path):
+                    for row in parquet_trials(path):
                         _merge_trial(found, row)
                 for path in self._open_journals():
                     for row in _trials_of(path):
@@ -227,11 +227,7 @@ class Dataset:
         """Journals whose rows are in Parquet, whether or not the file is gone yet."""
         names: list[str] = []
         for path in sorted((self.directory / "evaluations").glob("*.parquet")):
-            try:
-                meta = pq.read_schema(path).metadata or {}
-                names += _journal_names(json.loads(meta.get(_JOURNALS_KEY, b"[]")))
-            except (pa.ArrowException, OSError, ValueError, RecursionError) as error:
-                raise DatasetError(f"cannot read {path}: {error}") from error
+            names += sealed_journals(path)
         return [self.directory / "journal" / name for name in names]
 
     def _write_parts(self, journals: list[Path]) -> None:
@@ -282,7 +278,7 @@ def _locked(directory: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _read_trials(path: Path) -> list[dict[str, Any]]:
+def parquet_trials(path: Path) -> list[dict[str, Any]]:
     """Rows of a file of trials; columns that an older version did not write are null."""
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
@@ -294,6 +290,19 @@ def _read_trials(path: Path) -> list[dict[str, Any]]:
     if not all(isinstance(row.get("trial_id"), str) for row in rows):
         raise DatasetError(f"{path} is damaged: a trial has no trial_id")
     return [{name: row.get(name) for name in TRIAL_FIELDS} for row in rows]
+
+
+def sealed_journals(path: Path) -> list[str]:
+    """Names of the journals that a file of evaluations was made from.
+
+    Raises:
+        DatasetError: if it cannot be read.
+    """
+    try:
+        meta = pq.read_schema(path).metadata or {}
+        return _journal_names(json.loads(meta.get(_JOURNALS_KEY, b"[]")))
+    except (pa.ArrowException, OSError, ValueError, RecursionError) as error:
+        raise DatasetError(f"cannot read {path}: {error}") from error
 
 
 def _journal_names(names: Any) -> list[str]:
@@ -313,9 +322,7 @@ def _trials_of(path: Path) -> list[dict[str, Any]]:
         for number, _, line in read_journal(path, lines):
             check_line(path, number, line)
             if "trial" in line:
-                started = {"started": int(line["trial"]["started"] * 1e6)}
-                known = {name: line["trial"].get(name) for name in TRIAL_FIELDS}
-                rows[line["n"]] = {**known, **started, "state": "running", "ended": None}
+                rows[line["n"]] = begun_trial(line)
             elif line["end"] not in rows:
                 raise DatasetError(
                     f"{path}, line {number} is damaged: it ends trial {line['end']}, which has not "
@@ -325,6 +332,13 @@ def _trials_of(path: Path) -> list[dict[str, Any]]:
                 ended = int(line["timestamp"] * 1e6)
                 rows[line["end"]].update(state=line["state"], ended=ended)
     return list(rows.values())
+
+
+def begun_trial(line: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of the table of trials for the line of a journal in which a trial begins."""
+    known = {name: line["trial"].get(name) for name in TRIAL_FIELDS}
+    started = int(line["trial"]["started"] * 1e6)
+    return {**known, "started": started, "state": "running", "ended": None}
 
 
 def _merge_trial(found: dict[str, dict[str, Any]], row: dict[str, Any]) -> None:

@@ -109,6 +109,19 @@ def problems_of_parts(directory: Path) -> list[str]:
     return found
 
 
+def sound_parts(directory: Path) -> list[Path]:
+    """The files that are as they were listed; all, where none is listed."""
+    try:
+        listed = listed_parts(directory)
+    except DatasetError:
+        listed = {}
+    return [
+        path
+        for path in sorted((directory / "evaluations").glob("*.parquet"))
+        if listed is None or (path.name in listed and _sha256(path) == listed[path.name].sha256)
+    ]
+
+
 def missing_parts(directory: Path) -> list[str]:
     """What is not there; looks at names only."""
     parts = sorted((directory / "evaluations").glob("*.parquet"))

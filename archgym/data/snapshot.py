@@ -98,12 +98,12 @@ class Snapshot:
             except (pa.ArrowException, OSError, KeyError) as error:
                 raise DatasetError(f"cannot read {path}: {error}") from error
         for journal in self._journals:
-            for table in _journal_tables(self.sidecar, journal.path, journal.lines()):
+            for table in journal_tables(self.sidecar, journal.path, journal.lines()):
                 yield from _blocks([table], schema, start, keep)
                 start += table.num_rows
 
 
-def _journal_tables(sidecar: Sidecar, path: Path, lines: Iterable[bytes]) -> Iterator[pa.Table]:
+def journal_tables(sidecar: Sidecar, path: Path, lines: Iterable[bytes]) -> Iterator[pa.Table]:
     """The rows of a journal, a block at a time.
 
     Args:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -149,3 +151,66 @@ def test_a_removed_dataset_is_run_again(whole: Path, tmp_path: Path) -> None:
     shutil.rmtree(run / NAME)
     run_experiment(small(), run, RESUME)
     assert_equal_runs(run, whole)
+
+
+def repaired(run: Path, whole: Path, call: Callable[..., Called]) -> int:
+    """Repairs a run and goes on with it; how many evaluations were kept."""
+    shown = call("dataset", "repair", run, "--json")
+    if shown.code == 2:  # nothing can be kept
+        shutil.rmtree(run / NAME)
+        kept = 0
+    else:
+        ((kept,),) = [[one["kept"]] for one in shown.json]
+        assert call("dataset", "validate", run).code == 0
+        assert (run / NAME / "damaged").is_dir()
+    run_experiment(small(), run, RESUME)
+    assert_equal_runs(run, whole)
+    return kept
+
+
+ROWS = 48
+
+
+@pytest.mark.parametrize("damage", [name for name in FINISHED if name != "the sidecar deleted"])
+def test_a_finished_run_is_repaired(
+    damage: str, whole: Path, tmp_path: Path, call: Callable[..., Called]
+) -> None:
+    run = shutil.copytree(whole, tmp_path / "run")
+    FINISHED[damage](run)
+    kept = repaired(run, whole, call)
+    if damage == "a file twice":
+        assert kept >= ROWS
+
+
+@pytest.mark.parametrize("damage", INTERRUPTED)
+def test_an_interrupted_run_is_repaired(
+    damage: str, interrupted: Path, whole: Path, tmp_path: Path, call: Callable[..., Called]
+) -> None:
+    run = shutil.copytree(interrupted, tmp_path / "run")
+    altered_lines(run, INTERRUPTED[damage])
+    assert repaired(run, whole, call) >= ROWS - 12  # only one trial is touched
+
+
+def test_a_repair_may_be_interrupted(
+    interrupted: Path,
+    whole: Path,
+    tmp_path: Path,
+    call: Callable[..., Called],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for moves in range(4):
+        run = shutil.copytree(interrupted, tmp_path / str(moves))
+        left, rename = [moves], os.rename
+
+        def killed(
+            source: Path, target: Path, left: list[int] = left, rename: Any = rename
+        ) -> None:
+            if not left[0]:
+                raise KeyboardInterrupt
+            left[0] -= 1
+            rename(source, target)
+
+        with monkeypatch.context() as patch:
+            patch.setattr("archgym.validation.repair.os.rename", killed)
+            call("dataset", "repair", run)
+        repaired(run, whole, call)

@@ -118,7 +118,8 @@ def check_unchanged(
         for problem in problems_of_parts(where):
             raise ExperimentError(
                 f"{where} is damaged, so its run cannot go on: {problem}; put the file back, or "
-                "remove the whole dataset, and its trials are run again"
+                f"keep what is sound by archgym dataset repair {where}, or remove the dataset: "
+                "what is lost is then simulated again"
             )
         table = dataset.trials().select(["trial_id", "workload_sha256"]).to_pylist()
         hashes = {row["trial_id"]: row["workload_sha256"] for row in table}
