@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +59,11 @@ def journal(run: Path) -> Path:
     return path
 
 
-def with_byte(path: Path, share: float) -> None:
-    content = bytearray(path.read_bytes())
+def changed_byte(share: float, run: Path) -> None:
+    """Changes the byte at that share of the length of the file of evaluations."""
+    content = bytearray(part(run).read_bytes())
     content[int(share * (len(content) - 1))] ^= 0x15
-    path.write_bytes(content)
+    part(run).write_bytes(content)
 
 
 def altered_lines(run: Path, change: Callable[[list[str]], object]) -> None:
@@ -89,7 +91,7 @@ FINISHED: dict[str, Callable[[Path], object]] = {
     "a file renamed": lambda run: part(run).rename(part(run).with_name("other.parquet")),
     "a file cut": lambda run: part(run).write_bytes(part(run).read_bytes()[:-100]),
     "a file empty": lambda run: part(run).write_bytes(b""),
-    **{f"a byte at {s}": lambda run, s=s: with_byte(part(run), s) for s in (0.1, 0.4, 0.7, 0.95)},
+    **{f"a byte at {s}": partial(changed_byte, s) for s in (0.1, 0.4, 0.7, 0.95)},
 }
 INTERRUPTED: dict[str, Callable[[list[str]], object]] = {
     "a line lost": lambda lines: lines.pop(5),
