@@ -100,7 +100,7 @@ class Journal:
         self.append([line])
         return n, checksum
 
-    def append(self, blocks: Iterable[str]) -> None:
+    def append(self, blocks: Iterable[bytes]) -> None:
         """Hands rows to the operating system.
 
         Args:
@@ -115,8 +115,7 @@ class Journal:
                 raise DatasetError(f"the journal {self.path} is closed")
             before = self._size
             try:
-                for block in blocks:
-                    data = block.encode()
+                for data in blocks:
                     written = os.write(self._file, data)
                     while written < len(data):
                         written += os.write(self._file, data[written:])
@@ -216,11 +215,11 @@ class Checksums:
         return ""
 
 
-def _with_checksum(data: dict[str, Any], before: int) -> tuple[str, int]:
+def _with_checksum(data: dict[str, Any], before: int) -> tuple[bytes, int]:
     """A line of a JSON object, and its checksum."""
-    content = _encode(data)
-    checksum = zlib.crc32(content.encode(), before)
-    return f'{content[:-1]},"crc":{checksum}}}\n', checksum
+    content = _encode(data).encode()
+    checksum = zlib.crc32(content, before)
+    return b'%b,"crc":%d}\n' % (content[:-1], checksum), checksum
 
 
 _journals: dict[Path, Journal] = {}
