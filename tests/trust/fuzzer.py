@@ -191,7 +191,14 @@ _SOUND = {
     "only": ("seeds", "search mixed"),
 }
 """Values that are right, so that what comes after them is reached too."""
-_LEFT_OUT = {("docs",), ("check",), ("simulators",), ("trace", "record")}
+_LEFT_OUT = {
+    ("docs",),
+    ("proxy", "compare"),
+    ("proxy", "study"),
+    ("check",),
+    ("simulators",),
+    ("trace", "record"),
+}
 """Commands that rewrite documentation, take minutes or start other programs."""
 
 
