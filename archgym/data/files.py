@@ -41,7 +41,8 @@ def find_datasets(folder: str | Path) -> list[Dataset]:
         DatasetError: if it is not there or holds neither; names those that may have been meant.
     """
     folder = Path(folder)
-    check_received(folder)
+    if any(os.path.lexists(folder / name) for name in ("dataset.json", "trials.json", "datasets")):
+        check_received(folder)
     if (folder / "dataset.json").is_file():
         return [Dataset(folder)]
     found = sorted(path.parent for path in folder.glob("datasets/*/dataset.json"))
