@@ -9,10 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
+from archgym.data import Dataset, equal_trajectories
 from archgym.errors import ArchgymError
-from archgym.experiment import RunOptions, run_experiment
+from archgym.experiment import Experiment, RunOptions, run_experiment
 from archgym.experiment.run import run as module
 from tests.cli.conftest import Called
 from tests.experiment.experiments import assert_equal_runs, small
@@ -33,6 +36,11 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that was killed before its journals became Parquet."""
     folder = tmp_path_factory.mktemp("damage") / "interrupted"
+    interrupt(small(), folder)
+    return folder
+
+
+def interrupt(experiment: Experiment, folder: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         seen = [0]
 
@@ -44,9 +52,8 @@ def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
         patch.setattr(module, "_sealed_states", killed)
         with pytest.raises(KeyboardInterrupt):
-            run_experiment(small(), folder, QUIET)
+            run_experiment(experiment, folder, QUIET)
     assert any((folder / NAME / "journal").iterdir())
-    return folder
 
 
 def part(run: Path) -> Path:
@@ -216,3 +223,45 @@ def test_a_repair_may_be_interrupted(
             patch.setattr("archgym.validation.repair.os.rename", killed)
             call("dataset", "repair", run)
         repaired(run, whole, call)
+
+
+@pytest.fixture(scope="module")
+def several() -> Experiment:
+    """Three workers whose outcomes come in any order; rows say which worker and when."""
+    duration = {"log_normal": {"median": 60, "sigma": 1, "seed": 0}}
+    return small(simulation={"workers": 3, "clock": "simulated", "duration": duration})
+
+
+@pytest.mark.parametrize("damage", ["", "another worker", "a field lost", *INTERRUPTED])
+def test_damage_to_a_run_of_several_workers(
+    damage: str, several: Experiment, tmp_path: Path, call: Callable[..., Called]
+) -> None:
+    run, whole = tmp_path / "run", tmp_path / "whole"
+    run_experiment(several, whole, QUIET)
+    interrupt(several, run)
+    changes: dict[str, Callable[[list[str]], object]] = {
+        "": lambda lines: None,
+        "another worker": lambda lines: lines.__setitem__(
+            5, lines[5].replace(",3,", ",4,").replace("worker 1", "worker 2")
+        ),
+        "a field lost": lambda lines: lines.__setitem__(5, lines[5].rpartition(",")[0] + "]\n"),
+        **INTERRUPTED,
+    }
+    before = journal(run).read_text()
+    altered_lines(run, changes[damage])
+    changed = journal(run).read_text() != before
+    shown = call("dataset", "validate", run)
+    assert (shown.code != 0) == changed, shown.out
+    call("dataset", "repair", run)
+    kept = Dataset(run / NAME).evaluations()
+    assert ROWS - 12 * changed <= len(kept) <= ROWS  # only one trial is touched
+    run_experiment(several, run, RESUME)
+    assert call("dataset", "validate", run).code == 0
+    for folder in (run, whole):  # the simulated clock begins anew, so what follows may differ
+        rows = Dataset(folder / NAME).evaluations()
+        assert len(rows) == ROWS
+        first = pa.concat_tables(
+            rows.filter(pc.field("trial_id") == one["values"]).slice(0, one["counts"])
+            for one in kept["trial_id"].value_counts().to_pylist()
+        )
+        assert equal_trajectories(first, kept)

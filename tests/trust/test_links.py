@@ -24,6 +24,8 @@ from tests.trust.received import received_run
 
 COMMANDS = [
     ["best", "RUN"],
+    ["status", "RUN"],
+    ["worker", "RUN", "--max-wait", "1", "-q"],
     ["report", "RUN"],
     ["dataset", "info", "RUN"],
     ["dataset", "validate", "RUN"],
@@ -45,6 +47,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (journal / "left.jsonl").write_text("")
     (folder / "ray" / "1-of-2").mkdir(parents=True)
     (folder / "report_data").mkdir()
+    for path in ("live/run.1.json", "queues/run.json", "queues/q/queue.json", "queues/q/w.out"):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text("{}\n")
     return folder
 
 

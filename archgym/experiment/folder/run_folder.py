@@ -15,11 +15,12 @@ from archgym.experiment.spec.load import experiment_yaml
 from archgym.experiment.spec.schema import Experiment
 from archgym.reading.checked_json import read_checked_json
 
-__all__ = ["LOCK", "WORKERS", "RunFolder"]
+__all__ = ["LOCK", "TRIALS_LIMIT_BYTES", "WORKERS", "RunFolder"]
 
 LOCK, WORKERS = ".lock", ".workers"
 """Names of the lock files of a run; those of a shard end in its name."""
-_TRIALS_LIMIT_BYTES = 1 << 30  # some million trials
+TRIALS_LIMIT_BYTES = 1 << 30
+"""Largest list of trials that is read: some million."""
 
 
 class RunFolder:
@@ -88,7 +89,7 @@ class RunFolder:
         """
         path = self.path / "trials.json"
         try:
-            return read_checked_json(path, list[Trial], _TRIALS_LIMIT_BYTES)
+            return read_checked_json(path, list[Trial], TRIALS_LIMIT_BYTES)
         except FileNotFoundError:
             return []
         except (OSError, ValueError) as error:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from archgym.analysis.timeline import busy_at, most_at_a_time
 from archgym.analysis.trials import TrialSummary, read_trials
 from archgym.data import Dataset
-from archgym.errors import ExperimentError
+from archgym.errors import ExperimentError, check_received
 from archgym.experiment.folder.live_files import InFlight, LiveState, live_states
 from archgym.experiment.folder.run_folder import LOCK, RunFolder
 from archgym.experiment.folder.trial_states import read_ends
@@ -144,10 +144,11 @@ def read_status(path: str | Path) -> RunStatus:
         path: the folder.
 
     Raises:
-        ExperimentError: if it holds no run.
+        ExperimentError: if it holds no run, or something in it leads elsewhere.
         DatasetError: if a dataset is damaged.
     """
     folder = RunFolder(path)
+    check_received(folder.path, ExperimentError)
     trials = folder.trials()
     if not trials:
         raise ExperimentError(f"{folder.path} holds no run: it has no trials.json")

@@ -12,13 +12,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 import archgym
 from archgym.errors import ExperimentError, check_received
 from archgym.experiment.folder.names import QUEUES
-from archgym.experiment.folder.run_folder import RunFolder
+from archgym.experiment.folder.run_folder import TRIALS_LIMIT_BYTES
 from archgym.experiment.workers.attendance import Attendance, reachable
 from archgym.experiment.workers.line_files import LineReader
 from archgym.experiment.workers.queue_folder import (
@@ -32,6 +33,7 @@ from archgym.experiment.workers.queue_folder import (
 from archgym.experiment.workers.slots import Slots
 from archgym.experiment.workers.told import Told, told_by_signals
 from archgym.reading import plain_yaml
+from archgym.reading.checked_json import read_checked_json
 
 __all__ = ["WorkerOptions", "work"]
 
@@ -243,13 +245,26 @@ def _check_may_begin(run: Path) -> None:
         raise ExperimentError(f"{run} holds no run of archgym: {again}")
 
 
+@dataclass(frozen=True)
+class _Simulated:
+    """What a worker needs to know of a trial."""
+
+    environment: str
+    arguments: dict[str, Any]
+
+
 def _check_job(run: Path, info: QueueInfo) -> None:
     """Refuses an environment that no trial of the run has.
 
     Raises:
         ExperimentError: for such an environment, or a list of trials that cannot be read.
     """
-    known = {_digest(trial.environment, trial.arguments) for trial in RunFolder(run).trials()}
+    path = run / "trials.json"
+    try:
+        trials = read_checked_json(path, list[_Simulated], TRIALS_LIMIT_BYTES)
+    except (OSError, ValueError) as error:
+        raise ExperimentError(f"cannot read {path}: {error}") from None
+    known = {_digest(trial.environment, trial.arguments) for trial in trials}
     job: Job = info.job
     if _digest(job.environment, job.arguments) not in known:
         raise ExperimentError(
