@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
+from archgym.reading.folders import strange_entry
 from archgym.reading.suggestions import did_you_mean
 
 
@@ -124,3 +125,22 @@ def check_choice(kind: str, name: object, allowed: Collection[str]) -> None:
     """
     if name not in allowed:
         raise UnknownNameError(kind, name, allowed)
+
+
+def check_received(folder: Path, kind: type[ArchgymError] = DatasetError) -> None:
+    """Refuses a folder in which something leads elsewhere: a symbolic link, a pipe, a device.
+
+    Whoever sent the folder could have a file outside it read, overwritten or deleted.
+
+    Args:
+        folder: that archgym reads from or writes to; the user named it, so it may be a link.
+        kind: of the error.
+
+    Raises:
+        ArchgymError: of that kind, with the entry.
+    """
+    if found := strange_entry(folder):
+        raise kind(
+            f"{found}, and nothing in such a folder may lead out of it: replace it by what it "
+            "stands for, or remove it"
+        )

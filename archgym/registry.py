@@ -11,7 +11,6 @@ import difflib
 import functools
 import importlib
 import sys
-from collections.abc import Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,7 +19,9 @@ import gymnasium
 
 from archgym.environment.arguments import constructor_arguments
 from archgym.environment.environment import Environment
+from archgym.environment.recorded import PROBLEM_ARGUMENTS, recorded_settings, refuse_paths
 from archgym.errors import ArchgymError, InvalidValueError, UnknownNameError, place_of
+from archgym.reading.import_path import search_working_folder
 from archgym.simulators.resolve import SimulatorFile, simulator_file
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ def make(name: str, **kwargs: Any) -> Environment:
     """An environment by name, bare (without Gymnasium's wrappers).
 
     Args:
-        name: a registered name, such as ``DRAM-v0``, or ``module:Class``.
+        name: a registered name, such as ``DRAM-v0``, or ``module:Class``; a module is looked for
+            in the working folder too, after all other places.
         **kwargs: arguments of the environment, see :class:`archgym.Environment`. With
             ``simulator="tabular:PATH"`` or ``"proxy:PATH"`` those that are not given are the
             table's or the proxy's (of several workloads a proxy chooses none).
@@ -81,9 +83,10 @@ def make(name: str, **kwargs: Any) -> Environment:
     file = simulator_file(kwargs.get("simulator"))
     if file is not None:
         _check_environment(kwargs["simulator"], file, cls)
-        _refuse_places(file.arguments)
-        recorded = {name: value for name, value in file.arguments.items() if name in allowed}
-        kwargs = {**recorded, **kwargs}
+        recorded = recorded_settings(cls, file.arguments, PROBLEM_ARGUMENTS)
+        left = {name: value for name, value in recorded.items() if name not in kwargs}
+        refuse_paths(left, "give it yourself")
+        kwargs = {**left, **kwargs}
     environment = cls(**kwargs)
     if not hasattr(environment, "encoding"):
         raise InvalidValueError(
@@ -93,26 +96,6 @@ def make(name: str, **kwargs: Any) -> Environment:
     if spec is not None:
         environment.spec = dataclasses.replace(spec, kwargs=dict(kwargs))
     return environment
-
-
-def recorded_arguments(
-    environment: type[Environment], settings: Mapping[str, Any], spec: Any, workload: str | None
-) -> dict[str, Any]:
-    """Arguments of an environment under which something was recorded.
-
-    Args:
-        environment: its class.
-        settings: as recorded; those that are no arguments are passed over.
-        spec: of the workload, as recorded; ``None`` if there is none.
-        workload: its label, where there is no spec.
-
-    Raises:
-        InvalidValueError: if they name a program to run, or a place to write to.
-    """
-    _refuse_places(settings)
-    taken = constructor_arguments(environment)
-    own = {name: value for name, value in settings.items() if name in taken}
-    return {**own, "workload": spec if spec is not None else (workload or None)}
 
 
 def make_agent(name: str, *args: Any, **kwargs: Any) -> Agent:
@@ -195,17 +178,6 @@ def register_with_gymnasium() -> None:
         _register_one(name)
 
 
-def _refuse_places(recorded: Mapping[str, Any]) -> None:
-    """A file does not decide which program is run, or where something is written."""
-    options = recorded.get("simulator_options")
-    for name in ("program", "cache"):
-        if isinstance(options, Mapping) and name in options:
-            raise InvalidValueError(
-                f"recorded arguments have simulator_options with {name}={options[name]!r}, which "
-                "is not taken from a file: give it yourself"
-            )
-
-
 def _check_environment(simulator: str, file: SimulatorFile, cls: type[Environment]) -> None:
     """Refuses a table or a proxy of another environment."""
     module, colon, attribute = file.environment.partition(":")
@@ -244,6 +216,8 @@ def _class(kind: str, name: str, base: type[Any], allowed: list[str]) -> type[An
     target = _registered(kind).get(name, name)
     if target == name and ":" not in name:
         raise UnknownNameError(kind, name, allowed)
+    if target == name:  # module:Class: code of the user, who names it
+        search_working_folder()
     loaded = _load(target) if isinstance(target, str) else target
     if not (isinstance(loaded, type) and issubclass(loaded, base)):
         hint = "; derive from archgym.agent.Sampler" if kind == "agent" else ""

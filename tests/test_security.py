@@ -10,6 +10,7 @@ import ast
 import gzip
 import io
 import json
+import os
 import struct
 import sys
 import zipfile
@@ -26,6 +27,7 @@ from archgym.agents.rl.policies import read_policy
 from archgym.data import Dataset
 from archgym.data.dataset import write_parquet
 from archgym.enumeration import enumerate_space
+from archgym.environment.recorded import recorded_settings
 from archgym.envs.dram.traces.trace_files import read_trace
 from archgym.envs.nas.data import nuclei
 from archgym.envs.nas.hardware.latency_table import LatencyTable
@@ -40,7 +42,7 @@ from archgym.experiment.spec.load import load_experiment, parse_value
 from archgym.problem.reference import read_table
 from archgym.proxy.files import load_proxy
 from archgym.reading.files import read_arrays, read_bytes, read_json, read_text
-from archgym.registry import make_agent, recorded_arguments
+from archgym.registry import make_agent
 from tests.helpers import Adder
 
 ROOT = Path(__file__).parent.parent
@@ -118,8 +120,13 @@ def test_a_file_is_refused_at_its_limit(tmp_path: Path) -> None:
     path.write_bytes(_gzip(1 << 20)[:-20])
     with pytest.raises(OSError, match="damaged gzip file"):
         read_text(path, 1 << 20, unpack=True)
-    with pytest.raises(OSError, match="larger than the limit"):
+    with pytest.raises(OSError, match="a pipe or a device"):
         read_bytes(Path("/dev/zero"), 1 << 10)
+    with pytest.raises(OSError, match="a folder"):
+        read_bytes(tmp_path, 1 << 10)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="a pipe or a device"):
+        read_bytes(tmp_path / "pipe", 1 << 10)
 
 
 def test_deep_json_is_an_error_and_no_crash(tmp_path: Path) -> None:
@@ -311,6 +318,6 @@ def test_a_recording_does_not_say_which_program_is_run(name: str) -> None:
     settings = {"memory": "DDR3-1600", "simulator_options": {name: "/bin/true"}}
     cls = type(archgym.make("Conformance-v0"))
     with pytest.raises(InvalidValueError, match=f"{name}='/bin/true', which is not taken from"):
-        recorded_arguments(cls, settings, None, None)
+        recorded_settings(cls, settings)
     del settings["simulator_options"]
-    assert recorded_arguments(cls, settings, None, None) == {"workload": None}
+    assert recorded_settings(cls, settings) == {}

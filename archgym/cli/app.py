@@ -6,7 +6,7 @@ Modules of commands import what they need when a command runs, so that ``archgym
 from __future__ import annotations
 
 import inspect
-import os
+import io
 import sys
 from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any
@@ -20,7 +20,7 @@ from archgym.cli import enumerate as enumeration
 from archgym.cli import list as listing
 from archgym.cli.docs import command as docs
 from archgym.cli.experiment import run, status, worker
-from archgym.cli.output import fail
+from archgym.cli.output import echo, fail
 from archgym.cli.proxy import commands as proxy
 from archgym.errors import ArchgymError
 
@@ -133,7 +133,7 @@ def _add_contributed(taken: set[str]) -> None:
             taken.add(entry.name)
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
-            typer.echo(f"the command {entry.name} of {entry.value} is left out: {reason}", err=True)
+            echo(f"the command {entry.name} of {entry.value} is left out: {reason}", err=True)
 
 
 for _name, _command in _COMMANDS.items():
@@ -142,14 +142,27 @@ _add_contributed(set(_COMMANDS))
 
 
 def main() -> None:
-    """Runs the command line; expected errors are one line and exit code 2."""
-    # Names such as my_cache:MyCache are found in the current folder, as with python -m.
-    if "" not in sys.path and os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    """Runs the command line; expected errors are one line and exit code 2.
+
+    Among them is whatever the operating system refuses, such as a name that is too long.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # whatever the terminal cannot show is escaped
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except ArchgymError as error:
         fail(str(error))
+        sys.exit(2)
+    except BrokenPipeError:  # what reads the output has read enough, as head does
+        sys.stderr.close()
+        sys.exit(1)
+    except OSError as error:
+        name = f" {error.filename}" if error.filename else ""
+        fail(f"cannot use{name or ' the file'}: {error.strerror or error}")
+        sys.exit(2)
+    except MemoryError:
+        fail("there is not enough memory for this")
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from archgym.cli.options import Agents, Json, Seed, Where, Workloads, pairs, selected
-from archgym.cli.output import fail, line, print_json, print_table
+from archgym.cli.options import (
+    Agents,
+    Json,
+    ReadFiles,
+    Seed,
+    Where,
+    Workloads,
+    pairs,
+    selected,
+)
+from archgym.cli.output import echo, fail, line, print_json, print_table
 from archgym.errors import DatasetError, InvalidValueError
 
 if TYPE_CHECKING:
@@ -86,6 +95,7 @@ def validate(
     tolerance: Annotated[
         float, typer.Option(help="Largest relative difference of values that count as equal.")
     ] = 1e-9,
+    read_files: ReadFiles = False,
     where: Where = None,
     agent: Agents = None,
     workload: Workloads = None,
@@ -116,6 +126,7 @@ def validate(
             environment=environment,
             simulator=simulator,
             tolerance=tolerance,
+            read_files=read_files,
         )
     passed = all(c.passed for c in checks) and (found is None or not found.mismatches)
     nothing = found is not None and not found.rows
@@ -130,6 +141,28 @@ def validate(
         fail("no row could be evaluated again")
     if not passed or nothing:
         raise typer.Exit(1)
+
+
+@commands.command("repair")
+def repair(folder: Source, json: Json = False) -> None:
+    """Keep what the checksums of a damaged dataset prove, and set its files aside.
+
+    Of each trial the longest beginning without a gap is kept; archgym run --resume goes on from it.
+    """
+    from archgym.validation.repair import repair as keep
+
+    if (folder / "dataset.json").is_file():
+        damaged = [folder]
+    else:
+        damaged = sorted(path.parent for path in folder.glob("datasets/*/dataset.json"))
+    if not damaged:
+        raise DatasetError(f"{folder} holds neither a run nor a dataset")
+    done = [keep(one) for one in damaged]
+    if json:
+        print_json([{**vars(one), "set_aside": str(one.set_aside)} for one in done])
+        return
+    for one in done:
+        echo(f"{one.kept:,} evaluations of {one.trials:,} trials kept; before: {one.set_aside}")
 
 
 @commands.command("merge")
@@ -152,11 +185,11 @@ def merge(
         print_json({**vars(merged), "notes": notes})
         return
     for note in merged.notes:
-        typer.echo(f"note: they differ in {note}")
+        echo(f"note: they differ in {note}")
     for source, old, new in merged.renamed:
-        typer.echo(f"renamed: trial {old} of {source} is now {new}")
+        echo(f"renamed: trial {old} of {source} is now {new}")
     twice = f", {merged.repeated:,} that were there twice left out" if merged.repeated else ""
-    typer.echo(f"{merged.evaluations:,} evaluations of {merged.trials:,} trials in {out}{twice}")
+    echo(f"{merged.evaluations:,} evaluations of {merged.trials:,} trials in {out}{twice}")
 
 
 @commands.command("filter")
@@ -235,7 +268,7 @@ def split(
         rows = part.write(out / name)
         lost = made.dropped[name]
         why = f", {lost:,} rows left out whose designs are in an earlier part" if lost else ""
-        typer.echo(f"{rows:,} evaluations in {out / name}{why}")
+        echo(f"{rows:,} evaluations in {out / name}{why}")
 
 
 @commands.command("export")
@@ -264,6 +297,13 @@ def export(
     ] = "",
     name: Annotated[str, typer.Option(help="minari: group of the datasets.")] = "",
     study: Annotated[str, typer.Option(help="optuna: name before that of each problem.")] = "",
+    formulas: Annotated[
+        bool,
+        typer.Option(
+            "--formulas",
+            help="csv: leave texts such as '=1+1' as they are; a spreadsheet calculates them.",
+        ),
+    ] = False,
 ) -> None:
     """Export evaluations, with agent, seed and workload, to files of other tools."""
     from archgym.export.files import export as write
@@ -271,23 +311,24 @@ def export(
 
     given = {"licence": licence, "title": title, "source": origin}
     given |= {"episodes": episodes, "name": name, "study": study}
-    options = {key: value for key, value in given.items() if value}
+    options: dict[str, Any] = {key: value for key, value in given.items() if value}
+    options |= {"formulas": True} if formulas else {}
     form = form_of(file, form)
     chosen = selected(folder, where, agent, workload)
     rows = write(chosen, file, form, **options)
     if form == "card":
-        typer.echo(f"a card of {rows:,} evaluations written to {file}")
+        echo(f"a card of {rows:,} evaluations written to {file}")
         return
-    typer.echo(f"{rows:,} evaluations written to {file}")
+    echo(f"{rows:,} evaluations written to {file}")
     if left := len(chosen) - rows:
-        typer.echo(f"{left:,} that came from memory or of a lower fidelity are not among them")
+        echo(f"{left:,} that came from memory or of a lower fidelity are not among them")
     if form == "optuna":
         url = file if file.suffix == ".log" else f"sqlite:///{file}"
-        typer.echo(f"look at it: optuna-dashboard {url}")
+        echo(f"look at it: optuna-dashboard {url}")
     if form == "minari":
         for path in sorted(file.glob("*/*/data/metadata.json")):
             name = str(path.parent.parent.relative_to(file))
-            typer.echo(f"MINARI_DATASETS_PATH={file}: minari.load_dataset({name!r})")
+            echo(f"MINARI_DATASETS_PATH={file}: minari.load_dataset({name!r})")
 
 
 def _operation(step: dict[str, Any]) -> str:
@@ -299,7 +340,7 @@ def _operation(step: dict[str, Any]) -> str:
 
 def _write(selection: Selection, out: Path, source: Selection) -> None:
     rows = selection.write(out)
-    typer.echo(f"{rows:,} of {len(source):,} evaluations written to {out}")
+    echo(f"{rows:,} of {len(source):,} evaluations written to {out}")
 
 
 def _show_checks(checks: list[Check], found: Replayed | None) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 import typer
 
+from archgym.cli.output import echo
+
 __all__ = ["interruptible"]
 
 _ENDS = (signal.SIGTERM, signal.SIGHUP)
@@ -42,7 +44,7 @@ def interruptible(lines: Callable[[], list[str]] = list) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         for line in lines():
-            typer.echo(line, err=True)
+            echo(line, err=True)
         raise typer.Exit(128 + ended_by[-1]) from None
     finally:
         for one, handler in zip(ends, before, strict=True):

@@ -22,6 +22,7 @@ __all__ = [
     "Named",
     "Objective",
     "Quiet",
+    "ReadFiles",
     "Seed",
     "Simulator",
     "Space",
@@ -53,6 +54,13 @@ Objective = Annotated[
 ]
 Space = Annotated[str | None, typer.Option(help="Name of a design space.")]
 Simulator = Annotated[str | None, typer.Option(help="Name of a simulator.")]
+ReadFiles = Annotated[
+    bool,
+    typer.Option(
+        "--read-files",
+        help="Read files that were recorded by name, such as a trace; only for data of your own.",
+    ),
+]
 Arguments = Annotated[
     list[str] | None,
     typer.Option(

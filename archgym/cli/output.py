@@ -1,9 +1,15 @@
-"""What commands write: lines, tables, JSON, errors."""
+"""What commands write: lines, tables, JSON, errors.
+
+Names and texts in data of others may hold control characters, with which a terminal would be
+steered, or texts shown that are not there. All that is written goes through :func:`printable`.
+"""
 
 from __future__ import annotations
 
+import functools
 import json
 import math
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,14 +20,61 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["console", "fail", "line", "paragraph", "print_json", "print_table", "table"]
+__all__ = [
+    "console",
+    "echo",
+    "fail",
+    "line",
+    "paragraph",
+    "print_json",
+    "print_table",
+    "printable",
+    "table",
+]
+
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
+)
+"""Characters that steer a terminal, change the direction of a text, or are no characters at all."""
 
 
-def console() -> Console:
-    """The console on stdout."""
-    from rich.console import Console
+def printable(text: str) -> str:
+    r"""A text with escapes in place of characters that are not shown; lines and tabs stay.
 
-    return Console(highlight=False)
+    >>> printable("ga\x1b[2J")
+    'ga\\x1b[2J'
+    """
+    return _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def console(*, stderr: bool = False) -> Console:
+    """The console on stdout, or stderr."""
+    return _console_class()(highlight=False, stderr=stderr)
+
+
+@functools.cache
+def _console_class() -> type[Console]:
+    from rich.console import Console, ConsoleOptions, RenderableType  # slow to import
+    from rich.segment import Segment
+
+    class PrintableConsole(Console):
+        """Shows texts as :func:`printable` has them; what steers the terminal is its own."""
+
+        def render(
+            self, renderable: RenderableType, options: ConsoleOptions | None = None
+        ) -> Iterable[Segment]:
+            for segment in super().render(renderable, options):
+                if segment.control or not _UNSEEN.search(segment.text):
+                    yield segment
+                else:
+                    yield Segment(printable(segment.text), segment.style)
+
+    return PrintableConsole
+
+
+def echo(text: str = "", *, err: bool = False) -> None:
+    """Writes a text to stdout or stderr as it is, but for :func:`printable`."""
+    typer.echo(printable(text), err=err)
 
 
 def line(*parts: str, style: str = "") -> None:
@@ -82,14 +135,15 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: st
 
 def print_json(data: Any) -> None:
     """Writes JSON to stdout; infinite numbers become null."""
-    json.dump(_finite(data), sys.stdout, indent=1, ensure_ascii=False)
-    sys.stdout.write("\n")
+    text = json.dumps(_finite(data), indent=1, ensure_ascii=False)
+    # In JSON such characters stand inside of texts only, where an escape means the same.
+    sys.stdout.write(_UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
 
 
 def fail(message: str) -> None:
     """Writes one error to stderr."""
     typer.secho("Error: ", fg=typer.colors.RED, bold=True, err=True, nl=False)
-    typer.secho(message, fg=typer.colors.RED, err=True)
+    typer.secho(printable(message), fg=typer.colors.RED, err=True)
 
 
 def _finite(data: Any) -> Any:

@@ -6,7 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 
-import typer
+from archgym.cli.output import console, echo
 
 __all__ = ["clocked", "shown_progress"]
 
@@ -19,7 +19,7 @@ def clocked() -> Callable[[str], None]:
 
     def write(text: str) -> None:
         minutes, seconds = divmod(int(time.perf_counter() - began), 60)
-        typer.echo(f"{minutes}:{seconds:02d} {text}", err=True)
+        echo(f"{minutes}:{seconds:02d} {text}", err=True)
 
     return write
 
@@ -33,10 +33,9 @@ def shown_progress(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
     if quiet:
         yield None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
-    screen = Console(stderr=True, highlight=False)
+    screen = console(stderr=True)
     columns = (BarColumn(), TextColumn("{task.description}"))
     shown = screen.is_terminal
     with Progress(*columns, console=screen, transient=True, disable=not shown) as bar:
@@ -53,7 +52,7 @@ def shown_progress(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
             bar.update(task, completed=done, total=total, description=text)
             if not shown and (now >= next_line or done >= total):
                 next_line = now + _LINE_EVERY_S
-                typer.echo(text, err=True)
+                echo(text, err=True)
 
         yield update
 

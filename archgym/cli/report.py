@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from archgym.cli.options import one_of
-from archgym.cli.output import line
+from archgym.cli.output import echo, line
 from archgym.errors import InvalidValueError
 
 __all__ = ["report"]
@@ -75,7 +75,7 @@ def report(
     runs = [folder] if folder is not None else compare or ()
     study = pages.read_study(runs, by=by.value, compare=compare is not None)
     trials = sum(len(problem.ids) for problem in study.problems)
-    typer.echo(f"{trials:,} trials on {len(study.problems)} problems: drawing ...", err=True)
+    echo(f"{trials:,} trials on {len(study.problems)} problems: drawing ...", err=True)
     written = pages.write_report(study, out or default, shlex.join(["archgym", *sys.argv[1:]]))
     line(f"report:   {written} ({written.stat().st_size / 1e6:.1f} MB)")
     if figures is not None:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from archgym.data.dataset import Dataset
@@ -24,9 +23,9 @@ from archgym.data.designs import (
     mixed,
 )
 from archgym.data.files import provenance
+from archgym.data.parts import missing_parts, problems_of_columns, problems_of_parts
 from archgym.data.problems import scorer_of
-from archgym.data.rows import Rows
-from archgym.data.schema import FLIGHT_COLUMNS, TRIAL_SCHEMA
+from archgym.data.rows import condition_of
 from archgym.errors import ArchgymError
 from archgym.problem.scoring import Scorer
 from archgym.problem.status import LABELS, STATUS_OF, Status
@@ -84,42 +83,19 @@ def validate(dataset: Dataset) -> list[Check]:
     Raises:
         DatasetError: if it cannot be read at all.
     """
-    files = Check("files", "Parquet files have the columns that the sidecar asks for")
-    _check_files(dataset, files)
-    if not files.passed:
-        return [files]
+    odd = problems_of_columns(dataset.directory, dataset.schema)
+    what = "Parquet files have the columns that the sidecar asks for"
+    files = Check("files", what, len(odd), odd[:EXAMPLES])
+    lost, what = problems_of_parts(dataset.directory), "no file is missing, or was changed"
+    checksums = Check("checksums", what, len(lost), lost[:EXAMPLES])
+    if not files.passed or missing_parts(dataset.directory):
+        return [files, checksums]
     trials = _Trials(dataset)
     rows = _Rows(dataset, trials)
     for block in dataset.snapshot().blocks():
         rows.look(block.table)
     rows.finish(provenance(dataset)["whole_trials"])
-    return [files, trials.check, *rows.checks]
-
-
-def _check_files(dataset: Dataset, check: Check) -> None:
-    for folder, schema in (
-        ("evaluations", dataset.schema),
-        ("trials", TRIAL_SCHEMA),
-    ):
-        for path in sorted((dataset.directory / folder).glob("*.parquet")):
-            try:
-                found = pq.read_schema(path)
-            except (OSError, pa.ArrowException) as error:
-                check.add(f"{path.name} cannot be read: {error}")
-                continue
-            for expected in schema:
-                if expected.name not in found.names:
-                    # trials may be of an older version
-                    if folder == "evaluations" and expected.name not in FLIGHT_COLUMNS:
-                        check.add(f"{folder}/{path.name} lacks column {expected.name}")
-                elif found.field(expected.name).type != expected.type:
-                    kind = found.field(expected.name).type
-                    check.add(
-                        f"{folder}/{path.name}: {expected.name} is {kind}, not {expected.type}"
-                    )
-            for name in found.names:
-                if name not in schema.names:
-                    check.add(f"{folder}/{path.name} has an unknown column {name}")
+    return [files, checksums, trials.check, *rows.checks]
 
 
 class _Trials:
@@ -127,19 +103,21 @@ class _Trials:
 
     def __init__(self, dataset: Dataset) -> None:
         self.check = Check("trials", "each trial can be read, and each evaluation has one")
-        self.rows = {row["trial_id"]: row for row in dataset.trials().to_pylist()}
+        table, problems = dataset.trials_with_problems()
+        self.rows = {row["trial_id"]: row for row in table.to_pylist()}
         self.scorers: dict[str, Scorer] = {}
         self.fixed: dict[str, dict[str, int]] = {}
         space, metrics = dataset.sidecar.space, dataset.sidecar.metrics
         for trial_id, row in self.rows.items():
+            if trial_id in problems:
+                self.check.add(f"trial {trial_id}: {problems[trial_id]}")
+                continue
             try:
-                for name in ("settings", "hyperparameters", "versions"):
-                    json.loads(row[name])
                 self.scorers[trial_id] = scorer_of(row, metrics)
-                fixed = json.loads(row["fixed"])
-                self.fixed[trial_id] = {n: space[n].code(v) for n, v in fixed.items()}
-            except (ArchgymError, ValueError, TypeError, AttributeError) as error:
+            except (ArchgymError, ValueError) as error:
                 self.check.add(f"trial {trial_id}: {error}")
+            fixed = json.loads(row["fixed"])
+            self.fixed[trial_id] = {n: space[n].code(v) for n, v in fixed.items()}
 
 
 @dataclass
@@ -374,7 +352,7 @@ class _Rows:
 
     def _compare_results(self, rows: dict[str, NDArray[Any]]) -> None:
         names = list(self._numbers)
-        conditions = Rows(self._dataset).conditions_of_trials
+        conditions = {name: condition_of(row) for name, row in self._trials.rows.items()}
         of_trial = np.array([conditions.get(name, np.uint64(0)) for name in names], np.uint64)
         with np.errstate(over="ignore"):
             keys = mixed(rows["design"] ^ mixed(of_trial[rows["trial"]]))

@@ -5,6 +5,7 @@ A dataset is a folder::
     dataset.json            design space, metrics with units, simulator (what all rows share)
     evaluations/*.parquet   one row an evaluation
     trials/*.parquet        one row a trial
+    attempts/*.parquet      one row each time that a process began or resumed a trial
     journal/*.jsonl         rows that are not in Parquet yet
 
 Reading sees everything, also while other processes write.
@@ -18,7 +19,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,15 +32,21 @@ from numpy.typing import NDArray
 
 from archgym.data.designs import design_codes, design_columns, design_fingerprints
 from archgym.data.journal import close_journals, is_locked, read_journal
+from archgym.data.parts import check_there, kept_parts, part_of, with_parts
+from archgym.data.records import check_line, check_trial
 from archgym.data.schema import TRIAL_FIELDS, TRIAL_SCHEMA, Sidecar, evaluation_schema
 from archgym.data.snapshot import Snapshot, counts_of
-from archgym.errors import DatasetError
+from archgym.errors import DatasetError, check_received
 from archgym.evaluation.resumed_log import ResumedLog
 from archgym.problem.status import STATUS_OF
+from archgym.reading.files import opened
 
 TIMING_COLUMNS = ("simulation_s", "agent_s", "timestamp", "cached", "worker", "started")
 """Columns in which equal trajectories may differ."""
+TRIALS_FILE = "trials.parquet"
+"""The table of trials of a dataset that was recorded."""
 _JOURNALS_KEY = b"archgym.journals"
+_PENDING = ".pending"  # the end of the name of a file that is not listed yet
 
 
 class Dataset:
@@ -57,6 +64,7 @@ class Dataset:
 
     def __init__(self, directory: str | Path) -> None:
         self.directory = Path(directory)
+        check_received(self.directory)
         self.sidecar = Sidecar.load(self.directory)
 
     @property
@@ -65,20 +73,35 @@ class Dataset:
         return evaluation_schema(self.sidecar.space, self.sidecar.metrics)
 
     def trials(self) -> pa.Table:
-        """One row a trial, ordered by id; ``state`` is ``running`` where no end was recorded."""
+        """One row a trial, ordered by id; ``state`` is ``running`` where no end was recorded.
+
+        Raises:
+            DatasetError: if the table of trials, or a row of it, is damaged.
+        """
+        table, problems = self.trials_with_problems()
+        for trial_id, problem in problems.items():
+            raise DatasetError(f"{self.directory} is damaged: trial {trial_id}: {problem}")
+        return table
+
+    def trials_with_problems(self) -> tuple[pa.Table, dict[str, str]]:
+        """The table of trials, and what is wrong with some of its rows, by id.
+
+        Raises:
+            DatasetError: if it cannot be read at all.
+        """
+        check_there(self.directory)
         while True:
             parts = sorted(self.directory.glob("*/*.parquet"))
             found: dict[str, dict[str, Any]] = {}
             with contextlib.suppress(FileNotFoundError):  # sealed meanwhile: read again
                 for path in sorted((self.directory / "trials").glob("*.parquet")):
-                    for row in _read_trials(path):
+                    for row in parquet_trials(path):
                         _merge_trial(found, row)
                 for path in self._open_journals():
                     for row in _trials_of(path):
                         _merge_trial(found, row)
                 if sorted(self.directory.glob("*/*.parquet")) == parts:
-                    rows = [found[key] for key in sorted(found)]
-                    return pa.Table.from_pylist(rows, schema=TRIAL_SCHEMA)
+                    return self._table_of(found)
 
     def evaluations(
         self, columns: Sequence[str] | None = None, trial_id: str | None = None
@@ -104,6 +127,7 @@ class Dataset:
 
     def snapshot(self) -> Snapshot:
         """The evaluations as they are now, to read them a block at a time."""
+        check_there(self.directory)
         while True:
             parts = sorted((self.directory / "evaluations").glob("*.parquet"))
             with contextlib.suppress(FileNotFoundError):  # sealed meanwhile: look again
@@ -120,7 +144,10 @@ class Dataset:
                 f"{self.directory}: trial {trial_id!r} has a step twice: two processes wrote it"
             )
         metrics = [table[f"metric.{m.name}"].to_numpy() for m in self.sidecar.metrics]
-        status = [STATUS_OF[text] for text in table["status"].to_pylist()]
+        status = [STATUS_OF.get(text, -1) for text in table["status"].to_pylist()]
+        if -1 in status:
+            wrong = table["status"][status.index(-1)].as_py()
+            raise DatasetError(f"{self.directory}: trial {trial_id!r} has status {wrong!r}")
         return ResumedLog(
             steps.astype(np.int64),
             design_codes(self.sidecar.space, table),
@@ -182,6 +209,17 @@ class Dataset:
 
     # -- inner workings --------------------------------------------------------------------------
 
+    def _table_of(self, found: dict[str, dict[str, Any]]) -> tuple[pa.Table, dict[str, str]]:
+        space, metrics = self.sidecar.space, self.sidecar.metrics
+        checked = {name: check_trial(row, space, metrics) for name, row in found.items()}
+        try:
+            rows = [found[name] for name in sorted(found)]
+            table = pa.Table.from_pylist(rows, schema=TRIAL_SCHEMA)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            wrong = next((f"trial {n}: {text}" for n, text in checked.items() if text), error)
+            raise DatasetError(f"{self.directory} is damaged: {wrong}") from error
+        return table, {name: text for name, text in checked.items() if text}
+
     def _open_journals(self) -> list[Path]:
         sealed = set(self._sealed_journals())
         paths = sorted((self.directory / "journal").glob("*.jsonl"))
@@ -191,27 +229,36 @@ class Dataset:
         """Journals whose rows are in Parquet, whether or not the file is gone yet."""
         names: list[str] = []
         for path in sorted((self.directory / "evaluations").glob("*.parquet")):
-            try:
-                meta = pq.read_schema(path).metadata or {}
-                names += _journal_names(json.loads(meta.get(_JOURNALS_KEY, b"[]")))
-            except (pa.ArrowException, OSError, ValueError, RecursionError) as error:
-                raise DatasetError(f"cannot read {path}: {error}") from error
+            names += sealed_journals(path)
         return [self.directory / "journal" / name for name in names]
 
     def _write_parts(self, journals: list[Path]) -> None:
+        """Turns journals into files; whenever it is interrupted, all of it is read as before.
+
+        The table of trials is one file with one row a trial, so that whoever joins it with the
+        evaluations has each of them once; what each process did is in the table of attempts.
+        """
         names = [path.name for path in journals]
         part = hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
         file = f"{names[0][:16]}-{part}.parquet"
-        merged: dict[str, dict[str, Any]] = {}
-        for row in (row for path in journals for row in _trials_of(path)):
-            _merge_trial(merged, row)
-        table = pa.Table.from_pylist(list(merged.values()), schema=TRIAL_SCHEMA)
-        write_parquet(self.directory / "trials" / file, table.schema, [table])
+        attempts = [row for path in journals for row in _trials_of(path)]
+        table = pa.Table.from_pylist(attempts, schema=TRIAL_SCHEMA)
+        write_parquet(self.directory / "attempts" / file, table.schema, [table])
         schema = self.schema.with_metadata({_JOURNALS_KEY: json.dumps(names).encode()})
         blocks = Snapshot(self.sidecar, (), journals).blocks()
-        write_parquet(
-            self.directory / "evaluations" / file, schema, (block.table for block in blocks)
-        )
+        for path in (self.directory / "evaluations").glob(f"*{_PENDING}"):
+            path.unlink(missing_ok=True)  # of a process that was killed here
+        pending = self.directory / "evaluations" / f"{file}{_PENDING}"
+        write_parquet(pending, schema, (block.table for block in blocks))
+        parts = {**kept_parts(self.directory), file: part_of(pending, names)}
+        trials = self.trials()  # those in the journals too, as they are not sealed yet
+        earlier = sorted((self.directory / "trials").glob("*.parquet"))
+        listed = with_parts(trials.schema, parts)
+        write_parquet(self.directory / "trials" / TRIALS_FILE, listed, [trials])
+        for path in earlier:
+            if path.name != TRIALS_FILE:
+                path.unlink(missing_ok=True)
+        os.replace(pending, self.directory / "evaluations" / file)
 
 
 def equal_trajectories(left: pa.Table, right: pa.Table) -> bool:
@@ -233,18 +280,31 @@ def _locked(directory: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _read_trials(path: Path) -> list[dict[str, Any]]:
+def parquet_trials(path: Path) -> list[dict[str, Any]]:
     """Rows of a file of trials; columns that an older version did not write are null."""
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
             rows: list[dict[str, Any]] = file.read().to_pylist()
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError) as error:
         raise DatasetError(f"cannot read {path}: {error}") from error
-    if rows and "trial_id" not in rows[0]:
-        raise DatasetError(f"{path} is damaged: it has no column trial_id")
+    if not all(isinstance(row.get("trial_id"), str) for row in rows):
+        raise DatasetError(f"{path} is damaged: a trial has no trial_id")
     return [{name: row.get(name) for name in TRIAL_FIELDS} for row in rows]
+
+
+def sealed_journals(path: Path) -> list[str]:
+    """Names of the journals that a file of evaluations was made from.
+
+    Raises:
+        DatasetError: if it cannot be read.
+    """
+    try:
+        meta = pq.read_schema(path).metadata or {}
+        return _journal_names(json.loads(meta.get(_JOURNALS_KEY, b"[]")))
+    except (pa.ArrowException, OSError, ValueError, RecursionError) as error:
+        raise DatasetError(f"cannot read {path}: {error}") from error
 
 
 def _journal_names(names: Any) -> list[str]:
@@ -258,15 +318,29 @@ def _journal_names(names: Any) -> list[str]:
 
 def _trials_of(path: Path) -> list[dict[str, Any]]:
     rows: dict[int, dict[str, Any]] = {}
-    with path.open("rb") as file:
-        lines = [line for line in file if line.startswith(b"{")]  # the others are evaluations
-    for line in read_journal(path, lines):
-        if isinstance(line, dict) and "trial" in line:
-            started = {"started": int(line["trial"]["started"] * 1e6)}
-            rows[line["n"]] = {**line["trial"], **started, "state": "running", "ended": None}
-        elif isinstance(line, dict) and "end" in line:
-            rows[line["end"]].update(state=line["state"], ended=int(line["timestamp"] * 1e6))
+    with opened(path) as file:
+        # Rows are passed over.
+        lines = ((number, line) for number, line in enumerate(file, 1) if line[:1] != b"[")
+        for number, _, line in read_journal(path, lines):
+            check_line(path, number, line)
+            if "trial" in line:
+                rows[line["n"]] = begun_trial(line)
+            elif line["end"] not in rows:
+                raise DatasetError(
+                    f"{path}, line {number} is damaged: it ends trial {line['end']}, which has not "
+                    "begun"
+                )
+            else:
+                ended = int(line["timestamp"] * 1e6)
+                rows[line["end"]].update(state=line["state"], ended=ended)
     return list(rows.values())
+
+
+def begun_trial(line: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of the table of trials for the line of a journal in which a trial begins."""
+    known = {name: line["trial"].get(name) for name in TRIAL_FIELDS}
+    started = int(line["trial"]["started"] * 1e6)
+    return {**known, "started": started, "state": "running", "ended": None}
 
 
 def _merge_trial(found: dict[str, dict[str, Any]], row: dict[str, Any]) -> None:
@@ -276,11 +350,18 @@ def _merge_trial(found: dict[str, dict[str, Any]], row: dict[str, Any]) -> None:
     """
     known = found.get(row["trial_id"])
     if known is not None:
-        spent, had = ((one["budget"] or 0, one["hours"] or 0) for one in (row, known))
+        spent, had = _budget(row), _budget(known)
         if spent < had or (spent == had and known["state"] == "finished"):
             return
         row = {**row, "started": known["started"]}
     found[row["trial_id"]] = row
+
+
+def _budget(row: dict[str, Any]) -> tuple[float, float]:
+    """Designs and hours; a row is checked only later, and may hold anything."""
+    values = (row["budget"], row["hours"])
+    designs, hours = (value if isinstance(value, int | float) else 0 for value in values)
+    return designs, hours
 
 
 def write_parquet(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> int:
@@ -295,7 +376,9 @@ def write_parquet(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> 
     temporary, written = path.with_suffix(f".{os.getpid()}.tmp"), 0
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+        with pq.ParquetWriter(
+            temporary, schema, compression="zstd", write_page_checksum=True
+        ) as writer:
             for table in tables:
                 writer.write_table(table.cast(schema))
                 written += table.num_rows

@@ -8,21 +8,30 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from archgym.data.dataset import Dataset, write_parquet
+from archgym.data.dataset import TRIALS_FILE, Dataset, write_parquet
+from archgym.data.parts import part_of, with_parts
 from archgym.data.schema import TRIAL_SCHEMA, Sidecar, evaluation_schema
-from archgym.errors import DatasetError
-from archgym.reading.files import read_json
+from archgym.errors import DatasetError, check_received
+from archgym.reading.checked_json import read_checked_json
 
 PROVENANCE = "provenance.json"
 """What a dataset was made from; one that was recorded has no such file."""
 _MAX_NAMED = 12
+
+
+@dataclass(frozen=True)
+class _Provenance:
+    """The form of the file :data:`PROVENANCE`."""
+
+    operations: list[dict[str, Any]]
+    whole_trials: bool
 
 
 def find_datasets(folder: str | Path) -> list[Dataset]:
@@ -32,6 +41,8 @@ def find_datasets(folder: str | Path) -> list[Dataset]:
         DatasetError: if it is not there or holds neither; names those that may have been meant.
     """
     folder = Path(folder)
+    if any(os.path.lexists(folder / name) for name in ("dataset.json", "trials.json", "datasets")):
+        check_received(folder)
     if (folder / "dataset.json").is_file():
         return [Dataset(folder)]
     found = sorted(path.parent for path in folder.glob("datasets/*/dataset.json"))
@@ -86,12 +97,24 @@ def provenance(dataset: Dataset) -> dict[str, Any]:
     """
     path = dataset.directory / PROVENANCE
     try:
-        data = read_json(path)
-        return {"operations": list(data["operations"]), "whole_trials": bool(data["whole_trials"])}
+        made = read_checked_json(path, _Provenance)
+        for step in made.operations:
+            _check_operation(step)
+        return vars(made)
     except FileNotFoundError:
         return {"operations": [], "whole_trials": True}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError) as error:
         raise DatasetError(f"cannot read {path}: {error}") from error
+
+
+def _check_operation(step: dict[str, Any]) -> None:
+    """Refuses a step in which a dataset was made that lacks what is shown of it."""
+    sources = step.get("sources", [])
+    named = isinstance(sources, list) and all(
+        isinstance(one, dict) and isinstance(one.get("dataset"), str) for one in sources
+    )
+    if not named or not isinstance(step.get("operation"), str):
+        raise ValueError(f"an operation is {step!r:.80}")
 
 
 @contextlib.contextmanager
@@ -143,10 +166,12 @@ def write_dataset(
     hashes = {row["workload"]: row["workload_sha256"] for row in trials}
     with new_folder(Path(folder)) as made:
         schema = evaluation_schema(sidecar.space, sidecar.metrics)
-        written = write_parquet(made / "evaluations" / "part-0.parquet", schema, tables)
+        part = made / "evaluations" / "part-0.parquet"
+        written = write_parquet(part, schema, tables)
         ordered = sorted(trials, key=lambda row: str(row["trial_id"]))
         table = pa.Table.from_pylist(ordered, schema=TRIAL_SCHEMA)
-        write_parquet(made / "trials" / "part-0.parquet", table.schema, [table])
+        listed = with_parts(table.schema, {part.name: part_of(part, [])})
+        write_parquet(made / "trials" / TRIALS_FILE, listed, [table])
         data = {
             "archgym": metadata.version("archgym"),
             "whole_trials": whole_trials,

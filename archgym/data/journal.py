@@ -5,14 +5,17 @@ it. A line is handed to the operating system in one write, so a killed process l
 an agent has seen, and a background thread syncs to disk every second, so a power cut loses at most
 one second.
 
-===============================================  ================================================
-line                                             meaning
-===============================================  ================================================
-``{"trial": {...}, "n": 0}``                     rows numbered 0 belong to this trial
-``[0, step, parent, [codes], [metrics], ...]``   one evaluation, see :data:`ROW_FIELDS`; with an
-                                                 executor, :data:`FLIGHT_FIELDS` follow
-``{"end": 0, "state": "finished", ...}``         the trial is over
-===============================================  ================================================
+===================================================  =============================================
+line                                                 meaning
+===================================================  =============================================
+``{"trial": {...}, "n": 0, "crc": ...}``             rows numbered 0 belong to this trial
+``[0, step, parent, [codes], [metrics], ..., crc]``  one evaluation, see :data:`ROW_FIELDS`; with an
+                                                     executor, :data:`FLIGHT_FIELDS` follow them
+``{"end": 0, "state": "finished", "rows": ...}``     the trial is over, after so many rows
+===================================================  =============================================
+
+Each line ends with a checksum: the CRC-32 of the line before it, continued from that of the trial's
+line before. So a line that is changed, doubled, moved or lost is noticed, unless it is the last.
 """
 
 from __future__ import annotations
@@ -25,11 +28,13 @@ import os
 import socket
 import threading
 import time
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from archgym.errors import DatasetError
+from archgym.reading.files import opened
 
 ROW_FIELDS = (
     "n",
@@ -49,6 +54,8 @@ ROW_FIELDS = (
 )
 FLIGHT_FIELDS = ("proposal", "proposed", "worker", "started_us")
 """Further fields of a row whose design was simulated by an executor."""
+_LENGTHS = (len(ROW_FIELDS), len(ROW_FIELDS) + len(FLIGHT_FIELDS))
+"""Numbers of values that a row without a checksum may have."""
 SYNC_S = 1.0
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _counter = itertools.count()
@@ -90,19 +97,20 @@ class Journal:
         self._open_trials: set[int] = set()
         threading.Thread(target=self._sync_regularly, name="archgym-journal", daemon=True).start()
 
-    def begin(self, trial: dict[str, Any]) -> int:
-        """Announces a trial; the number that its rows carry."""
+    def begin(self, trial: dict[str, Any]) -> tuple[int, int]:
+        """Announces a trial; the number that its rows carry, and the checksum so far."""
         n = next(self._trials)
         self._open_trials.add(n)
-        self.append([_encode({"trial": trial, "n": n}) + "\n"])
-        return n
+        line, checksum = _with_checksum({"trial": trial, "n": n}, 0)
+        self.append([line])
+        return n, checksum
 
-    def append(self, blocks: Iterable[str]) -> None:
+    def append(self, blocks: Iterable[bytes]) -> None:
         """Hands rows to the operating system.
 
         Args:
-            blocks: lines, each a JSON list in the order of :data:`ROW_FIELDS`, perhaps
-                with :data:`FLIGHT_FIELDS`, and a newline.
+            blocks: lines, each a JSON list in the order of :data:`ROW_FIELDS`, perhaps with
+                :data:`FLIGHT_FIELDS`, with the checksum behind it, and a newline.
 
         Raises:
             DatasetError: if they cannot be written; then none of them is in the journal.
@@ -112,8 +120,7 @@ class Journal:
                 raise DatasetError(f"the journal {self.path} is closed")
             before = self._size
             try:
-                for block in blocks:
-                    data = block.encode()
+                for data in blocks:
                     written = os.write(self._file, data)
                     while written < len(data):
                         written += os.write(self._file, data[written:])
@@ -125,9 +132,17 @@ class Journal:
                 raise DatasetError(f"cannot write to {self.path}: {error.strerror}") from error
             self._dirty = True
 
-    def end(self, n: int, state: str) -> None:
-        """Writes that a trial is over."""
-        self.append([_encode({"end": n, "state": state, "timestamp": time.time()}) + "\n"])
+    def end(self, n: int, state: str, rows: int, checksum: int) -> None:
+        """Writes that a trial is over.
+
+        Args:
+            n: its number.
+            state: how it ended.
+            rows: how many it has in this journal.
+            checksum: of its last line.
+        """
+        end = {"end": n, "state": state, "timestamp": time.time(), "rows": rows}
+        self.append([_with_checksum(end, checksum)[0]])
         self._open_trials.discard(n)
 
     def close(self) -> None:
@@ -164,6 +179,52 @@ class Journal:
                     os.fsync(handle)
                 finally:
                     os.close(handle)
+
+
+class Checksums:
+    """Checks the lines of one journal, in order.
+
+    Journals of an earlier version have no checksums, and pass.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[int, int | None] = {}
+        self._rows: dict[int, int] = {}
+
+    def problem(self, line: bytes, data: Any) -> str:
+        """What is wrong with a line; empty if nothing is.
+
+        Args:
+            line: as it is in the file.
+            data: what it holds.
+        """
+        row = isinstance(data, list)
+        n = data[0] if row else data.get("n", data.get("end"))
+        n = n if isinstance(n, int) else -1
+        if not row and "trial" in data:
+            self._last[n] = 0 if "crc" in data else None
+            self._rows[n] = 0
+        before = self._last.get(n)
+        if before is None:
+            more = row and len(data) not in _LENGTHS
+            return "it has a checksum, but the beginning of its trial has none" if more else ""
+        content, _, given = line.rpartition(b"," if row else b',"crc":')
+        now = self._last[n] = zlib.crc32(content if row else content + b"}", before)
+        if given != b"%d%c\n" % (now, b"]" if row else b"}"):
+            return (
+                "its checksum is wrong: it was changed, or a line before it is missing or doubled"
+            )
+        self._rows[n] += row
+        if not row and "end" in data and data.get("rows") != self._rows[n]:
+            return f"its trial has {self._rows[n]} rows, not {data.get('rows')}"
+        return ""
+
+
+def _with_checksum(data: dict[str, Any], before: int) -> tuple[bytes, int]:
+    """A line of a JSON object, and its checksum."""
+    content = _encode(data).encode()
+    checksum = zlib.crc32(content, before)
+    return b'%b,"crc":%d}\n' % (content[:-1], checksum), checksum
 
 
 _journals: dict[Path, Journal] = {}
@@ -211,28 +272,42 @@ def _abandon_all() -> None:
 os.register_at_fork(after_in_child=_abandon_all)
 
 
-def read_journal(path: Path, lines: Iterable[bytes]) -> Iterator[dict[str, Any] | list[Any]]:
-    """The lines of a journal; a last line cut off by a kill is left out.
+def read_journal(
+    path: Path, lines: Iterable[tuple[int, bytes]]
+) -> Iterator[tuple[int, bytes, Any]]:
+    """What the lines of a journal hold; a last line cut off by a kill is left out.
 
     Args:
         path: the journal, for messages.
-        lines: what is in it.
+        lines: of it, each with its number, counted from 1.
+
+    Returns:
+        The number of each line, the line, and what it holds.
 
     Raises:
         DatasetError: if a line before the last one cannot be read.
     """
-    for number, line in enumerate(lines, start=1):
+    for number, line in lines:
         if not line.endswith(b"\n"):
             return
         try:
-            yield json.loads(line)
-        except ValueError as error:
-            raise DatasetError(f"{path}, line {number} is not JSON: {error}") from error
+            data = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            reason = str(error) or "it is nested too deeply"
+            raise DatasetError(f"{path}, line {number} is not JSON: {reason}") from error
+        if isinstance(data, list) and not data:
+            raise DatasetError(f"{path}, line {number} is damaged: an empty row")
+        yield number, line, data
+
+
+def row_values(row: list[Any]) -> list[Any]:
+    """The values of a row of a journal, without a checksum behind them."""
+    return row[:-1] if len(row) - 1 in _LENGTHS else row
 
 
 def is_locked(path: Path) -> bool:
     """Whether a living process still appends to a journal."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:

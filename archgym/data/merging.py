@@ -218,12 +218,13 @@ class _Plan:
 def _renamed(table: pa.Table, names: Mapping[str, str], dataset: Dataset) -> pa.Table:
     column = table["trial_id"].combine_chunks()
     found = column.dictionary.to_pylist()
-    for name in found:
+    for name in column.unique().to_pylist():  # the dictionary may list others: rows were left out
         if name not in names:
             raise DatasetError(f"{dataset.directory}: trial {name!r} is not in its table of trials")
-    if all(names[name] == name for name in found):
+    renamed = [names.get(name, name) for name in found]
+    if renamed == found:
         return table
-    new = pa.DictionaryArray.from_arrays(column.indices, pa.array([names[n] for n in found]))
+    new = pa.DictionaryArray.from_arrays(column.indices, pa.array(renamed))
     return table.set_column(table.column_names.index("trial_id"), "trial_id", new)
 
 

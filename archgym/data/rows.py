@@ -279,12 +279,7 @@ class Rows:
     @cached_property
     def conditions_of_trials(self) -> dict[str, np.uint64]:
         """A fingerprint a trial, by id; equal for trials in which a design has equal metrics."""
-        return {
-            trial_id: fingerprint(
-                [row["environment"], row["settings"], row["workload_sha256"] or row["workload"]]
-            )
-            for trial_id, row in self._trials.items()
-        }
+        return {trial_id: condition_of(row) for trial_id, row in self._trials.items()}
 
     @cached_property
     def _condition_columns(self) -> dict[str, Column]:
@@ -301,6 +296,13 @@ class Rows:
             parse = known_values(name.removesuffix("_id"), values)
             found[name] = Column(pa.string(), parse)
         return found
+
+
+def condition_of(trial: Mapping[str, Any]) -> np.uint64:
+    """A fingerprint of the conditions of a trial; equal where a design has equal metrics."""
+    names = ("environment", "settings")
+    workload = trial["workload_sha256"] or trial["workload"]
+    return fingerprint([str(trial[name]) for name in names] + [str(workload)])
 
 
 def gathered(blocks: Iterable[Numbered]) -> Numbered:

@@ -14,16 +14,18 @@ import numpy as np
 import pyarrow as pa
 
 from archgym.data.journal import FLIGHT_FIELDS, ROW_FIELDS
-from archgym.errors import ArchgymError, DatasetError
+from archgym.errors import DatasetError
 from archgym.problem.description import ProblemDescription
-from archgym.problem.metrics import Metric
+from archgym.problem.metrics import Metric, check_metrics
 from archgym.problem.status import LABELS
 from archgym.reading.files import read_json
+from archgym.reading.texts import text_of
 from archgym.space import Designs, DesignSpace
 
 FORMAT = 1
 """Version of the layout."""
 SIDECAR = "dataset.json"
+_MANY = 64  # designs from which on a space evaluates its rules on columns
 _ARROW_TYPES = {bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
 """Columns of parameters with numbers; those of all others are dictionaries of texts."""
 
@@ -114,13 +116,13 @@ class Sidecar:
             )
         try:
             simulator = {name: str(data["simulator"][name]) for name in ("name", "version")}
-            return Sidecar(
-                DesignSpace.from_json(data["design_space"]),
-                tuple(Metric.from_json(m) for m in data["metrics"]),
-                simulator,
-                dict(data.get("workloads", {})),
-            )
-        except (ArchgymError, LookupError, TypeError, ValueError, AttributeError) as error:
+            space = DesignSpace.from_json(data["design_space"])
+            metrics = tuple(Metric.from_json(m) for m in data["metrics"])
+            check_metrics(metrics, "the dataset")
+            evaluation_schema(space, metrics)
+            _try_out(space)
+            return Sidecar(space, metrics, simulator, dict(data.get("workloads", {})))
+        except Exception as error:  # whatever forged parameters and rules do
             raise DatasetError(f"{path} is damaged: {type(error).__name__}: {error}") from error
 
     def save(self, directory: Path, *, replace: bool = False) -> None:
@@ -164,6 +166,13 @@ class Sidecar:
         if self.simulator != other.simulator:
             return f"the simulators differ: {self.simulator} and {other.simulator}"
         return ""
+
+
+def _try_out(space: DesignSpace) -> None:
+    """Evaluates every condition and rule, on one design and on columns: they may be forged."""
+    designs = space.canonicalise(np.zeros((_MANY, len(space.names)), dtype=np.int64))
+    space.legal(designs)
+    space.illegal_reason(designs.codes[0].tolist())
 
 
 def evaluation_schema(space: DesignSpace, metrics: Sequence[Metric]) -> pa.Schema:
@@ -221,6 +230,7 @@ def rows_to_table(
         arrays[f"param.{name}"] = designs.values(name).tolist()
     for i, metric in enumerate(metrics):
         arrays[f"metric.{metric.name}"] = [row[i] if row else None for row in columns["metrics"]]
+    arrays["reason"] = [text_of(text) for text in columns["reason"]]
     return pa.table(
         [pa.array(arrays.get(f.name, columns.get(f.name)), type=f.type) for f in schema], schema
     )

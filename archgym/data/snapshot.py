@@ -6,16 +6,18 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from archgym.data.journal import read_journal
+from archgym.data.journal import Checksums, read_journal, row_values
+from archgym.data.records import check_line, check_rows
 from archgym.data.schema import FLIGHT_COLUMNS, Sidecar, evaluation_schema, rows_to_table
 from archgym.errors import DatasetError
+from archgym.reading.files import opened
 
 ROWS_A_BLOCK = 1 << 16
 """Maximum number of rows of a block from Parquet."""
@@ -84,7 +86,8 @@ class Snapshot:
         start = 0
         for path in self._parts:
             try:
-                with pq.ParquetFile(path) as file:  # nothing is taken from the folders' names
+                # Nothing is taken from the folders' names.
+                with pq.ParquetFile(path, page_checksum_verification=True) as file:
                     for number in range(file.metadata.num_row_groups):
                         stop = start + file.metadata.row_group(number).num_rows
                         if keep is None or keep[start:stop].any():
@@ -95,12 +98,12 @@ class Snapshot:
             except (pa.ArrowException, OSError, KeyError) as error:
                 raise DatasetError(f"cannot read {path}: {error}") from error
         for journal in self._journals:
-            for table in _journal_tables(self.sidecar, journal.path, journal.lines()):
+            for table in journal_tables(self.sidecar, journal.path, journal.lines()):
                 yield from _blocks([table], schema, start, keep)
                 start += table.num_rows
 
 
-def _journal_tables(sidecar: Sidecar, path: Path, lines: Iterable[bytes]) -> Iterator[pa.Table]:
+def journal_tables(sidecar: Sidecar, path: Path, lines: Iterable[bytes]) -> Iterator[pa.Table]:
     """The rows of a journal, a block at a time.
 
     Args:
@@ -110,16 +113,30 @@ def _journal_tables(sidecar: Sidecar, path: Path, lines: Iterable[bytes]) -> Ite
     """
     ids: dict[int, str] = {}
     rows: list[list[Any]] = []
-    for line in read_journal(path, lines):
+
+    def table() -> pa.Table:
+        check_rows(path, rows, sidecar.space, len(sidecar.metrics), ids)
+        return rows_to_table(sidecar.space, sidecar.metrics, rows, ids)
+
+    checksums = Checksums()
+    for number, text, line in read_journal(path, enumerate(lines, 1)):
+        if not isinstance(line, list):
+            check_line(path, number, line)
+        if problem := checksums.problem(text, line):
+            raise DatasetError(f"{path}, line {number} is damaged: {problem}")
         if isinstance(line, list):
-            rows.append(line)
+            rows.append(row_values(line))
             if len(rows) >= _ROWS_OF_A_JOURNAL:
-                yield rows_to_table(sidecar.space, sidecar.metrics, rows, ids)
+                yield table()
                 rows = []
         elif "trial" in line:
+            if line["n"] in ids:
+                raise DatasetError(
+                    f"{path}, line {number} is damaged: trial {line['n']} begins twice"
+                )
             ids[line["n"]] = line["trial"]["trial_id"]
     if rows:
-        yield rows_to_table(sidecar.space, sidecar.metrics, rows, ids)
+        yield table()
 
 
 def _with_flight(batch: pa.RecordBatch, names: Sequence[str]) -> pa.Table:
@@ -144,7 +161,7 @@ class _Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file: BinaryIO = path.open("rb", buffering=0)
+        self._file = opened(path)
         self._size = os.fstat(self._file.fileno()).st_size
 
     def lines(self) -> Iterator[bytes]:

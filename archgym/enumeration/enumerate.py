@@ -25,7 +25,13 @@ from typing import Any
 from archgym.enumeration.chunks import Chunks
 from archgym.enumeration.workers import simulate_in_processes
 from archgym.environment.environment import Environment
-from archgym.errors import DatasetError, InvalidValueError, SpaceTooLargeError
+from archgym.errors import (
+    DatasetError,
+    InvalidValueError,
+    SpaceTooLargeError,
+    check_received,
+)
+from archgym.reading.checked_json import read_checked_json
 from archgym.registry import make
 from archgym.simulators.tabular.simulator import PREFIX, TABLE_FILE
 from archgym.simulators.tabular.table import Header, Table, write_and_rename
@@ -145,6 +151,7 @@ def _header(made: Environment, arguments: Mapping[str, Any]) -> Header:
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     try:
+        check_received(folder)
         folder.mkdir(parents=True, exist_ok=True)
         lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
@@ -164,9 +171,11 @@ def _begin(folder: Path, header: Header, total: int, chunk: int | None, workers:
     plan = {"format": _FORMAT, **header.to_json()}
     if path.exists():
         try:
-            before = json.loads(path.read_text(encoding="utf-8"))
-            size = int(before.pop("chunk"))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            before = read_checked_json(path, dict[str, Any])
+            size = before.pop("chunk", None)
+            if not isinstance(size, int) or size < 1:
+                raise ValueError(f"chunk is {size!r}")
+        except (OSError, ValueError) as error:
             raise DatasetError(f"cannot read {path}: {error}") from error
         if differences := _differences(before, plan):
             raise InvalidValueError(

@@ -13,6 +13,7 @@ from typing import Any
 
 from archgym.enumeration.chunks import Chunks
 from archgym.errors import ArchgymError, SimulationError
+from archgym.reading.import_path import children_leave_out_working_folder, forget_in_child
 from archgym.registry import make
 from archgym.simulators.threads import one_numeric_thread_in_children
 
@@ -59,7 +60,8 @@ def _processes(workers: int, *job: Any) -> Iterator[dict[Connection, _Process]]:
     context = multiprocessing.get_context("spawn")  # threads and forks do not go together
     processes: dict[Connection, _Process] = {}
     try:
-        with one_numeric_thread_in_children():  # each worker has a core, not all of them
+        # Each worker has a core, not all of them.
+        with one_numeric_thread_in_children(), children_leave_out_working_folder():
             for _ in range(workers):
                 ours, theirs = context.Pipe()
                 processes[ours] = context.Process(target=_work, args=(theirs, *job), daemon=True)
@@ -75,6 +77,7 @@ def _processes(workers: int, *job: Any) -> Iterator[dict[Connection, _Process]]:
 
 def _work(pipe: Connection, chunks: Chunks, environment: str, arguments: dict[str, Any]) -> None:
     """A worker process: simulates the chunks whose indices it receives until the pipe closes."""
+    forget_in_child()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):

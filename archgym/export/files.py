@@ -15,6 +15,7 @@ from archgym.data.rows import OF_THE_TRIAL
 from archgym.data.selection import Selection
 from archgym.errors import DatasetError, InvalidValueError, check_choice
 from archgym.export.card import write_card
+from archgym.export.formulas import without_formulas
 from archgym.export.minari import export_minari
 from archgym.export.optuna import export_optuna
 
@@ -30,7 +31,8 @@ def export(data: Dataset | Selection, path: str | Path, form: str = "", **option
     form          what it writes
     ============  ================================================================================
     ``parquet``   one file, every column
-    ``csv``       the same as text
+    ``csv``       the same as text; a ``'`` stands before a text that a spreadsheet would
+                  calculate (:mod:`archgym.export.formulas`), unless ``formulas=True``
     ``minari``    a folder of Minari datasets: :func:`archgym.export.minari.export_minari`
     ``optuna``    a storage of Optuna studies: :func:`archgym.export.optuna.export_optuna`
     ``card``      a README.md with metadata: :func:`archgym.export.card.write_card`
@@ -94,7 +96,8 @@ def _write_parquet(selection: Selection, path: Path) -> int:
     return write_parquet(path, schema, selection.blocks(names))
 
 
-def _write_csv(selection: Selection, path: Path) -> int:
+def _write_csv(selection: Selection, path: Path, *, formulas: bool = False) -> int:
+    """A CSV file, with ``formulas`` also with cells that spreadsheets would calculate."""
     names, schema = _columns(selection)
     fields = [
         pa.field(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type)
@@ -102,7 +105,8 @@ def _write_csv(selection: Selection, path: Path) -> int:
     ]
     with pyarrow.csv.CSVWriter(path, pa.schema(fields)) as writer:
         for table in selection.blocks(names):
-            writer.write_table(table.cast(pa.schema(fields)))
+            plain = table.cast(pa.schema(fields))
+            writer.write_table(plain if formulas else without_formulas(plain))
     return len(selection)
 
 

@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from archgym.errors import ArchgymError, NotCoveredError, SimulationError
 from archgym.problem.fidelity import Fidelity
+from archgym.reading.texts import text_of
 from archgym.space import Designs
 
 SimulationResult = Mapping[str, float] | SimulationError | NotCoveredError | TimeoutError
@@ -63,7 +64,7 @@ def simulate_each(simulator: _OneByOne, designs: Designs) -> list[tuple[Simulati
     """Calls ``simulator.simulate(design)`` for each design, and times it.
 
     An error of the simulator, whatever its kind, fails that design and no other; only an
-    :class:`~archgym.errors.ArchgymError`, such as a missing program, goes through.
+    :class:`~archgym.errors.ArchgymError`, such as a missing program, and Ctrl-C go through.
     """
     results: list[tuple[SimulationResult, float]] = []
     for design in designs:
@@ -75,8 +76,10 @@ def simulate_each(simulator: _OneByOne, designs: Designs) -> list[tuple[Simulati
             result = error
         except ArchgymError:
             raise
-        except Exception as error:
-            result = SimulationError(f"{type(error).__name__}: {error}")
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # such as SystemExit, when a library ends the program
+            result = SimulationError(f"{type(error).__name__}: {text_of(error)}")
             result.__cause__ = error
         results.append((result, time.perf_counter() - start))
     return results

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import hashlib
 import io
 import json
 import os
+import tempfile
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -82,6 +84,23 @@ def save_proxy(proxy: Proxy, path: str | Path) -> Proxy:
         raise DatasetError(f"cannot write {path}: {error.strerror or error}") from error
     fingerprint = hashlib.sha256(buffer.getvalue()).hexdigest()
     return dataclasses.replace(proxy, fingerprint=fingerprint)
+
+
+def check_target(path: str | Path) -> None:
+    """Makes sure that a proxy can be written to a place, before hours of training.
+
+    Raises:
+        DatasetError: if it cannot.
+    """
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    except OSError as error:
+        raise DatasetError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def load_proxy(path: str | Path) -> Proxy:

@@ -15,7 +15,8 @@ def make_original(origin: Origin, workload: int = 0, **arguments: Any) -> Enviro
     Args:
         origin: of a proxy.
         workload: index into its workloads.
-        **arguments: of the environment, in place of those recorded.
+        **arguments: of the environment, in place of those recorded, and ``read_files``, see
+            :func:`archgym.validation.recorded.make_recorded`.
 
     Raises:
         DatasetError: see :func:`archgym.validation.recorded.make_recorded`.

@@ -15,6 +15,8 @@ import io
 import itertools
 import json
 import math
+import os
+import stat
 import zipfile
 import zlib
 from pathlib import Path
@@ -42,6 +44,25 @@ def meant_file(path: Path) -> str:
     return f". Did you mean {str(path.with_name(near[0]))!r}?" if near else ""
 
 
+def opened(path: Path) -> io.BufferedReader:
+    """Opens a file for reading; nothing else is waited for, or read without an end.
+
+    Raises:
+        OSError: if it cannot be opened, or is a pipe, a device or a folder.
+    """
+    # A pipe that nobody writes to would block here.
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        folder = stat.S_ISDIR(os.fstat(handle).st_mode)
+        os.close(handle)
+        raise OSError(
+            errno.EISDIR if folder else errno.EINVAL,
+            "a folder, not a file" if folder else "a pipe or a device, not a file",
+            str(path),
+        )
+    return open(handle, "rb")
+
+
 def read_bytes(path: Path, limit_bytes: int, *, unpack: bool = False) -> bytes:
     """The bytes of a file.
 
@@ -53,7 +74,7 @@ def read_bytes(path: Path, limit_bytes: int, *, unpack: bool = False) -> bytes:
     Raises:
         OSError: if it cannot be read, is damaged or too large.
     """
-    with path.open("rb") as file:
+    with opened(path) as file:
         packed = unpack and file.read(2) == _GZIP
         if unpack:
             file.seek(0)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from archgym.analysis.measures import COUNTS
 from archgym.analysis.study import Study
 from archgym.data.dataset import write_parquet
+from archgym.errors import check_received
 
 
 def write_data(study: Study, page: Path) -> list[dict[str, str]]:
@@ -31,6 +32,7 @@ def write_data(study: Study, page: Path) -> list[dict[str, str]]:
         DatasetError: if a file cannot be written.
     """
     folder = page.with_name(f"{page.stem}_data")
+    check_received(folder)
     links = []
     steps = "every step at which a trial got better: the curves in full"
     for name, tables, what in (

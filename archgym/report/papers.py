@@ -13,7 +13,8 @@ from pathlib import Path
 from archgym.analysis.study import Study
 from archgym.charts.draw import Panel, draw_grid
 from archgym.data.problems import identifier
-from archgym.errors import InvalidValueError, ReportError, UnknownNameError
+from archgym.errors import InvalidValueError, ReportError, UnknownNameError, check_received
+from archgym.export.formulas import without_formula
 from archgym.report.content import overview, problem_sections
 from archgym.report.designs import front_designs
 from archgym.report.problem_tables import front_table, pairs_table, results_table, settings_table
@@ -78,6 +79,7 @@ def write_figures(study: Study, folder: str | Path, formats: Sequence[str] = FOR
     files: list[Path] = []
     target = Path(folder)
     try:
+        check_received(target, ReportError)
         target.mkdir(parents=True, exist_ok=True)
         for key, panels in charts.items():
             for start in range(0, len(panels), _PANELS):
@@ -105,13 +107,16 @@ def write_tables(study: Study, folder: str | Path) -> list[Path]:
     """
     target, files = Path(folder), list[Path]()
     try:
+        check_received(target, ReportError)
         target.mkdir(parents=True, exist_ok=True)
         for name, table in _named(study):
             path = target / f"{name}.csv"
             with path.open("w", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file, lineterminator="\n")
-                writer.writerow([heading.removeprefix(">") for heading in table.columns])
-                writer.writerows([cell.removeprefix("*") for cell in row] for row in table.rows)
+                headings = (heading.removeprefix(">") for heading in table.columns)
+                writer.writerow(map(without_formula, headings))
+                rows = ((cell.removeprefix("*") for cell in row) for row in table.rows)
+                writer.writerows(map(without_formula, row) for row in rows)
             text = path.with_suffix(".tex")
             text.write_text(latex(table), encoding="utf-8")
             files += [path, text]

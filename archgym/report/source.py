@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,36 @@ from archgym.data import Dataset, find_datasets
 from archgym.errors import ArchgymError, DatasetError
 from archgym.experiment.folder.run_folder import RunFolder
 from archgym.experiment.folder.trial_states import TrialEnd, read_ends
+from archgym.experiment.results.files import TRIAL_SCHEMA
 from archgym.experiment.results.reproduce import trials_in
 from archgym.experiment.spec.checks import entry_position
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.schema import read_experiment
 from archgym.reading import plain_yaml as bounded_yaml
+from archgym.reading.checked_json import read_checked_json
+
+_RESULTS_LIMIT_BYTES = 1 << 32
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """How a trial ended, as ``results.json`` says."""
+
+    trial_id: str
+    state: str
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class _Results:
+    """What a report takes from ``results.json``."""
+
+    experiment: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
+    runner: str = "run"
+    wall_s: float | None = None
+    resumed: bool = False
+    trials: list[_Ended] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -77,12 +101,11 @@ def read_source(folder: str | Path, name: str = "") -> Source:
 def _results(run: RunFolder) -> dict[str, Any]:
     """What the run wrote at its end; empty if it has not ended, or there was none."""
     try:
-        data = json.loads(run.results.read_text(encoding="utf-8"))
+        return asdict(read_checked_json(run.results, _Results, _RESULTS_LIMIT_BYTES))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
         raise DatasetError(f"cannot read {run.results}: {error}") from error
-    return data if isinstance(data, dict) else {}
 
 
 def _ends(run: RunFolder, facts: Mapping[str, Any]) -> dict[str, TrialEnd]:
@@ -98,15 +121,16 @@ def _ends(run: RunFolder, facts: Mapping[str, Any]) -> dict[str, TrialEnd]:
 
         try:
             columns = ["trial_id", "state", "error", "wall_s"]
-            rows = pq.read_table(path, columns=columns).to_pylist()
-        except (pa.ArrowException, OSError) as error:
+            table = pq.read_table(path, columns=columns, partitioning=None)
+            rows = table.cast(pa.schema([TRIAL_SCHEMA.field(name) for name in columns])).to_pylist()
+        except (pa.ArrowException, OSError, KeyError) as error:
             raise DatasetError(f"cannot read {path}: {error}") from error
     found = {
-        str(row.get("trial_id")): TrialEnd(
-            str(row["state"]), str(row.get("error") or ""), row.get("wall_s") or 0.0
+        str(row["trial_id"]): TrialEnd(
+            row["state"], row.get("error") or "", row.get("wall_s") or 0.0
         )
-        for row in (rows if isinstance(rows, list) else ())
-        if isinstance(row, dict) and row.get("state")
+        for row in rows
+        if row["state"]
     }
     return found | read_ends(run.logs)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from archgym.errors import InvalidValueError, NotCoveredError, SimulationError
 from archgym.problem import Metric, Status
+from archgym.reading.texts import text_of
 
 _OK = Status.OK  # looked up once, which is faster
 
@@ -49,43 +50,50 @@ def read_result(
         The status, the value of each of ``metrics`` (NaN for one that is not
         given, and everywhere unless the status is ``ok``), and the reason of a failure.
     """
-    if isinstance(result, Mapping):
-        reason = ""
-        values: list[float] = []
-        for metric in metrics:
-            value = result.get(metric.name)
-            if type(value) is float and math.isfinite(value) and (value >= 0 or metric.signed):
-                values.append(value)
-                continue
-            if value is None:
-                if metric.name in given:
-                    others = [str(name) for name in result if name not in {m.name for m in metrics}]
-                    instead = f"; it gave {', '.join(sorted(others)[:8])}" if others else ""
-                    reason = f"the simulator gave no {metric.name}{instead}"
-                    break
-                value = math.nan
-            elif not _is_number(value):
-                reason = f"{metric.name} is {value!r}, not a number"
-                break
-            elif not math.isfinite(value):
-                reason = f"{metric.name} is {value}, not a finite number"
-                break
-            elif value < 0 and not metric.signed:
-                reason = f"{metric.name} is {value:g}, below zero"
-                break
-            values.append(float(value))
-        else:
-            return _OK, values, ""
-        return Status.FAILED, [math.nan] * len(metrics), reason
     nothing = [math.nan] * len(metrics)
+    if isinstance(result, Mapping):
+        try:
+            values, reason = _read_metrics(result, metrics, given)
+        except Exception as error:  # of a mapping or a number with methods of its own
+            values, reason = [], f"the result cannot be read: {type(error).__name__}"
+        return (Status.FAILED, nothing, reason) if reason else (_OK, values, "")
     if isinstance(result, NotCoveredError):
-        return Status.ILLEGAL, nothing, str(result) or "the simulator does not cover this design"
+        reason = text_of(result) or "the simulator does not cover this design"
+        return Status.ILLEGAL, nothing, reason
     if isinstance(result, TimeoutError):
-        return Status.TIMEOUT, nothing, str(result) or "the simulator took too long"
+        return Status.TIMEOUT, nothing, text_of(result) or "the simulator took too long"
     if isinstance(result, SimulationError):
-        return Status.FAILED, nothing, str(result) or "the simulator failed"
-    return Status.FAILED, nothing, f"the simulator gave {result!r}, not a mapping of metrics"
+        return Status.FAILED, nothing, text_of(result) or "the simulator failed"
+    shown = text_of(result, code=True)
+    return Status.FAILED, nothing, f"the simulator gave {shown}, not a mapping of metrics"
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, float | int | np.integer | np.floating)
+def _read_metrics(
+    result: Mapping[str, object], metrics: Sequence[Metric], given: Sequence[str]
+) -> tuple[list[float], str]:
+    """The value of each metric; or why the design failed."""
+    values: list[float] = []
+    for metric in metrics:
+        value = result.get(metric.name)
+        if type(value) is float and math.isfinite(value) and (value >= 0 or metric.signed):
+            values.append(value)
+            continue
+        if value is None:
+            if metric.name in given:
+                others = [text_of(name) for name in result if name not in {m.name for m in metrics}]
+                instead = f"; it gave {', '.join(sorted(others)[:8])}" if others else ""
+                return values, f"the simulator gave no {metric.name}{instead}"
+            values.append(math.nan)
+            continue
+        if not isinstance(value, float | int | np.integer | np.floating):
+            return values, f"{metric.name} is {text_of(value, code=True)}, not a number"
+        try:
+            number = float(value)
+        except OverflowError:  # an integer of hundreds of digits
+            number = math.inf
+        if not math.isfinite(number):
+            return values, f"{metric.name} is {text_of(value):.80}, not a finite number"
+        if number < 0 and not metric.signed:
+            return values, f"{metric.name} is {number:g}, below zero"
+        values.append(number)
+    return values, ""

@@ -14,12 +14,14 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from archgym.errors import DatasetError, NotCoveredError
 from archgym.problem.description import ProblemDescription
 from archgym.problem.simulator import SimulationResult
+from archgym.reading.checked_json import checked_json
 
 _WAIT_S = 60.0
 _SCHEMA = "CREATE TABLE IF NOT EXISTS simulations (key BLOB PRIMARY KEY, result TEXT) WITHOUT ROWID"
@@ -94,7 +96,7 @@ class SimulationCache:
                     "SELECT result FROM simulations WHERE key = ?", (key,)
                 ).fetchone()
                 if row is not None:
-                    found[key] = _result(row[0])
+                    found[key] = self._result(row[0])
         return found
 
     def put(self, results: Mapping[bytes, SimulationResult]) -> None:
@@ -120,6 +122,19 @@ class SimulationCache:
             if self._pid == os.getpid():
                 self._open.close()
                 self._pid = 0
+
+    def _result(self, text: object) -> SimulationResult:
+        try:
+            kept = checked_json(str(text), _Kept)
+            if kept.not_covered is not None:
+                return NotCoveredError(kept.not_covered)
+            if kept.metrics is None:
+                raise ValueError("it has no metrics")
+            return kept.metrics
+        except ValueError as error:
+            raise DatasetError(
+                f"the simulation cache {self.path} is damaged: a result is {text!r:.80} ({error})"
+            ) from error
 
     @contextlib.contextmanager
     def _using(self) -> Iterator[sqlite3.Connection]:
@@ -158,9 +173,9 @@ def _text(result: SimulationResult) -> str:
         return ""
 
 
-def _result(text: str) -> SimulationResult:
-    data = json.loads(text)
-    if "not_covered" in data:
-        return NotCoveredError(data["not_covered"])
-    metrics: dict[str, float] = data["metrics"]
-    return metrics
+@dataclass(frozen=True)
+class _Kept:
+    """The form of a result in the file."""
+
+    metrics: dict[str, float] | None = None
+    not_covered: str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from archgym.errors import UnknownNameError
+from archgym.errors import UnknownNameError, check_integer
 from archgym.space import BoxEncoding, DesignSpace, Encoding, FlatEncoding, MultiDiscreteEncoding
 
 _ACTIONS = ("auto", "multi_discrete", "box", "discrete")
@@ -19,8 +19,10 @@ def action_encoding(space: DesignSpace, action: str, levels: int | None) -> Enco
 
     Raises:
         UnknownNameError: for another form.
-        InvalidValueError: for one that the space does not have.
+        InvalidValueError: for one that the space does not have, or a number of levels below 2.
     """
+    if levels is not None:
+        check_integer("levels", levels, 2)
     if action not in _ACTIONS:
         raise UnknownNameError("action form", action, _ACTIONS)
     if action == "auto":

@@ -48,16 +48,16 @@ def _count(space: ConstrainedSpace) -> int:
     for position in range(len(space.parameters)):
         rules = space.rules_completed_by(position)
         if not rules and not space.is_referenced_after(position, position):
-            active = _activity(space, position, kept, states)
+            active = active_states(space, position, kept, states)
             ways = np.where(active, len(space.allowed_codes(position)), 1)
             counts = counts * ways.astype(object)
         else:
-            states, rows = _expand(space, position, kept, states)
+            states, rows = grown_states(space, position, kept, states)
             counts, kept = counts[rows], [*kept, position]
         keep = [i for i, p in enumerate(kept) if space.is_referenced_after(p, position)]
         if len(keep) < len(kept):
             kept = [kept[i] for i in keep]
-            states, merged = _unique_rows(states[:, keep])
+            states, merged = unique_rows(states[:, keep])
             unmerged, counts = counts, np.zeros(len(states), dtype=object)
             np.add.at(counts, merged, unmerged)
         if len(states) > MAX_STATES:
@@ -178,19 +178,19 @@ def _targets(space: ConstrainedSpace) -> list[NDArray[np.int64]]:
         allowed, count = space.allowed_codes(position), len(states)
         if (count + 1) * (len(allowed) + 1) > MAX_STATES:
             raise SpaceTooLargeError(f"more than {MAX_STATES} partial designs at once")
-        grown, rows = _expand(space, position, kept, states)
+        grown, rows = grown_states(space, position, kept, states)
         slots = np.where(grown[:, -1] >= 0, grown[:, -1] - allowed[0] + 1, 0)
         kept = [*kept, position]
         keep = [i for i, p in enumerate(kept) if space.is_referenced_after(p, position)]
         kept = [kept[i] for i in keep]
-        states, follows = _unique_rows(grown[:, keep])
+        states, follows = unique_rows(grown[:, keep])
         target = np.full((count + 1, len(allowed) + 1), len(states), dtype=np.int64)
         target[rows, slots] = follows
         targets.append(target)
     return targets
 
 
-def _unique_rows(rows: Codes) -> tuple[Codes, NDArray[np.int64]]:
+def unique_rows(rows: Codes) -> tuple[Codes, NDArray[np.int64]]:
     """Distinct rows, at least one, and which of them each row is."""
     if rows.shape[1] == 0 or not len(rows):
         return np.zeros((1, rows.shape[1]), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
@@ -205,14 +205,15 @@ def _descend(space: ConstrainedSpace, prefix: Codes, position: int, chunk: int) 
     rows = max(1, chunk // max(1, len(space.allowed_codes(position))))
     for first in range(0, len(prefix), rows):
         part = prefix[first : first + rows]
-        part, _ = _expand(space, position, list(range(position)), part)
+        part, _ = grown_states(space, position, list(range(position)), part)
         if len(part):
             yield from _descend(space, part, position + 1, chunk)
 
 
-def _activity(
+def active_states(
     space: ConstrainedSpace, position: int, kept: list[int], states: Codes
 ) -> NDArray[np.bool_]:
+    """Whether a parameter is active, for each of some states; see :func:`grown_states`."""
     if space.parameters[position].when is None:
         return np.ones(len(states), dtype=bool)
     return space.activity(position, _spread(space, states, kept))
@@ -225,15 +226,21 @@ def _spread(space: ConstrainedSpace, states: Codes, kept: list[int]) -> Codes:
     return full
 
 
-def _expand(
+def grown_states(
     space: ConstrainedSpace, position: int, kept: list[int], states: Codes
 ) -> tuple[Codes, NDArray[np.int64]]:
     """Every state with every level of the next parameter (-1 if inactive), and its origin.
 
     Those that break a rule of which this is the last parameter are left out.
+
+    Args:
+        space: the design space.
+        position: of the parameter.
+        kept: positions of the parameters that a state holds.
+        states: levels of these, shape (n, len(kept)).
     """
     allowed = space.allowed_codes(position)
-    active = _activity(space, position, kept, states)
+    active = active_states(space, position, kept, states)
     copies = np.where(active, len(allowed), 1)
     total = int(copies.sum())
     if total > MAX_STATES:

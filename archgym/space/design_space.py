@@ -99,13 +99,17 @@ class DesignSpace(ConstrainedSpace):
     def sample(self, n: int, rng: np.random.Generator) -> Designs:
         """Random legal designs: every level of a parameter is equally likely, then rules sift.
 
+        Where the rules keep next to nothing, designs are drawn with the same probabilities from
+        the counts of legal ones.
+
         Args:
             n: how many; repeats are possible.
             rng: the only source of randomness; integers are drawn, so that every machine
                 gives the same.
 
         Raises:
-            DesignError: if next to no design is legal (one in 10,000 at most).
+            DesignError: if no design is legal, or next to none (one in 10,000 at most) and too
+                many parameters depend on each other to count them.
         """
         return sample(self, n, rng)
 

@@ -22,6 +22,7 @@ import numpy as np
 from archgym.errors import InvalidValueError, UnknownNameError
 
 Literal = str | int | float | bool
+_LITERALS = (str, int, float, bool)
 
 
 def _and(left: Any, right: Any) -> Any:
@@ -204,14 +205,9 @@ class Expression:
             raise InvalidValueError(f"not an expression: {data!r}")
         if data["op"] not in _OPERATORS:
             raise UnknownNameError("operator", data["op"], _OPERATORS)
-        args = tuple(
-            Expression.from_json(a)
-            if isinstance(a, Mapping)
-            else tuple(a)
-            if isinstance(a, list)
-            else a
-            for a in data["args"]
-        )
+        if not isinstance(data["args"], list):
+            raise InvalidValueError(f"not an expression: {data!r}")
+        args = tuple(_operand(data["op"], place, arg) for place, arg in enumerate(data["args"]))
         if len(args) != (1 if data["op"] == "not" else 2):
             raise InvalidValueError(f"operator {data['op']!r} has {len(args)} operands: {data!r}")
         return Expression(data["op"], args)
@@ -281,6 +277,16 @@ def param(name: str) -> Expression:
     if not isinstance(name, str) or not name:
         raise InvalidValueError(f"a parameter's name is a non-empty string, not {name!r}")
     return Expression("param", (name,))
+
+
+def _operand(op: str, place: int, data: Any) -> Any:
+    """An operand from JSON: an expression, a literal, or the list of literals of ``in``."""
+    if isinstance(data, Mapping):
+        return Expression.from_json(data)
+    listed = data if op == "in" and place == 1 else [data]
+    if not isinstance(listed, list) or not all(isinstance(one, _LITERALS) for one in listed):
+        raise InvalidValueError(f"operator {op!r} does not take {data!r:.80}")
+    return tuple(listed) if listed is data else data
 
 
 def _constant(value: Any) -> Callable[[list[Any]], Any]:

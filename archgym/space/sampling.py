@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.errors import DesignError
+from archgym.errors import DesignError, SpaceTooLargeError
 from archgym.space.conditions_and_rules import ConstrainedSpace
 from archgym.space.designs import Designs
 from archgym.space.parameter import Parameter
+from archgym.space.propagation import is_sparse, propagation_of
+
+_VAIN = 2_000
+"""Draws without a legal design after which another way is looked for."""
 
 
 def sample(space: ConstrainedSpace, n: int, rng: np.random.Generator) -> Designs:
@@ -25,6 +31,9 @@ def sample(space: ConstrainedSpace, n: int, rng: np.random.Generator) -> Designs
         parts.append(designs.codes[space.legal(designs)][: n - found])
         found += len(parts[-1])
         tried += size
+        if not found and tried >= _VAIN and is_sparse(space):
+            with contextlib.suppress(SpaceTooLargeError):
+                return propagation_of(space).sample(n, rng)
         if tried > 10_000 * max(found, 1) + 100_000:
             raise DesignError(
                 f"found {found} legal designs in {tried} random ones: "

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from archgym.environment.environment import Environment
+from archgym.environment.recorded import recorded_settings, refuse_paths
 from archgym.errors import DatasetError
-from archgym.registry import environment_class, environment_names, make, recorded_arguments
+from archgym.registry import environment_class, environment_names, make
 
 
 def make_recorded(
@@ -18,6 +19,7 @@ def make_recorded(
     made_by: Mapping[str, str],
     *,
     chosen: str = "",
+    read_files: bool = False,
     **arguments: Any,
 ) -> Environment:
     """Makes the environment again in which rows were recorded.
@@ -31,10 +33,13 @@ def make_recorded(
         workload: its label, as recorded.
         made_by: name and version of the simulator, as recorded.
         chosen: a name that the user gave in place of the recorded one.
+        read_files: whether files that the record names are read, such as a trace.
         **arguments: of the environment, in place of those recorded.
 
     Raises:
         DatasetError: if the environment is not registered, or has no simulator of that name.
+        InvalidValueError: if the record names a program, a place to write to or, without
+            ``read_files``, a file.
         ArchgymError: if it cannot be made with these arguments.
     """
     name = chosen or environment
@@ -47,5 +52,9 @@ def make_recorded(
                 f"it was recorded with simulator {made_by['name']!r} {made_by['version']}: "
                 "name it with --simulator, as in --simulator tabular:PATH"
             )
-    recorded = recorded_arguments(environment_class(name), settings, spec, workload)
+    recorded = recorded_settings(environment_class(name), settings)
+    recorded["workload"] = spec if spec is not None else (workload or None)
+    if not read_files:
+        left = {key: value for key, value in recorded.items() if key not in arguments}
+        refuse_paths(left, "--read-files reads such files")
     return make(name, **{**recorded, **arguments})

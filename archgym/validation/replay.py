@@ -91,6 +91,7 @@ def replay(
     environment: str = "",
     simulator: str = "",
     tolerance: float = TOLERANCE,
+    read_files: bool = False,
 ) -> Replayed:
     """Evaluates rows again through their environments.
 
@@ -103,6 +104,8 @@ def replay(
         environment: name in place of the recorded one; needed for a ``module:Class``.
         simulator: name in place of the recorded one; needed for ``tabular:PATH``.
         tolerance: largest relative difference of equal values.
+        read_files: whether files that the dataset names are read, such as the trace that was the
+            workload; without it, rows that need them are skipped.
 
     Raises:
         InvalidValueError: if ``rows``, ``seed`` or ``tolerance`` is not possible.
@@ -113,7 +116,7 @@ def replay(
     if rows is not None and len(selection):
         check_integer("rows", rows, 1)
         selection = selection.sample(min(rows, len(selection)), seed)
-    player = _Player(selection, environment, simulator, tolerance)
+    player = _Player(selection, environment, simulator, tolerance, read_files)
     space = selection.dataset.sidecar.space
     metrics = [f"metric.{metric.name}" for metric in selection.dataset.sidecar.metrics]
     columns = ["trial_id", "step", *design_columns(space), *metrics, "status", "fidelity"]
@@ -126,13 +129,18 @@ class _Player:
     """Makes the environments of trials once each, and compares results with the record."""
 
     def __init__(
-        self, selection: Selection, environment: str, simulator: str, tolerance: float
+        self,
+        selection: Selection,
+        environment: str,
+        simulator: str,
+        tolerance: float,
+        read_files: bool,
     ) -> None:
         self.found = Replayed()
         self._sidecar = selection.dataset.sidecar
         self._trials = {row["trial_id"]: row for row in selection.trials}
         self._environment, self._simulator = environment, simulator
-        self._tolerance = tolerance
+        self._tolerance, self._read_files = tolerance, read_files
         self._made: dict[tuple[str | None, ...], Environment | str] = {}
 
     def play(self, table: pa.Table) -> None:
@@ -199,6 +207,7 @@ class _Player:
             self._sidecar.simulator,
             chosen=self._environment,
             simulator=self._simulator,
+            read_files=self._read_files,
             objective=json.loads(trial["objective"]),
             space=self._sidecar.space,
             fixed=json.loads(trial["fixed"]),

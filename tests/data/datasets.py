@@ -10,10 +10,11 @@ import pyarrow.parquet as pq
 
 import archgym
 from archgym.data import Dataset, Selection, load
+from archgym.data.parts import part_of, with_parts
 from archgym.registry import make_agent
 from tests.helpers import Adder
 
-__all__ = ["Loaded", "altered", "recorded", "rows_of"]
+__all__ = ["Loaded", "altered", "list_again", "recorded", "rows_of"]
 
 
 class Loaded(Adder):
@@ -62,4 +63,14 @@ def altered(folder: Path, column: str, row: int, value: Any) -> archgym.data.Dat
     plain = pa.array(values, kind.value_type if pa.types.is_dictionary(kind) else kind)
     array = plain.dictionary_encode() if pa.types.is_dictionary(kind) else plain
     pq.write_table(table.set_column(place, schema.field(column), array), path)
+    list_again(folder)
     return Dataset(folder)
+
+
+def list_again(folder: Path) -> None:
+    """Puts the checksums of altered files into the table of trials, so that they pass."""
+    (trials,) = (folder / "trials").glob("*.parquet")
+    table = pq.read_table(trials)
+    parts = {p.name: part_of(p, []) for p in sorted((folder / "evaluations").glob("*.parquet"))}
+    schema = with_parts(table.schema, parts)
+    pq.write_table(table.replace_schema_metadata(schema.metadata), trials)

@@ -117,7 +117,7 @@ def test_files_of_another_form_are_named(folder: Path) -> None:
     table = pq.read_table(path)
     pq.write_table(table.drop_columns(["reward"]).append_column("rewrd", table["reward"]), path)
     found = failed(Dataset(folder))
-    assert list(found) == ["files"]
+    assert list(found) == ["files", "checksums"]
     assert "lacks column reward" in found["files"][0]
     assert "unknown column rewrd" in found["files"][1]
     path.write_bytes(b"PAR1 and then nothing")

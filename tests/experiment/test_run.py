@@ -241,7 +241,7 @@ def test_resume_runs_what_was_added(tmp_path: Path) -> None:
     agents = [{"name": "random"}, {"name": "ga", "hyperparameters": {"population_size": 4}}]
     run(tmp_path / "run", seeds=1, agents=agents[1:])
     (dataset,) = (tmp_path / "run" / "datasets").iterdir()
-    (old,) = (path for path in dataset.rglob("*.parquet") if path.parent.name != "trials")
+    (old,) = (dataset / "evaluations").glob("*.parquet")
     before = old.read_bytes()
     more: dict[str, Any] = {"seeds": 3, "agents": agents}
     run(tmp_path / "run", RESUME, **more)

@@ -48,7 +48,8 @@ def check_agent(
         **hyperparameters: with which it is checked; small ones make it quick.
 
     Raises:
-        UnknownNameError: if there is no such check.
+        UnknownNameError: if there is no such check or hyperparameter.
+        InvalidValueError: for a hyperparameter out of range.
     """
     checks = _checks()
     names = chosen_names(only, list(checks), "agents")
@@ -59,6 +60,7 @@ def check_agent(
         if on_result is not None:
             on_result(problem)
         return [problem]
+    subject.cls.check_hyperparameters(hyperparameters)
     chosen = {name: partial(_or_refusal, checks[name], subject) for name in names}
     return run_all(chosen, on_result, [*_named(asking), *searches.POLISH])
 

@@ -215,7 +215,7 @@ def check_processes(subject: Subject) -> str:
     paths = os.pathsep.join(path for path in sys.path if path)
     arguments = json.dumps([subject.target, dict(subject.hyperparameters)])
     done = subprocess.run(
-        [sys.executable, "-c", code, arguments],
+        [sys.executable, "-P", "-c", code, arguments],
         env={**os.environ, "PYTHONHASHSEED": "77", "PYTHONPATH": paths},
         capture_output=True,
         text=True,

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _MAX_FAILURES = 20
+_SCHEMES = ("file", "s3", "gs", "hdfs", "abfs")
+"""Kinds of addresses for which Ray Tune's file system, that of Arrow, needs nothing else."""
 
 
 def run(
@@ -82,6 +84,7 @@ def run(
         )
     if address and cpus is not None:
         raise InvalidValueError("--cpus is for Ray on this machine: it does not go with --address")
+    _check_storage(storage)
     loaded = load_experiment(experiment, settings or ())
     folder = out if out is not None else Path("runs") / loaded.name
     options = RunOptions(
@@ -99,6 +102,14 @@ def run(
     _report(result)
     if result.failures:
         raise typer.Exit(1)
+
+
+def _check_storage(storage: str) -> None:
+    """Refuses an address of a kind that Ray Tune does not know; Ray itself would show a trace."""
+    scheme, address, _ = storage.partition("://")
+    if address and scheme not in _SCHEMES:
+        allowed = ", ".join(f"{one}://" for one in _SCHEMES)
+        raise InvalidValueError(f"--storage cannot be {storage!r}: allowed is a path, or {allowed}")
 
 
 def _shard(text: str) -> tuple[int, int] | None:

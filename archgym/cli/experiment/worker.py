@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from archgym.cli.options import Quiet
+from archgym.cli.output import echo
 
 __all__ = ["worker"]
 
@@ -45,7 +46,7 @@ def worker(
     """
     from archgym.experiment.workers.worker import WorkerOptions, work
 
-    say = (lambda text: None) if quiet else (lambda text: typer.echo(f"worker: {text}", err=True))
+    say = (lambda text: None) if quiet else (lambda text: echo(f"worker: {text}", err=True))
     options = WorkerOptions(slots=slots, max_wait_s=max_wait, max_idle_s=max_idle, say=say)
     number = work(folder, options)
     if number:

@@ -10,7 +10,7 @@ import typer
 
 import archgym
 from archgym.cli import options as common
-from archgym.cli.output import print_json, print_table
+from archgym.cli.output import echo, print_json, print_table
 from archgym.cli.progress import clocked
 from archgym.cli.proxy import options as own
 from archgym.cli.proxy.quality import compare, evaluate, study
@@ -86,9 +86,7 @@ def collect(
         progress=progress,
     )
     Dataset(record).seal()
-    typer.echo(
-        f"{record}: {counted[0]:,} designs; train with archgym proxy train {record} --out FILE"
-    )
+    echo(f"{record}: {counted[0]:,} designs; train with archgym proxy train {record} --out FILE")
 
 
 @commands.command("train")
@@ -115,7 +113,9 @@ def train(
     """
     from archgym.proxy import Settings, save_proxy
     from archgym.proxy import train as learn
+    from archgym.proxy.files import check_target
 
+    check_target(out)
     data = own.training_data(folder, target, where, workload, agent)
     if rows is not None:
         data = data.sample(rows, seed)
@@ -127,7 +127,7 @@ def train(
         head = {"archgym": archgym.__version__, "file": str(out), "sha256": proxy.fingerprint}
         print_json({**head, **proxy.report})
         return
-    typer.echo(f"archgym {archgym.__version__}: {len(data):,} designs, seed {seed}")
+    echo(f"archgym {archgym.__version__}: {len(data):,} designs, seed {seed}")
     rows_shown = [
         (
             *(one["metric"], _short(one["workloads"]), one["chosen"]),
@@ -140,7 +140,7 @@ def train(
     ]
     columns = ("metric", "workload", "model", ">rel. RMSE", ">R2", ">Spearman", ">on")
     print_table(columns, rows_shown)
-    typer.echo(f"{out}: use it as simulator proxy:{out}")
+    echo(f"{out}: use it as simulator proxy:{out}")
 
 
 @commands.command("search")
@@ -158,6 +158,7 @@ def search(
     record: Annotated[
         Path | None, typer.Option(help="Dataset that takes the verified designs.")
     ] = None,
+    read_files: common.ReadFiles = False,
     seed: common.Seed = 0,
     json: common.Json = False,
 ) -> None:
@@ -168,7 +169,7 @@ def search(
 
     proxy = load_proxy(file)
     index = proxy.workload(workload) if workload else 0
-    arguments: dict[str, Any] = {"space": proxy.space}
+    arguments: dict[str, Any] = {"space": proxy.space, "read_files": read_files}
     if objective is not None:
         arguments["objective"] = common.parsed(objective, "--objective")
     real = make_original(proxy.origin, index, **arguments, record=record)
@@ -184,7 +185,7 @@ def search(
         best = None if one is None else {name: getattr(one, name) for name in fields}
         print_json({"seed": seed, "verified": len(found.outcomes), "best": best})
         return
-    typer.echo(f"archgym {archgym.__version__}: {agent}, seed {seed}, {verify} verified")
+    echo(f"archgym {archgym.__version__}: {agent}, seed {seed}, {verify} verified")
     rows = [
         (
             "",
@@ -196,7 +197,7 @@ def search(
     print_table(("goal", ">predicted", ">simulated", "feasible"), rows[:10])
     if found.best is not None:
         for name, value in found.best.design.items():
-            typer.echo(f"{name} = {value}")
+            echo(f"{name} = {value}")
 
 
 def _short(names: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from archgym.cli import options as common
-from archgym.cli.output import print_json, print_table
+from archgym.cli.output import echo, print_json, print_table
 from archgym.cli.progress import clocked
 from archgym.cli.proxy import options as own
 from archgym.errors import InvalidValueError
@@ -33,6 +33,7 @@ def evaluate(
         int,
         typer.Option(min=0, metavar="N", help="Also time N designs on the real simulator."),
     ] = 0,
+    read_files: common.ReadFiles = False,
     plot: Annotated[Path | None, typer.Option(help="Picture of predictions and truth.")] = None,
     json: common.Json = False,
 ) -> None:
@@ -49,7 +50,10 @@ def evaluate(
     found, seen = compare(proxy, data, coverage=coverage)
     if plot is not None:
         plot_parity(found, plot)
-    made = measure_speed(proxy, make_original(proxy.origin), simulated=speed) if speed else None
+    made = None
+    if speed:
+        real = make_original(proxy.origin, read_files=read_files)
+        made = measure_speed(proxy, real, simulated=speed)
     if json:
         timing = None if made is None else {**vars(made), "factor": made.factor}
         rows = [one.to_json() for one in found]
@@ -57,9 +61,9 @@ def evaluate(
         return
     _show(found, coverage)
     if seen:
-        typer.echo(f"{seen:,} rows left out: their designs were among the training data")
+        echo(f"{seen:,} rows left out: their designs were among the training data")
     if made is not None:
-        typer.echo(
+        echo(
             f"simulator {made.simulator:,.1f} designs/s, proxy {made.proxy:,.0f} designs/s "
             f"({made.metrics} metrics each): {made.factor:,.0f} times as fast"
         )
@@ -221,7 +225,7 @@ def _show(found: Sequence[Evaluation], coverage: float) -> None:
     print_table(("metric", "workload", *errors, *others), rows)
     sizes = sorted({one.scores.n for one in found})
     on = " to ".join(f"{n:,}" for n in dict.fromkeys((sizes[0], sizes[-1])))
-    typer.echo(
+    echo(
         f"Rows: {on} of each workload. rel. RMSE: by the mean of the true values; RMS error: of "
         "each by its own true value."
     )

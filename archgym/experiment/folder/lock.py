@@ -118,7 +118,7 @@ def working(folder: RunFolder, run_id: str) -> Iterator[None]:
 
 
 def _opened(path: Path) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
 
 
 def _check_number_of_shards(folder: RunFolder) -> None:

@@ -11,8 +11,9 @@ from typing import Any
 import yaml
 
 from archgym.data import Dataset, Sidecar
+from archgym.data.parts import problems_of_parts
 from archgym.environment.environment import Environment
-from archgym.errors import ExperimentError
+from archgym.errors import ExperimentError, check_received
 from archgym.experiment.folder.live_files import LIVE
 from archgym.experiment.folder.names import QUEUES
 from archgym.experiment.folder.run_folder import LOCK, WORKERS, RunFolder
@@ -61,6 +62,7 @@ def check_folder(
             same trials); if it holds other files, or cannot be written.
     """
     path = folder.path
+    check_received(path, ExperimentError)
     _check_writable(folder)
     held = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
     ours = {*_BEFORE_TRIALS, folder.lock_file.name, folder.workers_file.name}
@@ -123,9 +125,18 @@ def check_unchanged(
         ExperimentError: if a workload, a design space, the metrics or a simulator changed.
     """
     for name in dict.fromkeys(trial.dataset for trial in trials):
-        if not (folder.datasets / name).is_dir():
-            continue
-        dataset = Dataset(folder.datasets / name)
+        where = folder.datasets / name
+        if not (where / "dataset.json").exists():
+            if any(where.glob("*/*.parquet")) or any(where.glob("journal/*.jsonl")):
+                raise ExperimentError(f"{where} is damaged: it has rows, but no dataset.json")
+            continue  # not begun, or killed while its folder was made
+        dataset = Dataset(where)
+        for problem in problems_of_parts(where):
+            raise ExperimentError(
+                f"{where} is damaged, so its run cannot go on: {problem}; put the file back, or "
+                f"keep what is sound by archgym dataset repair {where}, or remove the dataset: "
+                "what is lost is then simulated again"
+            )
         table = dataset.trials().select(["trial_id", "workload_sha256"]).to_pylist()
         hashes = {row["trial_id"]: row["workload_sha256"] for row in table}
         differences: dict[str, str] = {}

@@ -13,11 +13,13 @@ from archgym.errors import ExperimentError
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.load import experiment_yaml
 from archgym.experiment.spec.schema import Experiment
+from archgym.reading.checked_json import read_checked_json
 
 __all__ = ["LOCK", "WORKERS", "RunFolder"]
 
 LOCK, WORKERS = ".lock", ".workers"
 """Names of the lock files of a run; those of a shard end in its name."""
+_TRIALS_LIMIT_BYTES = 1 << 30  # some million trials
 
 
 class RunFolder:
@@ -86,10 +88,10 @@ class RunFolder:
         """
         path = self.path / "trials.json"
         try:
-            return [Trial.from_json(trial) for trial in json.loads(path.read_text())]
+            return read_checked_json(path, list[Trial], _TRIALS_LIMIT_BYTES)
         except FileNotFoundError:
             return []
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError) as error:
             raise ExperimentError(f"cannot read {path}: {error}") from error
 
     def existing_datasets(self) -> list[Dataset]:
@@ -129,7 +131,7 @@ class RunFolder:
         temporary = path.with_name(f".tmp-{os.getpid()}-{path.name}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(text, encoding="utf-8")
+            temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
             os.replace(temporary, path)
         except OSError as error:
             raise ExperimentError(f"cannot write {path}: {error.strerror}") from error

@@ -21,6 +21,7 @@ from typing import Any
 from archgym.errors import ExperimentError
 from archgym.experiment.folder.full_disk import stop_if_full
 from archgym.experiment.folder.lock import acquired
+from archgym.reading.files import opened
 
 __all__ = ["TrialEnd", "TrialLog", "read_ends"]
 
@@ -122,8 +123,24 @@ def _end(line: dict[str, Any]) -> TrialEnd:
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open("rb") as file:
+    """The lines that can be read: a process may have been killed in the middle of one."""
+    with opened(path) as file:
         for line in file:
-            if line.endswith(b"\n"):  # a process may have been killed in the middle of the last
-                with contextlib.suppress(ValueError):
-                    yield json.loads(line)
+            if line.endswith(b"\n"):
+                with contextlib.suppress(ValueError, RecursionError):
+                    data = json.loads(line)
+                    if isinstance(data, dict) and (_is_begin(data) or _is_end(data)):
+                        yield data
+
+
+def _is_begin(line: dict[str, Any]) -> bool:
+    return isinstance(line.get("begin"), str)
+
+
+def _is_end(line: dict[str, Any]) -> bool:
+    numbers = (line.get("wall_s"), line.get("cpu_s"), line.get("t"))
+    return (
+        all(isinstance(line.get(name), str) for name in ("trial_id", "error"))
+        and line.get("state") in ("finished", "failed")
+        and all(isinstance(one, int | float) and 0 <= one < 1e12 for one in numbers)
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import platform
 import time
 from dataclasses import replace
@@ -12,11 +11,13 @@ from typing import Any
 
 from archgym.analysis.comparison import write_comparisons
 from archgym.analysis.trials import TrialSummary, stream_trials
+from archgym.errors import ExperimentError
 from archgym.experiment.folder.run_folder import RunFolder
 from archgym.experiment.folder.trial_states import read_ends
 from archgym.experiment.results.files import TableWriter, Totals
 from archgym.experiment.results.run_result import RunResult
 from archgym.experiment.spec.expand import Trial
+from archgym.reading.checked_json import read_checked_json
 
 _LARGE = 2000
 """Number of trials above which summaries keep only what the tables of results lack."""
@@ -59,7 +60,9 @@ def write_results(
         def add(trial: Trial, summary: TrialSummary | None) -> None:
             end = ends.get(trial.trial_id)
             state = writer.add(trial, summary, end)
-            if state == "failed":
+            if summary is None and end is not None and end.state == "finished":
+                failures[trial.trial_id] = "its evaluations are gone: its dataset was removed"
+            elif state == "failed":
                 failures[trial.trial_id] = end.error if end is not None else "it failed"
             elif state == "finished" and summary and _ended_early(trial, summary.spent):
                 early[trial.trial_id] = summary.spent
@@ -106,7 +109,10 @@ def _slim(summary: TrialSummary, large: bool) -> TrialSummary:
 def _with_draws(folder: RunFolder, totals: Totals) -> dict[str, Any]:
     data = totals.to_json()
     with contextlib.suppress(FileNotFoundError):
-        draws = json.loads(folder.random_draws.read_text(encoding="utf-8"))
+        try:
+            draws = read_checked_json(folder.random_draws, dict[str, Any])
+        except ValueError as error:
+            raise ExperimentError(f"cannot read {folder.random_draws}: {error}") from error
         for setting, held in data["settings"].items():
             held["random_draws"] = draws.get(setting)
     return data

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import signal
 import socket
 import threading
@@ -13,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import ray
+from ray._private import ray_constants
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 import archgym
@@ -32,7 +34,8 @@ def connected(address: str, cpus: int | None) -> Iterator[None]:
     """Starts Ray, or joins a cluster, for as long as the block runs; Ray prints nothing.
 
     Args:
-        address: of a Ray cluster to join; empty to start Ray on this machine.
+        address: of a Ray cluster to join; empty to start Ray on this machine, where nobody else
+            reaches it.
         cpus: CPUs that Ray may use on this machine; ``None`` for all.
 
     Raises:
@@ -46,14 +49,17 @@ def connected(address: str, cpus: int | None) -> Iterator[None]:
     logging.getLogger("ray.tune.execution.experiment_state").setLevel(logging.CRITICAL)
     ends = signal.getsignal(signal.SIGTERM)
     try:
-        ray.init(
-            address=address or "local",
-            include_dashboard=False if not address else None,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            configure_logging=True,
-            **({} if address else here),
-        )
+        with _outside_the_working_folder(), contextlib.ExitStack() as stack:
+            if not address:
+                stack.enter_context(_only_this_machine())
+            ray.init(
+                address=address or "local",
+                include_dashboard=False if not address else None,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                configure_logging=True,
+                **({} if address else here),
+            )
     except (ConnectionError, RuntimeError, ValueError, OSError, TimeoutError) as error:
         what = f"join the Ray cluster at {address!r}" if address else "start Ray"
         reason = str(error).strip().partition("\n")[0]
@@ -64,6 +70,40 @@ def connected(address: str, cpus: int | None) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+@contextlib.contextmanager
+def _outside_the_working_folder() -> Iterator[None]:
+    """Ray's workers look for modules in the folder in which Ray is started, before all others.
+
+    That must not be the user's folder, which may have been received with a ``pyarrow.py`` in it.
+    What a worker runs for archgym begins in the user's folder all the same.
+    """
+    here = os.getcwd()
+    os.chdir(os.sep)
+    try:
+        yield
+    finally:
+        os.chdir(here)
+
+
+@contextlib.contextmanager
+def _only_this_machine() -> Iterator[None]:
+    """Ray started meanwhile listens on the loopback address, not on those that others reach.
+
+    Ray has an option for that, which it looks at once when it is imported, and in the processes
+    that it starts.
+    """
+    name, before = ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR, ray_constants.ENABLE_RAY_CLUSTER
+    given = os.environ.get(name)
+    os.environ[name], ray_constants.ENABLE_RAY_CLUSTER = "0", False
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = before
+        os.environ.pop(name)
+        if given is not None:
+            os.environ[name] = given
 
 
 def check_address(address: str) -> None:

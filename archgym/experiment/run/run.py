@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,6 +37,7 @@ from archgym.experiment.spec.expand import Trial, expand
 from archgym.experiment.spec.initial import initial_designs
 from archgym.experiment.spec.schema import Experiment
 from archgym.experiment.workers.open_run import open_to_workers
+from archgym.reading.checked_json import read_checked_json
 
 __all__ = ["RunOptions", "run_experiment"]
 
@@ -174,8 +174,8 @@ def _began_with(folder: RunFolder) -> dict[str, list[dict[str, Any]]]:
     if not folder.initial_designs.exists():
         return {}
     try:
-        return dict(json.loads(folder.initial_designs.read_text("utf-8")))
-    except (OSError, ValueError, TypeError) as error:
+        return read_checked_json(folder.initial_designs, dict[str, list[dict[str, Any]]])
+    except (OSError, ValueError) as error:
         raise ExperimentError(f"cannot read {folder.initial_designs}: {error}") from error
 
 

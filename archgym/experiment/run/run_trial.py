@@ -20,6 +20,7 @@ from archgym.experiment.run.live_logs import live_logs
 from archgym.experiment.run.progress import Counters
 from archgym.experiment.spec.checks import goal_directions
 from archgym.experiment.spec.expand import Trial
+from archgym.reading.texts import text_of
 from archgym.registry import make_agent
 
 __all__ = ["run_trial"]
@@ -75,7 +76,7 @@ def run_trial(
         stop_if_full(raised, folder.path)
         with contextlib.suppress(ExperimentError):
             folder.write(folder.error_file(trial.trial_id), traceback.format_exc())
-        message = str(raised).strip().partition("\n")[0]
+        message = text_of(raised).strip().partition("\n")[0]
         state, error = "failed", f"{type(raised).__name__}: {message}".removesuffix(": ")
     else:
         folder.error_file(trial.trial_id).unlink(missing_ok=True)

@@ -43,7 +43,8 @@ class SimulatingProcess:
         with theirs:
             descriptor = theirs.fileno()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", _PROGRAM, str(descriptor)],
+                # -P: or a module in the working folder would come before installed ones
+                [sys.executable, "-P", "-m", _PROGRAM, str(descriptor)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

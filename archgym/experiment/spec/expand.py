@@ -15,7 +15,12 @@ from typing import Any
 
 from archgym.errors import ArchgymError, InvalidValueError, UnknownNameError
 from archgym.experiment.spec.hyperparameters import hyperparameter_sets
-from archgym.experiment.spec.schema import AgentEntry, EnvironmentEntry, Experiment
+from archgym.experiment.spec.schema import (
+    MAX_TRIALS,
+    AgentEntry,
+    EnvironmentEntry,
+    Experiment,
+)
 from archgym.registry import environment_class
 
 __all__ = ["Trial", "expand"]
@@ -100,6 +105,12 @@ def expand(experiment: Experiment) -> list[Trial]:
         for number, entry in enumerate(experiment.agents)
         for values in hyperparameter_sets(entry, experiment.seed, f"agents[{number}]")
     ]
+    number = len(settings) * len(searchers) * experiment.number_of_seeds
+    if number > MAX_TRIALS:
+        raise InvalidValueError(
+            f"the experiment has {number:,} trials; at most {MAX_TRIALS:,} can be listed: give "
+            "fewer seeds, environments, agents or hyperparameters"
+        )
     setting_ids = _unique(
         [_setting_name(s) for s in settings],
         [{"id": s.entry.id, **s.arguments, "initial": s.entry.initial} for s in settings],

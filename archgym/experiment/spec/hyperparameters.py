@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from archgym.errors import InvalidValueError, UnknownNameError
-from archgym.experiment.spec.schema import AgentEntry
+from archgym.experiment.spec.schema import MAX_TRIALS, AgentEntry
 
 __all__ = ["DISTRIBUTIONS", "hyperparameter_sets"]
 
@@ -54,6 +54,12 @@ def hyperparameter_sets(entry: AgentEntry, seed: int, where: str = "") -> list[d
     if entry.samples is not None and not drawn:
         raise InvalidValueError(
             f"{where}.samples cannot be {entry.samples}: no hyperparameter is a distribution"
+        )
+    number = math.prod(map(len, grid.values())) * (entry.samples or 1)
+    if number > MAX_TRIALS:
+        raise InvalidValueError(
+            f"{where}.hyperparameters stand for {number:,} sets; at most {MAX_TRIALS:,} can be "
+            "listed"
         )
     points = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
     draws = _draws(entry, drawn, seed, where) if drawn else [{}]

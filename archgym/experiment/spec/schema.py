@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -25,8 +24,12 @@ __all__ = [
 ]
 
 Design = dict[str, Any]
-Natural = Annotated[int, Field(ge=0, strict=True)]
-Positive = Annotated[int, Field(ge=1, strict=True)]
+MAX_TRIALS = 10_000_000
+"""Trials of an experiment above which it is refused: a list of more fills the memory."""
+_LARGEST = (1 << 63) - 1  # in a column of a dataset
+_MOST_HOURS = 1e9
+Natural = Annotated[int, Field(ge=0, le=_LARGEST, strict=True)]
+Positive = Annotated[int, Field(ge=1, le=_LARGEST, strict=True)]
 
 _OWN_KEYS = ("workload", "objective", "space", "fixed", "simulator")
 """Arguments of an environment that are keys of its entry."""
@@ -138,7 +141,7 @@ class Resources(_Model):
     """What a trial may use."""
 
     cpus_per_trial: float = Field(
-        default=1, gt=0, description="CPUs that Ray sets aside for a trial"
+        default=1, gt=0, allow_inf_nan=False, description="CPUs that Ray sets aside for a trial"
     )
     max_concurrent: Positive | None = Field(
         default=None,
@@ -155,6 +158,8 @@ class BudgetEntry(_Model):
     hours: float | None = Field(
         default=None,
         gt=0,
+        le=_MOST_HOURS,
+        allow_inf_nan=False,
         description="hours that the simulations of a trial take together; what is in flight then "
         "still ends",
     )
@@ -191,6 +196,11 @@ class Experiment(_Model):
     )
 
     @property
+    def number_of_seeds(self) -> int:
+        """How many seeds there are."""
+        return self.seeds if isinstance(self.seeds, int) else len(self.seeds)
+
+    @property
     def seed_list(self) -> list[int]:
         """The seeds, one by one."""
         return list(range(self.seeds)) if isinstance(self.seeds, int) else list(self.seeds)
@@ -216,10 +226,10 @@ class Experiment(_Model):
     @classmethod
     def _plain_budget(cls, value: Any) -> Any:
         """Checked here: a union of types would give a message for each of them."""
-        if isinstance(value, BudgetEntry) or (type(value) is int and value >= 1):
+        if isinstance(value, BudgetEntry) or (type(value) is int and 1 <= value <= _LARGEST):
             return value
         if type(value) is int:
-            raise ValueError("allowed is at least 1")
+            raise ValueError(f"allowed is at least 1 and at most {_LARGEST}")
         if not isinstance(value, Mapping):
             raise ValueError("allowed is an integer of at least 1, or a mapping as {hours: 500}")
         for name in value:
@@ -229,10 +239,10 @@ class Experiment(_Model):
         designs, hours = value.get("designs"), value.get("hours")
         if designs is None and hours is None:
             raise ValueError("give designs, hours or both")
-        if designs is not None and not (type(designs) is int and designs >= 1):
-            raise ValueError("designs is an integer of at least 1")
-        if hours is not None and not (type(hours) in (int, float) and 0 < hours < math.inf):
-            raise ValueError("hours is a number above 0")
+        if designs is not None and not (type(designs) is int and 1 <= designs <= _LARGEST):
+            raise ValueError(f"designs is an integer of at least 1 and at most {_LARGEST}")
+        if hours is not None and not (type(hours) in (int, float) and 0 < hours <= _MOST_HOURS):
+            raise ValueError(f"hours is a number above 0 and at most {_MOST_HOURS:g}")
         return value
 
     @field_validator("log", mode="before")
@@ -245,14 +255,14 @@ class Experiment(_Model):
     def _plain_seeds(cls, value: Any) -> Any:
         """Checked here: a union of types would give a message for each of them."""
         if type(value) is int:
-            if value < 1:
-                raise ValueError("a number of seeds is at least 1")
+            if not 1 <= value <= MAX_TRIALS:
+                raise ValueError(f"a number of seeds is at least 1 and at most {MAX_TRIALS:,}")
         elif not isinstance(value, list) or not value:
             raise ValueError(
                 "allowed is a list of integers of at least 0, or an integer n of at least 1"
             )
-        elif not all(type(seed) is int and seed >= 0 for seed in value):
-            raise ValueError("a seed is an integer of at least 0")
+        elif not all(type(seed) is int and 0 <= seed <= _LARGEST for seed in value):
+            raise ValueError(f"a seed is an integer of at least 0 and at most {_LARGEST}")
         elif len(set(value)) < len(value):
             raise ValueError("a seed is listed twice")
         return value

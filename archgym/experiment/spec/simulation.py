@@ -12,7 +12,8 @@ from archgym.simulators.executor import Attempts
 
 __all__ = ["SimulationSettings"]
 
-_Positive = Annotated[int, Field(ge=1, strict=True)]
+_LARGEST = (1 << 63) - 1
+_Positive = Annotated[int, Field(ge=1, le=_LARGEST, strict=True)]
 _KINDS = {
     "log_normal": {"median": "above 0", "sigma": "at least 0", "seed": "an integer"},
     "uniform": {"low": "above 0", "high": "above low", "seed": "an integer"},
@@ -44,6 +45,8 @@ class SimulationSettings(BaseModel):
     lease_s: float = Field(
         default=30.0,
         ge=0.5,
+        le=1e9,
+        allow_inf_nan=False,
         description="with executor: workers: seconds without a sign of life after which a worker "
         "is given up and its designs go to others",
     )
@@ -55,9 +58,11 @@ class SimulationSettings(BaseModel):
     time_limit_s: float | None = Field(
         default=None,
         gt=0,
+        le=1e9,
+        allow_inf_nan=False,
         description="seconds after which a design's simulation is ended, with status timeout",
     )
-    retries: Annotated[int, Field(ge=0, strict=True)] = Field(
+    retries: Annotated[int, Field(ge=0, le=_LARGEST, strict=True)] = Field(
         default=1,
         description="how often a simulation that failed or died is tried again; needs workers "
         "or time_limit_s, but for the baseline design, which is tried again after a time limit too",

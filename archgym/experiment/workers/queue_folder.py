@@ -93,7 +93,7 @@ class QueueInfo:
         """The inverse of :meth:`to_json`; ``None`` for anything else."""
         if data is None or data.get("format") != FORMAT:
             return None
-        with contextlib.suppress(KeyError, TypeError, ValueError):
+        with contextlib.suppress(KeyError, TypeError, ValueError, OverflowError):
             job, limit = data["job"], data["time_limit_s"]
             return QueueInfo(
                 str(data["run_id"]),

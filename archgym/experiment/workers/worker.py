@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 import archgym
-from archgym.errors import ExperimentError
+from archgym.errors import ExperimentError, check_received
 from archgym.experiment.folder.names import QUEUES
+from archgym.experiment.folder.run_folder import RunFolder
 from archgym.experiment.workers.attendance import Attendance, reachable
 from archgym.experiment.workers.line_files import LineReader
 from archgym.experiment.workers.queue_folder import (
@@ -32,7 +32,6 @@ from archgym.experiment.workers.queue_folder import (
 from archgym.experiment.workers.slots import Slots
 from archgym.experiment.workers.told import Told, told_by_signals
 from archgym.reading import plain_yaml
-from archgym.reading.files import read_json
 
 __all__ = ["WorkerOptions", "work"]
 
@@ -227,6 +226,7 @@ def _check_may_begin(run: Path) -> None:
     again = "start `archgym run YAML --out DIR` first, or make the empty folder"
     if not run.is_dir():
         raise ExperimentError(f"there is no folder {run}: {again}")
+    check_received(run, ExperimentError)
     held = {entry.name for entry in run.iterdir()}
     if (run / "experiment.yaml").exists() and (run / "trials.json").exists():
         try:
@@ -249,12 +249,7 @@ def _check_job(run: Path, info: QueueInfo) -> None:
     Raises:
         ExperimentError: for such an environment, or a list of trials that cannot be read.
     """
-    path = run / "trials.json"
-    try:
-        trials: Any = read_json(path)
-        known = {_digest(trial["environment"], trial["arguments"]) for trial in trials}
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise ExperimentError(f"cannot read {path}: {error}") from None
+    known = {_digest(trial.environment, trial.arguments) for trial in RunFolder(run).trials()}
     job: Job = info.job
     if _digest(job.environment, job.arguments) not in known:
         raise ExperimentError(

@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from archgym.errors import ArchgymError, DatasetError
 from archgym.problem import Metric, Status
 from archgym.problem.description import ProblemDescription
+from archgym.reading.files import opened
 from archgym.simulators.tabular.blocks import Block, make_blocks
 from archgym.space import DesignSpace
 
@@ -299,6 +300,7 @@ def read_header(path: str | Path) -> Header:
 
 def _read_meta(path: str | Path) -> tuple[dict[str, Any], Header]:
     try:
+        opened(Path(path)).close()  # raises for a pipe, which would be waited for
         meta = (pq.read_schema(path).metadata or {}).get(_KEY)
     except FileNotFoundError:
         raise DatasetError(f"there is no table {path}") from None

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from archgym.envs.dram.traces.line_formats import TextFormat, cycles_to_ps, ps_to_cycles
 from archgym.envs.dram.traces.trace import Trace
 from archgym.errors import InvalidValueError, TraceError
-from archgym.reading.files import meant_file
+from archgym.reading.files import meant_file, opened
 
 __all__ = [
     "DEFAULT_INTERVAL_NS",
@@ -133,7 +133,7 @@ def open_lines(path: Path) -> Iterator[Iterator[str]]:
     if not path.exists():
         raise TraceError(f"{path}: there is no such trace file{meant_file(path)}")
     try:
-        with path.open("rb") as raw:
+        with opened(path) as raw:
             packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             data: Any = gzip.GzipFile(fileobj=raw) if packed else raw

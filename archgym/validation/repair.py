@@ -1,0 +1,174 @@
+"""Repair of a damaged dataset: what its checksums prove is kept, the rest is set aside.
+
+Of each trial the longest beginning is kept that is there without a gap: a resumed search is
+answered from it and simulates what follows again. Steps are the order in which outcomes arrived, or
+inside a batch that of its designs, so what a search saw before a step has lower steps. The
+step after a gap may have followed from what is missing. Nothing is deleted: the files as they were
+are moved into the folder ``damaged`` of the dataset.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from archgym.data import Dataset
+from archgym.data.dataset import begun_trial, parquet_trials, sealed_journals
+from archgym.data.files import write_dataset
+from archgym.data.journal import Checksums, is_locked, read_journal
+from archgym.data.parts import sound_parts
+from archgym.data.records import check_line, check_trial
+from archgym.data.schema import Sidecar, evaluation_schema
+from archgym.data.snapshot import Snapshot, journal_tables
+from archgym.errors import DatasetError, check_received
+
+__all__ = ["Repaired", "repair"]
+
+_FOLDERS = ("evaluations", "trials", "attempts", "journal")
+_NEW, _OLD = "repaired", "damaged"
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """The result of a repair.
+
+    Attributes:
+        kept: evaluations that are kept.
+        trials: trials that are kept.
+        set_aside: folder with the files as they were.
+    """
+
+    kept: int
+    trials: int
+    set_aside: Path
+
+
+def repair(directory: str | Path) -> Repaired:
+    """Repairs a dataset in its place; a repair that was interrupted is finished.
+
+    Args:
+        directory: folder of the dataset.
+
+    Raises:
+        DatasetError: if it has no readable sidecar, a process writes to it, it was repaired
+            before, or nothing can be kept.
+    """
+    folder = Path(directory)
+    check_received(folder)
+    sidecar = Sidecar.load(folder)
+    aside = folder / _OLD
+    if not (folder / _NEW).is_dir():
+        if aside.exists():
+            raise DatasetError(f"{aside} is left from an earlier repair: move it away first")
+        _write(folder, sidecar)
+    try:
+        aside.mkdir(exist_ok=True)
+        for name in _FOLDERS:
+            if (folder / name).exists() and not (aside / name).exists():
+                os.rename(folder / name, aside / name)
+        for name in ("evaluations", "trials"):
+            if (folder / _NEW / name).exists():
+                os.rename(folder / _NEW / name, folder / name)
+        for path in (folder / _NEW).iterdir():
+            path.unlink()
+        (folder / _NEW).rmdir()
+    except OSError as error:
+        raise DatasetError(f"cannot write to {folder}: {error.strerror or error}") from error
+    found = Dataset(folder)
+    return Repaired(len(found.snapshot()), found.trials().num_rows, aside)
+
+
+def _write(folder: Path, sidecar: Sidecar) -> None:
+    """Writes what is kept as a dataset into the folder."""
+    journals = sorted((folder / "journal").glob("*.jsonl"))
+    for path in journals:
+        if is_locked(path):
+            raise DatasetError(f"a process writes to {path}: end it first")
+    trials = _trials(folder, sidecar, journals)
+    tables = list(_tables(folder, sidecar, journals, trials))
+    schema = evaluation_schema(sidecar.space, sidecar.metrics)
+    whole = pa.concat_tables([schema.empty_table(), *tables]).unify_dictionaries()
+    ids = np.array(whole["trial_id"].to_pylist(), dtype=object)
+    steps = whole["step"].to_numpy().astype(np.int64)
+    keep: list[int] = []
+    for trial_id in trials:
+        mine = np.flatnonzero(ids == trial_id)
+        unique, first = np.unique(steps[mine], return_index=True)
+        gaps = np.flatnonzero(unique != np.arange(len(unique)))
+        keep += mine[first[: gaps[0] if len(gaps) else None]].tolist()
+    if not keep:
+        raise DatasetError(f"nothing of {folder} can be kept: remove it")
+    kept = whole.take(pa.array(keep))
+    seen = set(kept["trial_id"].to_pylist())
+    write_dataset(
+        folder / _NEW,
+        sidecar,
+        [{**row, "state": "closed"} for name, row in trials.items() if name in seen],
+        [kept],
+        operations=[{"operation": "repair"}],
+        whole_trials=True,
+    )
+
+
+def _trials(folder: Path, sidecar: Sidecar, journals: list[Path]) -> dict[str, dict[str, Any]]:
+    """The trials that can be read, by id: from tables, and from journals line by line."""
+    found: dict[str, dict[str, Any]] = {}
+    rows: list[dict[str, Any]] = []
+    for path in (p for name in ("attempts", "trials") for p in (folder / name).glob("*.parquet")):
+        try:
+            rows += parquet_trials(path)
+        except DatasetError:
+            continue
+    for path in journals:
+        for _, line in _sound_lines(path):
+            if isinstance(line, dict) and "trial" in line:
+                rows.append(begun_trial(line))
+    for row in rows:
+        if not check_trial(row, sidecar.space, sidecar.metrics):
+            found[row["trial_id"]] = row
+    return found
+
+
+def _tables(
+    folder: Path, sidecar: Sidecar, journals: list[Path], trials: dict[str, Any]
+) -> Iterator[pa.Table]:
+    """The rows that checksums prove, of trials that can be read."""
+    sound = sound_parts(folder)
+    known = pa.array(sorted(trials), pa.string())
+    sealed: set[str] = set()
+    for path in sound:
+        sealed |= set(sealed_journals(path))
+        for _, table in Snapshot(sidecar, [path], []).blocks():
+            yield table.filter(pc.is_in(table["trial_id"].cast(pa.string()), known))
+    for path in journals:
+        if path.name not in sealed:
+            lines = [text for text, _ in _sound_lines(path)]
+            for table in journal_tables(sidecar, path, lines):
+                yield table.filter(pc.is_in(table["trial_id"].cast(pa.string()), known))
+
+
+def _sound_lines(path: Path) -> Iterator[tuple[bytes, Any]]:
+    """The lines of a journal up to the first wrong one of each trial."""
+    checksums, broken = Checksums(), set[Any]()
+    for number, text in enumerate(path.read_bytes().splitlines(keepends=True), 1):
+        try:
+            ((_, _, line),) = read_journal(path, [(number, text)])
+            if not isinstance(line, list):
+                check_line(path, number, line)
+        except (DatasetError, ValueError):
+            continue  # the next line of its trial will not fit
+        row = isinstance(line, list)
+        n = line[0] if row else line.get("n", line.get("end"))
+        if not isinstance(n, int) or n in broken:
+            continue
+        if checksums.problem(text, line):
+            broken.add(n)
+        elif row or "trial" in line:
+            yield text, line
