@@ -9,6 +9,7 @@ from archgym.errors import DesignError
 from archgym.space.conditions_and_rules import ConstrainedSpace
 from archgym.space.designs import Designs
 from archgym.space.parameter import Parameter
+from archgym.space.permutation import Permutation
 
 
 def sample(space: ConstrainedSpace, n: int, rng: np.random.Generator) -> Designs:
@@ -20,7 +21,7 @@ def sample(space: ConstrainedSpace, n: int, rng: np.random.Generator) -> Designs
         size = max(n - found, min(16 * (n - found), tried))
         raw = np.empty((size, len(space.parameters)), dtype=np.int64, order="F")
         for position, levels in enumerate(allowed):
-            raw[:, position] = levels[rng.integers(len(levels), size=size)]
+            raw[:, position] = levels.start + rng.integers(len(levels), size=size)
         designs = space.canonicalise(raw)
         parts.append(designs.codes[space.legal(designs)][: n - found])
         found += len(parts[-1])
@@ -53,6 +54,8 @@ def neighbours(space: ConstrainedSpace, codes: tuple[int, ...]) -> Designs:
 
 def _steps(parameter: Parameter, code: int) -> list[int]:
     """Levels that are one step from another."""
+    if isinstance(parameter, Permutation):
+        return [int(level) for level in parameter.neighbours(code)]
     if not parameter.ordered:
         return [level for level in range(parameter.size) if level != code]
     if parameter.continuous:
