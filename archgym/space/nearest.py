@@ -17,8 +17,8 @@ _MAX_MOVES = 2
 def nearest_legal(space: DesignSpace, codes: NDArray[np.int64]) -> tuple[int, ...] | None:
     """Codes of a legal design that differs in as few free parameters as possible, at most two.
 
-    Of several, the first parameters of the space are moved, ordered ones to a near level, permutations to a
-    near order.
+    Of several, the first parameters of the space are moved, ordered ones to a near level,
+    permutations to a near order.
 
     Args:
         space: the design space.
