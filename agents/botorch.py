@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from archgym.agents.common import hyperparameters as fields
-from archgym.agents.common.arrays import Floats
+from archgym.agents.common.arrays import Floats, Ints
 from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.threads import one_seeded_thread
@@ -34,8 +34,9 @@ _MAX_PENDING = 16
 class BoTorchSearch(ModelBasedSampler, SequentialSampler):
     """BoTorch's models and acquisition functions in a trust region; needs ``archgym[botorch]``.
 
-    A Gaussian process a goal and a broken limit: Matern over ordered and real parameters and
-    a Hamming kernel over unordered ones, added and multiplied. One goal is searched by
+    A Gaussian process a goal and a broken limit: Matern over ordered and real parameters
+    and over the positions of a permutation's items, and a Hamming kernel over unordered ones, added
+    and multiplied. One goal is searched by
     expected improvement (qLogEI), several by hypervolume improvement (qLogNEHVI), both times the
     chance to keep the limits; a batch is built one design after another, each knowing those
     before.
@@ -187,7 +188,7 @@ class BoTorchSearch(ModelBasedSampler, SequentialSampler):
         n = self.hyperparameters.candidates // 4 + 1
         elite = self._observations.codes[self._observations.ranked()[: self.hyperparameters.elite]]
         centre = elite[self.rng.integers(len(elite), size=3 * n)]
-        most = max(1, round(self._length * len(self._ordered)))
+        most = max(1, round(self._length * len(self.space.free)))
         moved = self._moves.mutate(centre, 1 + self.rng.integers(most, size=len(centre)))
         here, there = (self._coordinates(codes) for codes in (centre, moved.codes))
         free = [self.space.free[column] for column in self._column_of]

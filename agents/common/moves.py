@@ -83,7 +83,7 @@ class Moves:
         An unordered parameter takes every other level and an ordered one too, if it has few;
         with many, or if it is real, it makes a step up and one down of each of the sizes that
         :meth:`mutate` draws, or takes some random ones of unordered levels. A permutation has two
-        items swapped or one put elsewhere. Some may be the design itself, where a step is
+        items swapped or one put elsewhere, in some random ways. Some may be the design itself, where a step is
         rounded to none, or one another. The order is random,
         except that a parameter comes again only after all others have come as often.
 
@@ -129,7 +129,8 @@ class Moves:
         """Levels one move away from ``code``."""
         parameter = self.space.parameters[position]
         if isinstance(parameter, Permutation):
-            return parameter.neighbours(code)
+            near = parameter.neighbours(code)
+            return near[self._rng.permutation(len(near))[:_MAX_NEIGHBOURS]]
         if parameter.size <= _MAX_NEIGHBOURS:
             return np.delete(np.arange(parameter.size), code)
         if not parameter.ordered:
