@@ -11,6 +11,10 @@ from archgym.space.designs import Designs
 from archgym.space.parameter import Parameter
 from archgym.space.permutation import Permutation
 
+_RARE = 64
+"""Where fewer than one design in so many is legal, batches grow to what is expected to do."""
+_MAX_BATCH = 1 << 16
+
 
 def sample(space: ConstrainedSpace, n: int, rng: np.random.Generator) -> Designs:
     """Random legal designs, see :meth:`archgym.space.DesignSpace.sample`."""
@@ -19,6 +23,9 @@ def sample(space: ConstrainedSpace, n: int, rng: np.random.Generator) -> Designs
     found = tried = 0
     while found < n:
         size = max(n - found, min(16 * (n - found), tried))
+        if tried > _RARE * (found + 1):  # many small batches would take longer than a large one
+            expected = (n - found) * tried // (found + 1)
+            size = max(size, min(expected, tried, _MAX_BATCH))
         raw = np.empty((size, len(space.parameters)), dtype=np.int64, order="F")
         for position, levels in enumerate(allowed):
             raw[:, position] = levels.start + rng.integers(len(levels), size=size)
