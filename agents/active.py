@@ -80,6 +80,7 @@ class ActiveLearning(ModelBasedSampler):
         settings = self.hyperparameters
         self._pool = Candidates(self._moves, self.rng, settings.candidates, settings.elite)
         self._inputs = Inputs(self.space)
+        self._ready = self.space.designs(())  # chosen with the last ones, and not asked for yet
         self._family = family(settings.model)
         self._options = {"trees": settings.trees, "epochs": 60, "members": 5, "width": 96}
 
@@ -88,9 +89,16 @@ class ActiveLearning(ModelBasedSampler):
         random = max(0, self.hyperparameters.n_initial - self._observations.asked)
         too_few = self._observations.learned < _MIN_DATA
         asked = self._unseen.take(n if too_few else min(n, random))
-        if len(asked) < n and not too_few:
-            with self._working():
-                asked = asked.concatenate(self._choose(n - len(asked)))
+        left = n - len(asked)
+        if left and not too_few:
+            if len(self._ready) < left:
+                size = self.batch_size  # asked for fewer, it still trains once for so many
+                wanted = left if n >= size else max(left, size)
+                with self._working():
+                    more = self._choose(wanted - len(self._ready))
+                self._ready = self._ready.concatenate(more)
+            asked = asked.concatenate(self._ready[:left])
+            self._ready = self._ready[left:]
         self._expect(asked)
         return asked
 

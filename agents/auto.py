@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
 
 from archgym import agent
 from archgym.agents.common.hyperparameters import BatchSize
@@ -22,6 +23,8 @@ _Members = tuple[type[agent.Sampler], ...]
 _MEMBERS: _Members = (GaussianProcessSearch, LocalSearch, Genetic)
 _MEMBERS_SEVERAL_GOALS: _Members = (GaussianProcessSearch, Nsga2)
 """The members: one with a model, and model-free ones for one goal and for several."""
+_FAST = {"models": 1, "interactions": False, "candidates": 120, "climbs": 1, "most_data": 100}
+"""Hyperparameters of the member with a model for the fast effort."""
 _MAX_MODEL_FREE_SHARE = 0.5
 """Maximum share of turns given to model-free members while the search stagnates."""
 _PATIENCE, _HALF_WAY = 60, 120
@@ -63,14 +66,23 @@ class Auto(SequentialSampler):
     name: ClassVar[str] = "auto"
 
     class Hyperparameters(BatchSize):
-        """How many designs are proposed at once; there is nothing to tune."""
+        """Batch size and effort; there is nothing to tune."""
+
+        effort: Literal["full", "fast"] = Field(
+            "full",
+            description="full: some 20 to 30 ms a proposal; fast: some 5 ms, with a simpler model, "
+            "for simulators of milliseconds",
+        )
 
     def setup(self) -> None:
         """Starts with all members and no evidence."""
         super().setup()
         kinds = _MEMBERS if len(self.directions) == 1 else _MEMBERS_SEVERAL_GOALS
+        seeds = [int(self.rng.integers(2**31)) for _ in kinds]
+        settings = _FAST if self.hyperparameters.effort == "fast" else {}
         self._members = [
-            kind(self.space, self.directions, int(self.rng.integers(2**31))) for kind in kinds
+            kind(self.space, self.directions, seed, **(settings if number == 0 else {}))
+            for number, (kind, seed) in enumerate(zip(kinds, seeds, strict=True))
         ]
         self._success, self._tries = np.zeros((2, len(kinds) - 1))
         self._idle = 0  # designs since the last one that was better than all before

@@ -37,6 +37,12 @@ class Hyperband(NewDesignSampler):
     model's sampling. Once all designs have been met, those that were not promoted are simulated
     fully after all, the best first.
 
+    If it is asked for more while outcomes of a bracket are still to come, it goes on without
+    brackets (asynchronous successive halving, Li et al., MLSys 2020): a design among the best one
+    in ``eta`` of all that are known at its fidelity is promoted at once; where none is, a new one
+    is begun, at the fidelities and in the numbers in which brackets begin them. So no worker waits
+    for the slowest simulation.
+
     New designs come from a kernel density of the best designs at the highest fidelity of which
     enough are known (:mod:`archgym.agents.common.parzen`), and a part of them at random; without
     the model all are random. Nothing is proposed twice at a fidelity. Designs are ranked by limits
@@ -46,6 +52,7 @@ class Hyperband(NewDesignSampler):
     References:
         Li et al., Hyperband: A Novel Bandit-Based Approach to Hyperparameter
             Optimization, JMLR 18, 2018.
+        Li et al., A System for Massively Parallel Hyperparameter Tuning, MLSys 2020.
         Falkner, Klein and Hutter, BOHB: Robust and Efficient Hyperparameter
             Optimization at Scale, ICML 2018.
 
@@ -94,6 +101,8 @@ class Hyperband(NewDesignSampler):
         self._rung = 0
         self._members = self.space.designs(())  # of the bracket, at its rung
         self._waiting = self._members  # those of them that have not been proposed there
+        self._steady = False  # whether it goes on without brackets
+        self._to_begin = 0  # new designs that are to begin at the rung, without brackets
 
     def ask(self, n: int) -> Designs:
         """Up to ``n`` designs, all at :attr:`fidelity`.
@@ -103,6 +112,9 @@ class Hyperband(NewDesignSampler):
         """
         if not self._rungs:
             self._rungs = _rungs(self.fidelities, self.hyperparameters.eta)
+        self._steady = self._steady or self._outcomes_are_missing()
+        if self._steady:
+            return self._next_steadily()
         asked = self.space.designs(())
         while len(asked) < n:
             needs_outcomes = len(asked) > 0 and self._rung < len(self._rungs) - 1
@@ -137,12 +149,50 @@ class Hyperband(NewDesignSampler):
             self._waiting = self._new_at(self._rungs[self._rung], self._members)
             if len(self._waiting):
                 return True
-        self._rung = self._turn % (top + 1)
-        self._turn += 1
-        higher = top - self._rung  # rungs above the first one of the bracket
-        size = math.ceil((top + 1) / (higher + 1) * self.hyperparameters.eta**higher)
+        self._rung, size = self._begin()
         self._members = self._waiting = self._propose(size)
         return len(self._members) > 0 or self._take_up()
+
+    def _outcomes_are_missing(self) -> bool:
+        """Whether the bracket cannot go on before outcomes come that are in flight."""
+        if len(self._waiting) or self._rung >= len(self._rungs) - 1:
+            return False
+        known = self._at(self._rungs[self._rung])
+        return any(known.is_awaited(key) for key in self._members.keys())  # noqa: SIM118
+
+    def _next_steadily(self) -> Designs:
+        """One design without brackets: a promoted one, or a new one."""
+        top = len(self._rungs) - 1
+        for rung in reversed(range(top)):
+            known = self._at(self._rungs[rung])
+            best = known.best_first()[: len(known) // self.hyperparameters.eta]
+            sound = known.codes[best[np.isfinite(known.total_excess[best])]]
+            promoted = self._new_at(self._rungs[rung + 1], Designs(self.space, sound))
+            if len(promoted):
+                return self._send(promoted[:1], rung + 1)
+        if len(self._waiting):
+            first, self._waiting = self._waiting[:1], self._waiting[1:]
+            return self._send(first, self._rung)
+        if self._to_begin <= 0:
+            self._rung, self._to_begin = self._begin()
+        self._to_begin -= 1
+        proposed = self._propose(1)
+        if not len(proposed) and self._take_up():
+            proposed, self._waiting = self._waiting[:1], self._waiting[1:]
+        return self._send(proposed, self._rung)
+
+    def _send(self, designs: Designs, rung: int) -> Designs:
+        self.fidelity = self._rungs[rung]
+        self._at(self.fidelity).wait_for(designs)
+        return designs
+
+    def _begin(self) -> tuple[int, int]:
+        """First rung of the next bracket, and its number of new designs."""
+        top = len(self._rungs) - 1
+        rung = self._turn % (top + 1)
+        self._turn += 1
+        higher = top - rung  # rungs above the first one of the bracket
+        return rung, math.ceil((top + 1) / (higher + 1) * self.hyperparameters.eta**higher)
 
     def _take_up(self) -> bool:
         """With no new design left: full simulations of those that were not promoted."""
@@ -206,6 +256,10 @@ class _Known(Observations):
     def __contains__(self, key: int) -> bool:
         """Whether a design was asked for or observed."""
         return key in self._rows or key in self._waiting
+
+    def is_awaited(self, key: int) -> bool:
+        """Whether a design was asked for and not observed."""
+        return key in self._waiting
 
     def best_of(self, designs: Designs) -> Designs:
         """Those of the designs that are known and did not fail, the best first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import ClassVar, Literal
 
@@ -116,13 +117,11 @@ class Staged(agent.Agent):
     def run(self, env: Environment, initial: Designs) -> None:
         """Runs both stages, and what is left of the budget."""
         rounds, share = self.hyperparameters.rounds, self.hyperparameters.share
-        budget = env.evaluator.budget
-        each = np.inf if budget is None else budget / rounds
         limits = self.hyperparameters.first_limits == "kept"
         self._known = [env.evaluate_batch(initial)] if len(initial) else []
         best = env.design_space.codes(env.baseline_design)
         for turn in range(rounds):
-            most, last = (turn + share) * each, (turn + 1) * each if turn < rounds - 1 else np.inf
+            most, last = turn + share, turn + 1 if turn < rounds - 1 else np.inf
             best = self._stage(env, best, self._first, most, limits=limits)
             limits = True
             found = env.design_space.design(best)
@@ -139,7 +138,7 @@ class Staged(agent.Agent):
             env: the environment.
             start: what the other parameters are held at.
             names: the parameters to search.
-            most: what the trial may have spent when the stage is over.
+            most: what the trial may have spent when the stage is over, in shares of a round.
             limits: whether limits count.
         """
         held = {  # inactive ones at their first level
@@ -161,8 +160,25 @@ class Staged(agent.Agent):
 
         for outcomes in self._known:
             learn(outcomes)
+        if env.evaluator.asynchronous:
+            self._search_steadily(env, searcher, learn, most)
+        else:
+            self._search(env, searcher, learn, most)
+        if best.outcome is None:
+            return start
+        return env.design_space.codes(best.outcome.design)
+
+    def _search(
+        self,
+        env: Environment,
+        searcher: agent.Sampler,
+        learn: Callable[[Outcomes], None],
+        most: float,
+    ) -> None:
+        """Asks and tells in batches until ``most`` is spent."""
         idle = 0
-        while (left := most - (spent := env.evaluator.spent)) >= 1 and idle < _MAX_IDLE:
+        while (left := self._left(env, most)) >= 1 and idle < _MAX_IDLE:
+            spent = env.evaluator.spent
             designs = searcher.ask(int(min(searcher.batch_size, left)))
             if env.evaluator.exhausted or not len(designs):
                 break
@@ -170,9 +186,36 @@ class Staged(agent.Agent):
             self._known.append(outcomes)
             learn(outcomes)
             idle = 0 if env.evaluator.spent > spent else idle + 1
-        if best.outcome is None:
-            return start
-        return env.design_space.codes(best.outcome.design)
+
+    def _search_steadily(
+        self,
+        env: Environment,
+        searcher: agent.Sampler,
+        learn: Callable[[Outcomes], None],
+        most: float,
+    ) -> None:
+        """Asks whenever a worker is free, until ``most`` is spent."""
+        idle = 0
+
+        def propose(in_flight: int) -> tuple[Designs, float]:
+            if self._left(env, most) - in_flight < 1 or idle >= _MAX_IDLE:
+                return env.design_space.designs(()), 1.0
+            return Designs(env.design_space, searcher.ask(1).codes), 1.0
+
+        def take(outcomes: Outcomes) -> None:
+            nonlocal idle
+            self._known.append(outcomes)
+            learn(outcomes)
+            idle = idle + 1 if outcomes.cached[0] or outcomes.status[0] == Status.ILLEGAL else 0
+
+        agent.keep_busy(env, propose, take)
+
+    def _left(self, env: Environment, most: float) -> float:
+        """Designs that may be simulated before ``most`` is spent; infinite for hours."""
+        core, rounds = env.evaluator, self.hyperparameters.rounds
+        if core.budget is None:
+            return np.inf if core.spent_share * rounds < most else 0.0
+        return float(most * (core.budget / rounds) - core.spent)
 
     def _chosen(self) -> set[str]:
         """The free parameters that are searched first."""

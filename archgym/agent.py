@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -143,8 +143,9 @@ class Agent(ABC):
     def search(
         self,
         env: Environment,
-        budget: int,
+        budget: int | None = None,
         *,
+        hours: float | None = None,
         initial: Designs | Iterable[Mapping[str, Any]] = (),
         trial_id: str = "",
         resume: bool = False,
@@ -154,11 +155,15 @@ class Agent(ABC):
         Args:
             env: the environment; recorded if it has ``record`` set.
             budget: distinct legal designs to simulate; one at a lower fidelity counts as its
-                relative cost.
+                relative cost; ``None`` for no limit.
+            hours: that all simulations take together; ``None`` for no limit. One of both is
+                needed.
             initial: known designs to evaluate first.
             trial_id: name of the trial in the dataset.
             resume: go on with the trial of that id in the dataset.
         """
+        if budget is None and hours is None:
+            raise InvalidValueError("a search needs a budget: a number of designs, or hours")
         if not isinstance(initial, Designs):
             initial = env.design_space.designs(initial)
         env.start_trial(
@@ -168,6 +173,7 @@ class Agent(ABC):
                 hyperparameters=self.hyperparameters.model_dump(mode="json"),
                 seed=self.seed,
                 budget=budget,
+                hours=hours,
                 resume=resume,
             )
         )
@@ -246,7 +252,14 @@ class Sampler(Agent):
         """
 
     def run(self, env: Environment, initial: Designs) -> None:
-        """Asks, evaluates and tells until the search is over."""
+        """Asks, evaluates and tells until the search is over.
+
+        Where several workers simulate, it asks for one design whenever one of them is free, and
+        tells each outcome as it comes.
+        """
+        if env.evaluator.asynchronous:
+            self._run_steadily(env, initial)
+            return
         designs, fidelity = initial, 1.0
         while True:
             if len(designs):
@@ -254,12 +267,62 @@ class Sampler(Agent):
                 self.tell(outcomes.designs, outcomes)
             if env.evaluator.exhausted:
                 return
-            designs, fidelity = self.ask(self.batch_size), self.fidelity
-            if not isinstance(designs, Sequence | Designs):
-                raise InvalidValueError(
-                    f"agent {self.name!r}: ask returned {type(designs).__name__}, not designs: "
-                    "as space.sample, space.designs or the decode of an encoding gives them, or a "
-                    "list of mappings"
-                )
+            designs = _checked(self.name, self.ask(self.batch_size))
+            fidelity = self.fidelity
             if not len(designs):
                 return
+
+    def _run_steadily(self, env: Environment, initial: Designs) -> None:
+        in_flight = len(env.submit(initial)) if len(initial) else 0
+
+        def propose(in_flight: int) -> tuple[Designs, float]:
+            designs = _checked(self.name, self.ask(1))
+            return designs, self.fidelity
+
+        keep_busy(env, propose, lambda outcomes: self.tell(outcomes.designs, outcomes), in_flight)
+
+
+def keep_busy(
+    env: Environment,
+    propose: Callable[[int], tuple[Designs, float]],
+    learn: Callable[[Outcomes], None],
+    in_flight: int = 0,
+) -> None:
+    """Proposes designs whenever a worker is free, until nothing is proposed and all are learned.
+
+    What is in flight when the budget is spent is waited for.
+
+    Args:
+        env: the environment, with a trial begun.
+        propose: given the number of designs in flight, gives designs and their fidelity; none if
+            there are none to propose before the next outcome.
+        learn: takes in the outcome of one design.
+        in_flight: designs that were submitted already.
+    """
+    core, over = env.evaluator, False
+    while True:
+        idle = over
+        while not idle and core.vacant and not core.exhausted:
+            designs, fidelity = propose(in_flight)
+            idle = not len(designs)
+            if not idle:
+                try:
+                    in_flight += len(env.submit(designs, fidelity))
+                except BudgetExhausted:  # nothing left at this fidelity
+                    idle = over = True
+        if not in_flight:
+            return
+        for _, outcomes in env.collect():
+            in_flight -= 1
+            learn(outcomes)
+
+
+def _checked(agent: str, designs: Designs) -> Designs:
+    """What an agent's ``ask`` returned, if that is designs."""
+    if not isinstance(designs, Sequence | Designs):
+        raise InvalidValueError(
+            f"agent {agent!r}: ask returned {type(designs).__name__}, not designs: "
+            "as space.sample, space.designs or the decode of an encoding gives them, or a "
+            "list of mappings"
+        )
+    return designs

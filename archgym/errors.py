@@ -9,6 +9,7 @@ import sysconfig
 import traceback
 from collections.abc import Collection, Iterable
 from pathlib import Path
+from typing import Any
 
 from archgym.reading.suggestions import did_you_mean
 
@@ -47,6 +48,10 @@ class UnknownNameError(ArchgymError):
     def __init__(self, kind: str, name: object, allowed: Iterable[str], where: str = "") -> None:
         place = f"{where}: " if where else ""
         super().__init__(f"{place}unknown {kind} {name!r}. {did_you_mean(str(name), allowed)}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The message alone: what is allowed is in it."""
+        return UnknownNameError.__new__, (UnknownNameError, *self.args)
 
 
 class InvalidValueError(ArchgymError, ValueError):

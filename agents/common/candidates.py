@@ -63,8 +63,7 @@ class Candidates:
         return near.concatenate(self._moves.mutate(start, 1))
 
     def _random(self) -> Designs:
-        """Random designs, the oldest of which make way for new ones: where legal designs are rare,
-        they take long to find."""
+        """Random designs, a few of them new, since rare legal designs take long to find."""
         new = self._share if self._anywhere is None else self._share // _RENEWED + 1
         fresh = self._space.sample(new, self._rng)
         if self._anywhere is not None:

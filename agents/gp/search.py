@@ -1,9 +1,7 @@
-"""Bayesian optimisation with a Gaussian process for mixed, conditional, discrete spaces."""
+"""Bayesian optimisation with Gaussian processes for mixed, conditional, discrete spaces."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -15,21 +13,29 @@ from archgym.agents.common.candidates import Candidates
 from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST
-from archgym.agents.common.targets import broken_limits, cost_forms
-from archgym.agents.gp.acquisition import Acquisition, confidence_bound, log_expected_improvement
-from archgym.agents.gp.additive import AdditiveProcess
-from archgym.agents.gp.gaussian_process import GaussianProcess
-from archgym.agents.gp.interactions import Interactions
-from archgym.agents.gp.levels import Columns, coordinates
+from archgym.agents.gp.acquisition import (
+    Acquisition,
+    Hope,
+    confidence_bound,
+    front_gain,
+)
+from archgym.agents.gp.levels import coordinates
+from archgym.agents.gp.models import Learned, Models
 from archgym.agents.gp.tabu import TabuRegions
 from archgym.space import Designs
 
 _OPTIMISM = (0.4, 1.0, 1.5)
 """Factors of ``kappa`` that take turns, so that some proposals exploit and some explore."""
-_NEAR_EVERY, _NEAR_TURNS, _NEAR_CENTRES, _NEAR_OPTIMISM, _HOPE = 4, 1, 1, 0.25, 2.0
-_LOST = 0.25
-_NEAR_LOST = 2
-_TOTAL = 0
+_NEAR_OPTIMISM, _LOST_OPTIMISM = 0.25, 0.25
+"""Factor for neighbours of the best, and one more while nothing keeps the limits."""
+_NEAR_EVERY, _NEAR_EVERY_WHILE_LOST = 4, 2
+"""Every so many proposals one is a neighbour of the best; while nothing keeps the limits."""
+_GROWTH = 0
+_NEAR_CERTAIN = 0.05
+_PROMISE = 2.0
+"""Deviations below its mean at which a neighbour has to be better than the best."""
+_SEVERAL = 0.25
+"""Factor of ``kappa`` with several goals."""
 _EVERYWHERE_SHARE = 0.25
 """Share of proposals that ignore the tabu regions."""
 _CLIMBING_ROUNDS = 5
@@ -59,15 +65,20 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
     the place of the cost. A design whose prediction is certain differs from known ones in dead
     parameters only: it is proposed last.
 
-    With several goals every proposal draws its own weights of them (ParEGO). In a batch, designs
-    without outcome count as they were predicted. Numeric libraries are held to one thread while
-    it works. The same seed gives the same search on the same machine and versions.
+    Every fourth proposal is a neighbour of the best, as long as one promises to be better, so that
+    what is found is refined too; until something keeps the limits, every second one.
+
+    With several goals each has its own processes, and the search takes what adds most to the
+    volume that the front dominates (:func:`archgym.agents.gp.acquisition.front_gain`). In a batch,
+    designs without outcome count as they were predicted. Numeric libraries are held to one thread
+    while it works. The same seed gives the same search on the same machine and versions.
 
     References:
         Srinivas et al., Gaussian Process Optimization in the Bandit Setting, ICML 2010.
         Kandasamy, Schneider and Póczos, High Dimensional Bayesian Optimisation and
             Bandits via Additive Models, ICML 2015.
-        Knowles, ParEGO, IEEE Transactions on Evolutionary Computation 10, 2006.
+        Ponweiser, Wagner, Biermann and Vincze, Multiobjective Optimization on a Limited
+            Budget of Evaluations Using Model-Assisted S-Metric Selection, PPSN 2008.
 
     >>> import archgym
     >>> from archgym.registry import make_agent
@@ -93,6 +104,9 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             le=64,
             description="Gaussian processes that take turns; a single one has the default prior",
         )
+        interactions: bool = Field(
+            True, description="learn which parameters act together, if there are six or more"
+        )
         candidates: fields.PoolSize = Field(
             600, description="approximate number of first candidates for each proposal"
         )
@@ -104,7 +118,7 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
         )
         most_data: fields.MaxData = 400
         twin_deviation: float = Field(
-            0.1,
+            0.002,
             ge=0,
             lt=1,
             description="share of the signal's deviation below which a prediction is certain",
@@ -123,110 +137,82 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
         super().setup()
         settings = self.hyperparameters
         self._pool = Candidates(self._moves, self.rng, settings.candidates, settings.elite)
-        self._columns = Columns.of(self.space)
-        self._models = self._processes()
+        self._models = Models(
+            self.space, len(self.directions), settings.models, settings.interactions, self.rng
+        )
         patience = settings.patience if len(self.directions) == 1 else 0
-        self._tabu = TabuRegions(self._alike, settings.niche_correlation, patience)
-        self._limit_models: dict[int, GaussianProcess] = {}
+        self._tabu = TabuRegions(self._models.alike, settings.niche_correlation, patience)
 
     def _next(self) -> Designs:
         known, turn = self._observations, self._observations.asked
         if turn < self.hyperparameters.n_initial or known.learned < _MIN_DATA:
             return self._unseen.take(1)
-        best = known.ranked()[:_MAX_RANKED]
+        best = self._ranked()
         codes, costs = known.codes[best], known.costs[best]
         elsewhere = self.rng.random() >= _EVERYWHERE_SHARE
         if elsewhere:
             free = self._tabu.settle(codes, costs)
             elsewhere = bool((costs[free] < BROKEN_LIMIT_COST).any())
             codes = codes[free] if elsewhere else codes
+        learned = self._models.learn(known, known.rows(self.hyperparameters.most_data), turn)
+        every = _NEAR_EVERY if learned.feasible else _NEAR_EVERY_WHILE_LOST
+        if turn % every == 0 and len(near := self._promising(learned, codes[:1])):
+            return near
         pool = self._unseen.sift(self._pool.draw(codes))
         if not len(pool):
             return self._unseen.take(1)
-        model = self._models[turn % len(self._models)]
-        optimism = _OPTIMISM[turn % len(_OPTIMISM)]
-        every = _NEAR_EVERY if (costs < BROKEN_LIMIT_COST).any() else _NEAR_LOST
-        if every and turn % int(every) < _NEAR_TURNS:
-            near_by = self._unseen.sift(self._pool.neighbours(codes[: int(_NEAR_CENTRES)]))
-            if len(near_by):
-                scores = self._scorer(model, _NEAR_OPTIMISM, None)(near_by)
-                best_mean = model.predict(coordinates(self.space, codes[:1]))[0][0]
-                hope = self._hope(model, near_by)
-                if hope < best_mean or not (costs < BROKEN_LIMIT_COST).any():
-                    return self._unseen.take_best(near_by, scores)
-        score = self._scorer(model, optimism, self._tabu if elsewhere else None)
+        hope = self._hope(learned, _OPTIMISM[turn % len(_OPTIMISM)])
+        certain = self.hyperparameters.twin_deviation
+        score = Acquisition(self.space, learned, certain, self._tabu if elsewhere else None, hope)
 
-        def near(pool: Designs, scores: Floats) -> Designs:
+        def near_best(pool: Designs, scores: Floats) -> Designs:
             top = scores.argsort(kind="stable")[::-1][: self.hyperparameters.climbs]
             return self._pool.neighbours(pool.codes[top])
 
-        return self._climb(pool, score, near, _CLIMBING_ROUNDS)
+        return self._climb(pool, score, near_best, _CLIMBING_ROUNDS)
 
-    def _hope(self, model: GaussianProcess, designs: Designs) -> float:
-        mean, deviation = model.predict(coordinates(self.space, designs.codes))
-        return float((mean - _HOPE * deviation).min())
-
-    def _alike(self, codes: Ints, centres: Ints) -> Floats:
-        """Correlation of the first model, so that tabu regions change only as it learns."""
-        x, z = coordinates(self.space, codes), coordinates(self.space, centres)
-        return self._models[0].correlation(x, z)
-
-    def _processes(self) -> list[GaussianProcess]:
-        """Those of the cost, which take turns."""
-        n = self.hyperparameters.models
-        rng = self.rng if n > 1 else None
-        if len(self.directions) > 1 or len(self.space.free) not in Interactions.columns:
-            return [GaussianProcess(self._columns, rng) for _ in range(n)]
-        interactions = Interactions(len(self.space.free), self.rng)
-        return [AdditiveProcess(self._columns, rng, interactions) for _ in range(n)]
-
-    # -- models --------------------------------------------------------------------------------
-
-    def _scorer(
-        self, model: GaussianProcess, optimism: float, tabu: TabuRegions | None
-    ) -> Callable[[Designs], Floats]:
-        """Learns from what is known; gives the function to maximise."""
+    def _ranked(self) -> Ints:
+        """Rows of the best designs; with several goals those of the front first, in any order."""
         known = self._observations
-        rows = known.rows(self.hyperparameters.most_data)
-        x = coordinates(self.space, known.codes[rows])
-        ok, excess = ~known.failed[rows], known.excess[rows]
-        if (known.costs[rows] < BROKEN_LIMIT_COST).any():
-            forms = cost_forms(self._scalar(known.goals[rows][ok]))
-        else:  # the way to what keeps the limits comes first
-            if _TOTAL:
-                forms = cost_forms(np.log1p(100.0 * np.maximum(excess[ok], 0.0).sum(axis=1)))
-            else:
-                forms = cost_forms(np.log1p(100.0 * np.maximum(excess[ok], 0.0)).sum(axis=1))
-            del forms["ratio"]
-            excess = excess[:, :0]
-        limits = []
-        for limit, seen, target in broken_limits(excess, ~ok):
-            process = self._limit_models.setdefault(limit, GaussianProcess(self._columns))
-            process.tune(x[seen], target)
-            process.fit(x[seen], target)
-            limits.append(process)
-        start = next(iter(forms.values()))[0]
-        model.tune(x[ok], start)
-        model.fit(x[ok], start)
-        target, _ = max(forms.values(), key=lambda form: model.retarget(form[0]) + form[1])
-        model.retarget(target)
-        waiting = coordinates(self.space, known.waiting)
-        if len(waiting):
-            expected, _ = model.predict(waiting)
-            model.fit(np.concatenate([x[ok], waiting]), np.concatenate([target, expected]))
-        if optimism == 0:
-            hope = partial(log_expected_improvement, float(target.min()))
-        else:
-            lost = 1.0 if (known.costs[rows] < BROKEN_LIMIT_COST).any() else _LOST
-            hope = partial(confidence_bound, optimism * self.hyperparameters.kappa * lost)
-        certain = self.hyperparameters.twin_deviation
-        return Acquisition(self.space, model, limits, certain, tabu, hope)
+        ranked = known.ranked()[:_MAX_RANKED]
+        if len(self.directions) == 1 or known.costs[ranked[0]] >= BROKEN_LIMIT_COST:
+            return ranked
+        import moocore
 
-    def _scalar(self, goals: Floats) -> Floats:
-        """One cost a design from the costs of its goals, shape (n,)."""
-        if goals.shape[1] == 1:
-            return np.asarray(goals[:, 0])
-        low = goals.min(axis=0)
-        scaled = (goals - low) / np.maximum(goals.max(axis=0) - low, 1e-12)
-        weighted = scaled * self.rng.dirichlet(np.ones(goals.shape[1]))
-        return np.asarray(weighted.max(axis=1) + 0.05 * weighted.sum(axis=1))  # as in ParEGO
+        feasible = ranked[known.costs[ranked] < BROKEN_LIMIT_COST]
+        front = feasible[moocore.is_nondominated(known.goals[feasible])]
+        others = ranked[~np.isin(ranked, front)]
+        return np.concatenate([self.rng.permutation(front), others])
+
+    def _promising(self, learned: Learned, centre: Ints) -> Designs:
+        """The unseen neighbour of a design of which most is hoped; none if none may be better."""
+        around = self._unseen.sift(self._pool.neighbours(centre))
+        if not len(around):
+            return around
+        hope = self._hope(learned, _NEAR_OPTIMISM)
+        scores = Acquisition(self.space, learned, _NEAR_CERTAIN, None, hope)(around)
+        if scores.max() < -500:
+            return around[:0]
+        if learned.feasible and len(self.directions) == 1:
+            (model,) = learned.goals
+            x, here = (coordinates(self.space, codes) for codes in (around.codes, centre))
+            mean, deviation = model.predict(x)
+            if (mean - _PROMISE * deviation).min() >= model.predict(here)[0][0]:
+                return around[:0]
+        return self._unseen.take_best(around, scores)
+
+    def _stagnation(self) -> float:
+        """Factor of ``kappa``, the larger the longer nothing better was found."""
+        if not _GROWTH:
+            return 1.0
+        costs = self._observations.costs
+        idle = len(costs) - 1 - int(costs.argmin())
+        return float(min(3.0, 1.0 + max(0, idle - 20) / _GROWTH))
+
+    def _hope(self, learned: Learned, optimism: float) -> Hope:
+        kappa = optimism * self.hyperparameters.kappa * self._stagnation()
+        if not learned.feasible:
+            return confidence_bound(kappa * _LOST_OPTIMISM)
+        if len(self.directions) == 1:
+            return confidence_bound(kappa)
+        return front_gain(_SEVERAL * kappa, learned.targets, self.rng)

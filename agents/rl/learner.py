@@ -47,11 +47,12 @@ class Learner(agent.Agent):
     """Base of the agents that drive the environment with a Stable-Baselines3 algorithm.
 
     A subclass names its :attr:`algorithm`, returns from :meth:`encoding` how an action stands
-    for a design, and adds to :meth:`arguments`. Every proposal goes through the environment in
-    batches of ``n_envs`` designs (:mod:`archgym.views.vector`), so that all are counted and
-    recorded; the search ends in the middle of a rollout when the budget does. Learners propose
-    the designs that they believe in again and again: that costs no budget, and ends the search at
-    the limit of proposals.
+    for a design and from :meth:`buffer_kind` what it learns from, and adds to :meth:`arguments`.
+    Every proposal goes through the environment in batches of ``n_envs`` designs
+    (:mod:`archgym.views.vector`), so that all are counted and recorded; the search ends in the
+    middle of a rollout when the budget does. Where several workers simulate, it goes on while
+    designs are in flight (:mod:`archgym.agents.rl.steady`). Learners propose the designs that they
+    believe in again and again: that costs no budget, and ends the search at the limit of proposals.
 
     The same seed gives the same search on the same machine and versions: everything is seeded,
     and torch is held to one thread. A resumed search learns again from what is in its log.
@@ -114,7 +115,9 @@ class Learner(agent.Agent):
 
             module, _, name = self.algorithm.partition(":")
             algorithm = getattr(importlib.import_module(module), name)
-            self.model = model = algorithm(env=self._view(env), seed=seed, **self.arguments())
+            view = self._view(env)
+            arguments = {**self.arguments(), **self._buffer(view)}
+            self.model = model = algorithm(env=view, seed=seed, **arguments)
             model.set_logger(Logger(folder=None, output_formats=[]))
             if self._weights is not None:
                 apply_policy(model.policy, self._weights)
@@ -157,9 +160,25 @@ class Learner(agent.Agent):
         return self._encoding.columns[-1].stop
 
     def _view(self, env: Environment) -> VectorView:
+        from archgym.agents.rl.steady import SteadyStepwiseView, SteadyView
         from archgym.views.vector import StepwiseVectorView, VectorView
 
         settings = self.hyperparameters
+        # Later designs of an episode see the outcomes of those before, which must be waited for.
+        steady = env.evaluator.asynchronous and env.episode_length == 1
         if self._encoding is None:
-            return StepwiseVectorView(env, settings.n_envs, settings.levels)
-        return VectorView(env, settings.n_envs, self._encoding)
+            stepwise = SteadyStepwiseView if steady else StepwiseVectorView
+            return stepwise(env, settings.n_envs, settings.levels)
+        return (SteadyView if steady else VectorView)(env, settings.n_envs, self._encoding)
+
+    @abstractmethod
+    def buffer_kind(self) -> tuple[str, Any]:
+        """Which buffer the algorithm takes where designs are in flight: argument and class."""
+
+    def _buffer(self, view: VectorView) -> dict[str, Any]:
+        from archgym.agents.rl.steady import SteadyView
+
+        if not isinstance(view, SteadyView):
+            return {}
+        argument, kind = self.buffer_kind()
+        return {f"{argument}_class": kind, f"{argument}_kwargs": {"view": view}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -34,6 +34,14 @@ class MaskablePPO(PPO):
         form: Literal["stepwise"] = Field(
             "stepwise", description="an action is the value of one parameter"
         )
+
+    def buffer_kind(self) -> tuple[str, Any]:
+        """Rollouts with masks."""
+        from sb3_contrib.common.maskable.buffers import MaskableRolloutBuffer
+
+        from archgym.agents.rl.steady import steady_rollouts
+
+        return "rollout_buffer", steady_rollouts(MaskableRolloutBuffer, single_steps=False)
 
     def setup(self) -> None:
         """As every learner.

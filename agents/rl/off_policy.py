@@ -25,6 +25,12 @@ class OffPolicyHyperparameters(LearnerHyperparameters):
 class OffPolicy(Learner):
     """Learns from a memory of steps."""
 
+    def buffer_kind(self) -> tuple[str, Any]:
+        """A memory."""
+        from archgym.agents.rl.steady import SteadyReplay
+
+        return "replay_buffer", SteadyReplay
+
     def arguments(self) -> dict[str, Any]:
         """Those of all off-policy algorithms."""
         settings = self.hyperparameters

@@ -23,7 +23,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,7 @@ _Trials = list[dict[str, Any]]
 """Rows of ``trials.parquet``, each with its score, the measure of it, whether it is a hit, and the
 sign that makes values of its first goal smaller-is-better."""
 _Groups = dict[str, dict[str, _Trials]]
+_Curves = dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]
 """The trials of each agent, by setting."""
 
 _LOTTERY = columns(
@@ -169,10 +170,15 @@ def _lottery_row(setting: str, agent: str, trials: _Trials) -> dict[str, Any]:
     }
 
 
+def _last(curves: _Curves, trial: Mapping[str, Any]) -> float:
+    """Where the curve of a trial ends, which had hours as its budget."""
+    return float(curves[trial["trial_id"]][0][-1]) if trial["trial_id"] in curves else 1.0
+
+
 def _efficiency(folder: Path, groups: _Groups) -> Iterator[dict[str, Any]]:
     """Scores after some numbers of evaluations; none with several goals."""
     names = {t["trial_id"] for agents in groups.values() for ts in agents.values() for t in ts}
-    curves: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
+    curves: _Curves = {}
     columns = ["trial_id", "goal", "spent", "value", "regret"]
     with pq.ParquetFile(folder / "curves.parquet") as file:
         for batch in file.iter_batches(columns=columns):
@@ -186,7 +192,7 @@ def _efficiency(folder: Path, groups: _Groups) -> Iterator[dict[str, Any]]:
                 continue
             known = trials[0]["measure"] == "regret"
             sign = 1.0 if known else trials[0]["sign"]
-            budget = max(trial["budget"] for trial in trials)
+            budget = max(trial["budget"] or _last(curves, trial) for trial in trials)
             grid = np.unique(np.geomspace(1, budget, _POINTS).round().astype(int))
             table = np.full((len(trials), len(grid)), np.inf)
             for row, trial in zip(table, trials, strict=True):

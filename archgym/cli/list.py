@@ -78,7 +78,7 @@ def _experiments() -> list[Row]:
         {
             "name": name,
             "trials": f"{len(expand(one)):,}",
-            "simulations": f"{one.budget:,} each",
+            "simulations": f"{one.budget_text.removesuffix(' simulations')} each",
             "description": " ".join(one.description.split()),
         }
         for name in shipped_experiments()

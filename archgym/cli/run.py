@@ -119,7 +119,7 @@ def _announce(experiment: Experiment, folder: Path, options: RunOptions) -> None
     shown = ", ".join(map(str, seeds[:8])) + (", ..." if len(seeds) > 8 else "")
     line(
         f"archgym {archgym.__version__}: {experiment.name}, {part}{len(trials)} trials of "
-        f"{experiment.budget} simulations, seed{'s' if len(seeds) > 1 else ''} {shown}"
+        f"{experiment.budget_text}, seed{'s' if len(seeds) > 1 else ''} {shown}"
         f"{', without Ray' if options.local else ''}, into {folder}"
     )
 

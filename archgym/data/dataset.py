@@ -37,7 +37,7 @@ from archgym.errors import DatasetError
 from archgym.evaluation.resumed_log import ResumedLog
 from archgym.problem.status import STATUS_OF
 
-TIMING_COLUMNS = ("simulation_s", "agent_s", "timestamp", "cached")
+TIMING_COLUMNS = ("simulation_s", "agent_s", "timestamp", "cached", "worker", "started")
 """Columns in which equal trajectories may differ."""
 _JOURNALS_KEY = b"archgym.journals"
 
@@ -115,19 +115,21 @@ class Dataset:
         """The evaluations of one trial, for resuming it."""
         table = self.evaluations(trial_id=trial_id)
         steps = table["step"].to_numpy()
-        if not np.array_equal(steps, np.arange(len(steps))):
+        if (np.diff(steps, prepend=-1) <= 0).any():
             raise DatasetError(
-                f"{self.directory}: the steps of trial {trial_id!r} are not 0, 1, 2, ...: "
-                "two processes wrote the same trial, or a file is missing"
+                f"{self.directory}: trial {trial_id!r} has a step twice: two processes wrote it"
             )
         metrics = [table[f"metric.{m.name}"].to_numpy() for m in self.sidecar.metrics]
         status = [STATUS_OF[text] for text in table["status"].to_pylist()]
         return ResumedLog(
+            steps.astype(np.int64),
             design_codes(self.sidecar.space, table),
             np.column_stack(metrics).astype(np.float64).reshape(len(table), len(metrics)),
             np.array(status, dtype=np.int8),
             table["reason"].to_pylist(),
             table["fidelity"].to_numpy(),
+            table["simulation_s"].to_numpy(),
+            *(table[name].fill_null(-1).to_numpy() for name in ("proposal", "proposed")),
         )
 
     def info(self) -> dict[str, Any]:
@@ -274,8 +276,8 @@ def _merge_trial(found: dict[str, dict[str, Any]], row: dict[str, Any]) -> None:
     """
     known = found.get(row["trial_id"])
     if known is not None:
-        more = (row["budget"] or 0) - (known["budget"] or 0)
-        if more < 0 or (more == 0 and known["state"] == "finished"):
+        spent, had = ((one["budget"] or 0, one["hours"] or 0) for one in (row, known))
+        if spent < had or (spent == had and known["state"] == "finished"):
             return
         row = {**row, "started": known["started"]}
     found[row["trial_id"]] = row

@@ -9,7 +9,8 @@ one second.
 line                                             meaning
 ===============================================  ================================================
 ``{"trial": {...}, "n": 0}``                     rows numbered 0 belong to this trial
-``[0, step, parent, [codes], [metrics], ...]``   one evaluation, see :data:`ROW_FIELDS`
+``[0, step, parent, [codes], [metrics], ...]``   one evaluation, see :data:`ROW_FIELDS`; with an
+                                                 executor, :data:`FLIGHT_FIELDS` follow
 ``{"end": 0, "state": "finished", ...}``         the trial is over
 ===============================================  ================================================
 """
@@ -46,6 +47,8 @@ ROW_FIELDS = (
     "agent_ns",
     "timestamp_us",
 )
+FLIGHT_FIELDS = ("proposal", "proposed", "worker", "started_us")
+"""Further fields of a row whose design was simulated by an executor."""
 SYNC_S = 1.0
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _counter = itertools.count()
@@ -98,7 +101,8 @@ class Journal:
         """Hands rows to the operating system.
 
         Args:
-            blocks: lines, each a JSON list in the order of :data:`ROW_FIELDS` and a newline.
+            blocks: lines, each a JSON list in the order of :data:`ROW_FIELDS`, perhaps
+                with :data:`FLIGHT_FIELDS`, and a newline.
 
         Raises:
             DatasetError: if they cannot be written; then none of them is in the journal.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from archgym.data.journal import ROW_FIELDS
+from archgym.data.journal import FLIGHT_FIELDS, ROW_FIELDS
 from archgym.errors import ArchgymError, DatasetError
 from archgym.problem.description import ProblemDescription
 from archgym.problem.metrics import Metric
@@ -35,6 +35,7 @@ TRIAL_FIELDS: dict[str, pa.DataType] = {
     "hyperparameters": pa.string(),
     "seed": pa.int64(),
     "budget": pa.int64(),
+    "hours": pa.float64(),
     "objective": pa.string(),
     "fixed": pa.string(),
     "workload": pa.string(),
@@ -58,6 +59,16 @@ datasets from before there were any. ``workload_spec`` is what the environment w
 workload, as a JSON text, null where it is no JSON value."""
 TRIAL_SCHEMA = pa.schema(list(TRIAL_FIELDS.items()))
 """Columns of the table of trials."""
+FLIGHT_COLUMNS: dict[str, pa.DataType] = {
+    "proposal": pa.int64(),
+    "proposed": pa.int64(),
+    "worker": pa.dictionary(pa.int32(), pa.string()),
+    "started": pa.timestamp("us", "UTC"),
+}
+"""Columns that are null unless an executor simulated the design. ``proposal`` is its number in the
+order of proposals and ``proposed`` the number of proposals before its outcome was there, both null
+where outcomes are in the order of proposals; ``worker`` simulated it, and began when ``started``
+says. Files from before there were executors lack them."""
 
 
 @dataclass(frozen=True)
@@ -175,6 +186,7 @@ def evaluation_schema(space: DesignSpace, metrics: Sequence[Metric]) -> pa.Schem
         ("simulation_s", pa.float64()),
         ("agent_s", pa.float64()),
         ("timestamp", pa.timestamp("us", "UTC")),
+        *FLIGHT_COLUMNS.items(),
     ]
     return pa.schema(fields)
 
@@ -187,15 +199,19 @@ def rows_to_table(
 ) -> pa.Table:
     """A table of evaluations from the rows of a journal."""
     schema = evaluation_schema(space, metrics)
-    columns = dict(zip(ROW_FIELDS, zip(*rows, strict=True), strict=True)) if rows else {}
-    if not columns:
+    if not rows:
         return schema.empty_table()
+    fields = (*ROW_FIELDS, *FLIGHT_FIELDS)
+    none = [None] * len(FLIGHT_FIELDS)
+    rows = [row if len(row) == len(fields) else [*row, *none] for row in rows]
+    columns = dict(zip(fields, zip(*rows, strict=True), strict=True))
     codes = np.array(columns["codes"], dtype=np.int64).reshape(len(rows), len(space.names))
     designs = Designs(space, codes)
     arrays: dict[str, Any] = {
         "trial_id": [trial_ids[n] for n in columns["n"]],
         "status": [LABELS[status] for status in columns["status"]],
         "timestamp": columns["timestamp_us"],
+        "started": columns["started_us"],
         "simulation_s": [ns * 1e-9 for ns in columns["simulation_ns"]],
         "agent_s": [ns * 1e-9 for ns in columns["agent_ns"]],
         "feasible": [bool(value) for value in columns["feasible"]],

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from archgym.data.journal import read_journal
-from archgym.data.schema import Sidecar, evaluation_schema, rows_to_table
+from archgym.data.schema import FLIGHT_COLUMNS, Sidecar, evaluation_schema, rows_to_table
 from archgym.errors import DatasetError
 
 ROWS_A_BLOCK = 1 << 16
@@ -89,7 +89,7 @@ class Snapshot:
                         stop = start + file.metadata.row_group(number).num_rows
                         if keep is None or keep[start:stop].any():
                             batches = file.iter_batches(ROWS_A_BLOCK, [number], names)
-                            tables = (pa.Table.from_batches([batch]) for batch in batches)
+                            tables = (_with_flight(batch, names) for batch in batches)
                             yield from _blocks(tables, schema, start, keep)
                         start = stop
             except (pa.ArrowException, OSError, KeyError) as error:
@@ -120,6 +120,16 @@ def _journal_tables(sidecar: Sidecar, path: Path, lines: Iterable[bytes]) -> Ite
             ids[line["n"]] = line["trial"]["trial_id"]
     if rows:
         yield rows_to_table(sidecar.space, sidecar.metrics, rows, ids)
+
+
+def _with_flight(batch: pa.RecordBatch, names: Sequence[str]) -> pa.Table:
+    """A table of a batch, with null columns for those of flight that an older file lacks."""
+    table = pa.Table.from_batches([batch])
+    for name in names:
+        if name in FLIGHT_COLUMNS and name not in table.column_names:
+            nulls = pa.nulls(batch.num_rows, FLIGHT_COLUMNS[name])
+            table = table.append_column(name, nulls)
+    return table
 
 
 def counts_of(column: pa.ChunkedArray) -> Counter[Any]:

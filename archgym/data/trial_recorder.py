@@ -19,6 +19,7 @@ from archgym.data.journal import Journal, journal_of
 from archgym.data.schema import Sidecar
 from archgym.errors import DatasetError
 from archgym.evaluation.outcome import Row
+from archgym.evaluation.recorder_protocol import Flight
 from archgym.evaluation.resumed_log import ResumedLog
 from archgym.evaluation.trial_info import TrialInfo
 from archgym.problem.description import ProblemDescription
@@ -88,13 +89,16 @@ class TrialRecorder:
         if trial.resume:
             self.resumed = Dataset(directory).logged_trial(self.trial_id)
 
-    def write(self, first_step: int, rows: Iterable[Row], agent_s: float) -> None:
+    def write(
+        self, first_step: int, rows: Iterable[Row], agent_s: float, flight: Flight | None = None
+    ) -> None:
         """Hands rows to the operating system.
 
         Args:
             first_step: number of the first one in the trial.
             rows: evaluations, in order.
             agent_s: seconds that the agent spent on each.
+            flight: of all of them, if an executor simulates designs.
 
         Raises:
             DatasetError: if they cannot be written.
@@ -104,16 +108,20 @@ class TrialRecorder:
         if self._journal is None or self._journal.closed:
             self._begin()
         assert self._journal is not None
-        self._journal.append(self._blocks(first_step - self._first_step, rows, agent_s))
+        step = first_step - self._first_step
+        self._journal.append(self._blocks(step, rows, agent_s, flight))
 
     def _begin(self) -> None:
         description = self._description()  # first: what fails must not leave an open journal
         self._journal = journal_of(self.directory)
         self._n = self._journal.begin(description)
 
-    def _blocks(self, step: int, rows: Iterable[Row], agent_s: float) -> Iterator[str]:
+    def _blocks(
+        self, step: int, rows: Iterable[Row], agent_s: float, flight: Flight | None
+    ) -> Iterator[str]:
         """Lines of the journal, some thousand at a time."""
-        tail = f",{int(agent_s * 1e9)},{time.time_ns() // 1000}]\n"
+        ended = time.time_ns() // 1000 if flight is None else round(flight.ended * 1e6)
+        tail = f",{int(agent_s * 1e9)},{ended}{_of_flight(flight)}]\n"
         lines = []
         for row in rows:
             metrics = "null" if row.status else str(row.metrics).replace("nan", "null")
@@ -163,6 +171,7 @@ class TrialRecorder:
             "hyperparameters": json.dumps(dict(trial.hyperparameters)),
             "seed": trial.seed,
             "budget": trial.budget,
+            "hours": trial.hours,
             "objective": json.dumps(problem.objective.to_json()),
             "fixed": json.dumps(problem.space.fixed),
             "workload": problem.workload_name,
@@ -177,6 +186,14 @@ class TrialRecorder:
             "commit": _commit(),
             "started": self._began,
         }
+
+
+def _of_flight(flight: Flight | None) -> str:
+    """The fields of a row after those that each has."""
+    if flight is None:
+        return ""
+    began = None if flight.started is None else round(flight.started * 1e6)
+    return "," + json.dumps([flight.proposal, flight.proposed, flight.worker or None, began])[1:-1]
 
 
 def _json_or_none(value: Any) -> str | None:

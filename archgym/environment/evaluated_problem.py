@@ -41,6 +41,8 @@ class EvaluatedProblem(DesignProblem):
         episode_length: designs an episode.
         record: folder of the dataset that takes every evaluation; ``None`` for none.
         on_evaluated: function that is called with the outcomes of each evaluation; or ``None``.
+        on_waiting: function that is called before outcomes of designs in flight are waited for;
+            or ``None``.
     """
 
     objective: Objective
@@ -50,6 +52,7 @@ class EvaluatedProblem(DesignProblem):
     episode_length: int
     record: Path | None
     on_evaluated: Callable[[Outcomes], None] | None = None
+    on_waiting: Callable[[], None] | None = None
 
     _baseline_metrics: NDArray[np.float64] | None = None
     _evaluator: Evaluator | None = None
@@ -168,10 +171,7 @@ class EvaluatedProblem(DesignProblem):
             InvalidValueError: if there is no such fidelity.
             SimulationError, BudgetExhausted: as :meth:`evaluate`.
         """
-        if not isinstance(designs, Designs):
-            designs = self.design_space.designs(designs)
-        elif designs.space is not self.design_space and designs.space != self.design_space:
-            raise InvalidValueError("the designs are of another design space")
+        designs = self._own(designs)
         if self._ended:
             self.start_trial()  # what follows is a new one, without a budget
         outcomes = self.evaluator.evaluate(designs, fidelity)
@@ -180,6 +180,61 @@ class EvaluatedProblem(DesignProblem):
             if self.on_evaluated is not None:
                 self.on_evaluated(outcomes)
         return outcomes
+
+    def submit(
+        self, designs: Designs | Iterable[Mapping[str, Any]], fidelity: float = 1.0
+    ) -> list[int]:
+        """Takes designs to evaluate and does not wait; :meth:`collect` gives their outcomes.
+
+        ``env.evaluator.vacant`` says how many keep all workers busy: see
+        :class:`archgym.evaluation.queue.Queue`.
+
+        >>> import archgym
+        >>> env = archgym.make("Conformance-v0")
+        >>> tickets = env.submit([env.baseline_design])
+        >>> [(ticket, outcomes[0].status) for ticket, outcomes in env.collect()]
+        [(0, 'ok')]
+
+        Args:
+            designs: of this space.
+            fidelity: see :meth:`evaluate`.
+
+        Returns:
+            The tickets of the designs; with a budget, of as many as are left in it.
+
+        Raises:
+            UnknownNameError, DesignError: if a mapping is not a design of this space.
+            InvalidValueError: if there is no such fidelity.
+            SimulationError, BudgetExhausted: as :meth:`evaluate`.
+        """
+        designs = self._own(designs)
+        if self._ended:
+            self.start_trial()
+        return self.evaluator.submit(designs, fidelity)
+
+    def collect(self, timeout_s: float | None = None) -> list[tuple[int, Outcomes]]:
+        """Outcomes of submitted designs as their simulations end: each with its ticket.
+
+        Args:
+            timeout_s: how long to wait for the first one, s; 0 does not wait, ``None`` waits
+                without a limit.
+
+        Returns:
+            Tickets, and batches of one outcome, in the order in which the outcomes came and were
+            recorded; none after the timeout, and at once if nothing is in flight.
+        """
+        if self.on_waiting is not None:
+            self.on_waiting()
+        collected = []
+        for ticket, row in self.evaluator.collect(timeout_s):
+            self._last = row
+            designs = Designs(self.design_space, np.array([row.codes], dtype=np.int64))
+            outcomes = Outcomes.of(row, designs, self._metric_names)
+            collected.append((ticket, outcomes))
+        if self.on_evaluated is not None:
+            for _, outcomes in collected:
+                self.on_evaluated(outcomes)
+        return collected
 
     def start_trial(self, trial: TrialInfo | None = None) -> None:
         """Begins a trial: counters at zero, nothing known, a budget if the trial has one.
@@ -208,6 +263,7 @@ class EvaluatedProblem(DesignProblem):
             budget=trial.budget,
             proposals_per_budget=trial.proposals_per_budget,
             fidelities=self.fidelities,
+            hours=trial.hours,
         )
         self._ended = False
 
@@ -218,6 +274,8 @@ class EvaluatedProblem(DesignProblem):
             state: ``finished`` if the search ended by itself, ``failed``, or ``closed``.
         """
         self._ended = True
+        if self._evaluator is not None:
+            self._evaluator.give_up()
         if self._recording is not None:
             recording, self._recording = self._recording, None
             recording.close(state)
@@ -257,6 +315,14 @@ class EvaluatedProblem(DesignProblem):
     @cached_property
     def _scorer(self) -> Scorer:
         return Scorer(self.objective, self.metrics, self.baseline_metrics)
+
+    def _own(self, designs: Designs | Iterable[Mapping[str, Any]]) -> Designs:
+        """The designs as those of this space."""
+        if not isinstance(designs, Designs):
+            return self.design_space.designs(designs)
+        if designs.space is not self.design_space and designs.space != self.design_space:
+            raise InvalidValueError("the designs are of another design space")
+        return designs
 
     def _evaluate_one(self, codes: Sequence[int], fidelity: float = 1.0) -> Row:
         """As :meth:`evaluate_batch`, for one design's canonical codes."""

@@ -1,6 +1,6 @@
 """The evaluation core: the one way of a design through a trial.
 
-``step``, ``evaluate``, ``evaluate_batch`` and every view of an environment end in
+``step``, ``evaluate``, ``evaluate_batch``, ``submit`` and every view of an environment end in
 :class:`Evaluator`, so that nothing escapes the budget or the dataset. A design's way is:
 
 1. its rules are checked (:class:`archgym.space.DesignSpace`),
@@ -11,91 +11,40 @@
 5. it is scored (:mod:`archgym.evaluation.outcome_builder`),
 6. its row is recorded (:mod:`archgym.evaluation.recorder_protocol`), and then counted.
 
-One design goes through :meth:`Evaluator.evaluate_one` on plain numbers, many go through
-:meth:`Evaluator.evaluate` on arrays.
+Where an executor simulates, designs wait for their outcomes in a queue
+(:mod:`archgym.evaluation.queue`), and steps 4 to 6 happen to each when its simulation ends. Where
+the simulator runs in this process they happen at once, here: one design goes through
+:meth:`Evaluator.evaluate_one` on plain numbers, many go through :meth:`Evaluator.evaluate` on
+arrays. A batch goes through the queue all the same if its designs are simulated alone and take
+long, so that each is recorded when it is there.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
-from typing import NoReturn
 
 import numpy as np
 
-from archgym.errors import BudgetExhausted, InvalidValueError, SpaceTooLargeError
-from archgym.evaluation.budget import Budget
-from archgym.evaluation.cache import EvaluationCache
-from archgym.evaluation.outcome import Outcomes, Row
-from archgym.evaluation.outcome_builder import OutcomeBuilder
-from archgym.evaluation.recorder_protocol import Recorder
-from archgym.problem import Metric, Status
-from archgym.problem.fidelity import FULL, Fidelity
-from archgym.problem.scoring import Scorer
-from archgym.problem.simulator import MultiFidelitySimulator, Simulator
+from archgym.errors import BudgetExhausted
+from archgym.evaluation.outcome import Outcomes, Row, joined
+from archgym.evaluation.queue import Queue
+from archgym.problem import Status
+from archgym.problem.simulator import MultiFidelitySimulator
 from archgym.simulators.result import check_results, read_result
-from archgym.space import Designs, DesignSpace
+from archgym.space import Designs
 
 _ILLEGAL = Status.ILLEGAL  # looked up once, which is faster
+_SLOW_S = 0.02
+"""Seconds of a simulation above which each design of a batch is recorded by itself."""
 
 
-class Evaluator:
+class Evaluator(Queue):
     """Evaluates designs for one trial.
 
     If a simulator or the recorder raises, the evaluation has not happened: nothing is counted,
     and nothing of its designs stays in the cache. A design is cached at each fidelity by itself.
-
-    Attributes:
-        simulations: distinct legal designs simulated so far, each fidelity by itself.
-        proposals: designs proposed so far.
-        duplicates: proposals that were in the cache.
-        illegal: proposals that broke a rule or that the simulator does not cover.
     """
-
-    def __init__(
-        self,
-        space: DesignSpace,
-        metrics: Sequence[Metric],
-        simulator: Simulator,
-        scorer: Scorer,
-        *,
-        recorder: Recorder | None = None,
-        budget: int | None = None,
-        proposals_per_budget: int = 10,
-        fidelities: Sequence[Fidelity] = (FULL,),
-    ) -> None:
-        self.simulations = self.proposals = self.duplicates = self.illegal = 0
-        self._space, self._simulator, self._recorder = space, simulator, recorder
-        self._metrics = tuple(metrics)
-        self._names = tuple(metric.name for metric in metrics)
-        self._given = simulator.metric_names
-        self._budget = Budget(budget, proposals_per_budget, fidelities)
-        # The level of a fidelity is its index from the full one, 0, downwards.
-        values = [one.value for one in reversed(fidelities)]
-        self._levels = {value: (level, value) for level, value in enumerate(values)}
-        self._keys_of_level = space.largest_key + 1
-        self._cache = EvaluationCache(len(metrics), len(values) * self._keys_of_level - 1)
-        self._partial = 0  # rows of the cache that are below full fidelity
-        self._scoring = OutcomeBuilder(self._names, scorer, self._cache)
-        self._returned_at = time.perf_counter()
-        self._in_agent = 0.0
-
-    @property
-    def budget(self) -> int | None:
-        """Distinct legal designs that may be simulated, failed ones included; or no end."""
-        return self._budget.limit
-
-    @property
-    def spent(self) -> float:
-        """Budget spent so far: the simulations, each by the relative cost of its fidelity."""
-        return self._budget.spent
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether no design is left that could be simulated: budget, proposals or space spent."""
-        return self.budget is not None and (self._budget.exhausted or self._space_is_known)
 
     def evaluate(self, designs: Designs, fidelity: float = 1.0) -> Outcomes:
         """Evaluates designs in order; with a budget, as many of them as are left in it.
@@ -112,9 +61,16 @@ class Evaluator:
             InvalidValueError: if there is no such fidelity.
             ReplayMismatchError: if a resumed trial proposes another design than its log holds.
         """
+        if self.queued:
+            return self.evaluate_queued(designs, fidelity)
         if len(designs) == 1:
             row = self.evaluate_one(designs.codes[0].tolist(), designs, fidelity)
             return Outcomes.of(row, designs, self._names)
+        if self._at_a_time and len(designs) > self._at_a_time:
+            if self._pace_s is None:
+                return self._evaluate_in_two(designs, fidelity)
+            if self._pace_s > _SLOW_S:
+                return self.evaluate_queued(designs, fidelity)
         level, fidelity = self._levels.get(fidelity) or self._refuse(fidelity)
         room = self._room(len(designs), level)
         keys, reasons = designs.keys(), self._space.illegal_reasons(designs)
@@ -124,12 +80,13 @@ class Evaluator:
         if len(rows) < len(designs):
             designs = designs[: len(rows)]
         first = len(self._cache)
-        seconds = self._simulate(designs, new, keys, fidelity)
+        seconds, logged = self._simulate(designs, new, keys, fidelity)
         outcomes = self._scoring.many(designs, rows, new, reasons, seconds, fidelity)
-        self._record(first, len(rows), outcomes.rows)
+        self._record_new(first, len(rows), logged, outcomes.rows)
         illegal, cached = outcomes.status == _ILLEGAL, outcomes.cached
         counts = (~illegal & ~cached, illegal, cached)
-        self._count(first, len(rows), level, *(int(np.count_nonzero(one)) for one in counts))
+        simulated, refused, known = (int(np.count_nonzero(one)) for one in counts)
+        self._count(first, len(rows), level, simulated, refused, known, sum(seconds))
         return outcomes
 
     def evaluate_one(
@@ -145,6 +102,10 @@ class Evaluator:
         Raises:
             BudgetExhausted, InvalidValueError, ReplayMismatchError: as :meth:`evaluate`.
         """
+        if self.queued:
+            batch = Designs(self._space, np.array([codes], dtype=np.int64))
+            (evaluated,) = self.evaluate_queued(batch, fidelity).rows()
+            return evaluated
         level, fidelity = self._levels.get(fidelity) or self._refuse(fidelity)
         room = self._room(1, level)
         key, reason = self._space.key(codes), self._space.illegal_reason(codes)
@@ -154,103 +115,96 @@ class Evaluator:
         if designs is None:
             designs = Designs(self._space, np.array([codes], dtype=np.int64))
         first = len(self._cache)
-        seconds = self._simulate(designs, new, [key], fidelity)
+        seconds, logged = self._simulate(designs, new, [key], fidelity)
         cached = not (new or reason)
-        outcome = self._scoring.one(codes, row, reason, cached, sum(seconds), fidelity)
-        self._record(first, 1, lambda start: (outcome,))
+        spent = seconds[0] if new else 0.0
+        outcome = self._scoring.one(codes, row, reason, cached, spent, fidelity)
+        self._record_new(first, 1, logged, lambda start, stop: (outcome,))
         illegal = outcome.status == _ILLEGAL
-        self._count(first, 1, level, not (illegal or cached), illegal, cached)
+        self._count(first, 1, level, not (illegal or cached), illegal, cached, spent)
         return outcome
+
+    _pace_s: float | None = None
+    """Seconds that the last simulations in this process took, a design."""
+
+    def _evaluate_in_two(self, designs: Designs, fidelity: float) -> Outcomes:
+        """Evaluates a few designs, which shows how fast the simulator is, and then the rest."""
+        n = self._at_a_time
+        first = self.evaluate(designs[:n], fidelity)
+        if self._pace_s is None:  # nothing of it was new
+            self._pace_s = 0.0
+        if len(first) < n:
+            return first
+        try:
+            return joined(first, self.evaluate(designs[n:], fidelity))
+        except BudgetExhausted:
+            return first
 
     # -- the steps -------------------------------------------------------------------------------
 
-    def _refuse(self, fidelity: float) -> NoReturn:
-        known = ", ".join(f"{value:.12g}" for value in reversed(self._levels))
-        raise InvalidValueError(
-            f"fidelity {fidelity!r} is not among those of simulator {self._simulator.name!r}: "
-            f"{known}"
-        )
-
-    def _room(self, n: int, level: int) -> tuple[float, float]:
-        """How many new designs, and how many in all, may be evaluated at that level."""
-        self._in_agent = time.perf_counter() - self._returned_at
-        room = self._budget.room(level)
-        limit = self._budget.limit
-        if limit is not None and n and (min(room) < 1 or self._space_is_known):
-            spent = f", {self.spent:g} of it spent" if len(self._levels) > 1 else ""
-            raise BudgetExhausted(
-                f"the search is over after {self.simulations} simulated and {self.proposals} "
-                f"proposed designs (budget {limit}{spent})"
-            )
-        return room
-
-    @property
-    def _space_is_known(self) -> bool:
-        """Whether every design is in the cache at full fidelity."""
-        return len(self._cache) - self._partial >= self._space_size
-
-    @cached_property
-    def _space_size(self) -> float:
-        try:
-            return self._space.canonical_cardinality
-        except SpaceTooLargeError:
-            return math.inf
-
     def _simulate(
         self, designs: Designs, new: list[int], keys: Sequence[int], fidelity: float
+    ) -> tuple[list[float], list[int] | None]:
+        """Puts new designs into the cache, from the log or the simulator.
+
+        Returns:
+            Seconds of each new one, and the row of each design in the log, -1 if it is not there;
+            ``None`` for no log.
+        """
+        if self._log is None:
+            return self._run(designs, new, keys, fidelity), None
+        logged = self._log.compare(self.proposals, designs, fidelity)
+        seconds: list[float] = []
+        for i in new:  # in their order, which the rows of the cache have
+            if logged[i] >= 0:
+                self._cache.add(keys[i], *self._log.result(logged[i]))
+                seconds.append(float(self._log.seconds[logged[i]]))
+            elif max(logged) < 0:
+                return self._run(designs, new, keys, fidelity), logged
+            else:
+                seconds += self._run(designs, [i], keys, fidelity)
+        return seconds, logged
+
+    def _run(
+        self, designs: Designs, new: list[int], keys: Sequence[int], fidelity: float
     ) -> list[float]:
-        """Puts new designs into the cache, from the log or the simulator; seconds of each."""
-        seconds = [0.0] * len(new)
-        resumed = self._recorder.resumed if self._recorder is not None else None
-        if resumed is not None:
-            logged = resumed.compare(self.proposals, designs, fidelity)
-            for i in [i for i in new if i < logged]:
-                self._cache.add(keys[i], *resumed.result(self.proposals + i))
-            new = [i for i in new if i >= logged]
+        """Simulates new designs, and puts them into the cache; seconds of each."""
         if not new:
-            return seconds
+            return []
         batch = designs if len(new) == len(designs) else designs[np.array(new)]
+        began = time.perf_counter()
         if fidelity == 1:
             results = self._simulator.simulate(batch)
         else:
             assert isinstance(self._simulator, MultiFidelitySimulator)
             results = self._simulator.simulate_at(batch, fidelity)
+        self._pace_s = (time.perf_counter() - began) / len(new)
         check_results(results, self._simulator.name, len(new))
         for i, (result, _) in zip(new, results, strict=True):
             self._cache.add(keys[i], *read_result(result, self._metrics, self._given))
-        seconds[len(seconds) - len(new) :] = [float(spent) for _, spent in results]
-        return seconds
+        return [float(spent) for _, spent in results]
 
-    def _record(self, first: int, n: int, rows: Callable[[int], Iterable[Row]]) -> None:
+    def _record_new(
+        self,
+        first: int,
+        n: int,
+        logged: list[int] | None,
+        rows: Callable[[int, int], Iterable[Row]],
+    ) -> None:
         """Records those of ``n`` rows that the log of a resumed trial does not hold.
 
         Args:
-            first: length that the cache had before the evaluation, and gets again if the rows
-                cannot be recorded.
+            first: length that the cache had before the evaluation.
             n: designs evaluated.
-            rows: gives the rows from a position on.
+            logged: row of each in the log, -1 if it is not there; ``None`` for no log.
+            rows: gives the rows from a position to before another one.
         """
-        recorder = self._recorder
-        if recorder is None:
+        if self._recorder is None:
             return
-        logged = 0 if recorder.resumed is None else len(recorder.resumed.codes)
-        start = max(0, logged - self.proposals)
-        if start < n:
-            try:
-                recorder.write(self.proposals + start, rows(start), self._in_agent / n)
-            except BaseException:
-                self._cache.forget_from(first)
-                raise
-
-    def _count(
-        self, first: int, n: int, level: int, simulated: int, illegal: int, duplicates: int
-    ) -> None:
-        """Counts ``n`` evaluated designs; new results begin at row ``first`` of the cache."""
-        self._budget.spend(level, simulated, n)
-        self.simulations += simulated
-        self.proposals += n
-        self.illegal += illegal
-        self.duplicates += duplicates
-        if level:
-            self._partial += len(self._cache) - first
-        self._returned_at = time.perf_counter()
+        agent_s = self._in_agent / n if n else 0.0
+        if logged is None or max(logged, default=-1) < 0:
+            if n:
+                self._record(first, self.proposals, agent_s, lambda: rows(0, n))
+            return
+        for i in [i for i in range(n) if logged[i] < 0]:
+            self._record(first, self.proposals + i, agent_s, lambda i=i: rows(i, i + 1))  # type: ignore[misc]

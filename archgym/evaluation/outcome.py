@@ -165,6 +165,15 @@ class Outcomes:
         return Outcomes(designs, metric_names, **columns)
 
 
+def joined(first: Outcomes, second: Outcomes) -> Outcomes:
+    """The outcomes of two batches as those of one."""
+    columns: dict[str, Any] = {}
+    for name in Row._fields[1:]:
+        one, other = getattr(first, name), getattr(second, name)
+        columns[name] = one + other if name == "reason" else np.concatenate([one, other])
+    return Outcomes(first.designs.concatenate(second.designs), first.metric_names, **columns)
+
+
 class Incidental(float):
     """A number about how a result came about (time taken, taken from memory), not the result.
 

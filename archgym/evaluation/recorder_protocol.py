@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from archgym.evaluation.outcome import Row
 from archgym.evaluation.resumed_log import ResumedLog
+
+
+class Flight(NamedTuple):
+    """How an outcome came from an executor.
+
+    Attributes:
+        proposal: number of the design in the order of proposals; ``None`` where steps are.
+        proposed: number of proposals before the outcome was there; ``None`` likewise.
+        worker: name of the worker; empty if none simulated it.
+        started: when that worker began, seconds since the epoch; ``None`` if none did.
+        ended: when the outcome was there.
+    """
+
+    proposal: int | None
+    proposed: int | None
+    worker: str
+    started: float | None
+    ended: float
 
 
 class Recorder(Protocol):
@@ -18,12 +36,15 @@ class Recorder(Protocol):
 
     resumed: ResumedLog | None
 
-    def write(self, first_step: int, rows: Iterable[Row], agent_s: float) -> None:
+    def write(
+        self, first_step: int, rows: Iterable[Row], agent_s: float, flight: Flight | None = None
+    ) -> None:
         """Hands rows to the operating system before the agent gets the outcomes.
 
         Args:
             first_step: index of the first one in the trial.
             rows: evaluations, in order.
             agent_s: seconds that the agent spent on each.
+            flight: of all of them, if an executor simulates designs.
         """
         ...

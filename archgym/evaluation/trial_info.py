@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from archgym.errors import check_integer
+from archgym.errors import InvalidValueError, check_integer
 
 
 @dataclass(frozen=True)
@@ -22,10 +23,12 @@ class TrialInfo:
             counts as its relative cost. ``None`` is without limit.
         proposals_per_budget: the search also ends when its proposals, duplicates and illegal ones
             included and each by the cost of its fidelity, reach this multiple of the budget.
+        hours: maximum hours that all simulations take together. ``None`` is without limit.
         resume: go on with a trial of this id that the dataset already holds.
 
     Raises:
-        InvalidValueError: if the budget or ``proposals_per_budget`` is not a positive integer.
+        InvalidValueError: if the budget or ``proposals_per_budget`` is not a positive integer, or
+            the hours are not a positive number.
     """
 
     trial_id: str = ""
@@ -35,8 +38,11 @@ class TrialInfo:
     budget: int | None = None
     resume: bool = False
     proposals_per_budget: int = 10
+    hours: float | None = None
 
     def __post_init__(self) -> None:
         if self.budget is not None:
             check_integer("budget", self.budget, 1)
+        if self.hours is not None and not 0 < self.hours < math.inf:
+            raise InvalidValueError(f"hours must be a positive number, not {self.hours!r}")
         check_integer("proposals_per_budget", self.proposals_per_budget, 1)

@@ -2,6 +2,7 @@
 
 from archgym.experiment.results.run_result import RunResult
 from archgym.experiment.run.run import RunOptions, run_experiment
+from archgym.experiment.simulate.simulators import environment_with_workers
 from archgym.experiment.spec.expand import Trial, expand
 from archgym.experiment.spec.load import load_experiment, shipped_experiments
 from archgym.experiment.spec.schema import Experiment, read_experiment
@@ -11,6 +12,7 @@ __all__ = [
     "RunOptions",
     "RunResult",
     "Trial",
+    "environment_with_workers",
     "expand",
     "load_experiment",
     "read_experiment",

@@ -181,9 +181,7 @@ def simulate_in_parallel(
     adapter = SimpleNamespace(simulate=simulator.simulate_one)  # as simulate_each calls it
     if threads <= 1:
         return simulate_each(adapter, designs)
-    stop = threading.Event()
-
-    pool = ThreadPoolExecutor(threads, "archgym-external", _stop_of_batch.set, (stop,))
+    pool, stop = stoppable_threads(threads)
     try:
         each = (designs[i : i + 1] for i in range(len(designs)))
         return [result for (result,) in pool.map(partial(simulate_each, adapter), each)]
@@ -191,6 +189,12 @@ def simulate_in_parallel(
         # Does nothing after a normal end; after an error or Ctrl-C, ends what still runs.
         stop.set()
         pool.shutdown(cancel_futures=True)
+
+
+def stoppable_threads(threads: int) -> tuple[ThreadPoolExecutor, threading.Event]:
+    """Threads whose programs are ended when the event is set."""
+    stop = threading.Event()
+    return ThreadPoolExecutor(threads, "archgym-external", _stop_of_batch.set, (stop,)), stop
 
 
 def available_cores() -> int:

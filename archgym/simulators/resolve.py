@@ -145,6 +145,10 @@ class Embedded:
         self.compiles = problem.compiles
         self.fidelities = problem.fidelities
         self.simulate_at = problem.simulate_batch_at
+        cls = type(problem)
+        batches = (cls.simulate_batch, cls.simulate_batch_at)
+        self.alone = int(batches == (DesignProblem.simulate_batch, DesignProblem.simulate_batch_at))
+        """How many designs it simulates at a time, each alone; 0 for whole batches."""
 
     def simulate(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
         """As :meth:`archgym.Environment.simulate_batch`."""

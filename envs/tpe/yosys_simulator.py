@@ -103,7 +103,7 @@ class YosysSimulator:
         self._space = space
         self._leakage_nw_per_um2 = technology.energies.leakage_nw_per_um2
         self._alone = alone
-        self._threads = threads
+        self.threads = threads
         self.name = "yosys"
         self.version = f"{yosys_version()}, {self._synthesiser.description}"
         self.metric_names: tuple[str, ...] = _METRICS
@@ -145,7 +145,7 @@ class YosysSimulator:
 
     def simulate(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
         """Metrics of each design, or why there are none."""
-        return simulate_in_parallel(self, designs, self._threads)
+        return simulate_in_parallel(self, designs, self.threads)
 
     def simulate_one(self, design: Mapping[str, Any]) -> Mapping[str, float]:
         """Metrics of one design.

@@ -133,7 +133,7 @@ def test_reference_of_the_file_has_every_key() -> None:
     page = experiment_page()
     for key in ("budget", "least_random_draws", "hyperparameters", "cpus_per_trial", "retries"):
         assert f"| `{key}` |" in page
-    assert "| `budget` | integer, at least 1 | **required** |" in page
+    assert "| `budget` | integer, at least 1 or mapping, see BudgetEntry | **required** |" in page
     assert "| `seeds` | integer, at least 1 or list of integers, at least 0 | `1` |" in page
 
 

@@ -15,6 +15,7 @@ import pytest
 import archgym
 from archgym.data import Dataset, equal_trajectories, export
 from archgym.data.dataset import TIMING_COLUMNS
+from archgym.data.schema import FLIGHT_COLUMNS
 from archgym.errors import DatasetError, ReplayMismatchError, UnknownNameError
 from archgym.evaluation.trial_info import TrialInfo
 from archgym.space import DesignSpace, Integer
@@ -111,6 +112,22 @@ def test_sealing_changes_nothing_but_the_files(tmp_path: Path) -> None:
     assert len(list((tmp_path / "evaluations").iterdir())) == 1
     assert rows(tmp_path) == before
     assert Dataset(tmp_path).trials().equals(trials)
+
+
+def test_files_from_before_there_were_executors_can_be_read(tmp_path: Path) -> None:
+    env = Adder(record=tmp_path)
+    trial(env, "t")
+    env.evaluate_batch(env.design_space.sample(5, np.random.default_rng(0)))
+    env.close()
+    dataset = Dataset(tmp_path)
+    dataset.seal()
+    whole = dataset.evaluations()
+    (part,) = (tmp_path / "evaluations").glob("*.parquet")
+    table = pq.read_table(part)
+    names = [name for name in table.column_names if name not in FLIGHT_COLUMNS]
+    pq.write_table(table.select(names), part)
+    assert dataset.evaluations() == whole
+    assert dataset.evaluations(["step", "worker"])["worker"].null_count == len(whole)
 
 
 def test_a_crash_between_renaming_and_unlinking_leaves_no_row_twice(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def _kill_worker(driver: psutil.Process) -> bool:
 
 
 def _kill_simulator(driver: psutil.Process) -> bool:
-    return _kill_child(driver, "simulation_worker")
+    return _kill_child(driver, "worker_process")
 
 
 FAULTS: dict[str, Callable[[psutil.Process], bool]] = {

@@ -107,6 +107,24 @@ class Starting(Slow):
         return super().simulate(design)
 
 
+class Uneven(Slow):
+    """Takes ``x`` times ``pace`` seconds; ``log`` takes a line when each simulation has ended."""
+
+    incidental_arguments: ClassVar = ("seconds", "log", "pace")
+
+    def __init__(self, *, log: str = "", pace: float = 0.1, **arguments: Any) -> None:
+        self.log, self.pace = log, pace
+        super().__init__(**arguments)
+
+    def simulate(self, design: dict[str, Any]) -> dict[str, float]:
+        time.sleep(self.pace * design["x"])
+        metrics = super().simulate(design)
+        if self.log:
+            with open(self.log, "a", encoding="utf-8") as file:
+                file.write(f"{time.time()} {design['x']} {design['y']} {design['z']}\n")
+        return metrics
+
+
 class Lethal(Slow):
     """Ends whatever process simulates it once it is past the baseline."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from archgym.experiment import expand
 from archgym.experiment.folder.run_folder import RunFolder
 from archgym.experiment.run.context import RunContext
-from archgym.experiment.spec.schema import SimulationSettings
+from archgym.experiment.spec.simulation import SimulationSettings
 from tests.experiment.experiments import small
 
 

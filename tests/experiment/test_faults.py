@@ -78,7 +78,8 @@ def test_designs_that_raise_hang_die_or_give_nan_are_rows(tmp_path: Path) -> Non
 
 def test_processes_that_simulate_change_no_result(tmp_path: Path) -> None:
     run_experiment(small(**moody_settings()), tmp_path / "inside", QUIET)
-    beside = small(**moody_settings(), simulation={"workers": 2})
+    simulation = {"workers": 2, "asynchronous": False}
+    beside = small(**moody_settings(), simulation=simulation)
     run_experiment(beside, tmp_path / "beside", QUIET)
     assert_equal_runs(tmp_path / "inside", tmp_path / "beside")
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
+from collections import Counter
 from pathlib import Path
 
+import psutil
 import pytest
 
 from archgym.data import Dataset
-from tests.experiment.experiments import archgym, assert_equal_runs, slow, start
+from tests.experiment.experiments import HELPERS, archgym, assert_equal_runs, slow, start, written
 
 
 def kill_after(seconds: float, experiment: Path, out: Path, *options: str) -> bool:
@@ -89,3 +92,75 @@ def test_five_kills_through_ray(tmp_path: Path) -> None:
     assert kills >= 3
     finish(experiment, out, "--cpus", "2")
     assert_equal_runs(undisturbed(tmp_path, experiment), out)
+
+
+def kill_while_simulations_run(tmp_path: Path, kills: int, budget: int, seed: int) -> None:
+    """Kills workers and runs while eight processes simulate, and then lets the run finish.
+
+    The simulators write down each simulation that has ended, and when.
+    """
+    log, out, moments = tmp_path / "ended", tmp_path / "run", random.Random(seed)
+    experiment = written(
+        tmp_path,
+        budget=budget,
+        seeds=1,
+        environments=[{"id": f"{HELPERS}:Uneven", "arguments": {"log": str(log), "pace": 0.004}}],
+        agents=[{"name": "random"}, {"name": "ga"}, {"name": "local"}],
+        simulation={"workers": 8},
+    )
+    killed = 0
+    while killed < kills:
+        before = set(out.glob("datasets/*/journal/*"))
+        process = start("run", experiment, "--out", out, "--resume", "--local", "--quiet")
+        while process.poll() is None and not set(out.glob("datasets/*/journal/*")) - before:
+            time.sleep(0.01)
+        time.sleep(moments.uniform(0, 0.4))
+        kill_a_worker(process.pid, moments)
+        time.sleep(moments.uniform(0, 0.4))
+        moment = time.time()
+        process.kill()
+        _, err = process.communicate()
+        assert "Traceback" not in err, err
+        if process.returncode == 0:
+            break
+        killed += 1
+        check_that_every_ended_simulation_is_kept(out, log, moment)
+    assert killed == kills
+    finish(experiment, out, "--local")
+    rows = Dataset(out / "datasets" / "Uneven").evaluations().to_pylist()
+    simulated = [row for row in rows if not row["cached"] and row["status"] == "ok"]
+    keys = ("trial_id", "param.x", "param.y", "param.z")
+    assert (
+        len({tuple(row[key] for key in keys) for row in simulated}) == len(simulated) == 3 * budget
+    )
+    # The baseline once a start, and at most what was in flight is simulated again: a killed worker
+    # may have ended its simulation without a chance to say so.
+    assert len(log.read_text().splitlines()) <= len(simulated) + (kills + 1) + (8 + 1) * kills
+
+
+def kill_a_worker(driver: int, moments: random.Random) -> None:
+    """Kills one of the processes that simulate, if there are any."""
+    with contextlib.suppress(psutil.Error, IndexError):
+        children = psutil.Process(driver).children()
+        moments.choice([c for c in children if "worker_process" in " ".join(c.cmdline())]).kill()
+
+
+def check_that_every_ended_simulation_is_kept(out: Path, log: Path, moment: float) -> None:
+    """What had ended a moment before the kill is in the dataset."""
+    table = Dataset(out / "datasets" / "Uneven").evaluations().to_pylist()
+    kept = Counter((row["param.x"], row["param.y"], row["param.z"]) for row in table)
+    ended = [line.split() for line in log.read_text().splitlines()]
+    baseline = ("0", "0", "1")
+    for when, *design in ended:
+        if float(when) < moment - 0.25 and tuple(design) != baseline:
+            assert kept[tuple(map(int, design))], design
+
+
+@pytest.mark.full
+def test_five_kills_lose_no_simulation_that_had_ended(tmp_path: Path) -> None:
+    kill_while_simulations_run(tmp_path, kills=5, budget=60, seed=3)
+
+
+@pytest.mark.nightly
+def test_fifty_kills_lose_no_simulation_that_had_ended(tmp_path: Path) -> None:
+    kill_while_simulations_run(tmp_path, kills=50, budget=1000, seed=4)

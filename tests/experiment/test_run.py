@@ -372,9 +372,9 @@ def test_progress_tells_the_time_left_only_from_enough_designs() -> None:
     env = core.make("Conformance-v0")
     progress = Progress(trials, {trial.setting: (env.objective, env.metrics) for trial in trials})
     progress.started(now.trial_id)
-    progress.counted(now.trial_id, Counters(1, 1, (2.0,), 1.0))
+    progress.counted(now.trial_id, Counters(1, 1, (2.0,), 1 / 12))
     assert "left" not in progress.line(), "one design is too few to tell"
-    progress.counted(now.trial_id, Counters(12, 12, (2.0,), 12.0))
+    progress.counted(now.trial_id, Counters(12, 12, (2.0,), 1.0))
     assert "left" in progress.line()
 
 

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from archgym.agent import Agent
+from archgym.check.agents import in_flight
 from archgym.check.agents import proposal_checks as asking
 from archgym.check.agents import search_checks as searches
 from archgym.check.agents.agent_under_test import Subject, subject_of, trajectories
@@ -63,7 +64,7 @@ def check_agent(
 
 
 def _checks() -> dict[str, Callable[[Subject], str]]:
-    once = {**_named(asking), **_named(searches)}
+    once = {**_named(asking), **_named(searches), **_named(in_flight)}
     on_each = [(name, once.pop(name)) for name in searches.ON_EACH]
     checks = {
         f"{name} {family.name}": partial(check, family=family)

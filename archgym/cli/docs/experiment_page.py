@@ -38,7 +38,8 @@ def _models(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Title and schema of each part of an experiment."""
     for key, value in schema["properties"].items():
         many = value.get("type") == "array"
-        target = (value.get("items", {}) if many else value).get("$ref", "")
+        forms = value.get("anyOf", []) or [value.get("items", {}) if many else value]
+        target = next((form["$ref"] for form in forms if "$ref" in form), "")
         if target:
             name = target.rpartition("/")[2]
             place = "an item of" if many else "the mapping"

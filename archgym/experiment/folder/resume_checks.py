@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -83,13 +84,15 @@ def check_raised_budgets(before: Sequence[Trial], trials: Sequence[Trial]) -> No
     Raises:
         ExperimentError: for the first such trial.
     """
-    had = {trial.trial_id: trial.budget for trial in before}
+    had = {trial.trial_id: trial for trial in before}
     for trial in trials:
-        raised = trial.budget > had.get(trial.trial_id, trial.budget)
-        if raised and agent_class(trial.agent).plans_by_budget:
+        if (
+            _raised(had.get(trial.trial_id, trial), trial)
+            and agent_class(trial.agent).plans_by_budget
+        ):
             raise ExperimentError(
                 f"budget: agent {trial.agent!r} plans by its budget, so its trials cannot go on "
-                f"from {had[trial.trial_id]} to {trial.budget}; run it in another folder"
+                f"from {_budget(had[trial.trial_id])} to {_budget(trial)}; run it in another folder"
             )
 
 
@@ -135,10 +138,22 @@ def _contains(trials: Sequence[Trial], before: Sequence[Trial], exactly: bool) -
     now = {trial.trial_id: trial for trial in trials}
     return all(
         (new := now.get(old.trial_id)) is not None
-        and new.budget >= old.budget
-        and replace(new, budget=old.budget) == old
+        and (new == old or _raised(old, new))
+        and replace(new, budget=old.budget, hours=old.hours) == old
         for old in before
     )
+
+
+def _raised(old: Trial, new: Trial) -> bool:
+    """Whether a trial may spend more of what limits it, and less of nothing."""
+    pairs = ((old.budget, new.budget), (old.hours, new.hours))
+    limits = [(was or math.inf, now or math.inf) for was, now in pairs]
+    return all(now >= was for was, now in limits) and any(now > was for was, now in limits)
+
+
+def _budget(trial: Trial) -> str:
+    hours = "" if trial.hours is None else f"{trial.hours:g} hours"
+    return " or ".join(filter(None, [str(trial.budget or ""), hours]))
 
 
 def _check_writable(folder: RunFolder) -> None:

@@ -61,7 +61,7 @@ def write_results(
             state = writer.add(trial, summary, end)
             if state == "failed":
                 failures[trial.trial_id] = end.error if end is not None else "it failed"
-            elif state == "finished" and summary and summary.spent <= trial.budget - 1:
+            elif state == "finished" and summary and _ended_early(trial, summary.spent):
                 early[trial.trial_id] = summary.spent
 
         for dataset in folder.existing_datasets():
@@ -90,6 +90,11 @@ def write_results(
     write_comparisons(folder.tables)
     plot_best_so_far(by_agent(result), folder.picture)
     return result
+
+
+def _ended_early(trial: Trial, spent: float) -> bool:
+    """Whether a trial that is finished could have simulated another design."""
+    return trial.budget is not None and trial.hours is None and spent <= trial.budget - 1
 
 
 def _slim(summary: TrialSummary, large: bool) -> TrialSummary:

@@ -8,7 +8,7 @@ from typing import Any
 
 from archgym.experiment.folder.run_folder import RunFolder
 from archgym.experiment.spec.expand import Trial
-from archgym.experiment.spec.schema import SimulationSettings
+from archgym.experiment.spec.simulation import SimulationSettings
 
 __all__ = ["RunContext"]
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from archgym.environment.environment import Environment
 from archgym.experiment.run.context import RunContext
 from archgym.experiment.run.trial_batches import environment_key
-from archgym.experiment.simulate.process_executor import MakeExecutor
-from archgym.experiment.simulate.simulators import Simulators
+from archgym.experiment.simulate.simulators import MakeExecutor, Simulators
 from archgym.experiment.spec.expand import Trial
 from archgym.registry import make
 
@@ -50,7 +49,7 @@ class Environments:
             if trial.setting in self._baselines:
                 environment.baseline_metrics = self._baselines[trial.setting]
             self._simulators.simulate_baseline(environment)
-        environment.on_evaluated = None
+        environment.on_evaluated = environment.on_waiting = None
         self._key = key
         with contextlib.closing(environment):
             yield environment

@@ -15,6 +15,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from archgym.experiment.run.busy import Busy, busy_line, busy_rows, clock_text
 from archgym.experiment.spec.expand import Trial
 from archgym.problem.goals import goal_unit, natural
 from archgym.problem.metrics import Metric
@@ -37,13 +38,15 @@ class Counters:
         simulations: distinct legal designs simulated.
         proposals: designs evaluated, duplicates and illegal ones included.
         best: best feasible value of each goal, minimised; empty if there is none yet.
-        spent: budget spent: the simulations, each by the relative cost of its fidelity.
+        share: of the budget that is spent.
+        busy: the workers that simulate; ``None`` if the trial's own process does.
     """
 
     simulations: int = 0
     proposals: int = 0
     best: tuple[float, ...] = ()
-    spent: float = 0.0
+    share: float = 0.0
+    busy: Busy | None = None
 
 
 class Progress:
@@ -69,12 +72,12 @@ class Progress:
         self.goals = goals
         over = frozenset(finished)
         self._trials = {trial.trial_id: trial for trial in trials if trial.trial_id not in over}
-        self._budget = sum(trial.budget for trial in self._trials.values())
+        self._budget = sum(trial.weight for trial in self._trials.values())
         # Of trials that have ended only sums are kept: there may be very many.
         self._counters: dict[str, Counters] = {}
         self._states: dict[str, str] = {}
         self._ended: Counter[str] = Counter()
-        self._evaluated = self._settled = 0
+        self._evaluated, self._settled = 0, 0.0
         self._best: dict[str, tuple[tuple[float, ...], str]] = {}
         for trial in trials:
             self._take_best(trial, (before or {}).get(trial.trial_id, ()))
@@ -113,7 +116,7 @@ class Progress:
             self._states[trial_id] = state
             self._ended[state] += 1
             self._evaluated += self._counters.pop(trial_id, Counters()).proposals
-            self._settled += self._trials[trial_id].budget
+            self._settled += self._trials[trial_id].weight
 
     # -- read by the displays ------------------------------------------------------------------
 
@@ -125,6 +128,8 @@ class Progress:
             if self._states and len(self._trials) >= _MANY:
                 parts.append(f"{self._share():.0%}")
             parts.append(self._rate_text())
+            if workers := busy_line(self._busy()):
+                parts.append(workers)
             if 0 < len(found) <= _MAX_SHOWN:
                 best = "; ".join(f"{setting}: {self._best_text(setting)}" for setting in found)
                 parts.append(f"best {best}")
@@ -144,16 +149,26 @@ class Progress:
                     table.add_row(setting, self._best_text(setting), self._best[setting][1])
                 else:
                     table.add_row(setting, Text("nothing feasible yet", style="dim"), "")
-            return Group(head, Text(self._trial_text()), table)
+            parts: list[RenderableType] = [head, Text(self._trial_text())]
+            if workers := busy_line(self._busy()):
+                parts.append(Text(workers))
+                flights = Table.grid(padding=(0, 2, 0, 0))
+                for worker, seconds in busy_rows(self._busy()):
+                    flights.add_row(Text(f"  {worker}", style="dim"), Text(seconds, style="dim"))
+                parts.append(flights)
+            return Group(*parts, table)
 
     # -- inner workings ------------------------------------------------------------------------
 
     def _done(self) -> float:
         """Budget spent, with ended trials counted as if they had spent their budget."""
         return self._settled + sum(
-            min(self._trials[trial_id].budget, counters.spent)
+            self._trials[trial_id].weight * min(1.0, counters.share)
             for trial_id, counters in self._counters.items()
         )
+
+    def _busy(self) -> list[Busy]:
+        return [one.busy for one in self._counters.values() if one.busy is not None]
 
     def _share(self) -> float:
         return self._done() / self._budget if self._budget else 1.0
@@ -178,8 +193,8 @@ class Progress:
         rate = (evaluated - before) / max(now - then, 1e-6)
         elapsed, share = now - self._began, self._share()
         known = evaluated >= _ENOUGH and 0 < share < 1
-        left = f", {_clock(elapsed * (1 - share) / share)} left" if known else ""
-        return f"{rate:,.0f} evaluations/s, {_clock(elapsed)} elapsed{left}"
+        left = f", {clock_text(elapsed * (1 - share) / share)} left" if known else ""
+        return f"{rate:,.0f} evaluations/s, {clock_text(elapsed)} elapsed{left}"
 
     def _take_best(self, trial: Trial, best: tuple[float, ...]) -> None:
         held = self._best.get(trial.setting)
@@ -221,9 +236,3 @@ def show_progress(progress: Progress, console: Console, quiet: bool = False) -> 
         finally:
             over.set()
             thread.join()
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -19,6 +19,7 @@ import archgym
 from archgym.errors import ExperimentError
 from archgym.experiment.folder.run_folder import RunFolder
 from archgym.experiment.spec.schema import Resources
+from archgym.experiment.spec.simulation import SimulationSettings
 
 __all__ = ["check_address", "check_cpus", "check_nodes", "connected", "node_cpus"]
 
@@ -83,19 +84,22 @@ def check_address(address: str) -> None:
         raise ExperimentError(f"cannot join the Ray cluster at {address!r}: {error}") from error
 
 
-def check_cpus(resources: Resources, executors: int, sizes: Sequence[float]) -> None:
+def check_cpus(
+    resources: Resources, simulation: SimulationSettings, sizes: Sequence[float]
+) -> None:
     """Refuses trials that need more CPUs than there are.
 
     Args:
         resources: what a trial may use.
-        executors: processes that simulate for a trial, with one CPU each.
+        simulation: says how many workers simulate for a trial, with how many CPUs each.
         sizes: number of CPUs of each node.
 
     Raises:
         ExperimentError: if a trial does not fit.
     """
     largest = max(sizes, default=0.0)
-    left = int(sum(sizes) - resources.cpus_per_trial)
+    executors, cpus = simulation.processes, simulation.cpus
+    left = int((sum(sizes) - resources.cpus_per_trial) / cpus) if cpus else executors
     if executors > max(0, left):
         allowed = f"at most {left} fit" if left > 0 else "none fit"
         raise ExperimentError(

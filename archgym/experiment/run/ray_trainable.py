@@ -20,8 +20,8 @@ from archgym.experiment.run.context import RunContext
 from archgym.experiment.run.progress import Counters
 from archgym.experiment.run.run_batch import run_batch
 from archgym.experiment.run.trial_batches import TrialBatch
-from archgym.experiment.simulate.process_executor import ProcessExecutor
-from archgym.experiment.simulate.ray_executor import RayExecutor
+from archgym.experiment.simulate.ray_executor import ray_executor
+from archgym.experiment.simulate.simulators import process_executor
 from archgym.experiment.spec.expand import Trial
 
 __all__ = ["TuneBatch", "write_batches"]
@@ -99,7 +99,7 @@ class TuneBatch(tune.Trainable):
             data = json.loads((Path(self._task["files"]) / f"{name}.json").read_text())
             batch = TrialBatch(name, tuple(map(Trial.from_json, data["trials"])))
             context = RunContext.from_json(data["context"])
-            make_executor = RayExecutor if context.simulation.workers else ProcessExecutor
+            make_executor = ray_executor if context.simulation.workers else process_executor
             with working(context.folder, context.run_id):
                 run_batch(batch, context, self._mailbox, make_executor)
         except Exception as error:  # such as a folder that was removed: the driver reports it

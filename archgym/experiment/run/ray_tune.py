@@ -26,6 +26,7 @@ from ray import tune
 
 from archgym.experiment.folder.full_disk import stop_if_full
 from archgym.experiment.run import ray_cluster
+from archgym.experiment.run.busy import Busy
 from archgym.experiment.run.context import RunContext
 from archgym.experiment.run.progress import Counters, Progress
 from archgym.experiment.run.ray_trainable import TuneBatch, write_batches
@@ -69,22 +70,23 @@ def run_with_ray(
         NoRoomError: if the disk is full.
     """
     folder, run_id = context.folder, context.run_id
-    executors = context.simulation.workers or 0
+    executors, worker = context.simulation.processes, context.simulation.bundle
     ray_cluster.check_address(address)
     if cpus is not None and not address:  # known without waiting for Ray
-        ray_cluster.check_cpus(resources, executors, [float(cpus)])
+        ray_cluster.check_cpus(resources, context.simulation, [float(cpus)])
     progress.note("joining Ray" if address else "starting Ray")
     shutil.rmtree(folder.ray, ignore_errors=True)
     with ray_cluster.connected(address, cpus):
         sizes = ray_cluster.node_cpus()
-        ray_cluster.check_cpus(resources, executors, sizes)
+        ray_cluster.check_cpus(resources, context.simulation, sizes)
         if address:
             ray_cluster.check_nodes(folder)
-        fitting = max(1, int(sum(sizes) / (resources.cpus_per_trial + executors)))
+        cpus_of_one = resources.cpus_per_trial + executors * worker.get("CPU", 0.0)
+        fitting = max(1, int(sum(sizes) / cpus_of_one))
         batches = make_batches(trials, min(fitting, resources.max_concurrent or fitting))
         follower = _Follower(progress, batches)
-        # One CPU for each process that simulates for a batch, beside those of the batch itself.
-        bundles = [{"CPU": resources.cpus_per_trial}, *([{"CPU": 1.0}] * executors)]
+        # One for each worker that simulates for a batch, beside that of the batch itself.
+        bundles = [{"CPU": resources.cpus_per_trial}, *([worker] * executors if worker else [])]
         files = write_batches(batches, context)
         tuner = tune.Tuner(
             tune.with_resources(TuneBatch, tune.PlacementGroupFactory(bundles, strategy="PACK")),
@@ -137,7 +139,8 @@ class _Follower(tune.Callback, tune.Stopper):
     ) -> None:
         for what, trial_id, *rest in json.loads(result["news"]):
             if what == "counted":
-                rest = [Counters(**{**rest[0], "best": tuple(rest[0]["best"])})]
+                busy = Busy.from_json(rest[0]["busy"])
+                rest = [Counters(**{**rest[0], "best": tuple(rest[0]["best"]), "busy": busy})]
             getattr(self._progress, what)(trial_id, *rest)
         if result["no_room"]:
             self.no_room = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -186,11 +186,11 @@ def _sealed_states(folder: RunFolder, trials: Sequence[Trial] = ()) -> dict[str,
     One of ``trials`` that finished with a smaller budget than it has now is ``closed``.
     """
     states: dict[str, str] = {}
-    wanted = {trial.trial_id: trial.budget for trial in trials}
+    wanted = {trial.trial_id: (trial.budget or 0, trial.hours or 0) for trial in trials}
     for dataset in folder.existing_datasets():
         dataset.seal()
-        for row in dataset.trials().select(["trial_id", "state", "budget"]).to_pylist():
+        for row in dataset.trials().select(["trial_id", "state", "budget", "hours"]).to_pylist():
             name, state = row["trial_id"], row["state"]
-            more = wanted.get(name, 0) > (row["budget"] or 0)
+            more = wanted.get(name, (0, 0)) > (row["budget"] or 0, row["hours"] or 0)
             states[name] = "closed" if state == "finished" and more else state
     return states

@@ -13,7 +13,7 @@ from archgym.experiment.run.environments import Environments
 from archgym.experiment.run.progress import Counters
 from archgym.experiment.run.run_trial import run_trial
 from archgym.experiment.run.trial_batches import TrialBatch
-from archgym.experiment.simulate.process_executor import MakeExecutor, ProcessExecutor
+from archgym.experiment.simulate.simulators import MakeExecutor, process_executor
 from archgym.simulators.threads import one_numeric_thread
 
 __all__ = ["Listener", "run_batch"]
@@ -42,7 +42,7 @@ def run_batch(
     batch: TrialBatch,
     context: RunContext,
     listener: Listener,
-    make_executor: MakeExecutor = ProcessExecutor,
+    make_executor: MakeExecutor = process_executor,
 ) -> dict[str, TrialEnd]:
     """Runs the trials of a batch in order, except those that have ended according to its log.
 

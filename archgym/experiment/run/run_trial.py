@@ -14,6 +14,7 @@ from archgym.errors import ExperimentError
 from archgym.evaluation.outcome import Outcomes
 from archgym.experiment.folder.full_disk import stop_if_full
 from archgym.experiment.folder.trial_states import TrialEnd
+from archgym.experiment.run.busy import Busy
 from archgym.experiment.run.environments import Environments
 from archgym.experiment.run.progress import Counters
 from archgym.experiment.spec.checks import goal_directions
@@ -61,6 +62,7 @@ def run_trial(
             agent.search(
                 environment,
                 trial.budget,
+                hours=trial.hours,
                 initial=trial.initial_designs,
                 trial_id=trial.trial_id,
                 resume=resume,
@@ -86,15 +88,21 @@ class _Watch:
         self._environment: Environment | None = None
         self._best: tuple[float, ...] = ()
         self._next = 0.0
+        self._began: float | None = None
 
     def follow(self, environment: Environment) -> None:
         self._environment = environment
         environment.on_evaluated = self._evaluated
+        environment.on_waiting = self._now_and_then
 
     def report(self) -> None:
         core = self._environment.evaluator if self._environment is not None else None
         if core is not None:
-            self._report(Counters(core.simulations, core.proposals, self._best, core.spent))
+            if self._began is None and core.queued:
+                self._began = core.now
+            busy = None if self._began is None else Busy.of(core, self._began)
+            best, share = self._best, core.spent_share
+            self._report(Counters(core.simulations, core.proposals, best, share, busy))
 
     def _evaluated(self, outcomes: Outcomes) -> None:
         good = outcomes.feasible & (outcomes.fidelity == 1)
@@ -105,6 +113,9 @@ class _Watch:
                 self._best = tuple(new.tolist())
             elif (new < self._best).any():
                 self._best = tuple(np.minimum(new, self._best).tolist())
+        self._now_and_then()
+
+    def _now_and_then(self) -> None:
         now = time.perf_counter()
         if now >= self._next:
             self._next = now + REPORT_EVERY_S

@@ -52,11 +52,11 @@ def make_batches(trials: Sequence[Trial], workers: int) -> list[TrialBatch]:
     groups: dict[str, list[Trial]] = {}
     for trial in trials:
         groups.setdefault(environment_key(trial), []).append(trial)
-    total = sum(trial.budget for trial in trials)
+    total = sum(trial.weight for trial in trials)
     size = min(_MAX_EVALUATIONS, total / (_BATCHES_PER_WORKER * max(1, workers)))
     batches: list[tuple[Trial, ...]] = []
     for group in groups.values():
-        wanted = math.ceil(sum(trial.budget for trial in group) / max(1.0, size))
+        wanted = math.ceil(sum(trial.weight for trial in group) / max(1.0, size))
         number = max(1, min(len(group), wanted))
         batches += [tuple(group[start::number]) for start in range(number)]
     return [TrialBatch(f"{number:05d}", batch) for number, batch in enumerate(batches)]

@@ -1,77 +1,125 @@
-"""Simulates designs in Ray actors, on any node of the cluster that has room."""
+"""An executor of Ray actors, on any node of the cluster that has room."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import ray
 
-from archgym.errors import ArchgymError
-from archgym.experiment.simulate import process_executor as executors
+from archgym.experiment.simulate.worker_pool import Worker, WorkerPool
 from archgym.experiment.simulate.worker_process import answer, make_ready
+from archgym.experiment.spec.simulation import SimulationSettings
+from archgym.simulators.executor import Attempts
 
-__all__ = ["RayExecutor"]
+__all__ = ["RayExecutor", "ray_executor"]
 
 
-class RayExecutor:
-    """An executor that is a Ray actor with one CPU.
+def ray_executor(
+    name: str, arguments: Mapping[str, Any], settings: SimulationSettings
+) -> RayExecutor:
+    """An executor of Ray actors, as the settings of an experiment say."""
+    workers = settings.workers or 1
+    return RayExecutor(name, arguments, workers, settings.attempts, settings.for_ray)
+
+
+class RayExecutor(WorkerPool):
+    """Ray actors that each simulate one design at a time, where the cluster has room for them.
+
+    An actor that waits for room takes no designs: :attr:`slots` counts those that run.
 
     Args:
         environment: registered name, or ``module:Class``.
         arguments: of its constructor.
+        workers: maximum number of actors.
+        attempts: time limit and retries.
+        resources: what Ray sets aside for an actor: ``num_cpus``, ``num_gpus``, ``memory`` in
+            bytes, and ``resources`` by name.
     """
 
-    def __init__(self, environment: str, arguments: Mapping[str, Any]) -> None:
-        self._job = (environment, dict(arguments), os.getcwd(), list(sys.path))
+    def __init__(
+        self,
+        environment: str,
+        arguments: Mapping[str, Any],
+        workers: int,
+        attempts: Attempts,
+        resources: Mapping[str, Any] | None = None,
+    ) -> None:
+        job = (environment, dict(arguments), os.getcwd(), list(sys.path))
+        options = {"num_cpus": 1, **(resources or {}), "max_restarts": 0}
+        made = [_Actor(f"actor {number + 1}", job, options) for number in range(workers)]
+        super().__init__(made, attempts)
+
+    @property
+    def slots(self) -> int:
+        """Actors that run; all while none does, so that as many are asked for."""
+        return sum(worker.ready for worker in self._workers) or len(self._workers)
+
+    def _answers(
+        self, workers: Sequence[Worker], timeout_s: float
+    ) -> Iterable[tuple[Worker, Mapping[str, Any] | None]]:
+        tasks = {w.task: w for w in workers if isinstance(w, _Actor) and w.task is not None}
+        if not tasks:
+            return
+        ray.wait(list(tasks), num_returns=1, timeout=timeout_s)
+        done, _ = ray.wait(list(tasks), num_returns=len(tasks), timeout=0)
+        for task in done:
+            worker = tasks[task]
+            worker.task = None
+            try:
+                yield worker, ray.get(task)
+            except ray.exceptions.RayActorError as error:
+                preempted = getattr(error, "preempted", False)
+                yield worker, {"preempted": True} if preempted else None
+            except ray.exceptions.RayError:
+                yield worker, None
+
+
+class _Actor(Worker):
+    """An actor.
+
+    Attributes:
+        task: whose answer is awaited.
+    """
+
+    def __init__(self, name: str, job: tuple[Any, ...], options: Mapping[str, Any]) -> None:
+        super().__init__(name)
+        self._job, self._options = job, options
         self._actor: Any = None
+        self.task: Any = None
 
-    def simulate(
-        self, codes: Sequence[int], fidelity: float, limit_s: float | None
-    ) -> executors.TimedResult:
-        """See :class:`~archgym.experiment.simulate.process_executor.Executor`."""
-        try:
-            if self._actor is None:
-                remote = ray.remote(num_cpus=1, max_restarts=0)(_Worker)
-                self._actor = remote.remote()
-                refused = ray.get(self._actor.start.remote(*self._job), timeout=executors.START_S)
-                if refused:
-                    self.close()
-                    raise ArchgymError(refused)
-            task = self._actor.simulate.remote([int(code) for code in codes], fidelity)
-            return executors.read_answer(ray.get(task, timeout=limit_s))
-        except ray.exceptions.GetTimeoutError:
-            self.close()
-            raise TimeoutError from None
-        except ray.exceptions.RayError as error:
-            self.close()
-            raise executors.ExecutorDiedError from error
+    def start(self) -> None:
+        self._actor = ray.remote(**self._options)(_Environment).remote()
+        self.task = self._actor.start.remote(*self._job)
 
-    def close(self) -> None:
-        """Ends the actor."""
-        actor, self._actor = self._actor, None
+    def send(self, codes: Sequence[int], fidelity: float) -> None:
+        self.task = self._actor.simulate.remote(codes, fidelity)
+
+    def stop(self) -> None:
+        actor, self._actor, self.task = self._actor, None, None
         if actor is not None:
             ray.kill(actor)
 
 
-class _Worker:
+class _Environment:
     """Holds an environment in the process of an actor."""
 
     def start(
         self, environment: str, arguments: dict[str, Any], folder: str, path: list[str]
-    ) -> str:
-        """Makes the environment; says why that is not possible, or nothing."""
+    ) -> dict[str, Any]:
+        """Makes the environment; says why that is not possible."""
         sys.path[:] = list(dict.fromkeys([*sys.path, *path]))
         with contextlib.suppress(OSError):
             os.chdir(folder)
         try:
             self._environment = make_ready(environment, arguments)
         except Exception as error:
-            return f"{type(error).__name__}: {error}"
-        return ""
+            return {"refused": f"{type(error).__name__}: {error}"}
+        return {"ready": True, "name": f"{socket.gethostname()}, process {os.getpid()}"}
 
     def simulate(self, codes: list[int], fidelity: float) -> dict[str, Any]:
         """See :func:`archgym.experiment.simulate.worker_process.answer`."""

@@ -1,38 +1,92 @@
 """Replaces an environment's simulator by one that follows the experiment's ``simulation`` settings.
 
-By default a trial simulates in its own process. With ``simulation.workers`` its batches are
-spread over processes, on this machine or through Ray. With ``simulation.time_limit_s`` a design
+By default a trial simulates in its own process. With ``simulation.workers`` an executor simulates
+in several processes, on this machine or through Ray. With ``simulation.time_limit_s`` a design
 that takes too long ends its simulating process and nothing else. A simulation whose process dies
-is repeated. ``simulation.cache`` shares results between trials and runs.
+is repeated. ``simulation.cache`` shares results between trials and runs. With ``simulation.clock:
+simulated`` nothing takes time but on a clock that is simulated.
 """
 
 from __future__ import annotations
 
-import queue
+import contextlib
 import time
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from archgym.environment.environment import Environment
-from archgym.errors import SimulationError
-from archgym.experiment.simulate.process_executor import (
-    Executor,
-    ExecutorDiedError,
-    MakeExecutor,
-    ProcessExecutor,
-    TimedResult,
-)
-from archgym.experiment.simulate.worker_process import simulate_at
-from archgym.experiment.spec.schema import SimulationSettings
+from archgym.experiment.simulate.durations import Durations
+from archgym.experiment.simulate.process_executor import ProcessExecutor
+from archgym.experiment.simulate.simulated_clock import SimulatedExecutor
+from archgym.experiment.spec.schema import read_simulation
+from archgym.experiment.spec.simulation import SimulationSettings
 from archgym.problem.description import ProblemDescription
 from archgym.problem.simulator import Simulator
+from archgym.registry import make
+from archgym.simulators.executor import Executor
+from archgym.simulators.queued import (
+    CachedExecutor,
+    QueuedSimulator,
+    TimedResult,
+    designs_at_a_time,
+    simulate_at,
+)
 from archgym.simulators.shared_cache import SimulationCache, simulation_key
 from archgym.space import Designs
 
-__all__ = ["Simulators"]
+__all__ = ["MakeExecutor", "Simulators", "environment_with_workers", "process_executor"]
+
+MakeExecutor = Callable[[str, Mapping[str, Any], SimulationSettings], Executor]
+"""Makes an executor for the name of an environment, the arguments of its constructor, and the
+settings of the experiment."""
+
+
+def process_executor(
+    name: str, arguments: Mapping[str, Any], settings: SimulationSettings
+) -> Executor:
+    """An executor of processes on this machine."""
+    return ProcessExecutor(name, arguments, settings.workers or 1, settings.attempts)
+
+
+@contextlib.contextmanager
+def environment_with_workers(
+    name: str,
+    simulation: SimulationSettings | Mapping[str, Any],
+    record: str | Path | None = None,
+    **arguments: Any,
+) -> Iterator[Environment]:
+    """An environment that simulates as the ``simulation`` of an experiment says, for a block.
+
+    >>> from archgym.registry import make_agent
+    >>> settings = {"workers": 8, "clock": "simulated", "duration": 60}
+    >>> with environment_with_workers("Conformance-v0", settings) as env:
+    ...     result = make_agent("ga", env.design_space).search(env, 80)
+    ...     print(result.simulations, "simulations in", env.evaluator.now, "seconds")
+    80 simulations in 600.0 seconds
+
+    Args:
+        name: registered name, or ``module:Class``; workers import it.
+        simulation: as in the experiment file.
+        record: folder of the dataset that takes every evaluation.
+        **arguments: of the environment's constructor, plain values.
+
+    Raises:
+        UnknownNameError, InvalidValueError: for settings or arguments that are not possible.
+    """
+    if not isinstance(simulation, SimulationSettings):
+        simulation = read_simulation(simulation)
+    recorded = {} if record is None else {"record": record}
+    environment = make(name, **arguments, **recorded)
+    with (
+        contextlib.closing(Simulators(simulation)) as simulators,
+        contextlib.closing(environment),
+    ):
+        simulators.serve(environment, name, arguments)
+        simulators.simulate_baseline(environment)
+        yield environment
 
 
 class Simulators:
@@ -40,14 +94,14 @@ class Simulators:
 
     Args:
         settings: the experiment's ``simulation``.
-        make_executor: makes an executor for an environment and its arguments.
+        make_executor: makes what simulates, where the experiment asks for processes.
         network: whether several machines use the cache.
     """
 
     def __init__(
         self,
         settings: SimulationSettings,
-        make_executor: MakeExecutor = ProcessExecutor,
+        make_executor: MakeExecutor = process_executor,
         network: bool = False,
     ) -> None:
         self._settings, self._make_executor = settings, make_executor
@@ -62,15 +116,24 @@ class Simulators:
             name: registered name of the environment, or ``module:Class``.
             arguments: of its constructor.
         """
-        if hasattr(environment.simulator, "optimum"):  # a table: nothing is faster
-            return
         settings, simulator = self._settings, environment.simulator
-        if settings.workers is not None or settings.time_limit_s is not None:
-            executors = [self._make_executor(name, arguments) for _ in range(settings.workers or 1)]
-            self._executors += executors
-            environment.simulator = simulator = _Spread(simulator, executors, settings)
-        if self._cache is not None:
-            environment.simulator = _Cached(simulator, environment.description, self._cache)
+        asynchronous = settings.asynchronous and (settings.workers or 1) > 1
+        executor: Executor
+        if settings.simulated:
+            executor = self._on_simulated_clock(environment)
+        elif hasattr(simulator, "optimum"):  # a table: nothing is faster
+            return
+        elif settings.workers is not None or settings.time_limit_s is not None:
+            executor = self._make_executor(name, arguments, settings)
+            if self._cache is not None:
+                executor = CachedExecutor(executor, environment.description, self._cache)
+        else:
+            if self._cache is not None:
+                cache = self._cache
+                environment.simulator = _Cached(simulator, environment.description, cache)
+            return
+        self._executors.append(executor)
+        environment.simulator = QueuedSimulator(simulator, executor, asynchronous=asynchronous)
 
     def simulate_baseline(self, environment: Environment) -> None:
         """Simulates the baseline design of an environment, with the same simulator.
@@ -89,75 +152,39 @@ class Simulators:
         if self._cache is not None:
             self._cache.close()
 
-
-class _Around:
-    """A simulator that wraps another one and has its name, version and metrics."""
-
-    def __init__(self, inner: Simulator) -> None:
-        self._inner = inner
-        self.name, self.version = inner.name, inner.version
-        self.metric_names = inner.metric_names
-        if hasattr(inner, "fidelities"):
-            self.fidelities = inner.fidelities
-
-    def simulate(self, designs: Designs) -> Sequence[TimedResult]:
-        return self.simulate_at(designs, 1.0)
-
-    def simulate_at(self, designs: Designs, fidelity: float) -> Sequence[TimedResult]:
-        raise NotImplementedError
-
-
-class _Spread(_Around):
-    """Simulates each design in one of several processes."""
-
-    def __init__(
-        self, inner: Simulator, executors: Sequence[Executor], settings: SimulationSettings
-    ) -> None:
-        super().__init__(inner)
-        self._settings = settings
-        self._free: queue.Queue[Executor] = queue.Queue()
-        self._threads = len(executors)
-        for executor in executors:
-            self._free.put(executor)
-
-    def simulate_at(self, designs: Designs, fidelity: float) -> Sequence[TimedResult]:
-        tasks = [(codes, fidelity) for codes in designs.codes.tolist()]
-        threads = min(self._threads, len(tasks))
-        if threads == 1:
-            return [self._one(task) for task in tasks]
-        with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(self._one, tasks))
-
-    def _one(self, task: tuple[list[int], float]) -> TimedResult:
-        executor, limit = self._free.get(), self._settings.time_limit_s
-        began = time.perf_counter()
-        died = 0
-        try:
-            for attempt in range(self._settings.retries + 1):
-                try:
-                    result, seconds = executor.simulate(*task, limit)
-                except ExecutorDiedError:
-                    died += 1
-                    result = SimulationError(f"the simulating process died, {died} times in all")
-                    seconds = time.perf_counter() - began
-                except TimeoutError:
-                    seconds = time.perf_counter() - began
-                    return TimeoutError(f"the simulation did not end within {limit:g} s"), seconds
-                if attempt == self._settings.retries or not isinstance(result, SimulationError):
-                    break
-            return result, seconds
-        finally:
-            self._free.put(executor)
+    def _on_simulated_clock(self, environment: Environment) -> SimulatedExecutor:
+        environment.simulate_baseline(self._settings.retries)
+        baseline = environment.baseline_metrics.tolist()
+        names = [metric.name for metric in environment.metrics]
+        durations = Durations(
+            self._settings.duration,
+            environment.fidelities,
+            dict(zip(names, baseline, strict=True)),
+        )
+        return SimulatedExecutor(
+            environment.simulator,
+            environment.design_space,
+            self._settings.workers or 1,
+            durations,
+            self._settings.time_limit_s,
+        )
 
 
-class _Cached(_Around):
-    """Looks a design up in a cache before it simulates it."""
+class _Cached:
+    """A simulator in this process that looks a design up in a cache before it simulates it."""
 
     def __init__(
         self, inner: Simulator, problem: ProblemDescription, cache: SimulationCache
     ) -> None:
-        super().__init__(inner)
-        self._problem, self._cache = problem, cache
+        self._inner, self._problem, self._cache = inner, problem, cache
+        self.name, self.version = inner.name, inner.version
+        self.metric_names = inner.metric_names
+        if hasattr(inner, "fidelities"):
+            self.fidelities = inner.fidelities
+        self.alone = designs_at_a_time(inner)
+
+    def simulate(self, designs: Designs) -> Sequence[TimedResult]:
+        return self.simulate_at(designs, 1.0)
 
     def simulate_at(self, designs: Designs, fidelity: float) -> Sequence[TimedResult]:
         began = time.perf_counter()

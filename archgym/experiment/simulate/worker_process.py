@@ -21,11 +21,10 @@ import numpy as np
 
 from archgym.environment.environment import Environment
 from archgym.errors import ArchgymError, NotCoveredError
-from archgym.problem.simulator import MultiFidelitySimulator, SimulationResult, Simulator
 from archgym.registry import make
-from archgym.space import Designs
+from archgym.simulators.queued import simulate_one
 
-__all__ = ["answer", "main", "make_ready", "simulate_at"]
+__all__ = ["answer", "main", "make_ready"]
 
 
 def answer(environment: Environment, codes: Sequence[int], fidelity: float) -> dict[str, Any]:
@@ -36,9 +35,9 @@ def answer(environment: Environment, codes: Sequence[int], fidelity: float) -> d
         codes: canonical codes of the design.
         fidelity: at which it is simulated.
     """
-    designs = Designs(environment.design_space, np.array([codes], dtype=np.int64))
+    simulator, space = environment.simulator, environment.design_space
     try:
-        ((result, seconds),) = simulate_at(environment.simulator, designs, fidelity)
+        result, seconds = simulate_one(simulator, space, codes, fidelity)
     except ArchgymError as error:  # concerns every design, such as a missing program
         return {"fatal": str(error), "seconds": 0.0}
     if isinstance(result, Mapping):
@@ -49,16 +48,6 @@ def answer(environment: Environment, codes: Sequence[int], fidelity: float) -> d
     elif isinstance(result, TimeoutError):
         kind = "timeout"
     return {"error": kind, "reason": str(result), "seconds": float(seconds)}
-
-
-def simulate_at(
-    simulator: Simulator, designs: Designs, fidelity: float
-) -> Sequence[tuple[SimulationResult, float]]:
-    """Simulates designs fully, or at a lower fidelity; gives results with their seconds."""
-    if fidelity == 1:
-        return simulator.simulate(designs)
-    assert isinstance(simulator, MultiFidelitySimulator)
-    return simulator.simulate_at(designs, fidelity)
 
 
 def make_ready(name: str, arguments: Mapping[str, Any]) -> Environment:

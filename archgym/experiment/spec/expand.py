@@ -35,8 +35,9 @@ class Trial:
         agent_label: agent and hyperparameters, without the seed.
         hyperparameters: those given or drawn; the others have their defaults.
         seed: seed of the agent.
-        budget: distinct legal designs to simulate.
+        budget: distinct legal designs to simulate; ``None`` for no limit.
         initial_designs: designs that are evaluated first.
+        hours: that the simulations take together; ``None`` for no limit.
     """
 
     trial_id: str
@@ -46,10 +47,16 @@ class Trial:
     agent: str
     agent_label: str
     seed: int
-    budget: int
+    budget: int | None
     arguments: dict[str, Any] = field(default_factory=dict)
     hyperparameters: dict[str, Any] = field(default_factory=dict)
     initial_designs: list[dict[str, Any]] = field(default_factory=list)
+    hours: float | None = None
+
+    @property
+    def weight(self) -> float:
+        """The work that it is, to compare trials of one experiment: designs, or hours."""
+        return self.budget or self.hours or 0.0
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object with the fields."""
@@ -120,7 +127,8 @@ def expand(experiment: Experiment) -> list[Trial]:
             agent_label=agent_id,
             hyperparameters=searcher.hyperparameters,
             seed=seed,
-            budget=experiment.budget,
+            budget=experiment.designs,
+            hours=experiment.hours,
             initial_designs=searcher.entry.initial_designs,
         )
         for (setting, setting_id, key), (searcher, agent_id), seed in itertools.product(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -9,16 +10,18 @@ import pydantic
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.experiment.spec.simulation import SimulationSettings
 from archgym.reading.pydantic_messages import allowed_text
 from archgym.reading.suggestions import did_you_mean
 
 __all__ = [
     "AgentEntry",
+    "BudgetEntry",
     "EnvironmentEntry",
     "Experiment",
     "Resources",
-    "SimulationSettings",
     "read_experiment",
+    "read_simulation",
 ]
 
 Design = dict[str, Any]
@@ -130,27 +133,17 @@ class Resources(_Model):
     )
 
 
-class SimulationSettings(_Model):
-    """How designs are simulated; for simulators of a second or more."""
+class BudgetEntry(_Model):
+    """What a trial may spend, where that is not a number of designs alone."""
 
-    workers: Positive | None = Field(
-        default=None,
-        description="processes over which a trial's batches spread, through Ray where it runs; "
-        "the trial's own process if left out",
+    designs: Positive | None = Field(
+        default=None, description="distinct legal designs a trial simulates"
     )
-    time_limit_s: float | None = Field(
+    hours: float | None = Field(
         default=None,
         gt=0,
-        description="seconds after which a design's simulation is ended, with status timeout",
-    )
-    retries: Natural = Field(
-        default=1,
-        description="how often a simulation that failed or died is tried again; needs workers "
-        "or time_limit_s, but for the baseline design, which is tried again after a time limit too",
-    )
-    cache: str = Field(
-        default="",
-        description="file that keeps results for other trials and runs; made if it is not there",
+        description="hours that the simulations of a trial take together; what is in flight then "
+        "still ends",
     )
 
 
@@ -159,7 +152,10 @@ class Experiment(_Model):
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="names the folder")
     description: str = Field(default="", description="what it is for")
-    budget: Positive = Field(description="distinct legal designs a trial simulates")
+    budget: Positive | BudgetEntry = Field(
+        description="distinct legal designs a trial simulates; or {hours: 500}, hours that its "
+        "simulations take together; or both, {designs: 1000, hours: 500}"
+    )
     seeds: Positive | Annotated[list[Natural], Field(min_length=1)] = Field(
         default=1, description="seeds of the agents: a list, or n for 0, 1, ..., n-1"
     )
@@ -175,6 +171,46 @@ class Experiment(_Model):
     def seed_list(self) -> list[int]:
         """The seeds, one by one."""
         return list(range(self.seeds)) if isinstance(self.seeds, int) else list(self.seeds)
+
+    @property
+    def designs(self) -> int | None:
+        """Distinct legal designs that a trial simulates; ``None`` for no limit."""
+        return self.budget if isinstance(self.budget, int) else self.budget.designs
+
+    @property
+    def hours(self) -> float | None:
+        """Hours that the simulations of a trial take; ``None`` for no limit."""
+        return None if isinstance(self.budget, int) else self.budget.hours
+
+    @property
+    def budget_text(self) -> str:
+        """What a trial may spend, for people."""
+        parts = [] if self.designs is None else [f"{self.designs:,} simulations"]
+        parts += [] if self.hours is None else [f"{self.hours:,g} hours of simulation"]
+        return " or ".join(parts)
+
+    @field_validator("budget", mode="before")
+    @classmethod
+    def _plain_budget(cls, value: Any) -> Any:
+        """Checked here: a union of types would give a message for each of them."""
+        if isinstance(value, BudgetEntry) or (type(value) is int and value >= 1):
+            return value
+        if type(value) is int:
+            raise ValueError("allowed is at least 1")
+        if not isinstance(value, Mapping):
+            raise ValueError("allowed is an integer of at least 1, or a mapping as {hours: 500}")
+        for name in value:
+            if name not in BudgetEntry.model_fields:
+                hint = did_you_mean(str(name), BudgetEntry.model_fields)
+                raise ValueError(f"there is no {name!r}. {hint}")
+        designs, hours = value.get("designs"), value.get("hours")
+        if designs is None and hours is None:
+            raise ValueError("give designs, hours or both")
+        if designs is not None and not (type(designs) is int and designs >= 1):
+            raise ValueError("designs is an integer of at least 1")
+        if hours is not None and not (type(hours) in (int, float) and 0 < hours < math.inf):
+            raise ValueError("hours is a number above 0")
+        return value
 
     @field_validator("seeds", mode="before")
     @classmethod
@@ -216,6 +252,19 @@ def read_experiment(data: Any) -> Experiment:
         # Misspelt keys first: a missing key is often the misspelt one.
         problems = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
         raise _explain(problems[0]) from None
+
+
+def read_simulation(data: Mapping[str, Any]) -> SimulationSettings:
+    """The ``simulation`` of an experiment, from a mapping.
+
+    Raises:
+        UnknownNameError, InvalidValueError: as :func:`read_experiment`.
+    """
+    try:
+        return SimulationSettings.model_validate(dict(data))
+    except pydantic.ValidationError as error:
+        problem = error.errors()[0]
+        raise _explain({**problem, "loc": ("simulation", *problem["loc"])}) from None
 
 
 def _explain(problem: Any) -> Exception:

@@ -12,8 +12,7 @@ from archgym.agents.gp.additive import AdditiveProcess
 from archgym.agents.gp.gaussian_process import GaussianProcess
 from archgym.agents.gp.interactions import Interactions
 from archgym.agents.gp.levels import Columns
-from archgym.agents.gp.search import GaussianProcessSearch
-from archgym.envs.conformance import ConformanceEnvironment
+from archgym.agents.gp.models import Models
 from archgym.space import Categorical, DesignSpace
 
 Array = np.ndarray[Any, Any]
@@ -160,17 +159,12 @@ def test_equal_rows_and_equal_targets_are_survived() -> None:
     assert np.isfinite(deviation).all()
 
 
-def test_few_parameters_or_several_goals_are_left_to_the_product() -> None:
-    def kinds(agent: GaussianProcessSearch) -> set[type]:
-        return {type(model) for model in agent._models}
+def test_few_parameters_are_left_to_the_product() -> None:
+    def kinds(n: int) -> set[type]:
+        space = DesignSpace([Categorical(f"p{i}", ["a", "b"]) for i in range(n)])
+        models = Models(space, 2, 3, True, np.random.default_rng(0))
+        return {type(model) for goal in models.goals for model in goal}
 
-    def space(n: int) -> DesignSpace:
-        return DesignSpace([Categorical(f"p{i}", ["a", "b"]) for i in range(n)])
-
-    assert kinds(GaussianProcessSearch(space(5))) == {GaussianProcess}
-    assert kinds(GaussianProcessSearch(space(6))) == {AdditiveProcess}
-    assert kinds(GaussianProcessSearch(space(80))) == {GaussianProcess}
-    several = ConformanceEnvironment(objective={"minimize": ["access_ns", "energy_pj"]})
-    assert kinds(GaussianProcessSearch(several.design_space, ("minimize",) * 2)) == {
-        GaussianProcess
-    }
+    assert kinds(5) == {GaussianProcess}
+    assert kinds(6) == {AdditiveProcess}
+    assert kinds(80) == {GaussianProcess}

@@ -1,0 +1,129 @@
+"""The Gaussian processes of a search: of each goal, of each limit that was broken, of failing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from archgym.agents.common.arrays import Floats, Ints
+from archgym.agents.common.observations import Observations
+from archgym.agents.common.scores import BROKEN_LIMIT_COST
+from archgym.agents.common.targets import broken_limits, cost_forms
+from archgym.agents.gp.additive import AdditiveProcess
+from archgym.agents.gp.gaussian_process import GaussianProcess
+from archgym.agents.gp.interactions import Interactions
+from archgym.agents.gp.levels import Columns, coordinates
+from archgym.space import DesignSpace
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What the processes know at the moment.
+
+    Attributes:
+        goals: one process for each goal; for the sum of all excesses while nothing is feasible.
+        targets: what they learned of the feasible designs, shape (n_feasible, n_goals); of all
+            designs while nothing is feasible.
+        limits: processes of what has to be negative.
+        feasible: whether any design is.
+    """
+
+    goals: list[GaussianProcess]
+    targets: Floats
+    limits: list[GaussianProcess]
+    feasible: bool
+
+
+class Models:
+    """Learns from observations.
+
+    Each goal has several processes that differ in their prior and take turns, so that no process
+    misleads the search for long. They learn the cost or the ratio to the baseline, whichever makes
+    the data likelier. Until something feasible is known, the sum of what breaks the limits, on a
+    logarithmic scale, takes the place of the goals.
+
+    Args:
+        space: the design space.
+        n_goals: goals of the objective.
+        n_models: processes of each goal; a single one has the default prior.
+        interactions: whether to learn which parameters act together.
+        rng: the only source of randomness.
+
+    Attributes:
+        goals: the processes of each goal.
+    """
+
+    def __init__(
+        self,
+        space: DesignSpace,
+        n_goals: int,
+        n_models: int,
+        interactions: bool,
+        rng: np.random.Generator,
+    ) -> None:
+        self._space, self._columns = space, Columns.of(space)
+        self._n_models, self._rng = n_models, rng
+        additive = interactions and len(space.free) in Interactions.columns
+        self.goals = [self._processes(additive) for _ in range(n_goals)]
+        self._limits: dict[int, GaussianProcess] = {}
+
+    def alike(self, codes: Ints, centres: Ints) -> Floats:
+        """Correlation of the first process, so that tabu regions change only as it learns."""
+        x, z = coordinates(self._space, codes), coordinates(self._space, centres)
+        return self.goals[0][0].correlation(x, z)
+
+    def learn(self, known: Observations, rows: Ints, turn: int) -> Learned:
+        """Learns some of the observed designs; those in flight count as they are predicted.
+
+        Args:
+            known: all observations.
+            rows: which of them to learn from.
+            turn: decides which processes take part.
+        """
+        x = coordinates(self._space, known.codes[rows])
+        ok, excess, costs = ~known.failed[rows], known.excess[rows], known.costs[rows]
+        feasible = bool((costs < BROKEN_LIMIT_COST).any())
+        if feasible:
+            forms = [cost_forms(goal) for goal in known.goals[rows][ok].T]
+        else:  # the way to what keeps the limits comes first
+            forms = [cost_forms(np.log1p(100.0 * np.maximum(excess[ok], 0.0)).sum(axis=1))]
+            del forms[0]["ratio"]
+            excess = excess[:, :0]
+        limits = []
+        for limit, seen, target in broken_limits(excess, ~ok):
+            process = self._limits.setdefault(limit, GaussianProcess(self._columns))
+            process.tune(x[seen], target)
+            process.fit(x[seen], target)
+            limits.append(process)
+        waiting = coordinates(self._space, known.waiting)
+        goals, targets = [], []
+        for processes, form in zip(self.goals, forms, strict=False):
+            model = processes[turn % self._n_models]
+            targets.append(self._fit(model, x[ok], form, waiting))
+            goals.append(model)
+        keeps = costs[ok] < BROKEN_LIMIT_COST if feasible else np.ones(int(ok.sum()), dtype=bool)
+        return Learned(goals, np.stack(targets, axis=1)[keeps], limits, feasible)
+
+    @staticmethod
+    def _fit(
+        model: GaussianProcess, x: Floats, forms: dict[str, tuple[Floats, float]], waiting: Floats
+    ) -> Floats:
+        """Fits a process to the likeliest form of a cost; gives its targets."""
+        start = next(iter(forms.values()))[0]
+        model.tune(x, start)
+        model.fit(x, start)
+        target, _ = max(forms.values(), key=lambda form: model.retarget(form[0]) + form[1])
+        model.retarget(target)
+        if len(waiting):
+            expected, _ = model.predict(waiting)
+            model.fit(np.concatenate([x, waiting]), np.concatenate([target, expected]))
+        return target
+
+    def _processes(self, additive: bool) -> list[GaussianProcess]:
+        """Those of a goal, which take turns."""
+        rng = self._rng if self._n_models > 1 else None
+        if not additive:
+            return [GaussianProcess(self._columns, rng) for _ in range(self._n_models)]
+        interactions = Interactions(len(self._space.free), self._rng)
+        return [AdditiveProcess(self._columns, rng, interactions) for _ in range(self._n_models)]

@@ -1,0 +1,240 @@
+"""Simulators that leave the simulating to an executor, and executors around another one."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+
+import numpy as np
+
+from archgym.problem.description import ProblemDescription
+from archgym.problem.simulator import MultiFidelitySimulator, SimulationResult, Simulator
+from archgym.simulators.executor import Arrival, Executor, Running
+from archgym.simulators.external import available_cores, stoppable_threads
+from archgym.simulators.result import check_results
+from archgym.simulators.shared_cache import SimulationCache, simulation_key
+from archgym.space import Designs, DesignSpace
+
+__all__ = [
+    "CachedExecutor",
+    "InProcessExecutor",
+    "QueuedSimulator",
+    "designs_at_a_time",
+    "simulate_at",
+    "simulate_one",
+]
+
+_IN_PROCESS = "this process"
+TimedResult = tuple[SimulationResult, float]
+"""The result of a simulation, and how long it took, s."""
+
+
+def simulate_at(simulator: Simulator, designs: Designs, fidelity: float) -> Sequence[TimedResult]:
+    """Simulates designs fully, or at a lower fidelity; gives results with their seconds."""
+    if fidelity == 1:
+        return simulator.simulate(designs)
+    assert isinstance(simulator, MultiFidelitySimulator)
+    return simulator.simulate_at(designs, fidelity)
+
+
+class QueuedSimulator:
+    """A simulator whose designs an executor simulates; the evaluation core finds that and uses it.
+
+    Args:
+        inner: whose name, version, metrics and fidelities it has.
+        executor: simulates.
+        asynchronous: whether searches propose a design whenever a worker is free, not in batches.
+    """
+
+    def __init__(self, inner: Simulator, executor: Executor, *, asynchronous: bool) -> None:
+        self.name, self.version = inner.name, inner.version
+        self.metric_names = inner.metric_names
+        if hasattr(inner, "fidelities"):
+            self.fidelities = inner.fidelities
+        if hasattr(inner, "optimum"):
+            self.optimum = inner.optimum
+        self.executor, self.asynchronous = executor, asynchronous
+        self._numbers = itertools.count(-1, -1)  # the core's tickets count upwards
+
+    def simulate(self, designs: Designs) -> list[TimedResult]:
+        """Simulates designs and waits for all, apart from any trial, such as the baseline's."""
+        return self.simulate_at(designs, 1.0)
+
+    def simulate_at(self, designs: Designs, fidelity: float) -> list[TimedResult]:
+        """As :meth:`simulate`, at a fidelity."""
+        tickets = [next(self._numbers) for _ in range(len(designs))]
+        for ticket, codes in zip(tickets, designs.codes.tolist(), strict=True):
+            self.executor.submit(ticket, codes, fidelity)
+        results: dict[int, TimedResult] = {}
+        while len(results) < len(tickets):
+            for arrival in self.executor.collect(None):
+                results[arrival.ticket] = arrival.result, arrival.seconds
+        return [results[ticket] for ticket in tickets]
+
+
+def designs_at_a_time(simulator: Simulator) -> int:
+    """How many designs a simulator of this process simulates at a time, each alone.
+
+    0 for one that takes batches as a whole; then what it gives for a design comes with the batch.
+    """
+    if hasattr(simulator, "simulate_one"):
+        return int(getattr(simulator, "threads", None) or available_cores())
+    return int(getattr(simulator, "alone", 0))
+
+
+class InProcessExecutor:
+    """Simulates in this process, while results are collected.
+
+    Args:
+        simulator: that simulates.
+        space: of the designs.
+        threads: designs at a time; above 1 for simulators that run external programs.
+    """
+
+    def __init__(self, simulator: Simulator, space: DesignSpace, threads: int = 1) -> None:
+        self._simulator, self._space = simulator, space
+        self.slots = max(1, threads)
+        self._waiting: deque[tuple[int, Sequence[int], float]] = deque()
+        self._begun: dict[Future[Arrival], int] = {}
+        self._threads: tuple[ThreadPoolExecutor, threading.Event] | None = None
+
+    def restart(self) -> None:
+        """See :class:`~archgym.simulators.executor.Executor`."""
+        self.close()
+
+    def now(self) -> float:
+        """See :class:`~archgym.simulators.executor.Executor`."""
+        return time.time()
+
+    def submit(self, ticket: int, codes: Sequence[int], fidelity: float) -> None:
+        """See :class:`~archgym.simulators.executor.Executor`."""
+        self._waiting.append((ticket, codes, fidelity))
+
+    def collect(self, timeout_s: float | None) -> list[Arrival]:
+        """Simulates the designs that wait longest; with one at a time that one, to its end."""
+        if self.slots == 1:
+            if not self._waiting:
+                return []
+            arrival = self._simulate(*self._waiting[0])
+            self._waiting.popleft()
+            return [arrival]
+        if self._waiting:
+            self._threads = self._threads or stoppable_threads(self.slots)
+            for job in self._waiting:
+                self._begun[self._threads[0].submit(self._simulate, *job)] = job[0]
+            self._waiting.clear()
+        done, _ = wait(self._begun, timeout_s, FIRST_COMPLETED)
+        return [future.result() for future in list(self._begun) if self._is_over(future, done)]
+
+    def running(self) -> list[Running]:
+        """See :class:`~archgym.simulators.executor.Executor`."""
+        tickets = [job[0] for job in list(self._waiting)] + list(self._begun.values())
+        return [Running(ticket, "", time.time()) for ticket in sorted(tickets)]
+
+    def cancel(self, ticket: int) -> None:
+        """See :class:`~archgym.simulators.executor.Executor`; ends all programs that run."""
+        self._waiting = deque(job for job in self._waiting if job[0] != ticket)
+        if ticket in self._begun.values():
+            self._end_threads()
+
+    def close(self) -> None:
+        """See :class:`~archgym.simulators.executor.Executor`."""
+        self._waiting.clear()
+        self._end_threads()
+
+    def _simulate(self, ticket: int, codes: Sequence[int], fidelity: float) -> Arrival:
+        began = time.time()
+        result, seconds = simulate_one(self._simulator, self._space, codes, fidelity)
+        return Arrival(ticket, result, seconds, _IN_PROCESS, began, time.time())
+
+    def _is_over(self, future: Future[Arrival], done: set[Future[Arrival]]) -> bool:
+        return future in done and self._begun.pop(future, None) is not None
+
+    def _end_threads(self) -> None:
+        self._begun.clear()
+        if self._threads is not None:
+            pool, stop = self._threads
+            self._threads = None
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+
+
+class CachedExecutor:
+    """Looks a design up in a cache before another executor simulates it.
+
+    Args:
+        inner: simulates.
+        problem: of the designs.
+        cache: takes each result as it arrives.
+    """
+
+    def __init__(
+        self, inner: Executor, problem: ProblemDescription, cache: SimulationCache
+    ) -> None:
+        self._inner, self._problem, self._cache = inner, problem, cache
+        self._keys: dict[int, bytes] = {}
+        self._found: list[Arrival] = []
+
+    def restart(self) -> None:
+        """See :class:`~archgym.simulators.executor.Executor`."""
+        self._keys.clear()
+        self._found.clear()
+        self._inner.restart()
+
+    @property
+    def slots(self) -> int:
+        """See :class:`~archgym.simulators.executor.Executor`."""
+        return self._inner.slots
+
+    def now(self) -> float:
+        """See :class:`~archgym.simulators.executor.Executor`."""
+        return self._inner.now()
+
+    def submit(self, ticket: int, codes: Sequence[int], fidelity: float) -> None:
+        """See :class:`~archgym.simulators.executor.Executor`."""
+        began = time.perf_counter()
+        key = simulation_key(self._problem, self._problem.space.design(codes), fidelity)
+        held = self._cache.get([key])
+        if key in held:
+            seconds, now = time.perf_counter() - began, self._inner.now()
+            self._found.append(Arrival(ticket, held[key], seconds, "", now, now))
+        else:
+            self._keys[ticket] = key
+            self._inner.submit(ticket, codes, fidelity)
+
+    def collect(self, timeout_s: float | None) -> list[Arrival]:
+        """See :class:`~archgym.simulators.executor.Executor`."""
+        found, self._found = self._found, []
+        arrived = self._inner.collect(0 if found else timeout_s)
+        self._cache.put({self._keys.pop(one.ticket): one.result for one in arrived})
+        return found + arrived
+
+    def running(self) -> list[Running]:
+        """See :class:`~archgym.simulators.executor.Executor`."""
+        return self._inner.running()
+
+    def cancel(self, ticket: int) -> None:
+        """See :class:`~archgym.simulators.executor.Executor`."""
+        self._keys.pop(ticket, None)
+        self._found = [one for one in self._found if one.ticket != ticket]
+        self._inner.cancel(ticket)
+
+    def close(self) -> None:
+        """See :class:`~archgym.simulators.executor.Executor`."""
+        self._keys.clear()
+        self._found.clear()
+        self._inner.close()
+
+
+def simulate_one(
+    simulator: Simulator, space: DesignSpace, codes: Sequence[int], fidelity: float
+) -> TimedResult:
+    """Simulates one design; gives the result and how long it took, s."""
+    designs = Designs(space, np.array([codes], dtype=np.int64))
+    results = simulate_at(simulator, designs, fidelity)
+    check_results(results, simulator.name, 1)
+    return results[0]

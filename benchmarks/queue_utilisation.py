@@ -1,0 +1,144 @@
+"""How busy agents keep the workers that simulate, and what is lost by waiting.
+
+Durations are log-normal with sigma 1: a fifth of the simulations take as long as all others. Each
+agent searches with eight workers on a simulated clock, then with 64, and with ``--processes`` with
+eight real processes whose simulations sleep. Two figures an agent:
+
+- *busy*: mean number of busy workers from when all of them had started to the last end. The last
+  simulations of a budget leave workers idle, whatever the agent does.
+- *while designs were left*: the same up to the start of the last simulation.
+
+The bar is 90 % of the workers for agents that ask and tell, 80 % for hyperband and the learners, in
+the mean over seeds.
+
+    python benchmarks/queue_utilisation.py
+    python benchmarks/queue_utilisation.py --processes --agents random ga auto --median 0.1
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+import archgym
+from archgym.data import Dataset
+from archgym.experiment.simulate.durations import Durations
+from archgym.experiment.simulate.simulators import Simulators
+from archgym.experiment.spec.simulation import SimulationSettings
+from archgym.problem.fidelity import FULL, Fidelity
+from archgym.problem.simulator import SimulationResult
+from archgym.registry import make_agent
+from archgym.space import Designs, DesignSpace, Integer
+
+STEADY = ["random", "sobol", "ga", "nsga2", "aco", "sa", "local"]
+STEADY += ["gp", "bayesian", "optuna", "botorch", "auto"]
+LEARNERS = ["hyperband", "ppo", "a2c", "maskable_ppo", "dqn", "sac", "ippo", "mappo"]
+SIGMA = 1.0
+THIRD = Fidelity(1 / 3, 1 / 3)
+
+
+class Sleeper(archgym.Environment):
+    """A closed form over 12 integers whose simulation sleeps for a log-normal time.
+
+    Args:
+        median_s: median of the sleep, s; 0 does not sleep.
+    """
+
+    design_space = DesignSpace([Integer(f"p{i}", 0, 7) for i in range(12)])
+    metrics: ClassVar = (archgym.Metric("time_ns", "ns", "minimize"),)
+    default_objective: ClassVar = "minimize time_ns"
+    baseline: ClassVar = {f"p{i}": 0 for i in range(12)}
+    fidelities: tuple[Fidelity, ...] = (THIRD, FULL)
+    incidental_arguments: ClassVar = ("median_s",)
+
+    def __init__(self, *, median_s: float = 0.0, **arguments: Any) -> None:
+        self.median_s = median_s
+        super().__init__(**arguments)
+
+    def simulate_batch_at(
+        self, designs: Designs, fidelity: float
+    ) -> list[tuple[SimulationResult, float]]:
+        """The metric and the seconds of each design."""
+        return [self._one(codes, fidelity) for codes in designs.codes.tolist()]
+
+    def _one(self, codes: list[int], fidelity: float) -> tuple[SimulationResult, float]:
+        began = time.perf_counter()
+        if self.median_s:
+            form = {"log_normal": {"median": self.median_s, "sigma": SIGMA}}
+            time.sleep(Durations(form, self.fidelities, {}).of(codes, fidelity, {}))
+        off = sum((code - (3 * i) % 8) ** 2 for i, code in enumerate(codes))
+        pairs = sum(a * b for a, b in itertools.pairwise(codes))
+        return {"time_ns": 10.0 + off + 0.1 * pairs}, time.perf_counter() - began
+
+
+def run(agent: str, settings: SimulationSettings, budget: int, seed: int, median: float) -> Any:
+    """Busy workers in all, and while designs were left; seconds that it took."""
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = {"median_s": median}
+        env = Sleeper(**arguments, record=Path(folder) / "data")
+        began = time.perf_counter()
+        with contextlib.closing(Simulators(settings)) as simulators:
+            simulators.serve(env, "benchmarks.queue_utilisation:Sleeper", arguments)
+            make_agent(agent, env.design_space, seed=seed).search(env, budget)
+            env.close()
+        table = Dataset(Path(folder) / "data").evaluations(["started", "timestamp", "worker"])
+        starts, ends = (
+            np.array([t.timestamp() for t in table[name].to_pylist() if t is not None])
+            for name in ("started", "timestamp")
+        )
+        simulated = table["worker"].is_valid().to_numpy()
+        workers = np.array([name for name in table["worker"].to_pylist() if name is not None])
+        ready = max(starts[workers == name].min() for name in set(workers.tolist()))
+        ended = ends[simulated]
+        parts = busy(starts, ended, ready, ended.max()), busy(starts, ended, ready, starts.max())
+        return *parts, time.perf_counter() - began
+
+
+def busy(starts: NDArray[np.float64], ends: NDArray[np.float64], begin: float, end: float) -> float:
+    """Mean number of busy workers between two times."""
+    within = np.minimum(ends, end) - np.maximum(starts, begin)
+    return float(np.maximum(within, 0.0).sum() / max(end - begin, 1e-9))
+
+
+def main() -> None:
+    """Prints a table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--agents", nargs="*", default=STEADY + LEARNERS)
+    parser.add_argument("--processes", action="store_true", help="real processes that sleep")
+    parser.add_argument("--median", type=float, default=0.1, help="of the sleep, s")
+    parser.add_argument("--workers", type=int, nargs="*", default=[8, 64])
+    parser.add_argument("--designs", type=int, default=25, help="designs a worker")
+    parser.add_argument("--seeds", type=int, default=3)
+    options = parser.parse_args()
+    median = options.median if options.processes else 0.0
+    print(f"{'agent':14}{'workers':>8}{'busy':>9}{'':>7}{'while designs were left':>25}{'took':>9}")
+    for agent in options.agents:
+        for workers in options.workers:
+            clock = {"clock": "simulated", "duration": {"log_normal": {"median": 60, "sigma": 1}}}
+            settings = SimulationSettings(workers=workers, **({} if options.processes else clock))
+            runs = np.array(
+                [
+                    run(agent, settings, options.designs * workers, seed, median)
+                    for seed in range(options.seeds)
+                ]
+            )
+            whole, left, seconds = runs.mean(axis=0)
+            print(
+                f"{agent:14}{workers:8}{whole:9.2f}{whole / workers:7.0%}{left / workers:25.0%}"
+                f"{seconds:8.1f}s",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

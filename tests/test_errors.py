@@ -1,0 +1,18 @@
+"""Errors cross processes: a pool and Ray send them pickled."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from archgym.errors import ArchgymError, DesignError, UnknownNameError
+
+
+@pytest.mark.parametrize(
+    "error",
+    [UnknownNameError("agent", "gaa", ["ga", "gp"], "agents[0]"), DesignError("too large")],
+)
+def test_an_error_survives_the_way_to_another_process(error: ArchgymError) -> None:
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), str(copy)) == (type(error), str(error))
