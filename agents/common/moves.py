@@ -83,9 +83,9 @@ class Moves:
         An unordered parameter takes every other level and an ordered one too, if it has few;
         with many, or if it is real, it makes a step up and one down of each of the sizes that
         :meth:`mutate` draws, or takes some random ones of unordered levels. A permutation has two
-        items swapped or one put elsewhere, in some random ways. Some may be the design itself, where a step is
-        rounded to none, or one another. The order is random,
-        except that a parameter comes again only after all others have come as often.
+        items swapped or one put elsewhere, in some random ways. Some may be the design itself,
+        where a step is rounded to none, or one another. The order is random, except that a
+        parameter comes again only after all others have come as often.
 
         Args:
             codes: of the design, shape (1, n_parameters).

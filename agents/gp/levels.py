@@ -164,4 +164,4 @@ def order_distance(parameter: Permutation, first: Floats, second: Floats) -> Flo
     squared[off[0], :] = 0.25
     squared[:, off[1]] = 0.25
     squared[np.ix_(*off)] = 0.0
-    return np.sqrt(np.maximum(squared, 0.0))
+    return np.asarray(np.sqrt(np.maximum(squared, 0.0)))

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any, Unpack
 
 import numpy as np
@@ -157,17 +157,7 @@ class Permutation(Parameter):
     def neighbours(self, code: int) -> Codes:
         """Levels of the orders in which two items are swapped, or one is put elsewhere, sorted."""
         order = self.orders(np.array([code]))[0]
-        n = len(order)
-        moved = []
-        for one in range(n):
-            for other in range(n):
-                if one < other:
-                    swapped = order.copy()
-                    swapped[[one, other]] = order[[other, one]]
-                    moved.append(swapped)
-                if one != other:
-                    moved.append(np.insert(np.delete(order, one), other, order[one]))
-        return np.unique(self.codes_of(np.array(moved, dtype=np.int64).reshape(-1, n)))
+        return np.sort(self.codes_of(order[self._near_places]))
 
     # -- views ---------------------------------------------------------------------------------
 
@@ -200,6 +190,18 @@ class Permutation(Parameter):
     @cached_property
     def _table_of_orders(self) -> NDArray[np.int64]:
         return self._orders(np.arange(self.size))
+
+    @cached_property
+    def _near_places(self) -> NDArray[np.int64]:
+        """From which place each item of a neighbour comes, shape (n_neighbours, n_items)."""
+        places = list(range(len(self.items)))
+        found = set()
+        for one, other in permutations(places, 2):
+            swapped = places.copy()
+            swapped[one], swapped[other] = other, one
+            rest = places[:one] + places[one + 1 :]
+            found |= {tuple(swapped), (*rest[:other], one, *rest[other:])}
+        return np.array(sorted(found), dtype=np.int64).reshape(-1, len(places))
 
     @cached_property
     def _texts(self) -> NDArray[Any]:
