@@ -8,6 +8,7 @@ of the items that are left comes next.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from functools import cached_property
@@ -23,6 +24,7 @@ from archgym.space.parameter import TABLE_LEVELS, About, Codes, Parameter, plain
 MAX_ITEMS = 12
 """Maximum number of items: 12! orders are half a billion."""
 _SEPARATOR = "-"
+_MAX_SHOWN = 200
 
 
 class Permutation(Parameter):
@@ -239,11 +241,13 @@ class Permutation(Parameter):
         why = f" ({'; '.join(faults)})" if faults else ""
         return DesignError(
             f"parameter {self.name!r} cannot be {value!r:.80}{why}. "
-            f"Did you mean {self._repaired(names)!r}? Allowed is {self.range}"
+            f"Did you mean {self._repaired(value, names)!r}? Allowed is {self.range}"
         )
 
-    def _repaired(self, names: Sequence[str]) -> str:
+    def _repaired(self, value: Any, names: Sequence[str]) -> str:
         """The order that was probably meant: near misses corrected, the rest as far as it goes."""
+        if isinstance(value, str):  # with whatever separators
+            names = re.findall(r"\w+" if self._separator else r"\w", value[:_MAX_SHOWN])
         left = {item.casefold(): item for item in self.items}
         order: list[str | None] = []
         for name in names:

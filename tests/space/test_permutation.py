@@ -77,6 +77,8 @@ def test_values_are_texts_and_lists_are_accepted() -> None:
         (LOOPS, "SCR", ["missing: K, P, Q", "'SCRKPQ'?"]),
         (LOOPS, "qpsrck", ["'QPSRCK'?"]),
         (LOOPS, "K,C,R,S,P,Q", ["',' is no item", "'KCRSPQ'?"]),
+        (LOOPS, "S,C,R", ["',' is no item", "'SCRKPQ'?"]),
+        (STAGES, "store, load, compute", ["'store-load-compute'?"]),
         (LOOPS, ["K", ["C"]], ["missing"]),
         (LOOPS, 3, ["K, C, R, S, P, Q"]),
         (LOOPS, None, ["'KCRSPQ'?"]),
