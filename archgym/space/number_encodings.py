@@ -109,7 +109,11 @@ class BoxEncoding(UnitCubeEncoding):
 
     def encode_one(self, codes: Sequence[int]) -> list[float]:
         """Positions of one design's canonical codes, not yet rounded to float32."""
-        return [2.0 * place - 1.0 for place in super().encode_one(codes)]
+        return [
+            2.0 * place - 1.0
+            for position, middles in self._middles
+            for place in middles[codes[position]]
+        ]
 
     def decode(self, rows: NDArray[Any]) -> Designs:
         return super().decode((_numbers(rows) + 1.0) / 2.0)
