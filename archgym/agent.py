@@ -239,7 +239,12 @@ class Sampler(Agent):
 
     @abstractmethod
     def ask(self, n: int) -> Designs:
-        """Up to ``n`` designs to evaluate next; none when the agent has nothing left to propose."""
+        """Up to ``n`` designs to evaluate next; none when the agent has nothing left to propose.
+
+        Designs that it returned before, and whose outcomes it was not told, are in flight. Where
+        several workers simulate it is asked for one design whenever a worker is free; it is asked
+        again after the next outcome if it returns none while designs are in flight.
+        """
 
     @abstractmethod
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:

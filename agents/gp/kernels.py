@@ -49,7 +49,8 @@ def sum_of_products(
     out = np.empty((len(first), len(second)))
     if not out.size:
         return out
-    rows, starts = [], np.zeros(first.shape[1], dtype=np.int64)
+    rows: list[Floats] = []
+    starts = np.zeros(first.shape[1], dtype=np.int64)
     for column, width in enumerate(pairs.widths.tolist()):
         table = alike[pairs.starts[column] : pairs.starts[column + 1]].reshape(-1, width)
         starts[column] = 0 if not rows else starts[column - 1] + len(rows[-1])

@@ -46,8 +46,15 @@ def test_it_finds_the_rare_joint_setting_on_a_plateau() -> None:
     assert sum(found("auto", seed, 60) == 80.0 for seed in range(5)) >= 4
 
 
+def test_the_fast_effort_searches_too() -> None:
+    env = ConformanceEnvironment()
+    found = make_agent("auto", env.design_space, seed=1, effort="fast").search(env, 60).best
+    assert found is not None
+    assert found.reward > 0.84
+
+
 def test_it_has_nothing_to_tune() -> None:
-    assert set(Auto.Hyperparameters.model_fields) == {"batch_size"}
+    assert set(Auto.Hyperparameters.model_fields) == {"batch_size", "effort"}
     with pytest.raises(UnknownNameError, match="kappa"):
         Auto(Plateau().design_space, kappa=2.0)
 

@@ -180,11 +180,11 @@ def test_equal_names_are_told_apart() -> None:
                 {"id": "Conformance-v0"},
                 {"id": "Conformance-v0", "objective": "minimize energy_pj"},
                 {"id": "Conformance-v0", "space": "finite"},
+                {"id": "Conformance-v0", "initial": [{"ways": 1}]},
             ],
-            agents=[{"name": "ga"}, {"name": "ga", "initial_designs": [{"ways": 1}]}],
         )
     )
-    assert len({trial.trial_id for trial in trials}) == 6
+    assert len({trial.setting for trial in trials}) == 4
     # An objective does not change what a row means; a design space does.
     assert len({trial.dataset for trial in trials}) == 2
 

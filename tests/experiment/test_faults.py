@@ -44,8 +44,14 @@ def moody_settings(**arguments: Any) -> dict[str, Any]:
     return {
         "budget": 120,
         "seeds": 1,
-        "agents": [{"name": "random", "initial_designs": [{"x": 7, "y": 1, "z": 1}]}],
-        "environments": [{"id": f"{HELPERS}:Moody", "arguments": {"seconds": 0, **arguments}}],
+        "agents": [{"name": "random"}],
+        "environments": [
+            {
+                "id": f"{HELPERS}:Moody",
+                "arguments": {"seconds": 0, **arguments},
+                "initial": [{"x": 7, "y": 1, "z": 1}],
+            }
+        ],
     }
 
 

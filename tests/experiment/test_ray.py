@@ -205,6 +205,41 @@ def test_batches_spread_over_ray_actors(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
+def test_actors_with_named_resources_keep_busy(tmp_path: Path) -> None:
+    from ray.cluster_utils import Cluster
+
+    changes = {
+        "budget": 30,
+        "seeds": 1,
+        "environments": [{"id": f"{HELPERS}:Uneven", "arguments": {"pace": 0.01}}],
+        "agents": [{"name": "local"}],
+        "simulation": {"workers": 2, "cpus": 0.5, "resources": {"licence": 1}},
+    }
+    cluster = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 2, "resources": {"licence": 2}}
+    )
+    try:
+        options = ("--address", cluster.address, "--quiet", "--storage", tmp_path / "storage")
+        code, _, err = archgym(
+            "run", written(tmp_path, **changes), "--out", tmp_path / "run", *options
+        )
+        needy = {**changes, "simulation": {"workers": 2, "cpus": 0.5, "resources": {"licence": 2}}}
+        refused, _, why = archgym(
+            "run", written(tmp_path, **needy), "--out", tmp_path / "needy", *options
+        )
+    finally:
+        cluster.shutdown()  # type: ignore[no-untyped-call]
+    assert code == 0, err
+    assert refused == 2
+    assert "each needs 2 of 'licence', of which Ray offers 2 in all" in why
+    rows = Dataset(tmp_path / "run" / "datasets" / "Uneven").evaluations().to_pylist()
+    simulated = [row for row in rows if row["worker"]]
+    assert len(simulated) >= 30
+    assert len({row["worker"] for row in simulated}) == 2
+    assert [row["proposal"] for row in rows] != sorted(row["proposal"] for row in rows)
+
+
+@pytest.mark.nightly
 def test_a_node_is_lost(tmp_path: Path) -> None:
     """Its batches go on at the other node, with the rows that they had."""
     from ray.cluster_utils import Cluster

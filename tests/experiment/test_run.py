@@ -15,6 +15,7 @@ import pytest
 from rich.console import Console
 
 import archgym as core
+from archgym.analysis.trials import read_trials
 from archgym.data import Dataset
 from archgym.errors import ArchgymError, ExperimentError
 from archgym.evaluation.trial_info import TrialInfo
@@ -135,13 +136,58 @@ def test_several_environments_make_several_datasets(tmp_path: Path) -> None:
     assert names == ["Conformance-v0", "Slow"]
 
 
-def test_initial_designs_come_first(tmp_path: Path) -> None:
-    first = {"replacement": "fifo", "size_kb": 4, "ways": 3, "prefetch": False}
-    agents = [{"name": "ga", "initial_designs": [first]}]
-    run(tmp_path / "run", agents=agents, seeds=1)
-    table = Dataset(tmp_path / "run" / "datasets" / "Conformance-v0").evaluations()
-    row = table.slice(0, 1).to_pylist()[0]
-    assert {name: row[f"param.{name}"] for name in first} == first
+FIRST = {"replacement": "fifo", "size_kb": 4, "ways": 3, "prefetch": False}
+
+
+def first_designs(folder: Path, n: int) -> list[dict[str, Any]]:
+    rows = Dataset(folder / "datasets" / "Conformance-v0").evaluations().slice(0, n).to_pylist()
+    return [{name: row[f"param.{name}"] for name in FIRST} for row in rows]
+
+
+def test_the_baseline_comes_first_and_then_initial_designs(tmp_path: Path) -> None:
+    baseline = core.make("Conformance-v0").baseline_design
+    environments = [{"id": "Conformance-v0", "initial": [FIRST]}]
+    run(tmp_path / "run", environments=environments, seeds=1, baseline_first=True)
+    assert first_designs(tmp_path / "run", 2) == [{k: baseline[k] for k in FIRST}, FIRST]
+    run(tmp_path / "cold", environments=environments, seeds=1)
+    assert first_designs(tmp_path / "cold", 1) == [FIRST]
+
+
+def test_initial_designs_from_a_file_and_from_earlier_runs(tmp_path: Path) -> None:
+    table = tmp_path / "known.csv"
+    table.write_text("note,param.ways,size_kb,replacement,prefetch\nx,3,4,fifo,false\n")
+    files = [{"id": "Conformance-v0", "initial": str(table)}]
+    run(tmp_path / "csv", environments=files, seeds=1)
+    assert first_designs(tmp_path / "csv", 1) == [FIRST]
+    folders = [{"id": "Conformance-v0", "initial": str(tmp_path / "csv")}]
+    run(tmp_path / "warm", environments=folders, seeds=1, baseline_first=True)
+    dataset = Dataset(tmp_path / "csv" / "datasets" / "Conformance-v0")
+    best = [trial.best.reward for trial in read_trials(dataset) if trial.best]
+    warm = Dataset(tmp_path / "warm" / "datasets" / "Conformance-v0").evaluations()
+    assert max(warm["reward"].to_pylist()[1:3]) == pytest.approx(max(best))
+    # A resumed run goes on with the designs that it began with, whatever the file holds by now.
+    table.write_text("ways,size_kb,replacement,prefetch\n5,8,lru,true\n")
+    run(tmp_path / "csv", RESUME, environments=files, seeds=2)
+    assert first_designs(tmp_path / "csv", 1) == [FIRST]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("size_kb,ways\n4,99\n", "line 2.*ways"),
+        ("size,banks\n4,9\n", "no column is a parameter"),
+        (None, "there is no file or folder"),
+    ],
+)
+def test_initial_designs_that_cannot_be_used(
+    tmp_path: Path, text: str | None, message: str
+) -> None:
+    table = tmp_path / "known.csv"
+    if text:
+        table.write_text(text)
+    with pytest.raises(ArchgymError, match=message):
+        run(tmp_path / "run", environments=[{"id": "Conformance-v0", "initial": str(table)}])
+    assert not (tmp_path / "run").exists()
 
 
 def test_existing_folders(tmp_path: Path) -> None:
@@ -274,7 +320,7 @@ def test_nothing_is_written_when_anything_is_wrong(tmp_path: Path) -> None:
         {"agents": [{"name": "rnadom"}]},
         {"agents": [{"name": "ga", "hyperparameters": {"population_size": [4, 1]}}]},
         {"agents": [{"name": "ga", "hyperparameters": {"popsize": 4}}]},
-        {"agents": [{"name": "ga", "initial_designs": [{"ways": 99}]}]},
+        {"environments": [{"id": "Conformance-v0", "initial": [{"ways": 99}]}]},
         {"environments": [{"id": "Conformance-v1"}]},
         {"environments": [{"id": "Conformance-v0", "workload": "x"}]},
         {"environments": [{"id": "Conformance-v0", "space": "finit"}]},

@@ -44,6 +44,7 @@ class RunFolder:
         datasets: folder of the datasets.
         results: JSON file with the result of every trial.
         tables: folder of the tables of results.
+        initial_designs: JSON file with the designs that the searches of each setting began with.
         random_draws: JSON file with the random draws that reach the optimum of each setting.
         picture: file of the plot.
         logs: folder of the logs that say how trials ended.
@@ -59,6 +60,7 @@ class RunFolder:
         self.results = self.path / "results.json"
         self.tables = self.path / "results"
         self.random_draws = self.tables / "random_draws.json"
+        self.initial_designs = self.tables / "initial_designs.json"
         self.picture = self.path / "best_so_far.png"
         self.logs = self.path / "log"
         self.ray = self.path / "ray" / shard

@@ -22,6 +22,7 @@ class RunContext:
         run_id: id of the run, which is the content of its lock file.
         simulation: how designs are simulated.
         baselines: metrics of the baseline design of each setting that was simulated already.
+        initial: designs that the searches of each setting evaluate first.
         started: ids of the trials of which the datasets hold a part; they are resumed.
         network: whether several machines take part, and share the simulation cache.
     """
@@ -30,15 +31,17 @@ class RunContext:
     run_id: str
     simulation: SimulationSettings = field(default_factory=SimulationSettings)
     baselines: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    initial: Mapping[str, Sequence[dict[str, Any]]] = field(default_factory=dict)
     started: frozenset[str] = frozenset()
     network: bool = False
 
     def of(self, trials: Sequence[Trial]) -> RunContext:
-        """The same context with the baselines and trial ids that these trials need."""
+        """The same context with what these trials need of it."""
         settings = {trial.setting for trial in trials}
         return replace(
             self,
             baselines={name: self.baselines[name] for name in self.baselines.keys() & settings},
+            initial={name: self.initial[name] for name in self.initial.keys() & settings},
             started=self.started & {trial.trial_id for trial in trials},
         )
 
@@ -50,6 +53,7 @@ class RunContext:
             "run_id": self.run_id,
             "simulation": self.simulation.model_dump(mode="json"),
             "baselines": {name: list(metrics) for name, metrics in self.baselines.items()},
+            "initial": {name: list(designs) for name, designs in self.initial.items()},
             "started": sorted(self.started),
             "network": self.network,
         }
@@ -62,6 +66,7 @@ class RunContext:
             data["run_id"],
             SimulationSettings.model_validate(data["simulation"]),
             data["baselines"],
+            data["initial"],
             frozenset(data["started"]),
             data["network"],
         )

@@ -28,10 +28,12 @@ class Environments:
 
     Attributes:
         folder: of the run.
+        initial: designs that the searches of each setting evaluate first.
     """
 
     def __init__(self, context: RunContext, make_executor: MakeExecutor) -> None:
         self.folder, self._baselines = context.folder, context.baselines
+        self.initial = context.initial
         self._simulators = Simulators(context.simulation, make_executor, context.network)
         self._key = ""
         self._held: Environment | None = None

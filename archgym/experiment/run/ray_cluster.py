@@ -21,7 +21,7 @@ from archgym.experiment.folder.run_folder import RunFolder
 from archgym.experiment.spec.schema import Resources
 from archgym.experiment.spec.simulation import SimulationSettings
 
-__all__ = ["check_address", "check_cpus", "check_nodes", "connected", "node_cpus"]
+__all__ = ["check_address", "check_cpus", "check_nodes", "check_offer", "connected", "node_cpus"]
 
 _CONNECT_S = 10.0
 _OBJECT_STORE_BYTES = 100 * 1024 * 1024  # trials exchange next to nothing
@@ -112,6 +112,22 @@ def check_cpus(
             f"resources.cpus_per_trial cannot be {resources.cpus_per_trial:g}: the largest node "
             f"that Ray has offers {largest:g} CPUs"
         )
+
+
+def check_offer(simulation: SimulationSettings) -> None:
+    """Refuses workers that need more GPUs, memory or named resources than the cluster offers.
+
+    Raises:
+        ExperimentError: for the first of these.
+    """
+    offered: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    for name, each in simulation.bundle.items():
+        if name != "CPU" and each * simulation.processes > offered.get(name, 0.0):
+            there = f"{offered[name]:g} in all" if offered.get(name) else "none"
+            raise ExperimentError(
+                f"simulation.workers cannot be {simulation.processes}: each needs {each:g} of "
+                f"{name!r}, of which Ray offers {there}"
+            )
 
 
 def check_nodes(folder: RunFolder) -> None:

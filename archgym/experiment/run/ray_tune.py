@@ -79,6 +79,7 @@ def run_with_ray(
     with ray_cluster.connected(address, cpus):
         sizes = ray_cluster.node_cpus()
         ray_cluster.check_cpus(resources, context.simulation, sizes)
+        ray_cluster.check_offer(context.simulation)
         if address:
             ray_cluster.check_nodes(folder)
         cpus_of_one = resources.cpus_per_trial + executors * worker.get("CPU", 0.0)

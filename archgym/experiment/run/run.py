@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
-from archgym.errors import DatasetError, InvalidValueError
+from archgym.errors import DatasetError, ExperimentError, InvalidValueError
 from archgym.experiment.folder.full_disk import NoRoomError, explain_full_disk
 from archgym.experiment.folder.lock import locked, wait_for_workers
 from archgym.experiment.folder.resume_checks import (
@@ -30,6 +32,7 @@ from archgym.experiment.run.trial_batches import TrialBatch, shard_of
 from archgym.experiment.simulate.baselines import simulate_baselines
 from archgym.experiment.spec.checks import check_experiment
 from archgym.experiment.spec.expand import Trial, expand
+from archgym.experiment.spec.initial import initial_designs
 from archgym.experiment.spec.schema import Experiment
 
 __all__ = ["RunOptions", "run_experiment"]
@@ -99,6 +102,7 @@ def run_experiment(
     check_folder(folder, experiment, trials, options.resume)
     with _busy(console, options.quiet):
         environments = check_experiment(experiment, trials)
+        initial = {**initial_designs(trials, environments), **_began_with(folder)}
         baselines = simulate_baselines(experiment, trials, environments, bool(options.address))
         draws = {} if folder.begun() else random_draws(experiment, trials, environments)
     if draws and not options.quiet:
@@ -111,6 +115,7 @@ def run_experiment(
         folder.prepare(experiment, trials)
         if draws:
             folder.write_json(folder.random_draws, draws)
+        folder.write_json(folder.initial_designs, initial)
         states = _sealed_states(folder, chosen)
         finished = [t.trial_id for t in chosen if states.get(t.trial_id) == "finished"]
         left = [trial for trial in chosen if states.get(trial.trial_id) != "finished"]
@@ -125,6 +130,7 @@ def run_experiment(
             run_id,
             experiment.simulation,
             baselines,
+            initial,
             frozenset(states),
             network=bool(options.address),
         )
@@ -148,6 +154,16 @@ def run_experiment(
             local=options.local,
             resumed=bool(states),
         )
+
+
+def _began_with(folder: RunFolder) -> dict[str, list[dict[str, Any]]]:
+    """The designs that searches in the folder began with, whatever their file holds by now."""
+    if not folder.initial_designs.exists():
+        return {}
+    try:
+        return dict(json.loads(folder.initial_designs.read_text("utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise ExperimentError(f"cannot read {folder.initial_designs}: {error}") from error
 
 
 def _busy(console: Console, quiet: bool) -> contextlib.AbstractContextManager[object]:

@@ -63,7 +63,7 @@ def run_trial(
                 environment,
                 trial.budget,
                 hours=trial.hours,
-                initial=trial.initial_designs,
+                initial=environments.initial.get(trial.setting, ()),
                 trial_id=trial.trial_id,
                 resume=resume,
             )

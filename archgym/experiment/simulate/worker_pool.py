@@ -198,8 +198,9 @@ class WorkerPool(ABC):
         """Results that follow from an answer: none, or one."""
         job = worker.job
         if answer is None or "preempted" in answer:
+            idle = worker.ready and job is None
             self._off(worker)
-            return self._again(job, died=answer is None)
+            return [] if idle else self._again(job, died=answer is None)
         if "ready" in answer:
             worker.ready, worker.deadline = True, math.inf
             worker.name = str(answer.get("name") or worker.name)

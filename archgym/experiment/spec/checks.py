@@ -111,7 +111,6 @@ def _check_hyperparameters(experiment: Experiment, trials: Sequence[Trial]) -> N
 
 def _check_agent(trial: Trial, environment: Environment) -> None:
     with located(f"agent {trial.agent!r} on {trial.setting}"), _made():
-        environment.design_space.designs(trial.initial_designs)
         make_agent(
             trial.agent,
             environment.design_space,

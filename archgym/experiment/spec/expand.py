@@ -36,7 +36,8 @@ class Trial:
         hyperparameters: those given or drawn; the others have their defaults.
         seed: seed of the agent.
         budget: distinct legal designs to simulate; ``None`` for no limit.
-        initial_designs: designs that are evaluated first.
+        initial: designs that are evaluated first, or where they are read from.
+        baseline_first: whether the baseline design is evaluated before these.
         hours: that the simulations take together; ``None`` for no limit.
     """
 
@@ -50,7 +51,8 @@ class Trial:
     budget: int | None
     arguments: dict[str, Any] = field(default_factory=dict)
     hyperparameters: dict[str, Any] = field(default_factory=dict)
-    initial_designs: list[dict[str, Any]] = field(default_factory=list)
+    initial: str | list[dict[str, Any]] = field(default_factory=list)
+    baseline_first: bool = True
     hours: float | None = None
 
     @property
@@ -100,7 +102,7 @@ def expand(experiment: Experiment) -> list[Trial]:
     ]
     setting_ids = _unique(
         [_setting_name(s) for s in settings],
-        [{"id": s.entry.id, **s.arguments} for s in settings],
+        [{"id": s.entry.id, **s.arguments, "initial": s.entry.initial} for s in settings],
         "environments",
     )
     dataset_keys = [_dataset_key(s) for s in settings]
@@ -109,10 +111,7 @@ def expand(experiment: Experiment) -> list[Trial]:
     dataset_names = dict(zip(distinct, names, strict=True))
     agent_ids = _unique(
         [_plain(s.entry.name) for s in searchers],
-        [
-            {"name": s.entry.name, **s.hyperparameters, "initial": s.entry.initial_designs}
-            for s in searchers
-        ],
+        [{"name": s.entry.name, **s.hyperparameters} for s in searchers],
         "agents",
         always=[bool(s.hyperparameters) for s in searchers],
     )
@@ -129,7 +128,8 @@ def expand(experiment: Experiment) -> list[Trial]:
             seed=seed,
             budget=experiment.designs,
             hours=experiment.hours,
-            initial_designs=searcher.entry.initial_designs,
+            initial=setting.entry.initial,
+            baseline_first=experiment.baseline_first,
         )
         for (setting, setting_id, key), (searcher, agent_id), seed in itertools.product(
             zip(settings, setting_ids, dataset_keys, strict=True),

@@ -64,6 +64,11 @@ class EnvironmentEntry(_Model):
         pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$",
         description="what results call it; made from id and workload if left out",
     )
+    initial: str | list[Design] = Field(
+        default_factory=list,
+        description="designs that searches evaluate first, after the baseline: a list, a CSV file, "
+        "or a folder of earlier runs or datasets, of which the ten best are taken",
+    )
     agents: list[str] | None = Field(
         default=None,
         min_length=1,
@@ -84,6 +89,17 @@ class EnvironmentEntry(_Model):
         """Keyword arguments that make the environment on one of the workloads."""
         given = {**{name: getattr(self, name) for name in _OWN_KEYS}, "workload": workload}
         return {**{k: v for k, v in given.items() if v is not None}, **self.arguments}
+
+    @field_validator("initial", mode="before")
+    @classmethod
+    def _plain_initial(cls, value: Any) -> Any:
+        """Checked here: a union of types would give a message for each of them."""
+        listed = isinstance(value, list) and all(isinstance(one, Mapping) for one in value)
+        if not (listed or (isinstance(value, str) and value)):
+            raise ValueError(
+                "allowed is a list of designs, each a mapping, or the path of a CSV file or folder"
+            )
+        return value
 
     @field_validator("workload")
     @classmethod
@@ -115,9 +131,6 @@ class AgentEntry(_Model):
     samples: Positive | None = Field(
         default=None,
         description="draws from the distributions, for each grid point",
-    )
-    initial_designs: list[Design] = Field(
-        default_factory=list, description="designs that the search evaluates first"
     )
 
 
@@ -161,6 +174,11 @@ class Experiment(_Model):
     )
     seed: Natural = Field(
         default=0, description="seed of the draws from hyperparameter distributions"
+    )
+    baseline_first: bool = Field(
+        default=True,
+        description="whether each search evaluates the baseline design first, so that none ends "
+        "below it; false compares agents without that help",
     )
     environments: list[EnvironmentEntry] = Field(min_length=1)
     agents: list[AgentEntry] = Field(min_length=1)
