@@ -114,7 +114,8 @@ class ParallelView(ParallelEnv[str, Observation, Any]):  # type: ignore[misc]
             action = np.asarray(actions[agent]).reshape(-1)
             if len(action) != len(columns):
                 raise InvalidValueError(
-                    f"an action of agent {agent!r} has length {len(columns)}, got {actions[agent]!r}"
+                    f"an action of agent {agent!r} has length {len(columns)}, "
+                    f"got {actions[agent]!r}"
                 )
             row[columns] = action
         self._state, reward, done, truncated, info = self.env.step(row)

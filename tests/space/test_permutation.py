@@ -9,7 +9,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archgym.errors import DesignError, InvalidValueError
@@ -48,6 +48,7 @@ def test_levels_are_all_orders_in_lexicographic_order(n: int) -> None:
     assert parameter.values(np.arange(parameter.size)).tolist() == values
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, math.factorial(12) - 1), min_size=1, max_size=50))
 def test_large_ones_round_trip(levels: list[int]) -> None:
     codes = np.array(levels)
