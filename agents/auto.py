@@ -11,7 +11,7 @@ from pydantic import Field
 from archgym import agent
 from archgym.agents.common.hyperparameters import BatchSize
 from archgym.agents.common.samplers import SequentialSampler
-from archgym.agents.common.scores import FAILED_COST, costs
+from archgym.agents.common.scores import BROKEN_LIMIT_COST, FAILED_COST, costs
 from archgym.agents.ga import Genetic
 from archgym.agents.gp.search import GaussianProcessSearch
 from archgym.agents.local import LocalSearch
@@ -27,6 +27,8 @@ _FAST = {"models": 1, "interactions": False, "candidates": 120, "climbs": 1, "mo
 """Hyperparameters of the member with a model for the fast effort."""
 _MAX_MODEL_FREE_SHARE = 0.5
 """Maximum share of turns given to model-free members while the search stagnates."""
+_SHARE_WHILE_LOST = 0.3
+"""Share of turns of model-free members as long as nothing keeps the limits."""
 _PATIENCE, _HALF_WAY = 60, 120
 """Designs without progress before model-free members have any turns, and further ones before they
 have half of that share."""
@@ -45,9 +47,10 @@ class Auto(SequentialSampler):
     but sit on plateaus and in basins; local moves and crossovers use no model, and so no model
     misleads them. The members (Gaussian processes, local search and a genetic algorithm; NSGA-II in
     place of the latter two with several goals) learn every outcome, whoever proposed the design. As
-    long as there is progress all turns are the model's; the longer there is none, the more turns
-    the model-free members have, up to half. They share these by recent success: a design better
-    than all before counts as one, a design among the best twentieth as a fifth of one. No decision
+    long as there is progress all turns are the model's, but for three tenths until something keeps
+    the limits; the longer there is none, the more turns the model-free members have, up to half.
+    They share these by recent success: a design better than all before counts as one, a design
+    among the best twentieth as a fifth of one. No decision
     depends on time.
 
     It has nothing to tune. The same seed gives the same search on the same machine and versions.
@@ -137,6 +140,8 @@ class Auto(SequentialSampler):
         """Probabilities of the members, shape (n_members,)."""
         stuck = max(0, self._idle - _PATIENCE)
         free = _MAX_MODEL_FREE_SHARE * stuck / (stuck + _HALF_WAY)
+        if self._ranked and self._ranked[0] >= BROKEN_LIMIT_COST:
+            free = max(free, _SHARE_WHILE_LOST)
         average = (self._success.sum() + 0.1) / (self._tries.sum() + 1.0)
         rate = (self._success + _DOUBT * average) / (self._tries + _DOUBT)
         return np.concatenate([[1.0 - free], free * rate / rate.sum()])

@@ -30,8 +30,8 @@ _NEAR_OPTIMISM, _LOST_OPTIMISM = 0.25, 0.25
 """Factor for neighbours of the best, and one more while nothing keeps the limits."""
 _NEAR_EVERY, _NEAR_EVERY_WHILE_LOST = 4, 2
 """Every so many proposals one is a neighbour of the best; while nothing keeps the limits."""
-_GROWTH = 0
 _NEAR_CERTAIN = 0.05
+"""As ``twin_deviation``, for neighbours of the best, many of which differ in dead parameters."""
 _PROMISE = 2.0
 """Deviations below its mean at which a neighbour has to be better than the best."""
 _SEVERAL = 0.25
@@ -121,7 +121,8 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             0.002,
             ge=0,
             lt=1,
-            description="share of the signal's deviation below which a prediction is certain",
+            description="deviation of a standardised cost below which it counts as certain that a "
+            "design is not better than the best",
         )
         patience: fields.Patience = Field(
             30, description="proposals without progress before a tabu region is set up; 0 is never"
@@ -190,7 +191,8 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
         if not len(around):
             return around
         hope = self._hope(learned, _NEAR_OPTIMISM)
-        scores = Acquisition(self.space, learned, _NEAR_CERTAIN, None, hope)(around)
+        certain = _NEAR_CERTAIN if learned.feasible else 0.0
+        scores = Acquisition(self.space, learned, certain, None, hope)(around)
         if scores.max() < -500:
             return around[:0]
         if learned.feasible and len(self.directions) == 1:
@@ -201,16 +203,8 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
                 return around[:0]
         return self._unseen.take_best(around, scores)
 
-    def _stagnation(self) -> float:
-        """Factor of ``kappa``, the larger the longer nothing better was found."""
-        if not _GROWTH:
-            return 1.0
-        costs = self._observations.costs
-        idle = len(costs) - 1 - int(costs.argmin())
-        return float(min(3.0, 1.0 + max(0, idle - 20) / _GROWTH))
-
     def _hope(self, learned: Learned, optimism: float) -> Hope:
-        kappa = optimism * self.hyperparameters.kappa * self._stagnation()
+        kappa = optimism * self.hyperparameters.kappa
         if not learned.feasible:
             return confidence_bound(kappa * _LOST_OPTIMISM)
         if len(self.directions) == 1:

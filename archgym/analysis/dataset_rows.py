@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from archgym.analysis.timeline import NEVER_US
 from archgym.data.snapshot import Snapshot
 from archgym.problem.fidelity import FULL, Fidelity
 from archgym.problem.metrics import Metric
@@ -29,7 +30,7 @@ _TYPES: dict[str, Any] = {
     "simulation_s": np.float64,
     "agent_s": np.float64,
 }
-PLAIN_COLUMNS = ("status", "timestamp", *_TYPES)
+PLAIN_COLUMNS = ("status", "timestamp", "started", *_TYPES)
 """Columns of a dataset that :func:`plain_columns` reads."""
 _AMOUNT = re.compile(r" exceeded by [-+]?\d[\d.,]*(e[-+]?\d+)?%?(?=, |$)")
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(\.\d+)?(e[-+]?\d+)?(?![\w.])")
@@ -52,6 +53,8 @@ class Rows:
         simulation_s: seconds in the simulator, shape (n,).
         agent_s: seconds in the agent, shape (n,).
         time_us: when it was recorded, microseconds, shape (n,).
+        started_us: when its simulation began, microseconds, shape (n,);
+            :data:`~archgym.analysis.timeline.NEVER_US` where no executor simulated it.
         reasons: how often a trial met a reason, by (trial, reason).
     """
 
@@ -67,6 +70,7 @@ class Rows:
     simulation_s: NDArray[np.float64]
     agent_s: NDArray[np.float64]
     time_us: NDArray[np.int64]
+    started_us: NDArray[np.int64]
     reasons: Counter[tuple[int, str]] = field(default_factory=Counter)
 
     @staticmethod
@@ -117,7 +121,9 @@ def plain_columns(table: pa.Table) -> dict[str, Any]:
     codes, names = _codes(table["status"])
     status = np.array([STATUS_OF.get(name, -1) for name in names], dtype=np.int8)[codes]
     plain = {name: np.asarray(table[name].to_numpy(), kind) for name, kind in _TYPES.items()}
-    return {**plain, "status": status, "time_us": table["timestamp"].cast(pa.int64()).to_numpy()}
+    started = table["started"].cast(pa.int64()).fill_null(NEVER_US).to_numpy()
+    times = {"time_us": table["timestamp"].cast(pa.int64()).to_numpy(), "started_us": started}
+    return {**plain, "status": status, **times}
 
 
 def read_rows(

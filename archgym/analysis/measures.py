@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.analysis.dataset_rows import Rows
+from archgym.analysis.timeline import NEVER_US, run_times
 from archgym.problem.fidelity import Fidelity, cost_units
 from archgym.problem.status import Status
 
@@ -53,6 +54,7 @@ class Measures:
         event_trial: trial that improved in a goal, shape (n_events,).
         event_spent: budget spent by then, shape (n_events,).
         event_s: seconds in simulator and agent until then, shape (n_events,).
+        event_wall_s: seconds since the trial began, without interruptions, shape (n_events,).
         event_values: its best values from then on, shape (n_events, n_goals).
         event_costs: its best costs from then on, shape (n_events, n_goals).
         hypervolume: with several goals, the volume that the front dominates at
@@ -60,6 +62,8 @@ class Measures:
         hypervolume_at: budgets spent, shape (n_points,).
         fronts: rows of each trial's non-dominated feasible designs, with several goals.
         front_values: values of their goals, each of shape (n, n_goals).
+        flights: when simulations began and ended that an executor ran, of each trial, seconds
+            since it began, shape (n, 2).
         reasons: how often a trial met a reason, by (trial, reason).
         full_rows: rows of full simulations with a result, for the charts of the space.
         full_costs: weighted mean of their costs, shape (n,).
@@ -77,12 +81,14 @@ class Measures:
     event_trial: NDArray[np.int64]
     event_spent: NDArray[np.float64]
     event_s: NDArray[np.float64]
+    event_wall_s: NDArray[np.float64]
     event_values: NDArray[np.float64]
     event_costs: NDArray[np.float64]
     hypervolume: NDArray[np.float64]
     hypervolume_at: NDArray[np.float64]
     fronts: list[NDArray[np.int64]]
     front_values: list[NDArray[np.float64]]
+    flights: list[NDArray[np.float64]]
     reasons: Counter[tuple[int, str]]
     full_rows: NDArray[np.int64]
     full_costs: NDArray[np.float64]
@@ -121,7 +127,8 @@ def measure(
     best_cost, best_at = np.full(n_trials, np.inf), np.zeros(n_trials)
     best_row = np.full(n_trials, -1, dtype=np.int64)
     spent, simulation_s, agent_s, framework_s = np.zeros((4, n_trials))
-    events = [(np.empty(0, dtype=np.int64), np.empty((0, 2 + 2 * n_goals)))]
+    events = [(np.empty(0, dtype=np.int64), np.empty((0, 3 + 2 * n_goals)))]
+    flights = [np.empty((0, 2))] * n_trials
     fronts = [np.empty(0, dtype=np.int64)] * n_trials
     for number, part in rows.parts():
         spent[number] = cumulated[part.stop - 1]
@@ -129,6 +136,9 @@ def measure(
         agent_s[number] = rows.agent_s[part].sum()
         left = np.nan if wall_s is None else wall_s[number] - busy[part].sum()
         framework_s[number] = left if left >= 0 else _framework_s(rows.time_us[part], busy[part])
+        begin, end = run_times(rows.started_us[part], rows.time_us[part], busy[part])
+        flown = rows.started_us[part] != NEVER_US
+        flights[number] = np.column_stack([begin[flown], end[flown]])
         where = np.flatnonzero(good[part]) + part.start
         if not len(where):
             continue
@@ -138,7 +148,8 @@ def measure(
         at = where[better]
         seconds = np.cumsum(busy[part])[at - part.start]
         costs = np.minimum.accumulate(rows.costs[where])[better]
-        table = np.column_stack([cumulated[at], seconds, so_far[better], costs])
+        walls = np.maximum.accumulate(end)[at - part.start]
+        table = np.column_stack([cumulated[at], seconds, walls, so_far[better], costs])
         events.append((np.full(len(at), number, dtype=np.int64), table))
         best[number] = so_far[-1]
         first = where[int(cost_of[where].argmin())]
@@ -162,12 +173,14 @@ def measure(
         event_trial=np.concatenate([trial for trial, _ in events]),
         event_spent=table[:, 0],
         event_s=table[:, 1],
-        event_values=table[:, 2 : 2 + n_goals],
-        event_costs=table[:, 2 + n_goals :],
+        event_wall_s=table[:, 2],
+        event_values=table[:, 3 : 3 + n_goals],
+        event_costs=table[:, 3 + n_goals :],
         hypervolume=volumes,
         hypervolume_at=volumes_at,
         fronts=[rows.row[at] for at in fronts],
         front_values=[rows.values[at] for at in fronts],
+        flights=flights,
         reasons=rows.reasons,
         full_rows=rows.row[shown],
         full_costs=cost_of[shown],

@@ -15,10 +15,11 @@ import typer
 from typer.core import TyperGroup
 
 import archgym
-from archgym.cli import best, check, dataset, evaluate, new, report, run, schema, show, validate
+from archgym.cli import best, check, dataset, evaluate, new, report, schema, show, validate
 from archgym.cli import enumerate as enumeration
 from archgym.cli import list as listing
 from archgym.cli.docs import command as docs
+from archgym.cli.experiment import run, status, worker
 from archgym.cli.output import fail
 from archgym.cli.proxy import commands as proxy
 from archgym.errors import ArchgymError
@@ -35,6 +36,8 @@ _COMMANDS: dict[str, Any] = {
     "evaluate": evaluate.evaluate,
     "enumerate": enumeration.enumerate_,
     "best": best.best,
+    "worker": worker.worker,
+    "status": status.status,
     "report": report.report,
     "check": check.check,
     "validate": validate.validate,

@@ -21,7 +21,6 @@ long, so that each is recorded when it is there.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -30,7 +29,7 @@ from archgym.errors import BudgetExhausted
 from archgym.evaluation.outcome import Outcomes, Row, joined
 from archgym.evaluation.queue import Queue
 from archgym.problem import Status
-from archgym.problem.simulator import MultiFidelitySimulator
+from archgym.problem.simulator import MultiFidelitySimulator, SimulationResult
 from archgym.simulators.result import check_results, read_result
 from archgym.space import Designs
 
@@ -66,11 +65,9 @@ class Evaluator(Queue):
         if len(designs) == 1:
             row = self.evaluate_one(designs.codes[0].tolist(), designs, fidelity)
             return Outcomes.of(row, designs, self._names)
-        if self._at_a_time and len(designs) > self._at_a_time:
-            if self._pace_s is None:
-                return self._evaluate_in_two(designs, fidelity)
-            if self._pace_s > _SLOW_S:
-                return self.evaluate_queued(designs, fidelity)
+        if self._at_a_time and self._slow is not False and len(designs):
+            queued = self.evaluate_queued if self._slow else self._evaluate_first
+            return queued(designs, fidelity)
         level, fidelity = self._levels.get(fidelity) or self._refuse(fidelity)
         room = self._room(len(designs), level)
         keys, reasons = designs.keys(), self._space.illegal_reasons(designs)
@@ -82,7 +79,8 @@ class Evaluator(Queue):
         first = len(self._cache)
         seconds, logged = self._simulate(designs, new, keys, fidelity)
         outcomes = self._scoring.many(designs, rows, new, reasons, seconds, fidelity)
-        self._record_new(first, len(rows), logged, outcomes.rows)
+        if self._recorder is not None:
+            self._record_new(first, len(rows), logged, outcomes.rows)
         illegal, cached = outcomes.status == _ILLEGAL, outcomes.cached
         counts = (~illegal & ~cached, illegal, cached)
         simulated, refused, known = (int(np.count_nonzero(one)) for one in counts)
@@ -119,26 +117,33 @@ class Evaluator(Queue):
         cached = not (new or reason)
         spent = seconds[0] if new else 0.0
         outcome = self._scoring.one(codes, row, reason, cached, spent, fidelity)
-        self._record_new(first, 1, logged, lambda start, stop: (outcome,))
+        if logged is None:
+            self._record(first, self.proposals, self._in_agent, lambda: (outcome,))
+        elif logged[0] < 0:
+            self._record_new(first, 1, logged, lambda start, stop: (outcome,))
         illegal = outcome.status == _ILLEGAL
         self._count(first, 1, level, not (illegal or cached), illegal, cached, spent)
         return outcome
 
-    _pace_s: float | None = None
-    """Seconds that the last simulations in this process took, a design."""
+    _slow: bool | None = None
+    """Whether simulations in this process are slow; ``None`` if that is not known yet."""
 
-    def _evaluate_in_two(self, designs: Designs, fidelity: float) -> Outcomes:
+    def _evaluate_first(self, designs: Designs, fidelity: float) -> Outcomes:
         """Evaluates a few designs, which shows how fast the simulator is, and then the rest."""
         n = self._at_a_time
-        first = self.evaluate(designs[:n], fidelity)
-        if self._pace_s is None:  # nothing of it was new
-            self._pace_s = 0.0
-        if len(first) < n:
+        first = self.evaluate_queued(designs[:n], fidelity)
+        seconds = first.simulation_s[~first.cached & (first.status != _ILLEGAL)]
+        if len(seconds):
+            self._slow = float(seconds.mean()) > _SLOW_S
+        if len(first) < n or len(designs) <= n:
             return first
+        slow, self._slow = self._slow, bool(self._slow)
         try:
             return joined(first, self.evaluate(designs[n:], fidelity))
         except BudgetExhausted:
             return first
+        finally:
+            self._slow = slow
 
     # -- the steps -------------------------------------------------------------------------------
 
@@ -151,38 +156,38 @@ class Evaluator(Queue):
             Seconds of each new one, and the row of each design in the log, -1 if it is not there;
             ``None`` for no log.
         """
-        if self._log is None:
-            return self._run(designs, new, keys, fidelity), None
-        logged = self._log.compare(self.proposals, designs, fidelity)
+        cache, log = self._cache, self._log
+        if log is None:
+            results = self._results(designs, new, fidelity) if new else ()
+            for i, (result, _) in zip(new, results, strict=True):
+                cache.add(keys[i], *read_result(result, self._metrics, self._given))
+            return [float(spent) for _, spent in results], None
+        logged = log.compare(self.proposals, designs, fidelity)
+        missing = [i for i in new if logged[i] < 0]
+        simulated = iter(self._results(designs, missing, fidelity) if missing else ())
         seconds: list[float] = []
         for i in new:  # in their order, which the rows of the cache have
             if logged[i] >= 0:
-                self._cache.add(keys[i], *self._log.result(logged[i]))
-                seconds.append(float(self._log.seconds[logged[i]]))
-            elif max(logged) < 0:
-                return self._run(designs, new, keys, fidelity), logged
+                found, spent = log.result(logged[i]), float(log.seconds[logged[i]])
             else:
-                seconds += self._run(designs, [i], keys, fidelity)
+                result, spent = next(simulated)
+                found = read_result(result, self._metrics, self._given)
+            cache.add(keys[i], *found)
+            seconds.append(float(spent))
         return seconds, logged
 
-    def _run(
-        self, designs: Designs, new: list[int], keys: Sequence[int], fidelity: float
-    ) -> list[float]:
-        """Simulates new designs, and puts them into the cache; seconds of each."""
-        if not new:
-            return []
+    def _results(
+        self, designs: Designs, new: list[int], fidelity: float
+    ) -> Sequence[tuple[SimulationResult, float]]:
+        """Simulates some of the designs; results and seconds."""
         batch = designs if len(new) == len(designs) else designs[np.array(new)]
-        began = time.perf_counter()
         if fidelity == 1:
             results = self._simulator.simulate(batch)
         else:
             assert isinstance(self._simulator, MultiFidelitySimulator)
             results = self._simulator.simulate_at(batch, fidelity)
-        self._pace_s = (time.perf_counter() - began) / len(new)
         check_results(results, self._simulator.name, len(new))
-        for i, (result, _) in zip(new, results, strict=True):
-            self._cache.add(keys[i], *read_result(result, self._metrics, self._given))
-        return [float(spent) for _, spent in results]
+        return results
 
     def _record_new(
         self,
@@ -199,8 +204,6 @@ class Evaluator(Queue):
             logged: row of each in the log, -1 if it is not there; ``None`` for no log.
             rows: gives the rows from a position to before another one.
         """
-        if self._recorder is None:
-            return
         agent_s = self._in_agent / n if n else 0.0
         if logged is None or max(logged, default=-1) < 0:
             if n:

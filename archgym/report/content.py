@@ -67,12 +67,18 @@ def problem_sections(study: Study, problem: Problem, points: int, designs: int) 
     proposals = Section(
         "proposals",
         "Feasibility and time",
-        [panels.feasibility(problem), panels.time_split(problem)],
+        [
+            panels.feasibility(problem),
+            panels.time_split(problem),
+            *panels.utilisation(problem, points),
+        ],
         list(reasons_table(problem)),
     )
     if not problem.found:  # there are no best values to draw or compare
         return [Section("parameters", "Parameters", parallel), proposals]
-    by_budget, by_time = (panels.best_so_far(problem, points, time=time) for time in (False, True))
+    parallel_runs = any(len(flights) for flights in problem.measures.flights)
+    by_budget = panels.best_so_far(problem, points)
+    by_time = panels.best_so_far(problem, points, "wall" if parallel_runs else "busy")
     regrets = [*panels.regrets(problem, points), *panels.reaching(problem, points)]
     fronts = [*panels.hypervolumes(problem), *panels.fronts(problem)]
     front = front_designs(problem)

@@ -4,15 +4,35 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.analysis.curves import Band, box, budgets, budgets_to_reach, curves, seconds, spread
+from archgym.analysis.curves import (
+    Band,
+    Clock,
+    box,
+    budgets,
+    budgets_to_reach,
+    busy_workers,
+    curves,
+    seconds,
+    spread,
+)
 from archgym.analysis.measures import COUNTS, WITHIN, thinned
 from archgym.analysis.statistics import share_interval
 from archgym.analysis.study import Group, Problem, Study
-from archgym.charts.description import Axis, Chart, Numbers, Series, baseline_level, scaled
+from archgym.analysis.timeline import most_at_a_time
+from archgym.charts.description import (
+    Axis,
+    Chart,
+    Level,
+    Numbers,
+    Series,
+    baseline_level,
+    scaled,
+)
 from archgym.problem.goals import goal_label
 
 _MIN_REGRET = 1e-4
@@ -22,33 +42,86 @@ _MAX_FRONT_CHARTS = 6
 _MAX_WITH_BANDS = 3  # intervals of more shares lie on one another
 _AXIS_POINTS = 64
 _SETTLED = 0.05  # share of a search at its beginning that the axis need not show
+_CLOCKS: dict[Clock, tuple[Axis | None, str, str, str]] = {
+    "budget": (None, "budget", "evaluations", ""),
+    "busy": (
+        Axis("time in simulator and agent [s]", log=True),
+        "time",
+        "time",
+        " Time: of simulator and agent, one after the other.",
+    ),
+    "wall": (
+        Axis("time since the beginning of the trial [s]", log=True),
+        "wall_time",
+        "wall time",
+        " Times in which a run was interrupted are left out.",
+    ),
+}
+"""The axis of each clock, its name in keys and in titles, and how to read it."""
 _BAND = "Line: median of trials. Band: the middle half of them (with up to three, their range)."
 
 
-def best_so_far(problem: Problem, points: int, *, time: bool = False) -> Iterator[Chart]:
-    """Best value so far by budget, or by seconds in simulator and agent: a chart a goal."""
-    grid = (seconds if time else budgets)(problem, points)
+def best_so_far(problem: Problem, points: int, clock: Clock = "budget") -> Iterator[Chart]:
+    """Best value so far by budget or by time: a chart a goal."""
+    grid = budgets(problem, points) if clock == "budget" else seconds(problem, points, clock)
+    axis, suffix, what, note = _CLOCKS[clock]
     for goal, sought in enumerate(problem.objective.goals):
         series = []
-        for group, *band in _bands(problem, curves(problem, grid, time=time, goal=goal)):
+        for group, *band in _bands(problem, curves(problem, grid, clock=clock, goal=goal)):
             first, middle, last = (problem.natural(goal, line) for line in band)
             low, high = sorted((first, last), key=lambda line: float(line[-1]))
             series.append(_line(group, grid, middle, low, high))
         baseline = problem.natural_baseline[goal]
         name = f"{sought.name} " if problem.several else ""
-        timed = Axis("time in simulator and agent [s]", log=True)
         yield Chart(
-            key=f"best_by_{'time' if time else 'budget'}" + (f"_{goal + 1}" if goal else ""),
+            key=f"best_by_{suffix}" + (f"_{goal + 1}" if goal else ""),
             kind="lines",
-            title=f"Best {name}so far, by {'time' if time else 'evaluations'}",
-            x=timed if time else _budget_axis(problem),
+            title=f"Best {name}so far, by {what}",
+            x=axis or _budget_axis(problem),
             y=_settled_axis(problem, goal),
             series=series,
             levels=baseline_level(baseline, broken=bool(problem.baseline_breaks)),
             note=_BAND
-            + (" Time: of simulator and agent, one after the other." if time else "")
+            + note
             + (" The baseline is not feasible." if problem.baseline_breaks else ""),
         )
+
+
+def utilisation(problem: Problem, points: int) -> Iterator[Chart]:
+    """How many simulations ran at a time, by wall time; only where an executor ran some."""
+    flights = [one for one in problem.measures.flights if len(one)]
+    if not flights:
+        return
+    grid = np.linspace(0.0, max(float(one[:, 1].max()) for one in flights), points // 2 + 1)
+    rows = busy_workers(problem, grid)
+    middle = 0.5 * (grid[1:] + grid[:-1])
+    series = []
+    for group, *band in _bands(problem, rows):
+        if np.isfinite(band[1]).any():
+            low, centre, high = band
+            means = [_mean_busy(problem.measures.flights[i]) for i in group.trials.tolist()]
+            mean = float(np.nanmean(means))
+            line = _line(group, middle, centre, low, high)
+            series.append(replace(line, name=f"{group.name}, mean {mean:.2f}"))
+    most = max(most_at_a_time(one[:, 0], one[:, 1]) for one in flights)
+    yield Chart(
+        key="utilisation",
+        kind="lines",
+        title="Busy workers, by wall time",
+        x=Axis("time since the beginning of the trial [s]"),
+        y=Axis("simulations that run at a time", low=0.0, high=1.08 * most),
+        series=series,
+        levels=[Level(float(most), f"most at a time, {most}")],
+        note=f"{_BAND} Means are over whole trials. Times in which a run was interrupted are left "
+        "out.",
+    )
+
+
+def _mean_busy(flights: NDArray[np.float64]) -> float:
+    if not len(flights):
+        return float("nan")
+    whole = float(flights[:, 1].max() - flights[:, 0].min())
+    return float((flights[:, 1] - flights[:, 0]).sum()) / whole if whole > 0 else float("nan")
 
 
 def _settled_axis(problem: Problem, goal: int) -> Axis:

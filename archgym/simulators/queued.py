@@ -28,7 +28,6 @@ __all__ = [
     "simulate_one",
 ]
 
-_IN_PROCESS = "this process"
 TimedResult = tuple[SimulationResult, float]
 """The result of a simulation, and how long it took, s."""
 
@@ -149,7 +148,7 @@ class InProcessExecutor:
     def _simulate(self, ticket: int, codes: Sequence[int], fidelity: float) -> Arrival:
         began = time.time()
         result, seconds = simulate_one(self._simulator, self._space, codes, fidelity)
-        return Arrival(ticket, result, seconds, _IN_PROCESS, began, time.time())
+        return Arrival(ticket, result, seconds, "", began, time.time())
 
     def _is_over(self, future: Future[Arrival], done: set[Future[Arrival]]) -> bool:
         return future in done and self._begun.pop(future, None) is not None

@@ -175,5 +175,6 @@ def test_five_kills_lose_no_simulation_that_had_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(3600)
 def test_fifty_kills_lose_no_simulation_that_had_ended(tmp_path: Path) -> None:
     kill_while_simulations_run(tmp_path, kills=50, budget=1000, seed=4)

@@ -62,6 +62,7 @@ def test_leaves_datasets_results_and_a_picture(tmp_path: Path) -> None:
     held = {path.name for path in (tmp_path / "run").iterdir() if not path.name.startswith(".")}
     assert held == {
         "experiment.yaml",
+        "initial_designs.json",
         "trials.json",
         "datasets",
         "results.json",
@@ -146,7 +147,7 @@ def first_designs(folder: Path, n: int) -> list[dict[str, Any]]:
 
 def test_the_baseline_comes_first_and_then_initial_designs(tmp_path: Path) -> None:
     baseline = core.make("Conformance-v0").baseline_design
-    environments = [{"id": "Conformance-v0", "initial": [FIRST]}]
+    environments = [{"id": "Conformance-v0", "space": "finite", "initial": [FIRST]}]
     run(tmp_path / "run", environments=environments, seeds=1, baseline_first=True)
     assert first_designs(tmp_path / "run", 2) == [{k: baseline[k] for k in FIRST}, FIRST]
     run(tmp_path / "cold", environments=environments, seeds=1)
@@ -156,10 +157,10 @@ def test_the_baseline_comes_first_and_then_initial_designs(tmp_path: Path) -> No
 def test_initial_designs_from_a_file_and_from_earlier_runs(tmp_path: Path) -> None:
     table = tmp_path / "known.csv"
     table.write_text("note,param.ways,size_kb,replacement,prefetch\nx,3,4,fifo,false\n")
-    files = [{"id": "Conformance-v0", "initial": str(table)}]
+    files = [{"id": "Conformance-v0", "space": "finite", "initial": str(table)}]
     run(tmp_path / "csv", environments=files, seeds=1)
     assert first_designs(tmp_path / "csv", 1) == [FIRST]
-    folders = [{"id": "Conformance-v0", "initial": str(tmp_path / "csv")}]
+    folders = [{"id": "Conformance-v0", "space": "finite", "initial": str(tmp_path / "csv")}]
     run(tmp_path / "warm", environments=folders, seeds=1, baseline_first=True)
     dataset = Dataset(tmp_path / "csv" / "datasets" / "Conformance-v0")
     best = [trial.best.reward for trial in read_trials(dataset) if trial.best]
@@ -186,7 +187,10 @@ def test_initial_designs_that_cannot_be_used(
     if text:
         table.write_text(text)
     with pytest.raises(ArchgymError, match=message):
-        run(tmp_path / "run", environments=[{"id": "Conformance-v0", "initial": str(table)}])
+        run(
+            tmp_path / "run",
+            environments=[{"id": "Conformance-v0", "space": "finite", "initial": str(table)}],
+        )
     assert not (tmp_path / "run").exists()
 
 
@@ -320,7 +324,7 @@ def test_nothing_is_written_when_anything_is_wrong(tmp_path: Path) -> None:
         {"agents": [{"name": "rnadom"}]},
         {"agents": [{"name": "ga", "hyperparameters": {"population_size": [4, 1]}}]},
         {"agents": [{"name": "ga", "hyperparameters": {"popsize": 4}}]},
-        {"environments": [{"id": "Conformance-v0", "initial": [{"ways": 99}]}]},
+        {"environments": [{"id": "Conformance-v0", "space": "finite", "initial": [{"ways": 99}]}]},
         {"environments": [{"id": "Conformance-v1"}]},
         {"environments": [{"id": "Conformance-v0", "workload": "x"}]},
         {"environments": [{"id": "Conformance-v0", "space": "finit"}]},
@@ -366,7 +370,7 @@ def test_a_run_that_is_refused_leaves_nothing(
 def test_a_run_that_was_killed_before_its_first_trial_is_none(tmp_path: Path) -> None:
     experiment = small()
     folder = RunFolder(tmp_path / "run")
-    folder.prepare(experiment, expand(experiment))
+    folder.prepare(experiment, expand(experiment), {})
     folder.write(folder.ray / "batches-0" / "0.json", "{}")
     run(folder.path, budget=5)
     assert {trial.budget for trial in folder.trials()} == {5}
@@ -432,7 +436,7 @@ def test_progress_of_a_resumed_run_begins_with_what_was_found_before(
     objective = {"minimize": "access_ns", "limits": ["energy_pj <= 40"]}
     experiment = small(environments=[{"id": "Conformance-v0", "objective": objective}])
     (first, *_), folder = expand(experiment), RunFolder(tmp_path / "run")
-    folder.prepare(experiment, expand(experiment))
+    folder.prepare(experiment, expand(experiment), {})
     env = core.make(first.environment, **first.arguments, record=folder.datasets / first.dataset)
     env.start_trial(TrialInfo(trial_id=first.trial_id, agent=first.agent, seed=first.seed))
     outcomes = env.evaluate_batch(env.design_space.sample(40, np.random.default_rng(0)))

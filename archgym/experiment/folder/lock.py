@@ -141,7 +141,10 @@ def _discard(folder: RunFolder, whole: bool) -> None:
     shutil.rmtree(folder.ray, ignore_errors=True)
     files = [folder.lock_file, folder.workers_file]
     if not folder.shard:
-        files += [folder.path / name for name in ("experiment.yaml", "trials.json")]
+        files += [
+            folder.path / name
+            for name in ("experiment.yaml", "trials.json", "initial_designs.json")
+        ]
         files.append(folder.random_draws)
     for file in files:
         with contextlib.suppress(OSError):

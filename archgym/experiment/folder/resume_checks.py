@@ -13,6 +13,8 @@ import yaml
 from archgym.data import Dataset, Sidecar
 from archgym.environment.environment import Environment
 from archgym.errors import ExperimentError
+from archgym.experiment.folder.live_files import LIVE
+from archgym.experiment.folder.names import QUEUES
 from archgym.experiment.folder.run_folder import LOCK, WORKERS, RunFolder
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.schema import Experiment
@@ -21,7 +23,18 @@ from archgym.registry import agent_class
 
 __all__ = ["check_folder", "check_raised_budgets", "check_unchanged"]
 
-_BEFORE_TRIALS = {"experiment.yaml", "trials.json", "results", "ray", "log", LOCK, WORKERS}
+_BEFORE_TRIALS = {
+    "experiment.yaml",
+    "trials.json",
+    "initial_designs.json",
+    "results",
+    "ray",
+    "log",
+    LIVE,
+    QUEUES,
+    LOCK,
+    WORKERS,
+}
 """What a run writes before its first trial."""
 
 
@@ -61,7 +74,7 @@ def check_folder(
         )
     before = folder.trials()
     if not before:
-        prepared = (LOCK, WORKERS, ".tmp-")
+        prepared = (LOCK, WORKERS, QUEUES, LIVE, ".tmp-")
         if all(name == "experiment.yaml" or name.startswith(prepared) for name in held):
             return  # killed while it was prepared
         raise ExperimentError(f"{path} holds no run to resume (it has no trials.json)")
@@ -180,7 +193,7 @@ def _difference(folder: RunFolder, experiment: Experiment) -> str:
 
 def _first_difference(before: Any, now: Any, where: str) -> str:
     if isinstance(before, dict) and isinstance(now, dict):
-        free = () if where else ("description", "resources", "name")
+        free = () if where else ("description", "resources", "name", "log")
         pairs = [
             (before.get(key), now.get(key), f"{where}.{key}" if where else str(key))
             for key in {**before, **now}

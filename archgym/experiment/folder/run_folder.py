@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,8 @@ class RunFolder:
         best_so_far.png     the picture
         log/                how trials ended, one file per batch of trials
         ray/                Ray Tune's own files
+        live/               what the run does now, for archgym status
+        queues/             what workers simulate, see archgym/experiment/workers
 
     Args:
         path: the folder; it need not exist.
@@ -60,7 +62,7 @@ class RunFolder:
         self.results = self.path / "results.json"
         self.tables = self.path / "results"
         self.random_draws = self.tables / "random_draws.json"
-        self.initial_designs = self.tables / "initial_designs.json"
+        self.initial_designs = self.path / "initial_designs.json"
         self.picture = self.path / "best_so_far.png"
         self.logs = self.path / "log"
         self.ray = self.path / "ray" / shard
@@ -99,14 +101,20 @@ class RunFolder:
         logs, rows = self.logs.glob("*.jsonl"), self.datasets.glob("*/*")
         return self.results.exists() or any(logs) or any(rows)
 
-    def prepare(self, experiment: Experiment, trials: Sequence[Trial]) -> None:
-        """Writes the experiment and its list of trials.
+    def prepare(
+        self,
+        experiment: Experiment,
+        trials: Sequence[Trial],
+        initial: Mapping[str, Sequence[dict[str, Any]]],
+    ) -> None:
+        """Writes the experiment, its list of trials, and designs that their searches begin with.
 
         Raises:
             ExperimentError: if they cannot be written.
         """
         self.write(self.path / "experiment.yaml", experiment_yaml(experiment))
         self.write_json(self.path / "trials.json", [trial.to_json() for trial in trials])
+        self.write_json(self.initial_designs, initial)
 
     def write_json(self, path: Path, data: Any) -> None:
         """Writes a JSON file of the folder, see :meth:`write`."""

@@ -66,7 +66,7 @@ def busy_line(found: Iterable[Busy]) -> str:
     held = list(found)
     slots, running = sum(one.slots for one in held), sum(one.running for one in held)
     if not slots:
-        return ""
+        return "no worker is there" if held else ""
     share = sum(one.share * one.slots for one in held) / slots
     waiting = sum(one.waiting for one in held)
     text = f"{running} of {slots} workers busy, {share:.0%} of the time so far"

@@ -25,6 +25,7 @@ class RunContext:
         initial: designs that the searches of each setting evaluate first.
         started: ids of the trials of which the datasets hold a part; they are resumed.
         network: whether several machines take part, and share the simulation cache.
+        log: where else trials are shown while they run.
     """
 
     folder: RunFolder
@@ -34,6 +35,7 @@ class RunContext:
     initial: Mapping[str, Sequence[dict[str, Any]]] = field(default_factory=dict)
     started: frozenset[str] = frozenset()
     network: bool = False
+    log: Sequence[str] = ()
 
     def of(self, trials: Sequence[Trial]) -> RunContext:
         """The same context with what these trials need of it."""
@@ -56,6 +58,7 @@ class RunContext:
             "initial": {name: list(designs) for name, designs in self.initial.items()},
             "started": sorted(self.started),
             "network": self.network,
+            "log": list(self.log),
         }
 
     @staticmethod
@@ -69,4 +72,5 @@ class RunContext:
             data["initial"],
             frozenset(data["started"]),
             data["network"],
+            tuple(data["log"]),
         )

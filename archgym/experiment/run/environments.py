@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from functools import partial
 
 from archgym.environment.environment import Environment
 from archgym.experiment.run.context import RunContext
 from archgym.experiment.run.trial_batches import environment_key
 from archgym.experiment.simulate.simulators import MakeExecutor, Simulators
 from archgym.experiment.spec.expand import Trial
+from archgym.experiment.workers.lease_executor import lease_executor
 from archgym.registry import make
+from archgym.simulators.executor import Running
 
 __all__ = ["Environments"]
 
@@ -29,18 +32,23 @@ class Environments:
     Attributes:
         folder: of the run.
         initial: designs that the searches of each setting evaluate first.
+        trial_id: the trial that runs; empty between two.
+        log: where else trials are shown while they run.
     """
 
     def __init__(self, context: RunContext, make_executor: MakeExecutor) -> None:
-        self.folder, self._baselines = context.folder, context.baselines
+        self.folder, self._baselines, self.log = context.folder, context.baselines, context.log
         self.initial = context.initial
+        if context.simulation.leased:
+            make_executor = partial(lease_executor, context.folder, context.run_id)
         self._simulators = Simulators(context.simulation, make_executor, context.network)
-        self._key = ""
+        self._key = self.trial_id = ""
         self._held: Environment | None = None
 
     @contextlib.contextmanager
     def of(self, trial: Trial) -> Iterator[Environment]:
         """The environment that a trial runs in."""
+        self.trial_id = trial.trial_id
         key = environment_key(trial)
         environment, self._held = self._held, None
         if environment is None or key != self._key:
@@ -57,6 +65,16 @@ class Environments:
             yield environment
         if type(environment).close is Environment.close:
             self._held = environment
+        self.trial_id = ""
+
+    @property
+    def slots(self) -> int:
+        """How many designs can be simulated at a time; any thread may ask."""
+        return self._simulators.slots
+
+    def running(self) -> list[Running]:
+        """The designs in flight; any thread may ask."""
+        return self._simulators.running()
 
     def close(self) -> None:
         """Ends the processes that simulate."""

@@ -99,7 +99,7 @@ class TuneBatch(tune.Trainable):
             data = json.loads((Path(self._task["files"]) / f"{name}.json").read_text())
             batch = TrialBatch(name, tuple(map(Trial.from_json, data["trials"])))
             context = RunContext.from_json(data["context"])
-            make_executor = ray_executor if context.simulation.workers else process_executor
+            make_executor = ray_executor if context.simulation.processes else process_executor
             with working(context.folder, context.run_id):
                 run_batch(batch, context, self._mailbox, make_executor)
         except Exception as error:  # such as a folder that was removed: the driver reports it

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from archgym.errors import DatasetError, ExperimentError, InvalidValueError
 from archgym.experiment.folder.full_disk import NoRoomError, explain_full_disk
+from archgym.experiment.folder.live_files import clear_live_files
 from archgym.experiment.folder.lock import locked, wait_for_workers
 from archgym.experiment.folder.resume_checks import (
     check_folder,
@@ -26,7 +27,9 @@ from archgym.experiment.results.run_result import RunResult
 from archgym.experiment.results.write import write_results
 from archgym.experiment.run.best_before import best_before
 from archgym.experiment.run.context import RunContext
+from archgym.experiment.run.live_logs import check_logs
 from archgym.experiment.run.progress import Progress, show_progress
+from archgym.experiment.run.recorded_baselines import recorded_baselines
 from archgym.experiment.run.run_batch import run_batch
 from archgym.experiment.run.trial_batches import TrialBatch, shard_of
 from archgym.experiment.simulate.baselines import simulate_baselines
@@ -34,6 +37,7 @@ from archgym.experiment.spec.checks import check_experiment
 from archgym.experiment.spec.expand import Trial, expand
 from archgym.experiment.spec.initial import initial_designs
 from archgym.experiment.spec.schema import Experiment
+from archgym.experiment.workers.open_run import open_to_workers
 
 __all__ = ["RunOptions", "run_experiment"]
 
@@ -100,9 +104,12 @@ def run_experiment(
     trials = expand(experiment)
     chosen = options.chosen(trials)
     check_folder(folder, experiment, trials, options.resume)
+    check_logs(experiment.log)
     with _busy(console, options.quiet):
         environments = check_experiment(experiment, trials)
-        initial = {**initial_designs(trials, environments), **_began_with(folder)}
+        initial = _began_with(folder)
+        new = [trial for trial in trials if trial.setting not in initial]
+        initial |= initial_designs(experiment, new, environments)
         baselines = simulate_baselines(experiment, trials, environments, bool(options.address))
         draws = {} if folder.begun() else random_draws(experiment, trials, environments)
     if draws and not options.quiet:
@@ -112,10 +119,10 @@ def run_experiment(
         check_raised_budgets(folder.trials(), trials)
     with locked(folder) as run_id, explain_full_disk(folder.path):
         check_folder(folder, experiment, trials, options.resume, own_lock=True)
-        folder.prepare(experiment, trials)
+        folder.prepare(experiment, trials, initial)
+        clear_live_files(folder)
         if draws:
             folder.write_json(folder.random_draws, draws)
-        folder.write_json(folder.initial_designs, initial)
         states = _sealed_states(folder, chosen)
         finished = [t.trial_id for t in chosen if states.get(t.trial_id) == "finished"]
         left = [trial for trial in chosen if states.get(trial.trial_id) != "finished"]
@@ -123,6 +130,9 @@ def run_experiment(
         before: dict[str, tuple[float, ...]] = {}
         if states and not options.quiet:
             before = best_before(folder.existing_datasets(), chosen, environments)
+        if experiment.simulation.leased:
+            datasets = folder.existing_datasets()
+            baselines |= recorded_baselines(datasets, chosen, environments)
         environments.clear()  # this process simulates nothing
         progress = Progress(chosen, goals, finished, before)
         context = RunContext(
@@ -133,9 +143,12 @@ def run_experiment(
             initial,
             frozenset(states),
             network=bool(options.address),
+            log=tuple(experiment.log),
         )
         try:
-            with show_progress(progress, console, options.quiet):
+            leased = experiment.simulation.leased
+            opened = open_to_workers(folder, run_id) if leased else contextlib.nullcontext()
+            with opened, show_progress(progress, console, options.quiet):
                 _run(left, context, progress, experiment, options)
         except NoRoomError:
             raise  # there is no room for Parquet either

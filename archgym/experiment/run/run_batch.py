@@ -10,6 +10,7 @@ from archgym.data.journal import journals_kept_open
 from archgym.experiment.folder.trial_states import TrialEnd, TrialLog
 from archgym.experiment.run.context import RunContext
 from archgym.experiment.run.environments import Environments
+from archgym.experiment.run.live import shown_live
 from archgym.experiment.run.progress import Counters
 from archgym.experiment.run.run_trial import run_trial
 from archgym.experiment.run.trial_batches import TrialBatch
@@ -63,6 +64,7 @@ def run_batch(
     with (
         contextlib.closing(log),
         contextlib.closing(Environments(context, make_executor)) as environments,
+        shown_live(context, batch.name, environments),
         journals_kept_open(),
         one_numeric_thread(),
     ):

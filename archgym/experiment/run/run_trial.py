@@ -16,6 +16,7 @@ from archgym.experiment.folder.full_disk import stop_if_full
 from archgym.experiment.folder.trial_states import TrialEnd
 from archgym.experiment.run.busy import Busy
 from archgym.experiment.run.environments import Environments
+from archgym.experiment.run.live_logs import live_logs
 from archgym.experiment.run.progress import Counters
 from archgym.experiment.spec.checks import goal_directions
 from archgym.experiment.spec.expand import Trial
@@ -50,8 +51,11 @@ def run_trial(
     folder, watch = environments.folder, _Watch(report)
     state, error = "finished", ""
     try:
-        with environments.of(trial) as environment:
-            watch.follow(environment)
+        with (
+            environments.of(trial) as environment,
+            live_logs(environments.log, folder.path, trial, environment) as export,
+        ):
+            watch.follow(environment, export)
             agent = make_agent(
                 trial.agent,
                 environment.design_space,
@@ -90,8 +94,8 @@ class _Watch:
         self._next = 0.0
         self._began: float | None = None
 
-    def follow(self, environment: Environment) -> None:
-        self._environment = environment
+    def follow(self, environment: Environment, export: Callable[[Outcomes], None]) -> None:
+        self._environment, self._export = environment, export
         environment.on_evaluated = self._evaluated
         environment.on_waiting = self._now_and_then
 
@@ -105,6 +109,7 @@ class _Watch:
             self._report(Counters(core.simulations, core.proposals, best, share, busy))
 
     def _evaluated(self, outcomes: Outcomes) -> None:
+        self._export(outcomes)
         good = outcomes.feasible & (outcomes.fidelity == 1)
         values = outcomes.objectives if good.all() else outcomes.objectives[good]
         if len(values):

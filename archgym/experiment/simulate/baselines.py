@@ -24,7 +24,8 @@ def simulate_baselines(
 
     All trials of a setting use the result, whichever process they run in. Settings whose
     simulator compiles in the process of a trial are left out: compiling there before the search
-    is better.
+    is better. Where workers simulate that others start, the first trial of a setting has them
+    simulate it.
 
     Args:
         experiment: where the trials come from.
@@ -40,6 +41,8 @@ def simulate_baselines(
             file.
     """
     baselines: dict[str, list[float]] = {}
+    if experiment.simulation.leased:
+        return baselines
     with contextlib.closing(Simulators(experiment.simulation, network=network)) as simulators:
         for trial in first_of_each(trials, "setting"):
             environment = environments[trial.setting]

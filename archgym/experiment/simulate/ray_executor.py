@@ -14,13 +14,17 @@ import ray
 from archgym.experiment.simulate.worker_pool import Worker, WorkerPool
 from archgym.experiment.simulate.worker_process import answer, make_ready
 from archgym.experiment.spec.simulation import SimulationSettings
+from archgym.problem.description import ProblemDescription
 from archgym.simulators.executor import Attempts
 
 __all__ = ["RayExecutor", "ray_executor"]
 
 
 def ray_executor(
-    name: str, arguments: Mapping[str, Any], settings: SimulationSettings
+    name: str,
+    arguments: Mapping[str, Any],
+    settings: SimulationSettings,
+    problem: ProblemDescription,
 ) -> RayExecutor:
     """An executor of Ray actors, as the settings of an experiment say."""
     workers = settings.workers or 1

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from archgym.environment.environment import Environment
+from archgym.errors import InvalidValueError
 from archgym.experiment.simulate.durations import Durations
 from archgym.experiment.simulate.process_executor import ProcessExecutor
 from archgym.experiment.simulate.simulated_clock import SimulatedExecutor
@@ -26,7 +27,7 @@ from archgym.experiment.spec.simulation import SimulationSettings
 from archgym.problem.description import ProblemDescription
 from archgym.problem.simulator import Simulator
 from archgym.registry import make
-from archgym.simulators.executor import Executor
+from archgym.simulators.executor import Executor, Running
 from archgym.simulators.queued import (
     CachedExecutor,
     QueuedSimulator,
@@ -39,13 +40,16 @@ from archgym.space import Designs
 
 __all__ = ["MakeExecutor", "Simulators", "environment_with_workers", "process_executor"]
 
-MakeExecutor = Callable[[str, Mapping[str, Any], SimulationSettings], Executor]
-"""Makes an executor for the name of an environment, the arguments of its constructor, and the
-settings of the experiment."""
+MakeExecutor = Callable[[str, Mapping[str, Any], SimulationSettings, ProblemDescription], Executor]
+"""Makes an executor for the name of an environment, the arguments of its constructor, the
+settings of the experiment, and what the environment is then like."""
 
 
 def process_executor(
-    name: str, arguments: Mapping[str, Any], settings: SimulationSettings
+    name: str,
+    arguments: Mapping[str, Any],
+    settings: SimulationSettings,
+    problem: ProblemDescription,
 ) -> Executor:
     """An executor of processes on this machine."""
     return ProcessExecutor(name, arguments, settings.workers or 1, settings.attempts)
@@ -78,6 +82,10 @@ def environment_with_workers(
     """
     if not isinstance(simulation, SimulationSettings):
         simulation = read_simulation(simulation)
+    if simulation.leased:
+        raise InvalidValueError(
+            "executor cannot be 'workers' here: they work for the run in a folder; use archgym run"
+        )
     recorded = {} if record is None else {"record": record}
     environment = make(name, **arguments, **recorded)
     with (
@@ -117,14 +125,14 @@ class Simulators:
             arguments: of its constructor.
         """
         settings, simulator = self._settings, environment.simulator
-        asynchronous = settings.asynchronous and (settings.workers or 1) > 1
+        asynchronous = settings.asynchronous and settings.several
         executor: Executor
         if settings.simulated:
             executor = self._on_simulated_clock(environment)
         elif hasattr(simulator, "optimum"):  # a table: nothing is faster
             return
-        elif settings.workers is not None or settings.time_limit_s is not None:
-            executor = self._make_executor(name, arguments, settings)
+        elif settings.elsewhere:
+            executor = self._make_executor(name, arguments, settings, environment.description)
             if self._cache is not None:
                 executor = CachedExecutor(executor, environment.description, self._cache)
         else:
@@ -144,6 +152,15 @@ class Simulators:
             SimulationError: if it cannot be simulated.
         """
         environment.simulate_baseline(self._settings.retries)
+
+    @property
+    def slots(self) -> int:
+        """How many designs can be simulated at a time; any thread may ask."""
+        return sum(executor.slots for executor in [*self._executors]) if self._executors else 1
+
+    def running(self) -> list[Running]:
+        """The designs in flight that executors have; any thread may ask."""
+        return [one for executor in [*self._executors] for one in executor.running()]
 
     def close(self) -> None:
         """Ends the processes, and closes the cache until it is needed again."""

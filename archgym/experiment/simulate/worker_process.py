@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from archgym.environment.environment import Environment
-from archgym.errors import ArchgymError, NotCoveredError
+from archgym.errors import ArchgymError, NotCoveredError, SimulationError
+from archgym.experiment.simulate.fingerprint import difference, fingerprint
 from archgym.registry import make
 from archgym.simulators.queued import simulate_one
 
@@ -74,6 +75,9 @@ def main() -> None:
     job = questions.get()
     try:
         environment = make_ready(job["environment"], job["arguments"])
+        differs = difference(fingerprint(environment.description), job.get("problem", {}))
+        if differs:
+            raise SimulationError(f"the environment is not the same: {differs}")
     except Exception as error:
         _say(link, {"refused": f"{type(error).__name__}: {error}"})
         return

@@ -99,6 +99,7 @@ def entry_position(experiment: Experiment, trial: Trial) -> int:
         for workload in entry.workloads
         if entry.id == trial.environment
         and entry.constructor_arguments(workload) == trial.arguments
+        and entry.initial == trial.initial
     )
 
 

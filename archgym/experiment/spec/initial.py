@@ -11,9 +11,10 @@ from archgym.analysis.trials import read_trials
 from archgym.data import find_datasets
 from archgym.environment.environment import Environment
 from archgym.errors import DesignError, ExperimentError
-from archgym.experiment.spec.checks import located
+from archgym.experiment.spec.checks import entry_position, located
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.load import parse_value
+from archgym.experiment.spec.schema import Experiment
 from archgym.reading.suggestions import did_you_mean
 
 __all__ = ["initial_designs", "read_initial"]
@@ -24,12 +25,13 @@ _FROM_FOLDER = 10
 
 
 def initial_designs(
-    trials: Sequence[Trial], environments: Mapping[str, Environment]
+    experiment: Experiment, trials: Sequence[Trial], environments: Mapping[str, Environment]
 ) -> dict[str, list[Design]]:
     """The designs that the searches of each setting evaluate first.
 
     Args:
-        trials: of the experiment.
+        experiment: where the trials come from.
+        trials: all trials of the experiment.
         environments: the environment of each setting.
 
     Raises:
@@ -42,7 +44,7 @@ def initial_designs(
         environment = environments[trial.setting]
         space = environment.design_space
         first = [environment.baseline_design] if trial.baseline_first else []
-        with located(f"initial designs of {trial.setting}"):
+        with located(f"environments[{entry_position(experiment, trial)}].initial"):
             designs = space.designs([*first, *read_initial(trial.initial, environment)])
             legal = designs[space.legal(designs)]
         found[trial.setting] = list(dict(zip(legal.keys(), legal, strict=True)).values())

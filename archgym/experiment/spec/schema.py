@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -184,6 +184,11 @@ class Experiment(_Model):
     agents: list[AgentEntry] = Field(min_length=1)
     resources: Resources = Field(default_factory=Resources)
     simulation: SimulationSettings = Field(default_factory=SimulationSettings)
+    log: list[Literal["tensorboard", "mlflow"]] = Field(
+        default_factory=list,
+        description="where else a run is shown while it goes on, one or a list: tensorboard "
+        "(in DIR/tensorboard) or mlflow (where MLFLOW_TRACKING_URI says, or in DIR/mlflow.db)",
+    )
 
     @property
     def seed_list(self) -> list[int]:
@@ -229,6 +234,11 @@ class Experiment(_Model):
         if hours is not None and not (type(hours) in (int, float) and 0 < hours < math.inf):
             raise ValueError("hours is a number above 0")
         return value
+
+    @field_validator("log", mode="before")
+    @classmethod
+    def _one_or_several(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
 
     @field_validator("seeds", mode="before")
     @classmethod

@@ -33,7 +33,19 @@ class SimulationSettings(BaseModel):
     workers: _Positive | None = Field(
         default=None,
         description="simulations of a trial that run at a time, in processes, through Ray where "
-        "it runs; one, in the trial's own process, if left out",
+        "it runs; one, in the trial's own process, if left out; with executor: workers as many as "
+        "there are workers",
+    )
+    executor: Literal["processes", "workers"] = Field(
+        default="processes",
+        description="what simulates: processes that archgym starts on this machine or through Ray, "
+        "or workers that you start by archgym worker DIR on any machine that sees the folder",
+    )
+    lease_s: float = Field(
+        default=30.0,
+        ge=0.5,
+        description="with executor: workers: seconds without a sign of life after which a worker "
+        "is given up and its designs go to others",
     )
     asynchronous: bool = Field(
         default=True,
@@ -86,9 +98,24 @@ class SimulationSettings(BaseModel):
         return self.clock == "simulated"
 
     @property
+    def leased(self) -> bool:
+        """Whether workers simulate that others start."""
+        return self.executor == "workers"
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether an executor simulates, and not the trial's own process."""
+        return self.leased or self.workers is not None or self.time_limit_s is not None
+
+    @property
+    def several(self) -> bool:
+        """Whether several designs of a trial may be simulated at a time."""
+        return (self.workers is None and self.leased) or (self.workers or 1) > 1
+
+    @property
     def processes(self) -> int:
-        """Processes that simulate for a trial beside its own."""
-        return 0 if self.simulated else self.workers or 0
+        """Processes that archgym starts beside a trial's own, to simulate for it."""
+        return 0 if self.simulated or self.leased else self.workers or 0
 
     @property
     def for_ray(self) -> dict[str, Any]:
@@ -122,6 +149,8 @@ class SimulationSettings(BaseModel):
             raise ValueError(f"clock: simulated needs a duration: {_FORMS}")
         if not self.simulated and self.duration is not None:
             raise ValueError("a duration needs clock: simulated")
+        if self.simulated and self.leased:
+            raise ValueError("clock: simulated needs no workers of others: leave executor out")
         if self.simulated and self.cache:
             raise ValueError("clock: simulated takes no cache: nothing takes long")
         return self

@@ -122,6 +122,8 @@ def _announce(experiment: Experiment, folder: Path, options: RunOptions) -> None
         f"{experiment.budget_text}, seed{'s' if len(seeds) > 1 else ''} {shown}"
         f"{', without Ray' if options.local else ''}, into {folder}"
     )
+    if experiment.simulation.leased:
+        line(f"simulated by workers: start any number of them by archgym worker {folder}")
 
 
 def _report(result: RunResult) -> None:

@@ -1,0 +1,8 @@
+"""Names in the folder of a run that small processes need too."""
+
+from __future__ import annotations
+
+__all__ = ["QUEUES"]
+
+QUEUES = "queues"
+"""The folder through which ``archgym worker`` gets designs."""
