@@ -1,6 +1,6 @@
 """Drawing legal designs where rules leave next to nothing: parameter by parameter, by counts.
 
-What :mod:`archgym.space.counting` counts from the first parameter to the last is weighed here from
+What :mod:`archgym.space.counting.cardinality` counts from the first parameter to the last is weighed here from
 the last to the first. A parameter's level is then drawn with the share that legal designs behind it
 have, so that no draw is in vain. Designs have the same probabilities as where random ones are
 sifted by the rules: each combination of levels is equally likely, those of inactive parameters too.
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from archgym.errors import DesignError
 from archgym.space.conditions_and_rules import ConstrainedSpace
-from archgym.space.counting import active_states, grown_states, unique_rows
+from archgym.space.counting.cardinality import active_states, grown_states, unique_rows
 from archgym.space.designs import Designs
 from archgym.space.parameter import Codes
 
