@@ -39,7 +39,7 @@ class Loops(Environment):
     metrics: ClassVar = (Metric("time_ns", "ns", "minimize"),)
     default_objective: ClassVar = "minimize time_ns"
 
-    @property
+    @property  # type: ignore[override]
     def baseline(self) -> dict[str, Any]:
         if "kind" in self.design_space:
             return {"kind": "nest", "order": LETTERS, "ways": 1}
@@ -72,7 +72,7 @@ def test_every_agent_searches_orders(name: str, space: str) -> None:
     result = agent.search(env, budget=40)
     assert result.simulations > 0
     assert result.best is not None
-    assert math.isfinite(result.best.metrics["time_ns"])
+    assert math.isfinite(result.best.metrics["time_ns"] or math.nan)
 
 
 @pytest.mark.parametrize("name", ["local", "ga", "sa", "aco"])
@@ -85,7 +85,7 @@ def test_searches_find_orders_that_random_draws_do_not(name: str) -> None:
             agent = make_agent(contestant, env.design_space, seed=seed)
             found = agent.search(env, budget=300).best
             assert found is not None
-            costs.append(found.metrics["time_ns"])
+            costs.append(found.objectives[0])
         best[contestant] = np.median(costs)
     assert best[name] < 0.75 * best["random"]
 

@@ -244,8 +244,8 @@ def test_inputs_of_permutations_are_positions_and_pairs() -> None:
     ]  # fmt: skip
     codes = space.designs([{"mode": "nest", "order": "CPK"}, {"mode": "flat"}]).codes
     third = 2 / 3
-    expected = [[1, third, -third, 0, -1, -1, 1], [0] * 7]
-    np.testing.assert_allclose(inputs(codes)[:, 2:], expected, atol=1e-6)
+    expected = np.array([[1, third, -third, 0, -1, -1, 1], [0.0] * 7])
+    assert inputs(codes)[:, 2:] == pytest.approx(expected, abs=1e-6)
 
 
 def test_orders_are_in_range_where_each_item_was_seen_at_its_position() -> None:
