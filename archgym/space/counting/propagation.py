@@ -1,9 +1,10 @@
 """Drawing legal designs where rules leave next to nothing: parameter by parameter, by counts.
 
 What :mod:`archgym.space.counting.cardinality` counts from the first parameter to the last is
-weighed here from the last to the first. A parameter's level is then drawn with the share that legal designs behind it
-have, so that no draw is in vain. Designs have the same probabilities as where random ones are
-sifted by the rules: each combination of levels is equally likely, those of inactive parameters too.
+weighed here from the last to the first. A parameter's level is then drawn with the share that legal
+designs behind it have, so that no draw is in vain. Designs have the same probabilities as where
+random ones are sifted by the rules: each combination of levels is equally likely, those of inactive
+parameters too.
 """
 
 from __future__ import annotations
