@@ -39,8 +39,8 @@ class Loops(Environment):
     metrics: ClassVar = (Metric("time_ns", "ns", "minimize"),)
     default_objective: ClassVar = "minimize time_ns"
 
-    @property  # type: ignore[override]
-    def baseline(self) -> dict[str, Any]:
+    @property
+    def baseline(self) -> dict[str, Any]:  # type: ignore[override]
         if "kind" in self.design_space:
             return {"kind": "nest", "order": LETTERS, "ways": 1}
         return {"order": ITEMS, "ways": 1}
