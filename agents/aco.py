@@ -13,10 +13,12 @@ from archgym.agents.common.hyperparameters import Count, Share, Size
 from archgym.agents.common.samplers import NewDesignSampler
 from archgym.agents.common.scores import costs
 from archgym.evaluation.outcome import Outcomes
-from archgym.space import Designs
+from archgym.space import Designs, Permutation
 
 _MAX_TRAILS = 256
 """Parameters with more levels have no trail a level but a kernel around the best designs."""
+_TINY = 1e-9
+"""Least share of the pheromone on an item that is left: something must be chosen."""
 
 
 class AntColony(NewDesignSampler):
@@ -28,9 +30,10 @@ class AntColony(NewDesignSampler):
     the better the more; trails keep between bounds (MAX-MIN ant system), and those of a
     conditional parameter change only where designs had it active. Parameters that are real or
     have many levels are chosen from a Gaussian kernel around one of the best designs (ant
-    colony optimisation for continuous domains). An ant whose design breaks a rule or is known
-    is moved on at random, so nothing is proposed twice. After ``patience`` colonies without
-    a better design the trails are wiped.
+    colony optimisation for continuous domains). A permutation has a trail for each item at each
+    position; ants choose its items from the first position on, each once. An ant whose design
+    breaks a rule or is known is moved on at random, so nothing is proposed twice. After
+    ``patience`` colonies without a better design the trails are wiped.
 
     With several goals it searches their weighted geometric mean
     (:func:`archgym.agents.common.scores.costs`).
@@ -123,6 +126,12 @@ class AntColony(NewDesignSampler):
             int(p): np.full(self.space.parameters[p].size, 1.0 / self.space.parameters[p].size)
             for p in self._moves.free
             if self.space.parameters[p].size <= _MAX_TRAILS
+            and not isinstance(self.space.parameters[p], Permutation)
+        }
+        self._orders = {
+            int(p): np.full((len(parameter.items),) * 2, 1.0 / len(parameter.items))
+            for p in self._moves.free
+            if isinstance(parameter := self.space.parameters[p], Permutation)
         }
 
     def _lay(self) -> None:
@@ -133,6 +142,8 @@ class AntColony(NewDesignSampler):
             self._wipe()
             return
         weights = self._weights()
+        for position, steps in self._orders.items():
+            self._lay_order(position, steps, weights)
         for position, trail in self._trails.items():
             levels = self._codes[:, position]
             active = levels >= 0
@@ -140,6 +151,18 @@ class AntColony(NewDesignSampler):
                 laid = np.bincount(levels[active], weights[active], len(trail))
                 rate = self.hyperparameters.evaporation * weights[active].sum()
                 trail += rate * (laid / laid.sum() - trail)
+
+    def _lay_order(self, position: int, steps: Floats, weights: Floats) -> None:
+        """As :meth:`_lay`, on the trails of a permutation, shape (n_positions, n_items)."""
+        levels = self._codes[:, position]
+        active = levels >= 0
+        if not active.any():
+            return
+        orders = self._permutation(position).orders(levels[active])
+        laid, share = np.zeros_like(steps), weights[active].sum()
+        for place, items in enumerate(orders.T):
+            laid[place] = np.bincount(items, weights[active], len(steps)) / share
+        steps += self.hyperparameters.evaporation * share * (laid - steps)
 
     def _weights(self) -> Floats:
         """How much each elite design counts: the best most, falling by rank; sums to one."""
@@ -152,6 +175,8 @@ class AntColony(NewDesignSampler):
         for position in self._moves.free.tolist():
             if position in self._trails:
                 codes[:, position] = self._follow(self._trails[position], n)
+            elif position in self._orders:
+                codes[:, position] = self._follow_order(position, n)
             elif len(self._codes):
                 codes[:, position] = self._near(position, n)
         designs = self._moves.complete(codes)
@@ -163,6 +188,29 @@ class AntColony(NewDesignSampler):
         level = bounds.searchsorted(self.rng.random(n) * bounds[-1], side="right")
         greedy = self.rng.random(n) < self.hyperparameters.greediness
         return np.where(greedy, trail.argmax(), np.minimum(level, len(trail) - 1))
+
+    def _follow_order(self, position: int, n: int) -> Ints:
+        """Orders of ``n`` ants, item by item."""
+        steps, least = self._orders[position], self.hyperparameters.least_trail
+        count = len(steps)
+        orders = np.empty((n, count), dtype=np.int64)
+        left = np.ones((n, count), dtype=np.bool_)
+        ants = np.arange(n)
+        for place, trail in enumerate((1 - least) * steps + max(least, _TINY) / count):
+            open_trails = np.where(left, trail, 0.0)
+            bounds = np.cumsum(open_trails, axis=1)
+            lots = self.rng.random(n) * bounds[:, -1]
+            drawn = np.minimum((lots[:, None] >= bounds).sum(axis=1), count - 1)
+            greedy = self.rng.random(n) < self.hyperparameters.greediness
+            greedy |= ~left[ants, drawn]  # where a lot was rounded up
+            orders[:, place] = np.where(greedy, open_trails.argmax(axis=1), drawn)
+            left[ants, orders[:, place]] = False
+        return self._permutation(position).codes_of(orders)
+
+    def _permutation(self, position: int) -> Permutation:
+        parameter = self.space.parameters[position]
+        assert isinstance(parameter, Permutation)
+        return parameter
 
     def _near(self, position: int, n: int) -> Ints:
         """Levels from a Gaussian kernel around elite designs that have the parameter active."""

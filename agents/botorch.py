@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from archgym.agents.common import hyperparameters as fields
-from archgym.agents.common.arrays import Floats
+from archgym.agents.common.arrays import Floats, Ints
 from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.threads import one_seeded_thread
@@ -34,8 +34,9 @@ _MAX_PENDING = 16
 class BoTorchSearch(ModelBasedSampler, SequentialSampler):
     """BoTorch's models and acquisition functions in a trust region; needs ``archgym[botorch]``.
 
-    A Gaussian process a goal and a broken limit: Matern over ordered and real parameters and
-    a Hamming kernel over unordered ones, added and multiplied. One goal is searched by
+    A Gaussian process a goal and a broken limit: Matern over ordered and real parameters
+    and over the positions of a permutation's items, and a Hamming kernel over unordered ones, added
+    and multiplied. One goal is searched by
     expected improvement (qLogEI), several by hypervolume improvement (qLogNEHVI), both times the
     chance to keep the limits; a batch is built one design after another, each knowing those
     before.
@@ -109,8 +110,14 @@ class BoTorchSearch(ModelBasedSampler, SequentialSampler):
 
         super().setup()
         parameters = [self.space.parameters[position] for position in self.space.free]
-        self._ordered = np.array([parameter.ordered for parameter in parameters], dtype=np.bool_)
-        self._step = np.array([1.0 / (parameter.size - 1) for parameter in parameters])
+        widths = [len(parameter.axes) for parameter in parameters]
+        ordered = [p.ordered or width > 1 for p, width in zip(parameters, widths, strict=True)]
+        self._ordered = np.repeat(np.array(ordered, dtype=np.bool_), widths)
+        steps = [
+            1.0 / (w if w > 1 else p.size - 1) for p, w in zip(parameters, widths, strict=True)
+        ]
+        self._step = np.repeat(steps, widths)
+        self._column_of = np.repeat(np.arange(len(parameters)), widths)
         self._models = botorch_models.Acquisition(
             np.flatnonzero(~self._ordered).tolist(), self.hyperparameters.samples
         )
@@ -155,12 +162,12 @@ class BoTorchSearch(ModelBasedSampler, SequentialSampler):
         """Fits the models; gives the function to maximise, shape (n,) of designs."""
         known = self._observations
         rows = known.rows(self.hyperparameters.most_data)
-        x, seed = coordinates(self.space, known.codes[rows]), int(self.rng.integers(1 << 31))
+        x, seed = self._coordinates(known.codes[rows]), int(self.rng.integers(1 << 31))
         value = self._models.fit(x, known, rows, seed)
 
         def of(designs: Designs) -> Floats:
             pending = known.waiting[-_MAX_PENDING:]
-            points, waiting = (coordinates(self.space, codes) for codes in (designs.codes, pending))
+            points, waiting = (self._coordinates(codes) for codes in (designs.codes, pending))
             return value(points, waiting)
 
         return of
@@ -181,14 +188,25 @@ class BoTorchSearch(ModelBasedSampler, SequentialSampler):
         n = self.hyperparameters.candidates // 4 + 1
         elite = self._observations.codes[self._observations.ranked()[: self.hyperparameters.elite]]
         centre = elite[self.rng.integers(len(elite), size=3 * n)]
-        most = max(1, round(self._length * len(self._ordered)))
+        most = max(1, round(self._length * len(self.space.free)))
         moved = self._moves.mutate(centre, 1 + self.rng.integers(most, size=len(centre)))
-        here, there = (coordinates(self.space, codes) for codes in (centre, moved.codes))
-        free = list(self.space.free)
+        here, there = (self._coordinates(codes) for codes in (centre, moved.codes))
+        free = [self.space.free[column] for column in self._column_of]
         active = (centre[:, free] >= 0) & (moved.codes[:, free] >= 0)
         reach = np.maximum(self._length, self._step) + 1e-9  # one step is always within it
         within = ~(active & self._ordered & (np.abs(there - here) > reach)).any(axis=1)
         return self._unseen.sift(moved[within].concatenate(self.space.sample(n, self.rng)))
+
+    def _coordinates(self, codes: Ints) -> Floats:
+        """As :func:`coordinates`, but a permutation has a column for each item's position."""
+        columns = coordinates(self.space, codes)[:, self._column_of]
+        for column, position in enumerate(self.space.free):
+            own = np.flatnonzero(self._column_of == column)
+            if len(own) > 1:
+                level = codes[:, position, None]
+                places = self.space.parameters[position].places(np.maximum(level[:, 0], 0))
+                columns[:, own] = np.where(level < 0, 0.5, places)
+        return columns
 
     @contextmanager
     def _working(self) -> Iterator[None]:

@@ -46,10 +46,10 @@ class SobolSearch(BlockSampler):
         from scipy.stats.qmc import Sobol  # takes most of a second to import
 
         self._encoding = UnitCubeEncoding(self.space)
-        axes = len(self._encoding.free)
+        axes = self._encoding.width
         if axes > Sobol.MAXDIM:
             raise AgentUnsuitableError(
-                f"agent 'sobol' works on at most {Sobol.MAXDIM} free parameters, not on {axes}"
+                f"agent 'sobol' works on at most {Sobol.MAXDIM} numbers a design, not on {axes}"
             )
         self._sequence = Sobol(axes, scramble=True, seed=self.rng)
         super().setup()

@@ -124,7 +124,8 @@ def main() -> None:
     print(f"{'agent':14}{'workers':>8}{'busy':>9}{'':>7}{'while designs were left':>25}{'took':>9}")
     for agent in options.agents:
         for workers in options.workers:
-            clock = {"clock": "simulated", "duration": {"log_normal": {"median": 60, "sigma": 1}}}
+            duration = {"log_normal": {"median": 60, "sigma": 1}}
+            clock: dict[str, Any] = {"clock": "simulated", "duration": duration}
             settings = SimulationSettings(workers=workers, **({} if options.processes else clock))
             runs = np.array(
                 [

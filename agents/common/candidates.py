@@ -6,7 +6,7 @@ import numpy as np
 
 from archgym.agents.common.arrays import Ints
 from archgym.agents.common.moves import Moves
-from archgym.space import Designs
+from archgym.space import Designs, Permutation
 
 _MAX_LEVELS = 16
 """Parameters with more levels are moved to some others at random, not to all."""
@@ -45,13 +45,20 @@ class Candidates:
         return near.concatenate(kicked).concatenate(crossed).concatenate(self._random())
 
     def neighbours(self, codes: Ints) -> Designs:
-        """Each design with one parameter moved: to every level, or some if it has very many."""
+        """Each design with one parameter moved: to every level, or some if it has very many.
+
+        Of a permutation, some of the orders with two items swapped or one put elsewhere.
+        """
         rows, many = [codes[:0]], 0
         for position in self._space.free:
-            if self._space.parameters[position].size > _MAX_LEVELS:
+            parameter = self._space.parameters[position]
+            active = codes[codes[:, position] >= 0]
+            if isinstance(parameter, Permutation):
+                rows += [self._reordered(row, position, parameter) for row in active]
+                continue
+            if parameter.size > _MAX_LEVELS:
                 many += 1
                 continue
-            active = codes[codes[:, position] >= 0]
             levels = self._space.allowed_codes(position)
             moved = np.repeat(active, len(levels), axis=0)
             moved[:, position] = np.tile(levels, len(active))
@@ -61,6 +68,13 @@ class Candidates:
             return near
         start = np.repeat(codes, many * _RANDOM_STEPS, axis=0)
         return near.concatenate(self._moves.mutate(start, 1))
+
+    def _reordered(self, row: Ints, position: int, parameter: Permutation) -> Ints:
+        near = parameter.neighbours(int(row[position]))
+        near = near[self._rng.permutation(len(near))[:_MAX_LEVELS]]
+        moved = np.repeat(row[None], len(near), axis=0)
+        moved[:, position] = near
+        return moved
 
     def _random(self) -> Designs:
         """Random designs, a few of them new, since rare legal designs take long to find."""

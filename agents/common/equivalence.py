@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from archgym.agents.common.arrays import Bools, Floats, Ints
 from archgym.evaluation.outcome import Outcomes
 from archgym.problem.status import Status
-from archgym.space import Designs, DesignSpace, Parameter
+from archgym.space import Designs, DesignSpace, Parameter, Permutation
 
 _MEMORY = 2048
 """Latest designs that are compared with, so that no call takes longer as the log grows."""
@@ -26,7 +26,8 @@ _MIN_METRICS = 3
 _MAX_PAIRS = 12
 """Closest known designs that are evidence with a new one."""
 _MAX_LEVELS = 8
-"""Of parameters with more levels, only shares of the range are distinguished."""
+"""Of parameters with more levels, only shares of the range are distinguished; of permutations,
+which item is first."""
 _NEEDED = np.array([[1, 4], [1, 3]])
 """Equal pairs that make a rule: of any two levels or of certain ones (rows); in all designs or in
 those where one other parameter has certain levels (columns): there are many such rules, and some
@@ -209,7 +210,10 @@ class _Scale:
     """
 
     def __init__(self, parameter: Parameter) -> None:
-        self.levels = n = min(parameter.size, _MAX_LEVELS)
+        self.levels = min(parameter.size, _MAX_LEVELS)
+        if isinstance(parameter, Permutation):  # its first item: orders are numbered by it
+            self.levels = len(parameter.items)
+        n = self.levels
         level = np.arange(n)
         low, high = np.minimum.outer(level, level), np.maximum.outer(level, level)
         if parameter.ordered:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from archgym.agents.common.arrays import Bools, Ints
-from archgym.space import Designs, DesignSpace
+from archgym.agents.common.orders import crossed, reordered
+from archgym.space import Designs, DesignSpace, Permutation
 
 _REAL_SCALES = 10
 """A step of a real parameter is between the whole range and 2**-10 of it."""
@@ -35,6 +36,11 @@ class Moves:
         self.space = space
         self.free = np.array(space.free, dtype=np.int64)
         self._rng = rng
+        self._permutations = [
+            (position, parameter)
+            for position in space.free
+            if isinstance(parameter := space.parameters[position], Permutation)
+        ]
 
     def complete(self, codes: Ints) -> Designs:
         """Designs from codes in which -1 stands for any level, shape (n, n_parameters)."""
@@ -42,7 +48,8 @@ class Moves:
         for position in np.flatnonzero((codes < 0).any(axis=0)).tolist():
             missing = codes[:, position] < 0
             allowed = self.space.allowed_codes(position)
-            codes[missing, position] = allowed[self._rng.integers(len(allowed), size=missing.sum())]
+            drawn = self._rng.integers(len(allowed), size=missing.sum())
+            codes[missing, position] = allowed.start + drawn
         return self.space.canonicalise(codes)
 
     def mutate(self, codes: Ints, changes: Ints | int) -> Designs:
@@ -51,6 +58,7 @@ class Moves:
         An unordered parameter takes any other level. An ordered one makes a step up or down
         whose size is as likely 1 as 2 to 3 as 4 to 7 and so on, so that fine and coarse steps
         are both tried whatever its number of levels; likewise a real one, in shares of its range.
+        In a permutation two items are swapped, one is put elsewhere, or a part is reversed.
 
         Args:
             codes: of the designs, shape (n, n_parameters).
@@ -74,9 +82,10 @@ class Moves:
 
         An unordered parameter takes every other level and an ordered one too, if it has few;
         with many, or if it is real, it makes a step up and one down of each of the sizes that
-        :meth:`mutate` draws, or takes some random ones of unordered levels. Some may be the
-        design itself, where a step is rounded to none, or one another. The order is random,
-        except that a parameter comes again only after all others have come as often.
+        :meth:`mutate` draws, or takes some random ones of unordered levels. A permutation has two
+        items swapped or one put elsewhere, in some random ways. Some may be the design itself,
+        where a step is rounded to none, or one another. The order is random, except that a
+        parameter comes again only after all others have come as often.
 
         Args:
             codes: of the design, shape (1, n_parameters).
@@ -95,12 +104,20 @@ class Moves:
     def crossover(self, first: Ints, second: Ints) -> Designs:
         """A child of each pair: every level from either parent.
 
-        A parameter that is active in one parent only comes from that one if the child has it.
+        A parameter that is active in one parent only comes from that one if the child has it. Of
+        a permutation, half of the children mix the orders of both parents
+        (:func:`archgym.agents.common.orders.crossed`).
         """
         from_first = self._rng.integers(2, size=first.shape) == 0
         child = np.where(from_first, first, second)
         other = np.where(from_first, second, first)
-        return self.complete(np.where(child < 0, other, child))
+        child = np.where(child < 0, other, child)
+        for position, parameter in self._permutations:
+            mixes = self._rng.integers(2, size=len(child)) == 0
+            mixes &= (child[:, position] >= 0) & (other[:, position] >= 0)
+            parents = child[mixes, position], other[mixes, position]
+            child[mixes, position] = crossed(parameter, *parents, self._rng)
+        return self.complete(child)
 
     def _choose(self, active: Bools, changes: Ints) -> Bools:
         """Marks ``changes`` random active columns of each row."""
@@ -111,6 +128,9 @@ class Moves:
     def _elsewhere(self, position: int, code: int) -> Ints:
         """Levels one move away from ``code``."""
         parameter = self.space.parameters[position]
+        if isinstance(parameter, Permutation):
+            near = parameter.neighbours(code)
+            return near[self._rng.permutation(len(near))[:_MAX_NEIGHBOURS]]
         if parameter.size <= _MAX_NEIGHBOURS:
             return np.delete(np.arange(parameter.size), code)
         if not parameter.ordered:
@@ -132,6 +152,8 @@ class Moves:
                 rng.integers(2, size=n) == 0, scale, -scale
             )
             return parameter.from_unit_interval(1.0 - np.abs(1.0 - np.abs(place)))  # reflected
+        if isinstance(parameter, Permutation):
+            return reordered(parameter, codes, rng)
         elsewhere = (codes + rng.integers(1, parameter.size, size=n)) % parameter.size
         if not parameter.ordered:
             return np.asarray(elsewhere)

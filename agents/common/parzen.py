@@ -11,13 +11,16 @@ import numpy as np
 
 from archgym.agents.common.arrays import Floats, Ints
 from archgym.agents.common.moves import Moves
-from archgym.space import Designs
+from archgym.agents.common.orders import Mallows
+from archgym.space import Designs, Permutation
 
 _WIDER = 3.0
 """Factor on bandwidths of ordered parameters where designs are drawn: BOHB's bandwidth_factor."""
 _MAX_MOVES = 3
 _NARROWEST = 1e-3
 """Least bandwidth, in shares of a range: BOHB's min_bandwidth."""
+_LEAST_DISCORDANCE = 0.02
+"""Least bandwidth of a permutation."""
 _MISMATCH = 0.1
 """Weight of a parameter that is active in one of two designs only."""
 
@@ -26,7 +29,8 @@ class GoodAndOther:
     """Densities of the good designs and of the others, and designs drawn near good ones.
 
     An ordered parameter has a Gaussian kernel on its range, an unordered one the kernel of
-    Aitchison and Aitken (1976). Bandwidths follow the number of designs and the spread.
+    Aitchison and Aitken (1976), a permutation that of Mallows (1957). Bandwidths follow the
+    number of designs and the spread.
 
     With many parameters, draws from the density alone lie far from every good design, as all
     parameters move at once. So a part of the designs are children of two good ones, or have a
@@ -69,7 +73,9 @@ class GoodAndOther:
                 continue
             parameter = self._moves.space.parameters[position]
             here = codes[active, position]
-            if parameter.ordered:
+            if isinstance(parameter, Permutation):
+                moved = Mallows(parameter, width).draw(here, self._rng)
+            elif parameter.ordered:
                 shift = self._rng.standard_normal(len(here)) * min(_WIDER * width, 1.0)
                 place = np.mod(parameter.unit_interval(here) + shift, 2.0)
                 moved = parameter.from_unit_interval(1.0 - np.abs(1.0 - place))  # reflected
@@ -86,8 +92,9 @@ class _Density:
     """A kernel density over designs.
 
     Attributes:
-        widths: bandwidth of each free parameter: standard deviation in shares of the range, or
-            probability of another level than the centre's.
+        widths: bandwidth of each free parameter: standard deviation in shares of the range,
+            probability of another level than the centre's, or of a permutation the expected share
+            of pairs of items that are ordered otherwise than in the centre.
     """
 
     def __init__(self, moves: Moves, centres: Ints) -> None:
@@ -100,7 +107,10 @@ class _Density:
         self.widths: list[float] = []
         for position, parameter in self._parameters:
             active = centres[centres[:, position] >= 0, position]
-            if not parameter.ordered:
+            if isinstance(parameter, Permutation):
+                apart = parameter.discordance(active, active).mean() if active.size else 0.5
+                width = max(float(apart) * narrow**2, _LEAST_DISCORDANCE)
+            elif not parameter.ordered:
                 width = narrow**2 * (parameter.size - 1) / parameter.size
             else:
                 spread = float(parameter.unit_interval(active).std()) if active.size else 0.0
@@ -113,7 +123,10 @@ class _Density:
         for (position, parameter), width in zip(self._parameters, self.widths, strict=True):
             here, there = codes[:, position], self._centres[:, position]
             both = (here >= 0)[:, None] & (there >= 0)[None, :]
-            if parameter.ordered:
+            if isinstance(parameter, Permutation):
+                model = Mallows(parameter, width)
+                kernel = model.log(np.maximum(here, 0), np.maximum(there, 0))
+            elif parameter.ordered:
                 x, c = (parameter.unit_interval(np.maximum(v, 0)) for v in (here, there))
                 kernel = -0.5 * ((x[:, None] - c[None, :]) / width) ** 2 - np.log(width)
             else:

@@ -6,12 +6,13 @@ each pair of them; a covariance of designs is then a product of numbers that are
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from archgym.agents.common.arrays import Bools, Floats, Ints
-from archgym.space import DesignSpace
+from archgym.space import DesignSpace, Permutation
 
 _MAX_FIXED = 32
 """Up to so many levels, a column has the same numbered values in every list of designs."""
@@ -22,8 +23,8 @@ _FAR = 1e9
 def coordinates(space: DesignSpace, codes: Ints) -> Floats:
     """What the process sees of designs: a column a free parameter, shape (n, n_free).
 
-    Ordered parameters lie in [0, 1], 0.5 where they are inactive; unordered ones are their
-    level, -1 where they are inactive.
+    Ordered parameters lie in [0, 1], 0.5 where they are inactive; unordered ones and permutations
+    are their level, -1 where they are inactive.
     """
     columns = []
     for position in space.free:
@@ -73,14 +74,25 @@ class Columns:
     Args:
         ordered: which are distances, shape (n_columns,).
         sizes: levels of each, 0 for very many; without it, all have very many.
+        permutations: parameters behind columns that are levels of permutations.
+
+    Attributes:
+        ordered: which have distances between their values, permutations included.
     """
 
-    def __init__(self, ordered: Bools, sizes: Ints | None = None) -> None:
-        self.ordered = ordered
+    def __init__(
+        self,
+        ordered: Bools,
+        sizes: Ints | None = None,
+        permutations: Mapping[int, Permutation] | None = None,
+    ) -> None:
+        self._permutations = dict(permutations or {})
+        self.ordered = ordered.copy()
+        self.ordered[list(self._permutations)] = True
         self._fixed: list[Floats | None] = [None] * len(ordered)
         sizes = np.zeros(len(ordered), dtype=np.int64) if sizes is None else sizes
         for column, size in enumerate(sizes.tolist()):
-            if 2 <= size <= _MAX_FIXED:
+            if 2 <= size <= _MAX_FIXED and column not in self._permutations:
                 levels = np.arange(size, dtype=np.float64)
                 if ordered[column]:
                     self._fixed[column] = np.append(levels / (size - 1.0), 0.5)
@@ -98,7 +110,8 @@ class Columns:
         parameters = [space.parameters[position] for position in space.free]
         ordered = np.array([parameter.ordered for parameter in parameters], dtype=np.bool_)
         sizes = [0 if p.continuous or p.size > _MAX_FIXED else p.size for p in parameters]
-        return cls(ordered, np.array(sizes, dtype=np.int64))
+        permutations = {c: p for c, p in enumerate(parameters) if isinstance(p, Permutation)}
+        return cls(ordered, np.array(sizes, dtype=np.int64), permutations)
 
     def split(self, x: Floats) -> Leveled:
         """Distinct values of each column, and which of them designs have."""
@@ -117,7 +130,11 @@ class Columns:
         if self._few.all() and self._square is not None:
             return self._square
         distances = []
-        for ordered, a, b in zip(self.ordered, first.values, second.values, strict=True):
+        columns = zip(self.ordered, first.values, second.values, strict=True)
+        for column, (ordered, a, b) in enumerate(columns):
+            if column in self._permutations:
+                distances.append(order_distance(self._permutations[column], a, b).ravel())
+                continue
             apart = np.abs(a[:, None] - b)
             distances.append((apart if ordered else np.where(apart > 0, _FAR, 0.0)).ravel())
         counts = [len(apart) for apart in distances]
@@ -130,3 +147,21 @@ class Columns:
         if self._few.all():
             self._square = pairs
         return pairs
+
+
+def order_distance(parameter: Permutation, first: Floats, second: Floats) -> Floats:
+    """Distances of orders, shape (n, m): roots of the shares of pairs ordered differently.
+
+    It is a Euclidean distance: of two vectors with an entry for each pair of items. An inactive
+    order (-1) is the origin, half as far from each order as the farthest are from one another. So
+    the Matérn kernels, which are positive definite in every dimension, are so of these distances;
+    the Gaussian kernel is the Mallows kernel (Jiao and Vert, The Kendall and Mallows Kernels for
+    Permutations, ICML 2015).
+    """
+    off = first < 0, second < 0
+    codes = [np.maximum(values, 0).astype(np.int64) for values in (first, second)]
+    squared = parameter.discordance(*codes)
+    squared[off[0], :] = 0.25
+    squared[:, off[1]] = 0.25
+    squared[np.ix_(*off)] = 0.0
+    return np.asarray(np.sqrt(np.maximum(squared, 0.0)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -15,28 +16,42 @@ class Choices:
 
     A parameter with few values has a choice for each. One with more, or a real one, has choices
     for equal shares of its range, within which a value is drawn evenly, so every value is
-    reached.
+    reached. A permutation is several choices: which of the items that are left comes next.
 
     Args:
         space: the design space.
         most: most choices of a parameter.
 
     Attributes:
-        sizes: number of choices of each free parameter, shape (n_free,).
-        even: probabilities of choices that are all equally likely, shape (n_free, most).
+        columns: those of each free parameter in arrays of choices: one, or several.
+        sizes: number of choices in each column, shape (n_columns,).
+        even: probabilities of choices that are all equally likely, shape (n_columns, most).
     """
 
     def __init__(self, space: DesignSpace, most: int) -> None:
         self._space = space
         self._free = np.array(space.free, dtype=np.int64)
         self._first = [int(space.allowed_codes(i)[0]) for i in range(len(space.names))]
-        self.sizes = np.array([min(space.parameters[i].size, most) for i in self._free])
+        parameters = [space.parameters[i] for i in self._free]
+        ends = [0, *accumulate(len(p.choices) for p in parameters)]
+        self.columns = [range(*pair) for pair in pairwise(ends)]
+        sizes = [p.choices if len(p.choices) > 1 else (min(p.size, most),) for p in parameters]
+        self.sizes = np.array([size for some in sizes for size in some])
+        self._split = len(self.sizes) > len(parameters)
         exists = np.arange(self.sizes.max())[None, :] < self.sizes[:, None]
         self.even = exists / self.sizes[:, None]
 
     def of(self, designs: Designs) -> Ints:
-        """Choices of designs, -1 where a parameter is inactive, shape (n, n_free)."""
+        """Choices of designs, -1 where a parameter is inactive, shape (n, n_columns)."""
         choices = designs.codes[:, self._free]
+        if self._split:
+            split = np.empty((len(choices), len(self.sizes)), dtype=np.int64, order="F")
+            for own, position, codes in zip(self.columns, self._free, choices.T, strict=True):
+                digits = self._space.parameters[position].digits(np.maximum(codes, 0))
+                split[:, own] = np.where(
+                    (codes < 0)[:, None], -1, digits if len(own) > 1 else codes[:, None]
+                )
+            choices = split
         for column, position, size in self._shared():
             inactive = choices[:, column] < 0
             place = self._space.parameters[position].unit_interval(choices[:, column])
@@ -45,19 +60,20 @@ class Choices:
         return choices
 
     def designs(self, choices: Ints, rng: np.random.Generator) -> Designs:
-        """Canonical designs (they need not be legal) of choices, shape (n, n_free)."""
+        """Canonical designs (they need not be legal) of choices, shape (n, n_columns)."""
         return self._designs(choices, lambda: rng.random(len(choices)))
 
     def canonical(self, choices: Ints) -> Ints:
         """The same with -1 where a choice is without effect: its parameter is inactive."""
         active = self._designs(choices, lambda: 0.5).codes[:, self._free] >= 0
+        active = np.repeat(active, [len(own) for own in self.columns], axis=1)
         return np.where(active, choices, -1)
 
     def draw(self, weights: Floats, n: int, rng: np.random.Generator) -> Ints:
-        """Independent draws of all parameters, shape (n, n_free).
+        """Independent draws of all parameters, shape (n, n_columns).
 
         Args:
-            weights: of the choices, 0 beyond a parameter's own, shape (n_free, most).
+            weights: of the choices, 0 beyond a parameter's own, shape (n_columns, most).
             n: how many.
             rng: the only source of randomness.
         """
@@ -70,7 +86,12 @@ class Choices:
         """Designs whose values lie at some place within the chosen shares, from 0 to 1."""
         codes = np.empty((len(choices), len(self._first)), dtype=np.int64, order="F")
         codes[:] = self._first
-        codes[:, self._free] = choices
+        codes[:, self._free] = choices[:, [own.start for own in self.columns]]
+        if self._split:
+            for own, position in zip(self.columns, self._free, strict=True):
+                if len(own) > 1:
+                    parameter = self._space.parameters[position]
+                    codes[:, position] = parameter.from_digits(choices[:, own])
         for column, position, size in self._shared():
             place = (choices[:, column] + within()) / size
             codes[:, position] = self._space.parameters[position].from_unit_interval(place)
@@ -78,6 +99,9 @@ class Choices:
 
     def _shared(self) -> list[tuple[int, int, int]]:
         """Column, position and number of choices of parameters chosen as shares."""
-        columns = enumerate(zip(self._free.tolist(), self.sizes.tolist(), strict=True))
-        parameters = self._space.parameters
-        return [(c, p, size) for c, (p, size) in columns if size < parameters[p].size]
+        found = []
+        for own, position in zip(self.columns, self._free.tolist(), strict=True):
+            size = int(self.sizes[own.start])
+            if len(own) == 1 and size < self._space.parameters[position].size:
+                found.append((own.start, position, size))
+        return found

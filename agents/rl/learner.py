@@ -145,7 +145,9 @@ class Learner(agent.Agent):
     @property
     def steps_per_design(self) -> int:
         """Most steps that a design takes."""
-        return 1 if self._encoding is not None else len(self.space.free)
+        if self._encoding is not None:
+            return 1
+        return len(Steps(self.space, self.hyperparameters.levels).places)
 
     def _about(self) -> dict[str, Any]:
         return {"agent": self.name, "form": self.form, "design space": self.space.to_json()}
@@ -155,7 +157,7 @@ class Learner(agent.Agent):
             return Steps(self.space, self.hyperparameters.levels).n_actions
         if isinstance(self._encoding, MultiDiscreteEncoding):
             return int(sum(self._encoding.nvec.tolist()))
-        return len(self._encoding.free)
+        return self._encoding.columns[-1].stop
 
     def _view(self, env: Environment) -> VectorView:
         from archgym.agents.rl.steady import SteadyStepwiseView, SteadyView

@@ -102,11 +102,14 @@ class Team(NewDesignSampler):
     def policy(self, parameter: str) -> Floats:
         """Probability of each choice of a free parameter, in the order of its values.
 
+        Of a permutation, shape (n_items - 1, n_items): of each item that is left coming next.
+
         Raises:
             UnknownNameError: if there is no such parameter.
         """
-        row = self.space.free.index(self.space.index(parameter))
-        return np.array(self._probabilities[row, : self._choices.sizes[row]])
+        rows = self._choices.columns[self.space.free.index(self.space.index(parameter))]
+        found = np.array(self._probabilities[rows, : self._choices.sizes[rows.start]])
+        return found if len(rows) > 1 else found[0]
 
     def save(self, path: str | Path) -> None:
         """Writes the policies as they are now to a ``.npz`` file of plain arrays."""
@@ -188,10 +191,11 @@ class Team(NewDesignSampler):
         return self._torch.OwnTables(self._choices.sizes)
 
     def _form_groups(self) -> tuple[list[str], Ints]:
-        """The agents' names, and the agent of each free parameter."""
+        """The agents' names, and the agent of each column of choices."""
         names = [self.space.names[position] for position in self.space.free]
+        widths = [len(columns) for columns in self._choices.columns]
         if self.hyperparameters.groups == "parameter":
-            return names, np.arange(len(names))
+            return names, np.repeat(np.arange(len(names)), widths)
         groups = self.space.groups
         owner = {name: i for i, members in enumerate(groups.values()) for name in members}
-        return list(groups), np.array([owner[name] for name in names])
+        return list(groups), np.repeat([owner[name] for name in names], widths)

@@ -22,7 +22,8 @@ def observation_space(
         space: the design space as it is searched.
         metrics: of the environment.
     """
-    return gymnasium.spaces.Box(-1.0, 1.0, (len(space.free) + len(metrics),), np.float32)
+    width = sum(len(space.parameters[position].axes) for position in space.free) + len(metrics)
+    return gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
 
 
 class Observer:

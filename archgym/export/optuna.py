@@ -8,15 +8,17 @@ import itertools
 import json
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from archgym.data.problems import Problem, problems_of, scorer_of
 from archgym.data.selection import Selection
 from archgym.errors import DatasetError, MissingDependencyError
 from archgym.problem.objective import Objective
-from archgym.space import DesignSpace
+from archgym.space import Parameter, Permutation
 
 if TYPE_CHECKING:
     import optuna
@@ -170,12 +172,13 @@ def _trials(selection: Selection, problem: Problem) -> Iterator[optuna.trial.Fro
 
     sidecar, goals = selection.dataset.sidecar, problem.objective.goals
     scorer = scorer_of(problem.first, sidecar.metrics)
-    distributions = _distributions(sidecar.space.fix(problem.fixed))
+    space = sidecar.space.fix(problem.fixed)
+    free = [space.parameters[position] for position in space.free]
+    distributions = _distributions(free)
     for table in selection.of_trials(problem.trial_ids).blocks():
         for row in (row for some in table.to_batches(_TRIALS_AT_ONCE) for row in some.to_pylist()):
             metrics = {m.name: row[f"metric.{m.name}"] for m in sidecar.metrics}
-            given = {name: row[f"param.{name}"] for name in distributions}
-            params = {name: value for name, value in given.items() if value is not None}
+            params = _params(free, row)
             ok = row["status"] == "ok"
             kwargs: dict[str, Any] = {}
             if ok:
@@ -218,12 +221,34 @@ def _constraints(objective: Objective, metrics: dict[str, float | None]) -> dict
     return {"system_attrs": {"constraints": list(excess.values())}}
 
 
-def _distributions(space: DesignSpace) -> dict[str, optuna.distributions.BaseDistribution]:
-    """Distribution of each free parameter, with its own values, as people read them."""
+def _params(parameters: Sequence[Parameter], row: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of the active parameters of a row; of permutations the position of each item."""
+    found: dict[str, Any] = {}
+    for p in parameters:
+        value = row[f"param.{p.name}"]
+        if isinstance(p, Permutation) and value is not None:
+            positions = p.positions(np.array([p.code(value)]))[0]
+            found |= dict(zip(p.axes, positions.tolist(), strict=True))
+        elif value is not None:
+            found[p.name] = value
+    return found
+
+
+def _distributions(
+    parameters: Sequence[Parameter],
+) -> dict[str, optuna.distributions.BaseDistribution]:
+    """Distribution of each parameter, with its own values, as people read them.
+
+    A permutation has one for the position of each item.
+    """
     from optuna import distributions
 
     found: dict[str, optuna.distributions.BaseDistribution] = {}
-    for p in (space.parameters[position] for position in space.free):
+    for p in parameters:
+        if isinstance(p, Permutation):
+            positions = distributions.IntDistribution(0, len(p.items) - 1)
+            found.update(dict.fromkeys(p.axes, positions))
+            continue
         low, high = p.value(0), p.value(p.size - 1)
         if p.continuous:
             log = bool(getattr(p, "log", False))

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.space import DesignSpace, Parameter
+from archgym.space import DesignSpace, Parameter, Permutation
 from archgym.space.parameter import TABLE_LEVELS
 
 _MAX_LEVELS = 16
@@ -21,7 +21,9 @@ class Inputs:
     """Features of designs, float32.
 
     An unordered parameter has a feature a level, 1 at its own. An ordered one has its place in
-    [-1, 1], and with few levels also a feature for each of them, since effects may jump. All are
+    [-1, 1], and with few levels also a feature for each of them, since effects may jump. A
+    permutation has the position of each item in [-1, 1], and for each two items 1 or -1: which of
+    them comes first. All are
     0 where the parameter is inactive; a parameter with a condition has a feature that says so.
     Two parameters of the same unit limit each other, like a buffer and the watermark at which it
     is emptied, so two more features say which is the larger: 0 where equal, or one is inactive.
@@ -126,6 +128,9 @@ def _columns(
     columns: list[tuple[str, NDArray[np.generic]]] = []
     if parameter.when is not None:
         columns.append((f"{name}?", active))
+    if isinstance(parameter, Permutation):
+        of_order = _order_columns(parameter, np.maximum(codes, 0))
+        return columns + [(key, np.where(active, feature, 0.0)) for key, feature in of_order]
     if parameter.ordered:
         place = parameter.unit_interval(np.maximum(codes, 0))
         columns.append((name, np.where(active, 2.0 * place - 1.0, 0.0)))
@@ -133,6 +138,16 @@ def _columns(
         levels = range(parameter.size)
         columns += [(f"{name}={parameter.value(code)}", codes == code) for code in levels]
     return columns
+
+
+def _order_columns(
+    parameter: Permutation, codes: NDArray[np.int64]
+) -> list[tuple[str, NDArray[np.float64]]]:
+    """The features of orders, by name."""
+    places = 2.0 * parameter.places(codes) - 1.0
+    columns = list(zip(parameter.axes, places.T, strict=True))
+    names = [f"{parameter.name}:{one}<{other}" for one, other in parameter.pair_names]
+    return [*columns, *zip(names, parameter.precedence(codes).T, strict=True)]
 
 
 def _features(parameter: Parameter, codes: NDArray[np.int64]) -> NDArray[np.float32]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.space import DesignSpace
+from archgym.space import DesignSpace, Permutation
 
 _SHOWN = 6
 
@@ -18,7 +18,8 @@ class Ranges:
     """What the training data hold of each parameter.
 
     Out of range is a level of an unordered parameter that they never show, one of an ordered
-    parameter below or above what they show, and an inactive parameter that was always active.
+    parameter below or above what they show, an order with an item at a position where they never
+    show it, and an inactive parameter that was always active.
 
     Attributes:
         space: the design space.
@@ -49,6 +50,8 @@ class Ranges:
         for position, parameter in enumerate(self.space.parameters):
             column = codes[:, position]
             known = np.isin(column, self.seen[position])
+            if isinstance(parameter, Permutation):
+                known |= _positions_known(parameter, self.seen[position], column)
             if parameter.ordered:
                 known |= (column >= max(0, self.lows[position])) & (column <= self.highs[position])
             found[(found < 0) & ~known] = position
@@ -79,3 +82,15 @@ class Ranges:
         lows, highs = ([int(code) for code in data[name]] for name in ("lows", "highs"))
         seen = [[int(code) for code in codes] for codes in data["seen"]]
         return Ranges(space, lows, highs, seen)
+
+
+def _positions_known(
+    parameter: Permutation, seen: list[int], codes: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Which orders have every item where some seen order has it, shape (n,)."""
+    items = np.arange(len(parameter.items))
+    shown = np.zeros((len(items), len(items)), dtype=np.bool_)
+    known = np.array([code for code in seen if code >= 0], dtype=np.int64)
+    shown[items, parameter.positions(known)] = True
+    positions = parameter.positions(np.maximum(codes, 0))
+    return np.asarray((codes >= 0) & shown[items, positions].all(axis=1))

@@ -11,6 +11,7 @@ from archgym.space.listed import Boolean, Categorical, Ordinal
 from archgym.space.number_encodings import BoxEncoding, FeatureEncoding, UnitCubeEncoding
 from archgym.space.numeric import Integer, Real
 from archgym.space.parameter import Parameter
+from archgym.space.permutation import Permutation
 
 __all__ = [
     "Boolean",
@@ -27,6 +28,7 @@ __all__ = [
     "OptunaEncoding",
     "Ordinal",
     "Parameter",
+    "Permutation",
     "Real",
     "Rule",
     "SkoptEncoding",

@@ -153,15 +153,39 @@ class ConstrainedSpace(SpaceDefinition):
 
     def legal(self, designs: Designs) -> NDArray[np.bool_]:
         """Which designs are legal, shape (n,)."""
-        return np.asarray(self.first_broken_rule(designs) == -1)
+        codes = designs.codes
+        if len(codes) <= _FEW:
+            return np.asarray(self.first_broken_rule(designs) == -1)
+        legal = np.ones(len(codes), dtype=np.bool_)
+        for position, only in self._held:
+            legal &= (codes[:, position] == only) | (codes[:, position] < 0)
+        computed = []
+        for rule in self.rules:  # those that are looked up first: they cost next to nothing
+            if self._is_tabulated(rule.expression):
+                legal &= self.rule_holds(rule, codes)
+            else:
+                computed.append(rule)
+        left = np.flatnonzero(legal)
+        for rule in computed:
+            holds = self.rule_holds(rule, codes[left])
+            legal[left[~holds]] = False
+            left = left[holds]
+        return legal
+
+    def _shape(self, expression: Expression) -> tuple[int, ...]:
+        """Levels of the parameters of an expression, inactive ones included."""
+        return tuple(self[name].size + 1 for name in expression.names)
+
+    def _is_tabulated(self, expression: Expression) -> bool:
+        return math.prod(self._shape(expression)) <= _MAX_TABULATED
 
     def _evaluate(
         self, expression: Expression, codes: Codes, *, missing: bool
     ) -> NDArray[np.bool_]:
         """A condition or rule on rows of codes; ``missing`` where it looks at an inactive one."""
         positions = [self._positions[name] for name in expression.names]
-        shape = tuple(self.parameters[position].size + 1 for position in positions)
-        if math.prod(shape) > _MAX_TABULATED:
+        shape = self._shape(expression)
+        if not self._is_tabulated(expression):
             return self._compute(expression, positions, codes, missing)
         key = id(expression), missing  # the space keeps its expressions
         table = self._truths.get(key)

@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from archgym.errors import DesignError, InvalidValueError, UnknownNameError
 from archgym.space.expression import Expression
@@ -63,7 +62,7 @@ class SpaceDefinition(DesignKeys):
             if not isinstance(parameter, Parameter):
                 raise InvalidValueError(
                     f"a parameter cannot be {parameter!r}: allowed are Boolean, Categorical, "
-                    "Integer, Ordinal and Real"
+                    "Integer, Ordinal, Permutation and Real"
                 )
         self.rules: tuple[Rule, ...] = tuple(rules)
         self.names: tuple[str, ...] = tuple(p.name for p in self.parameters)
@@ -75,12 +74,12 @@ class SpaceDefinition(DesignKeys):
             raise InvalidValueError(f"parameters named twice: {', '.join(twice)}")
         self._check_expressions()
         self.fixed: dict[str, Any] = {}
-        self._allowed: list[NDArray[np.int64]] = [np.arange(p.size) for p in self.parameters]
+        self._allowed = [range(p.size) for p in self.parameters]
         for name, value in fixed.items():
             position = self.index(name)
             code = self.parameters[position].code(value)
             self.fixed[name] = self.parameters[position].value(code)
-            self._allowed[position] = np.array([code])
+            self._allowed[position] = range(code, code + 1)
         self._completed: list[list[Rule]] = [[] for _ in self.parameters]
         for rule in self.rules:
             last = max(self._positions[name] for name in rule.expression.names)
@@ -159,7 +158,7 @@ class SpaceDefinition(DesignKeys):
 
     # -- codes ---------------------------------------------------------------------------------
 
-    def allowed_codes(self, position: int) -> NDArray[np.int64]:
+    def allowed_codes(self, position: int) -> range:
         """Levels that a parameter may take: all, or the fixed one."""
         return self._allowed[position]
 

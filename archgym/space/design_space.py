@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError
 from archgym.space.conditions_and_rules import ConstrainedSpace
-from archgym.space.counting import Ranking, count_canonical, enumerate_designs
+from archgym.space.counting.cardinality import Ranking, count_canonical, enumerate_designs
 from archgym.space.definition import Rule
 from archgym.space.designs import Designs
 from archgym.space.expression import Expression
@@ -117,8 +117,8 @@ class DesignSpace(ConstrainedSpace):
         """All legal designs that differ by one step of one active, free parameter.
 
         One step is the next or previous level of an ordered parameter, any other level of an
-        unordered one, and a hundredth of the range of a real one. A parameter that a step
-        makes active takes its first level.
+        unordered one, a hundredth of the range of a real one, and in a permutation two items
+        swapped or one put elsewhere. A parameter that a step makes active takes its first level.
         """
         return neighbours(self, self.codes(design))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from archgym.errors import DesignError, InvalidValueError
 from archgym.space.design_space import DesignSpace
 from archgym.space.designs import Designs
+from archgym.space.parameter import Parameter
 
 
 class Encoding(ABC):
@@ -38,6 +40,16 @@ class Encoding(ABC):
         self._first = [
             int(design_space.allowed_codes(i)[0]) for i in range(len(design_space.names))
         ]
+
+    @property
+    def columns(self) -> list[range]:
+        """The columns of each free parameter: one, except for permutations."""
+        ends = [0, *accumulate(len(self._axes(parameter)) for parameter in self._parameters)]
+        return [range(*pair) for pair in pairwise(ends)]
+
+    def _axes(self, parameter: Parameter) -> Sequence[Any]:
+        """What the columns of a parameter stand for."""
+        return parameter.axes
 
     @abstractmethod
     def encode(self, designs: Designs) -> NDArray[Any]:

@@ -9,6 +9,7 @@ from archgym.space.expression import Expression
 from archgym.space.listed import Boolean, Categorical, Ordinal
 from archgym.space.numeric import Integer, Real
 from archgym.space.parameter import Parameter
+from archgym.space.permutation import Permutation
 
 
 def parameter_from_json(data: dict[str, Any]) -> Parameter:
@@ -19,7 +20,7 @@ def parameter_from_json(data: dict[str, Any]) -> Parameter:
         InvalidValueError: if a field is missing, unknown or out of range.
     """
     kinds: dict[str, type[Parameter]] = {
-        cls.kind: cls for cls in (Categorical, Ordinal, Boolean, Integer, Real)
+        cls.kind: cls for cls in (Categorical, Ordinal, Boolean, Integer, Real, Permutation)
     }
     fields = dict(data)
     kind = fields.pop("kind", None)

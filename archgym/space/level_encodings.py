@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import gymnasium
@@ -12,10 +13,13 @@ from archgym.errors import DesignError, InvalidValueError
 from archgym.space.design_space import DesignSpace
 from archgym.space.designs import Designs
 from archgym.space.encoding import Encoding
+from archgym.space.parameter import Parameter
 
 
 class MultiDiscreteEncoding(Encoding):
     """One integer a parameter: its level.
+
+    A permutation has one for each item but the last: which of the items that are left comes next.
 
     Args:
         design_space: the space.
@@ -24,14 +28,18 @@ class MultiDiscreteEncoding(Encoding):
 
     Attributes:
         free: positions of the parameters that are encoded, in order.
-        nvec: how many levels each of them has, int64, shape (n_free,).
+        nvec: how many levels each column has, int64, shape (width,).
         space: the same as a space of Gymnasium.
     """
 
     def __init__(self, design_space: DesignSpace, levels: int | None = None) -> None:
         super().__init__(design_space)
+        self._columns = self.columns
         self._seen: dict[int, NDArray[np.int64]] = {}
-        for column, parameter in enumerate(self._parameters):
+        sizes: list[int] = []
+        for columns, parameter in zip(self._columns, self._parameters, strict=True):
+            column = columns.start
+            sizes += parameter.choices
             if not parameter.continuous:
                 continue
             if levels is None:
@@ -42,28 +50,39 @@ class MultiDiscreteEncoding(Encoding):
             if levels < 2:
                 raise InvalidValueError(f"levels={levels}: at least 2 are needed")
             self._seen[column] = parameter.from_unit_interval(np.linspace(0, 1, levels))
-        self.nvec = np.array([levels if p.continuous else p.size for p in self._parameters])
+            sizes[column] = levels
+        self.nvec = np.array(sizes)
         self.space = gymnasium.spaces.MultiDiscrete(self.nvec)
         self._limits = self.nvec.tolist()
-        self._places = list(zip(self.free, self._limits, strict=True))
+        self._plain = len(sizes) == len(self.free)
+        self._places = list(zip(self.free, self._limits, strict=True)) if self._plain else []
+
+    def _axes(self, parameter: Parameter) -> Sequence[int]:
+        return parameter.choices
 
     def encode(self, designs: Designs) -> NDArray[np.int64]:
-        """Levels, int64, shape (n_designs, n_free); real values go to the nearest level seen."""
+        """Levels, int64, shape (n_designs, width); real values go to the nearest level seen."""
         codes = self._known(designs)
+        if not self._plain:
+            of_parameters = zip(self._parameters, codes.T, strict=True)
+            codes = np.concatenate([p.digits(column) for p, column in of_parameters], axis=1)
         for column, seen in self._seen.items():
             gaps = np.abs(codes[:, column, None] - seen[None, :])
             codes[:, column] = gaps.argmin(axis=1)
         return codes
 
     def decode(self, rows: NDArray[Any]) -> Designs:
-        rows = self._integers(self._check(rows, len(self.free)))
+        rows = self._integers(self._check(rows, len(self._limits)))
         for i, limit in enumerate(self._limits):
             column = rows[:, i]
             if len(column) and not 0 <= column.min() <= column.max() < limit:
                 raise self._beyond(i, column[(column < 0) | (column >= limit)][0])
-        columns = list(rows.T)
-        for i, seen in self._seen.items():
-            columns[i] = seen[columns[i]]
+        if self._seen:
+            rows = rows.copy()
+            for i, seen in self._seen.items():
+                rows[:, i] = seen[rows[:, i]]
+        of_parameters = zip(self._parameters, self._columns, strict=True)
+        columns = [p.from_digits(rows[:, own.start : own.stop]) for p, own in of_parameters]
         return self._assemble(columns, len(rows))
 
     def decode_one(self, row: Any) -> tuple[int, ...]:
@@ -73,7 +92,7 @@ class MultiDiscreteEncoding(Encoding):
             raise DesignError(
                 f"an action is {len(self._limits)} levels, got an array of shape {row.shape}"
             )
-        if self._seen:
+        if self._seen or not self._plain:
             return super().decode_one(row)
         codes = list(self._first)
         for (position, limit), level in zip(self._places, row.tolist(), strict=True):
@@ -83,7 +102,8 @@ class MultiDiscreteEncoding(Encoding):
         return self.design_space.canonical_codes(codes)
 
     def _beyond(self, i: int, level: Any) -> DesignError:
-        parameter = self._parameters[i]
+        of_it = next(place for place, columns in enumerate(self._columns) if i in columns)
+        parameter = self._parameters[of_it]
         return DesignError(
             f"level {level} of parameter {parameter.name!r} does not exist: "
             f"allowed is 0 to {self._limits[i] - 1} ({parameter.range})"

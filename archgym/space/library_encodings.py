@@ -22,16 +22,22 @@ if TYPE_CHECKING:
 class SkoptEncoding(Encoding):
     """Points of scikit-optimize: categories as text, levels as integers, real values as they are.
 
+    A permutation has a real dimension for each item: sorted by these keys the items stand in order.
+
     Attributes:
-        dimensions: list of ``skopt.space`` dimensions, one a free parameter.
+        dimensions: list of ``skopt.space`` dimensions, one a free parameter, or an item of one.
     """
 
     def __init__(self, design_space: DesignSpace) -> None:
         super().__init__(design_space)
         from skopt import space as skopt_space
 
+        self._columns = self.columns
         self.dimensions: list[Any] = []
         for p in self._parameters:
+            if len(p.axes) > 1:
+                self.dimensions += [skopt_space.Real(0.0, 1.0, name=axis) for axis in p.axes]
+                continue
             if isinstance(p, Real):
                 prior = "log-uniform" if p.log else "uniform"
                 found = skopt_space.Real(p.low, p.high, prior=prior, name=p.name)
@@ -42,18 +48,25 @@ class SkoptEncoding(Encoding):
             self.dimensions.append(found)
 
     def encode(self, designs: Designs) -> NDArray[np.object_]:
-        """Points, object array of Python scalars, shape (n_designs, n_free)."""
+        """Points, object array of Python scalars, shape (n_designs, n_dimensions)."""
         codes = self._known(designs)
-        points = np.empty(codes.shape, dtype=object)
-        for i, p in enumerate(self._parameters):
+        points = np.empty((len(codes), self._columns[-1].stop), dtype=object)
+        for i, (p, own) in enumerate(zip(self._parameters, self._columns, strict=True)):
+            if len(own) > 1:
+                points[:, own] = p.places(codes[:, i])
+                continue
             column = (p.values(codes[:, i]) if p.continuous else codes[:, i]).tolist()
-            points[:, i] = column if p.ordered else [str(p.value(c)) for c in column]
+            points[:, own.start] = column if p.ordered else [str(p.value(c)) for c in column]
         return points
 
     def decode(self, rows: NDArray[Any]) -> Designs:
-        rows = self._check(np.asarray(rows, dtype=object), len(self.free))
+        rows = self._check(np.asarray(rows, dtype=object), self._columns[-1].stop)
         columns = []
-        for p, values in zip(self._parameters, rows.T, strict=True):
+        for p, own in zip(self._parameters, self._columns, strict=True):
+            if len(own) > 1:
+                columns.append(p.from_places(rows[:, own].astype(np.float64)))
+                continue
+            values = rows[:, own.start]
             if isinstance(p, Real):
                 codes = [p.code(float(np.clip(v, p.low, p.high))) for v in values]
             elif p.ordered:
@@ -70,7 +83,8 @@ class OptunaEncoding(SkoptEncoding):
 
     Attributes:
         distributions: distribution of each free parameter by name: categories as text,
-            levels as integers, real values as they are.
+            levels as integers, real values as they are; a permutation has a number for each item,
+            ``NAME[ITEM]``, by which the items are sorted.
     """
 
     def __init__(self, design_space: DesignSpace) -> None:
@@ -83,6 +97,10 @@ class OptunaEncoding(SkoptEncoding):
             ) from None
         self.distributions: dict[str, optuna.distributions.BaseDistribution] = {}
         for p in self._parameters:
+            if len(p.axes) > 1:
+                key = distributions.FloatDistribution(0.0, 1.0)
+                self.distributions.update(dict.fromkeys(p.axes, key))
+                continue
             if isinstance(p, Real):
                 found = distributions.FloatDistribution(p.low, p.high, log=p.log)
             elif p.ordered:
@@ -98,7 +116,8 @@ class OptunaEncoding(SkoptEncoding):
     def from_params(self, params: Sequence[Mapping[str, Any]]) -> Designs:
         """The inverse of :meth:`to_params`."""
         rows = [[point[name] for name in self.distributions] for point in params]
-        return self.decode(np.array(rows, dtype=object).reshape(len(rows), len(self.free)))
+        shape = len(rows), len(self.distributions)
+        return self.decode(np.array(rows, dtype=object).reshape(shape))
 
 
 def _names(parameter: Parameter) -> list[str]:

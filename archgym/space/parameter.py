@@ -96,6 +96,36 @@ class Parameter:
         codes = (np.clip(position, 0.0, 1.0) * self.size).astype(np.int64)
         return np.minimum(codes, self.size - 1)
 
+    # -- columns in the views that need more than one number ------------------------------------
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Names of the parameter's coordinates in continuous views: one for most kinds."""
+        return (self.name,)
+
+    def places(self, codes: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Coordinates of levels in [0, 1], shape (n, n_axes)."""
+        return self.unit_interval(codes)[:, None]
+
+    def from_places(self, places: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Levels of coordinates, shape (n,); the inverse of :meth:`places`."""
+        return self.from_unit_interval(places[:, 0])
+
+    @property
+    def choices(self) -> tuple[int, ...]:
+        """How many alternatives each of the choices has that together give a level."""
+        return (self.size,)
+
+    def digits(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What was chosen to give these levels, shape (n, n_choices)."""
+        return codes[:, None]
+
+    def from_digits(self, digits: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Levels of choices, shape (n,); the inverse of :meth:`digits`."""
+        return digits[:, 0]
+
+    # -- look-up of single levels ---------------------------------------------------------------
+
     @cached_property
     def table(self) -> Sequence[Any]:
         """Value of each level, and ``None`` at -1 (inactive): the fast way for one design."""
@@ -104,15 +134,16 @@ class Parameter:
         return _Computed(self.value, self.size)
 
     @cached_property
-    def middles(self) -> Sequence[float]:
-        """Position of each level in [0, 1], as :meth:`unit_interval`, and 0 level's at -1."""
+    def middles(self) -> Sequence[list[float]]:
+        """Coordinates of each level, as :meth:`places`, and 0 level's at -1."""
         if self.size <= TABLE_LEVELS:
-            middles = self.unit_interval(np.arange(self.size)).tolist()
+            middles = self.places(np.arange(self.size)).tolist()
             return [*middles, middles[0]]
         return _Computed(self._middle, self.size, 0)
 
-    def _middle(self, code: int) -> float:
-        return float(self.unit_interval(np.array([code]))[0])
+    def _middle(self, code: int) -> list[float]:
+        places: list[float] = self.places(np.array([code]))[0].tolist()
+        return places
 
     def parse(self, text: str) -> Any:
         """The value that a text on a command line means."""

@@ -9,12 +9,16 @@ from numpy.typing import NDArray
 
 from archgym.errors import DesignError, SpaceTooLargeError
 from archgym.space.conditions_and_rules import ConstrainedSpace
+from archgym.space.counting.propagation import is_sparse, propagation_of
 from archgym.space.designs import Designs
 from archgym.space.parameter import Parameter
-from archgym.space.propagation import is_sparse, propagation_of
+from archgym.space.permutation import Permutation
 
 _VAIN = 2_000
 """Draws without a legal design after which another way is looked for."""
+_RARE = 64
+"""Where fewer than one design in so many is legal, batches grow to what is expected to do."""
+_MAX_BATCH = 1 << 16
 
 
 def sample(space: ConstrainedSpace, n: int, rng: np.random.Generator) -> Designs:
@@ -24,9 +28,12 @@ def sample(space: ConstrainedSpace, n: int, rng: np.random.Generator) -> Designs
     found = tried = 0
     while found < n:
         size = max(n - found, min(16 * (n - found), tried))
+        if tried > _RARE * (found + 1):  # many small batches would take longer than a large one
+            expected = (n - found) * tried // (found + 1)
+            size = max(size, min(expected, tried, _MAX_BATCH))
         raw = np.empty((size, len(space.parameters)), dtype=np.int64, order="F")
         for position, levels in enumerate(allowed):
-            raw[:, position] = levels[rng.integers(len(levels), size=size)]
+            raw[:, position] = levels.start + rng.integers(len(levels), size=size)
         designs = space.canonicalise(raw)
         parts.append(designs.codes[space.legal(designs)][: n - found])
         found += len(parts[-1])
@@ -62,6 +69,8 @@ def neighbours(space: ConstrainedSpace, codes: tuple[int, ...]) -> Designs:
 
 def _steps(parameter: Parameter, code: int) -> list[int]:
     """Levels that are one step from another."""
+    if isinstance(parameter, Permutation):
+        return [int(level) for level in parameter.neighbours(code)]
     if not parameter.ordered:
         return [level for level in range(parameter.size) if level != code]
     if parameter.continuous:

@@ -77,7 +77,11 @@ class ParallelView(ParallelEnv[str, Observation, Any]):  # type: ignore[misc]
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> gymnasium.Space[Any]:
-        """The agent's parameters: Discrete (one), MultiDiscrete (several) or Box."""
+        """The agent's parameters: Discrete (one), MultiDiscrete (several) or Box.
+
+        A permutation is several choices (:class:`archgym.space.MultiDiscreteEncoding`), or several
+        numbers of a box.
+        """
         return self.action_spaces[agent]
 
     def reset(
@@ -110,7 +114,8 @@ class ParallelView(ParallelEnv[str, Observation, Any]):  # type: ignore[misc]
             action = np.asarray(actions[agent]).reshape(-1)
             if len(action) != len(columns):
                 raise InvalidValueError(
-                    f"agent {agent!r} chooses {len(columns)} parameters, got {actions[agent]!r}"
+                    f"an action of agent {agent!r} has length {len(columns)}, "
+                    f"got {actions[agent]!r}"
                 )
             row[columns] = action
         self._state, reward, done, truncated, info = self.env.step(row)
@@ -171,4 +176,5 @@ def _columns(env: Environment, groups: Mapping[str, Sequence[str]] | None) -> di
     missing = [name for name in free if name not in owner]
     if missing:
         raise InvalidValueError(f"no agent chooses {', '.join(missing)}")
-    return {agent: [free.index(name) for name in names] for agent, names in groups.items()}
+    columns = dict(zip(free, env.encoding.columns, strict=True))
+    return {agent: [c for name in names for c in columns[name]] for agent, names in groups.items()}

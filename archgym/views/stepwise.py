@@ -22,7 +22,7 @@ class Partial:
     Attributes:
         codes: codes of all parameters, the first level where nothing is chosen yet.
         canonical: the same with -1 where a parameter is inactive.
-        place: index of the free parameter that is chosen next; their number once all are chosen.
+        place: number of the choice that is next; their number once all are made.
     """
 
     codes: list[int]
@@ -34,14 +34,15 @@ class Steps:
     """The order in which a design's parameters are chosen, and what may be chosen.
 
     Free parameters come in the order of the space; those that are inactive under what has been
-    chosen are skipped.
+    chosen are skipped. A permutation is chosen item by item: which of those left comes next.
 
     Args:
         space: the design space.
         levels: number of evenly spread values at which real parameters are seen.
 
     Attributes:
-        sizes: number of levels of each free parameter.
+        places: position of the parameter that each choice is of.
+        sizes: number of alternatives of each choice.
         n_actions: the largest of them.
 
     Raises:
@@ -50,17 +51,25 @@ class Steps:
 
     def __init__(self, space: DesignSpace, levels: int | None = None) -> None:
         self.space = space
-        self.free = space.free
-        self.sizes: list[int] = MultiDiscreteEncoding(space, levels).nvec.tolist()
+        encoding = MultiDiscreteEncoding(space, levels)
+        self.sizes: list[int] = encoding.nvec.tolist()
         self.n_actions: int = max(self.sizes)
-        parameters = [space.parameters[position] for position in self.free]
-        self._codes = [
-            p.from_unit_interval(np.linspace(0, 1, size)) if p.continuous else np.arange(size)
-            for p, size in zip(parameters, self.sizes, strict=True)
-        ]
-        self._middles = [p.middles for p in parameters]
+        self.places: list[int] = []
+        self._codes: list[NDArray[np.int64]] = []  # what each alternative adds to the level
+        for position, columns in zip(space.free, encoding.columns, strict=True):
+            parameter, sizes = space.parameters[position], [self.sizes[c] for c in columns]
+            self.places += [position] * len(columns)
+            if parameter.continuous:
+                self._codes.append(parameter.from_unit_interval(np.linspace(0, 1, sizes[0])))
+                continue
+            for column, size in enumerate(sizes):
+                digits = np.zeros((size, len(sizes)), dtype=np.int64)
+                digits[:, column] = np.arange(size)
+                self._codes.append(parameter.from_digits(digits))
+        self._alone = [self.places.count(position) == 1 for position in self.places]
+        self._middles = [space.parameters[position].middles for position in self.places]
         self._masks = np.arange(self.n_actions) < np.array(self.sizes)[:, None]
-        self._rules = _rules_by_place(space)
+        self._rules = _rules_by_place(space, self.places)
         self._first = [int(space.allowed_codes(i)[0]) for i in range(len(space.names))]
 
     def start(self) -> Partial:
@@ -68,7 +77,7 @@ class Steps:
         canonical = self.space.canonical_codes(self._first)
         place = self._next(canonical, 0)
         # Where fixed values leave no parameter active, there is a step all the same.
-        return Partial(list(self._first), canonical, place if place < len(self.free) else 0)
+        return Partial(list(self._first), canonical, place if place < len(self.places) else 0)
 
     def choose(self, partial: Partial, action: int) -> bool:
         """Gives the next parameter the level of an action; whether the design is then complete.
@@ -83,10 +92,12 @@ class Steps:
             raise DesignError(f"action {action} does not exist: 0 to {self.n_actions - 1} do")
         place = partial.place
         level = int(self._codes[place][action % self.sizes[place]])
-        partial.codes[self.free[place]] = level
+        position = self.places[place]
+        begun = place > 0 and self.places[place - 1] == position
+        partial.codes[position] = level + (partial.codes[position] if begun else 0)
         partial.canonical = self.space.canonical_codes(partial.codes)
         partial.place = self._next(partial.canonical, place + 1)
-        return partial.place == len(self.free)
+        return partial.place == len(self.places)
 
     def mask(self, partial: Partial) -> NDArray[np.bool_]:
         """Mask of the actions that are legal levels of the next parameter, shape (n_actions,).
@@ -98,7 +109,9 @@ class Steps:
         mask: NDArray[np.bool_] = self._masks[place].copy()
         if self._rules[place]:
             rows = np.tile(np.array(partial.codes), (self.sizes[place], 1))
-            rows[:, self.free[place]] = self._codes[place]
+            position = self.places[place]
+            begun = place > 0 and self.places[place - 1] == position
+            rows[:, position] = self._codes[place] + (rows[:, position] if begun else 0)
             designs = self.space.canonicalise(rows)
             legal = np.logical_and.reduce(
                 [self.space.rule_holds(rule, designs.codes) for rule in self._rules[place]]
@@ -108,22 +121,31 @@ class Steps:
         return mask
 
     def observe(self, partial: Partial, row: NDArray[np.float32]) -> None:
-        """Writes what is chosen, and what comes next, into a row of ``2 * n_free`` numbers.
+        """Writes what is chosen, and what comes next, into a row of ``2 * n_choices`` numbers.
 
-        First each free parameter's position in [-1, 1] as in the environment's own observation,
-        0 where it is inactive or not chosen yet; then 1 for the parameter that comes next.
+        First each choice's position in [-1, 1], of most parameters as in the environment's own
+        observation, 0 where it is inactive or not made yet; then 1 for the choice that comes next.
         """
         row[:] = 0.0
         for i in range(partial.place):
-            code = partial.canonical[self.free[i]]
+            code = partial.canonical[self.places[i]]
             if code >= 0:
-                row[i] = 2.0 * self._middles[i][code] - 1.0
-        if partial.place < len(self.free):
-            row[len(self.free) + partial.place] = 1.0
+                row[i] = 2.0 * self._middle(i, code) - 1.0
+        if partial.place < len(self.places):
+            row[len(self.places) + partial.place] = 1.0
+
+    def _middle(self, place: int, code: int) -> float:
+        """The position of what was chosen among its alternatives, in [0, 1]."""
+        if self._alone[place]:
+            return self._middles[place][code][0]
+        position = self.places[place]
+        digits = self.space.parameters[position].digits(np.array([code]))[0]
+        chosen = int(digits[place - self.places.index(position)])
+        return (chosen + 0.5) / self.sizes[place]
 
     def observation_space(self, n_metrics: int) -> gymnasium.Space[NDArray[np.float32]]:
         """Space of :meth:`observe`, followed by the observations of metrics."""
-        width = 2 * len(self.free) + n_metrics
+        width = 2 * len(self.places) + n_metrics
         return gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
 
     def designs(self, complete: Sequence[Partial]) -> Designs:
@@ -133,7 +155,7 @@ class Steps:
 
     def _next(self, canonical: Sequence[int], place: int) -> int:
         """The first place from here on that is active; conditions look only at earlier ones."""
-        while place < len(self.free) and canonical[self.free[place]] < 0:
+        while place < len(self.places) and canonical[self.places[place]] < 0:
             place += 1
         return place
 
@@ -146,7 +168,8 @@ class StepwiseView(gymnasium.Env[NDArray[np.float32], Any]):
     episode ends after ``episode_length`` designs. Parameters that are fixed, or inactive under
     what has been chosen, take no step.
 
-    Observations are float32 in [-1, 1], shape (2 * n_free + n_metrics,): the design as far as it
+    Observations are float32 in [-1, 1], shape (2 * n_choices + n_metrics,), one choice a free
+    parameter and several a permutation: the design as far as it
     is chosen, which parameter comes next (:meth:`Steps.observe`), and the metrics of the
     last complete design as in the environment's own observation, at first the baseline's.
 
@@ -187,7 +210,7 @@ class StepwiseView(gymnasium.Env[NDArray[np.float32], Any]):
     @property
     def next_parameter(self) -> str:
         """Name of the parameter that the next action chooses."""
-        return self.steps.space.names[self.steps.free[self._partial.place]]
+        return self.steps.space.names[self.steps.places[self._partial.place]]
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Mask of the actions that are possible now, shape (n_actions,), for MaskablePPO."""
@@ -236,14 +259,14 @@ class StepwiseView(gymnasium.Env[NDArray[np.float32], Any]):
         return seen
 
 
-def _rules_by_place(space: DesignSpace) -> list[list[Rule]]:
-    """The rules that are settled once each free parameter is chosen.
+def _rules_by_place(space: DesignSpace, choices: Sequence[int]) -> list[list[Rule]]:
+    """The rules that are settled once each choice, of the parameter at a position, is made.
 
     A rule is settled when all free parameters in it are, and those that decide whether the
     parameters in it are active.
     """
-    place_of = {position: place for place, position in enumerate(space.free)}
-    settled: list[list[Rule]] = [[] for _ in space.free]
+    place_of = {position: place for place, position in enumerate(choices)}  # its last choice
+    settled: list[list[Rule]] = [[] for _ in choices]
     for rule in space.rules:
         positions: set[int] = set()
         names = list(rule.expression.names)

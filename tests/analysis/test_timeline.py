@@ -16,11 +16,13 @@ SPANS = st.lists(
 @given(SPANS)
 def test_busy_workers_are_counted(spans: list[list[int]]) -> None:
     begin, end = np.array(spans, dtype=np.float64).T
-    grid = np.arange(0.0, 52.0)
+    grid = np.arange(0.0, 52.0, dtype=np.float64)
     counted = [sum(a <= second < b for a, b in spans) for second in range(51)]
     assert np.allclose(busy_at(begin, end, grid), counted)
     assert most_at_a_time(begin, end) == max(counted)
-    assert np.isclose(busy_at(begin, end, np.array([0.0, 51.0]))[0] * 51, (end - begin).sum())
+    assert np.isclose(
+        busy_at(begin, end, np.array([0.0, 51.0], dtype=np.float64))[0] * 51, (end - begin).sum()
+    )
 
 
 def test_times_are_of_the_trial_without_interruptions() -> None:

@@ -196,7 +196,7 @@ def simulated(table: pa.Table) -> float:
         for row in table.to_pylist()
         if not row["cached"] and row["status"] != "illegal"
     ]
-    return round(sum(kept), 6)
+    return round(float(sum(kept)), 6)
 
 
 def test_a_resumed_search_with_another_seed_is_refused(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ def test_round_trips_through_json_with_what_a_batch_needs(tmp_path: Path) -> Non
         "an id",
         SimulationSettings(workers=2, time_limit_s=1.5),
         {trial.setting: [1.0, 2.0] for trial in trials},
+        {trial.setting: [{"ways": 1}] for trial in trials},
         frozenset(trial.trial_id for trial in trials),
         network=True,
     )
@@ -29,4 +30,5 @@ def test_round_trips_through_json_with_what_a_batch_needs(tmp_path: Path) -> Non
     assert back.simulation == context.simulation
     part = back.of(trials[:1])
     assert part.baselines == {trials[0].setting: [1.0, 2.0]}
+    assert part.initial == {trials[0].setting: [{"ways": 1}]}
     assert part.started == {trials[0].trial_id}

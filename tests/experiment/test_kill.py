@@ -166,7 +166,8 @@ def check_that_every_ended_simulation_is_kept(
     baseline = ("0", "0", "1")
     for when, *design in ended:
         if begin < float(when) < moment - _TO_THE_DRIVER_S and tuple(design) != baseline:
-            assert kept[tuple(map(int, design))], design
+            x, y, z = map(int, design)
+            assert kept[x, y, z], design
 
 
 @pytest.mark.full

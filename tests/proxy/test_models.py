@@ -8,9 +8,10 @@ from archgym.proxy.calibration import Calibration
 from archgym.proxy.inputs import Inputs, workload_inputs
 from archgym.proxy.models import FAMILIES, family
 from archgym.proxy.models.traversal import Trees
+from archgym.proxy.ranges import Ranges
 from archgym.proxy.scores import score
 from archgym.proxy.targets import TargetScale
-from archgym.space import Categorical, DesignSpace, Integer, Ordinal, param
+from archgym.space import Categorical, DesignSpace, Integer, Ordinal, Permutation, param
 
 QUICK = {"epochs": 200, "members": 2, "width": 32, "layers": 2, "trees": 60, "steps": 30}
 
@@ -228,6 +229,34 @@ def test_inputs_of_conditional_parameters() -> None:
     assert inputs.names == ["mode=plain", "mode=scaled", "scale?", "scale", "scale=1", "scale=2"]
     codes = space.designs([{"mode": "plain"}, {"mode": "scaled", "scale": 2}]).codes
     assert inputs(codes).tolist() == [[1, 0, 0, 0, 0, 0], [0, 1, 1, 0.5, 0, 1]]
+
+
+def test_inputs_of_permutations_are_positions_and_pairs() -> None:
+    space = DesignSpace(
+        [
+            Categorical("mode", ["nest", "flat"]),
+            Permutation("order", ["K", "C", "P"], when=param("mode") == "nest"),
+        ]
+    )
+    inputs = Inputs(space)
+    assert inputs.names[2:] == [
+        "order?", "order[K]", "order[C]", "order[P]", "order:K<C", "order:K<P", "order:C<P",
+    ]  # fmt: skip
+    codes = space.designs([{"mode": "nest", "order": "CPK"}, {"mode": "flat"}]).codes
+    third = 2 / 3
+    expected = np.array([[1, third, -third, 0, -1, -1, 1], [0.0] * 7])
+    assert inputs(codes)[:, 2:] == pytest.approx(expected, abs=1e-6)
+
+
+def test_orders_are_in_range_where_each_item_was_seen_at_its_position() -> None:
+    order = Permutation("order", ["A", "B", "C", "D"])
+    space = DesignSpace([order])
+    seen = space.designs([{"order": text} for text in ("ABCD", "BACD", "ABDC")])
+    ranges = Ranges.of(space, seen.codes)
+    ranges = Ranges.from_json(space, ranges.to_json())
+    new = space.designs([{"order": text} for text in ("BADC", "ABCD", "CABD", "DCBA")])
+    assert ranges.outside(new.codes).tolist() == [-1, -1, 0, 0]
+    assert "order is 'CABD', not 'ABCD'" in ranges.reason(new.codes[2].tolist(), 0)
 
 
 def test_parameters_of_the_same_unit_are_compared() -> None:

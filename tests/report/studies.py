@@ -30,6 +30,7 @@ def run(folder: Path, **changes: Any) -> Path:
     experiment = read_experiment(
         {
             "name": "small",
+            "baseline_first": False,
             "budget": 30,
             "seeds": 2,
             "environments": [{"id": "Conformance-v0", "space": "finite"}],

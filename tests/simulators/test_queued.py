@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -25,13 +25,14 @@ SLEEP = shutil.which("sleep") or "sleep"
 class Sleeping:
     """Runs ``sleep`` for ``x`` tenths of a second; 98 waits for a file, 99 is an interrupt."""
 
-    name, version, metric_names = "sleeping", "1", ("time_ns",)
+    name, version = "sleeping", "1"
+    metric_names: tuple[str, ...] = ("time_ns",)
     threads = 3
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def simulate(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
+    def simulate(self, designs: Designs) -> Sequence[tuple[SimulationResult, float]]:
         return simulate_in_parallel(self, designs, self.threads)
 
     def simulate_one(self, design: Mapping[str, Any]) -> dict[str, float]:

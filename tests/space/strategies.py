@@ -15,6 +15,7 @@ from archgym.space import (
     Integer,
     Ordinal,
     Parameter,
+    Permutation,
     Real,
     Rule,
     param,
@@ -57,7 +58,14 @@ def expressions(draw: st.DrawFn, parameters: list[Parameter], depth: int = 2) ->
 @st.composite
 def spaces(draw: st.DrawFn, *, reals: bool = False, fixed: bool = True) -> DesignSpace:
     """A small space with conditions (also on conditions), rules, and perhaps a fixed parameter."""
-    kinds = ["categorical", "ordinal", "boolean", "integer", *(["real"] if reals else [])]
+    kinds = [
+        "categorical",
+        "ordinal",
+        "boolean",
+        "integer",
+        "permutation",
+        *(["real"] if reals else []),
+    ]
     parameters: list[Parameter] = []
     for name in NAMES[: draw(st.integers(2, 5))]:
         kind = draw(st.sampled_from(kinds))
@@ -65,6 +73,9 @@ def spaces(draw: st.DrawFn, *, reals: bool = False, fixed: bool = True) -> Desig
         when = draw(expressions(list(parameters))) if conditional else None
         if kind == "boolean":
             parameters.append(Boolean(name, when=when))
+        elif kind == "permutation":
+            items = draw(st.sampled_from([["A"], ["A", "B"], ["A", "B", "C"], ["up", "to", "x"]]))
+            parameters.append(Permutation(name, items, when=when))
         elif kind == "categorical":
             parameters.append(
                 Categorical(name, ["x", "y", "z"][: draw(st.integers(1, 3))], when=when)

@@ -383,3 +383,12 @@ def test_a_real_parameter_has_no_rank() -> None:
         space.rank(space.designs([{"voltage": 0.7, "ways": 2}]))
     fixed = space.fix({"voltage": 0.7})
     assert fixed.rank(fixed.designs([{"ways": 3}])).tolist() == [2]
+
+
+def test_rare_designs_are_drawn_evenly() -> None:
+    low, high = Integer("low", 0, 49), Integer("high", 0, 49)
+    space = DesignSpace([low, high], [Rule("rare", param("low") * 50 + param("high") < 5)])
+    codes = space.sample(3000, np.random.default_rng(0)).codes
+    assert (codes[:, 0] == 0).all()
+    assert np.bincount(codes[:, 1]) == pytest.approx(600, abs=120)
+    assert len(space.sample(1, np.random.default_rng(1))) == 1

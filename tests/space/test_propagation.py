@@ -12,7 +12,7 @@ from archgym.errors import DesignError
 from archgym.problem import Metric
 from archgym.registry import make_agent
 from archgym.space import Boolean, Categorical, DesignSpace, Integer, Rule, param
-from archgym.space.propagation import Propagation, is_sparse
+from archgym.space.counting.propagation import Propagation, is_sparse
 
 
 def narrow(levels: int = 100, free: int = 4) -> DesignSpace:

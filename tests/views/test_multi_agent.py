@@ -148,5 +148,5 @@ def test_what_cannot_be_viewed_is_refused() -> None:
     view.reset()
     with pytest.raises(InvalidValueError, match="agent 'x' is missing"):
         view.step({})
-    with pytest.raises(InvalidValueError, match="agent 'x' chooses 1 parameters"):
+    with pytest.raises(InvalidValueError, match="agent 'x' has length 1"):
         view.step(dict.fromkeys(view.possible_agents, np.array([0, 1])))

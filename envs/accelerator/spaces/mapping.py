@@ -11,7 +11,7 @@ from collections.abc import Mapping as Dict
 from typing import Any, Final
 
 from archgym.envs.accelerator.cost.hardware import Hardware
-from archgym.envs.accelerator.cost.mapping import LOOPS, ORDERS, Level, Mapping
+from archgym.envs.accelerator.cost.mapping import LOOPS, Level, Mapping
 from archgym.envs.accelerator.workload.layer import Network
 from archgym.space import (
     Categorical,
@@ -20,6 +20,7 @@ from archgym.space import (
     Integer,
     Ordinal,
     Parameter,
+    Permutation,
     Rule,
     param,
 )
@@ -80,8 +81,8 @@ def mapping_space(network: Network, fixed: Dict[str, Any] | None = None) -> Desi
     for level, parts in _LEVELS.items():
         parameters += [
             Categorical(f"{level}_spread", LOOPS, doc=f"loop spread over the {parts}", group=level),
-            Categorical(
-                f"{level}_order", ORDERS, doc="order of the loops, outermost first", group=level
+            Permutation(
+                f"{level}_order", LOOPS, doc="order of the loops, outermost first", group=level
             ),
         ]
         for loop in LOOPS:

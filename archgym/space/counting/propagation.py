@@ -1,9 +1,10 @@
 """Drawing legal designs where rules leave next to nothing: parameter by parameter, by counts.
 
-What :mod:`archgym.space.counting` counts from the first parameter to the last is weighed here from
-the last to the first. A parameter's level is then drawn with the share that legal designs behind it
-have, so that no draw is in vain. Designs have the same probabilities as where random ones are
-sifted by the rules: each combination of levels is equally likely, those of inactive parameters too.
+What :mod:`archgym.space.counting.cardinality` counts from the first parameter to the last is
+weighed here from the last to the first. A parameter's level is then drawn with the share that legal
+designs behind it have, so that no draw is in vain. Designs have the same probabilities as where
+random ones are sifted by the rules: each combination of levels is equally likely, those of inactive
+parameters too.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from archgym.errors import DesignError
 from archgym.space.conditions_and_rules import ConstrainedSpace
-from archgym.space.counting import active_states, grown_states, unique_rows
+from archgym.space.counting.cardinality import active_states, grown_states, unique_rows
 from archgym.space.designs import Designs
 from archgym.space.parameter import Codes
 
@@ -119,7 +120,7 @@ class Propagation:
         for position, layer in enumerate(self._layers):
             if isinstance(layer, _Free):
                 allowed = self._space.allowed_codes(position)
-                drawn = allowed[rng.integers(len(allowed), size=n)]
+                drawn = allowed.start + rng.integers(len(allowed), size=n)
                 codes[:, position] = np.where(layer.active[state], drawn, -1)
                 continue
             first, end = layer.start[state], layer.start[state + 1]
@@ -144,7 +145,7 @@ def is_sparse(space: ConstrainedSpace) -> bool:
         raw = np.empty((_PROBED // 16, len(space.parameters)), dtype=np.int64, order="F")
         for position in range(len(space.parameters)):
             levels = space.allowed_codes(position)
-            raw[:, position] = levels[rng.integers(len(levels), size=len(raw))]
+            raw[:, position] = levels.start + rng.integers(len(levels), size=len(raw))
         found += int(space.legal(space.canonicalise(raw)).sum())
         if found >= _ENOUGH:
             return False

@@ -1,0 +1,1 @@
+"""Exact counts of legal designs, and uniform draws that they make possible."""
