@@ -76,6 +76,7 @@ def work(folder: str | Path, options: WorkerOptions = WorkerOptions()) -> int:
         ArchgymError: if the folder holds no run, or one of another version or whose designs are
             simulated elsewhere, or the environment cannot be made here.
     """
+    check_received(Path(folder), ExperimentError)
     with told_by_signals() as told:
         return _Worker(Path(folder).absolute(), options, told).work()
 
@@ -228,7 +229,6 @@ def _check_may_begin(run: Path) -> None:
     again = "start `archgym run YAML --out DIR` first, or make the empty folder"
     if not run.is_dir():
         raise ExperimentError(f"there is no folder {run}: {again}")
-    check_received(run, ExperimentError)
     held = {entry.name for entry in run.iterdir()}
     if (run / "experiment.yaml").exists() and (run / "trials.json").exists():
         try:
