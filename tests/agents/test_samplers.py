@@ -105,7 +105,7 @@ def test_sobol_goes_on_with_random_designs_where_points_repeat() -> None:
 
 def test_sobol_refuses_what_the_sequence_has_no_axes_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(qmc.Sobol, "MAXDIM", 11)
-    with pytest.raises(AgentUnsuitableError, match="at most 11 free parameters, not on 12"):
+    with pytest.raises(AgentUnsuitableError, match="at most 11 numbers a design, not on 12"):
         SobolSearch(BITS)
 
 
