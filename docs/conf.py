@@ -25,3 +25,5 @@ napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 
 copybutton_exclude = ".linenos, .gp"
+suppress_warnings = ["ref.python"]
+"""The built-in ``range`` in an annotation is taken for the attribute of that name of parameters."""

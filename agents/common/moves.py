@@ -49,7 +49,7 @@ class Moves:
             missing = codes[:, position] < 0
             allowed = self.space.allowed_codes(position)
             drawn = self._rng.integers(len(allowed), size=missing.sum())
-            codes[missing, position] = allowed.start + drawn
+            codes[missing, position] = allowed[0] + drawn
         return self.space.canonicalise(codes)
 
     def mutate(self, codes: Ints, changes: Ints | int) -> Designs:

@@ -243,7 +243,7 @@ def _illegal(space: DesignSpace) -> dict[str, Any] | None:
         return None
     rng = np.random.default_rng(0)
     allowed = [space.allowed_codes(i) for i in range(len(space.names))]
-    columns = [levels.start + rng.integers(len(levels), size=4096) for levels in allowed]
+    columns = [levels[0] + rng.integers(len(levels), size=4096) for levels in allowed]
     designs = space.canonicalise(np.stack(columns, axis=1))
     broken = np.flatnonzero(~space.legal(designs))
     return designs[int(broken[0])] if broken.size else None

@@ -158,7 +158,7 @@ class SpaceDefinition(DesignKeys):
 
     # -- codes ---------------------------------------------------------------------------------
 
-    def allowed_codes(self, position: int) -> range:
+    def allowed_codes(self, position: int) -> Sequence[int]:
         """Levels that a parameter may take: all, or the fixed one."""
         return self._allowed[position]
 

@@ -33,7 +33,7 @@ def sample(space: ConstrainedSpace, n: int, rng: np.random.Generator) -> Designs
             size = max(size, min(expected, tried, _MAX_BATCH))
         raw = np.empty((size, len(space.parameters)), dtype=np.int64, order="F")
         for position, levels in enumerate(allowed):
-            raw[:, position] = levels.start + rng.integers(len(levels), size=size)
+            raw[:, position] = levels[0] + rng.integers(len(levels), size=size)
         designs = space.canonicalise(raw)
         parts.append(designs.codes[space.legal(designs)][: n - found])
         found += len(parts[-1])

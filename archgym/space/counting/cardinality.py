@@ -247,7 +247,7 @@ def grown_states(
         raise SpaceTooLargeError(f"more than {MAX_STATES} partial designs at once")
     rows = np.repeat(np.arange(len(states)), copies)
     within = np.arange(total) - np.repeat(np.cumsum(copies) - copies, copies)
-    column = np.where(active[rows], allowed.start + within, -1)
+    column = np.where(active[rows], allowed[0] + within, -1)
     grown = np.column_stack([states[rows], column])
     rules = space.rules_completed_by(position)
     if rules:

@@ -120,7 +120,7 @@ class Propagation:
         for position, layer in enumerate(self._layers):
             if isinstance(layer, _Free):
                 allowed = self._space.allowed_codes(position)
-                drawn = allowed.start + rng.integers(len(allowed), size=n)
+                drawn = allowed[0] + rng.integers(len(allowed), size=n)
                 codes[:, position] = np.where(layer.active[state], drawn, -1)
                 continue
             first, end = layer.start[state], layer.start[state + 1]
@@ -145,7 +145,7 @@ def is_sparse(space: ConstrainedSpace) -> bool:
         raw = np.empty((_PROBED // 16, len(space.parameters)), dtype=np.int64, order="F")
         for position in range(len(space.parameters)):
             levels = space.allowed_codes(position)
-            raw[:, position] = levels.start + rng.integers(len(levels), size=len(raw))
+            raw[:, position] = levels[0] + rng.integers(len(levels), size=len(raw))
         found += int(space.legal(space.canonicalise(raw)).sum())
         if found >= _ENOUGH:
             return False
