@@ -49,7 +49,7 @@ def raw_designs(env: Environment, rng: np.random.Generator) -> Designs:
     space = env.design_space
     codes = np.column_stack(
         [
-            allowed.start + rng.integers(len(allowed), size=4)
+            rng.choice(np.asarray(allowed), size=4)
             for allowed in map(space.allowed_codes, range(len(space.names)))
         ]
     )
