@@ -11,6 +11,9 @@ from archgym.space import Designs, Permutation
 _MAX_LEVELS = 16
 """Parameters with more levels are moved to some others at random, not to all."""
 _RANDOM_STEPS = 8
+_EXCHANGES = ((1, 1), (2, 1), (1, 2))
+"""Levels by which one parameter is raised and another lowered."""
+_MAX_EXCHANGES = 200
 _RENEWED = 5
 """One in so many random designs is a new one every time."""
 
@@ -68,6 +71,30 @@ class Candidates:
             return near
         start = np.repeat(codes, many * _RANDOM_STEPS, axis=0)
         return near.concatenate(self._moves.mutate(start, 1))
+
+    def exchanges(self, codes: Ints) -> Designs:
+        """A design with an ordered parameter raised and another lowered, by a level or two.
+
+        Under a limit it takes both at once: more rows for fewer columns in the same area.
+
+        Args:
+            codes: of the design, shape (1, n_parameters).
+        """
+        parameters = self._space.parameters
+        steps = [p for p in self._space.free if parameters[p].ordered and codes[0, p] >= 0]
+        steps = [p for p in steps if not parameters[p].continuous]
+        places = np.array(steps, dtype=np.int64)
+        pairs = np.argwhere(~np.eye(len(places), dtype=np.bool_))
+        raised, lowered = places[np.repeat(pairs, len(_EXCHANGES), axis=0)].T
+        up, down = np.tile(_EXCHANGES, (len(pairs), 1)).T
+        rows = np.arange(len(raised))
+        moved = np.repeat(codes, len(rows), axis=0)
+        moved[rows, raised] += up
+        moved[rows, lowered] -= down
+        sizes = np.array([parameter.size for parameter in parameters])
+        fits = np.flatnonzero((moved[rows, raised] < sizes[raised]) & (moved[rows, lowered] >= 0))
+        chosen = self._rng.permutation(fits)[:_MAX_EXCHANGES]
+        return self._moves.complete(moved[chosen])
 
     def _reordered(self, row: Ints, position: int, parameter: Permutation) -> Ints:
         near = parameter.neighbours(int(row[position]))

@@ -8,6 +8,12 @@ import numpy as np
 
 from archgym.agents.common.arrays import Bools, Floats
 
+_STEEPNESS = 100.0
+_STEP = 0.1
+"""By which a limit that is just kept lies away from it, as does one that is just broken."""
+_FAILED, _SOUND = 1.0, -0.5
+"""Excess that stands for failing, and for not failing."""
+
 
 def standardised(values: Floats) -> tuple[Floats, Floats]:
     """Columns with mean 0 and deviation 1, and the deviation they had (1 if all are equal)."""
@@ -30,28 +36,48 @@ def cost_forms(cost: Floats) -> dict[str, tuple[Floats, float]]:
     return forms
 
 
-def limit_targets(excess: Floats, steepest: float = 3.0) -> Floats:
-    """Targets of a limit: -0.5 where it is kept, above 0.5 and growing where it is broken.
+def distance_from_limits(excess: Floats) -> Floats:
+    """How far designs are from keeping all limits, shape (n,); 0 where all are kept.
+
+    It falls steeply close to a limit, so that one limit more that is kept counts for much.
 
     Args:
-        excess: relative excess over the limit, shape (n,).
-        steepest: by how much the targets of broken limits differ at most.
+        excess: relative excess over each limit, negative where it is kept, shape (n, n_limits).
     """
-    broken = 0.5 + np.minimum(np.log1p(4.0 * np.maximum(excess, 0.0)), steepest)
-    return np.where(excess > 0, broken, -0.5)
+    return np.asarray(np.log1p(_STEEPNESS * np.maximum(excess, 0.0)).sum(axis=1))
+
+
+def limit_targets(excess: Floats, largest: float = 3.0) -> Floats:
+    """Targets of a limit, negative where it is kept, smooth in its metric over decades.
+
+    For a metric that is never negative and its upper limit it is the logarithm of their ratio, and
+    a step at the limit: metrics with few values often meet it exactly.
+
+    Args:
+        excess: relative excess over the limit, negative where it is kept, shape (n,).
+        largest: absolute value of a target.
+    """
+    beyond = np.log1p(np.maximum(excess, 0.0))
+    if excess.min() > -1.0:
+        within = np.log1p(np.minimum(excess, 0.0))
+    else:  # a lower limit, far exceeded
+        within = -np.log1p(np.maximum(-excess, 0.0))
+    step = np.where(excess > 0, _STEP, -_STEP)
+    return np.asarray(np.clip(beyond + within, -largest, largest) + step)
 
 
 def broken_limits(
-    excess: Floats, failed: Bools, steepest: float = 3.0
+    excess: Floats, failed: Bools, largest: float = 3.0
 ) -> Iterator[tuple[int, Bools, Floats]]:
     """Index, designs and :func:`limit_targets` of each limit that was broken, and of failing.
 
     Args:
-        excess: relative excess over each limit, shape (n, n_limits).
+        excess: relative excess over each limit, negative where it is kept, shape (n, n_limits).
         failed: designs without metrics, which no limit learns from; failing has index -1.
-        steepest: as for the targets.
+        largest: as for the targets.
     """
     limits = [(index, ~failed, column[~failed]) for index, column in enumerate(excess.T)]
-    for index, seen, by in [*limits, (-1, np.ones_like(failed), failed.astype(np.float64))]:
+    failing = -1, np.ones_like(failed), np.where(failed, _FAILED, _SOUND)
+    for index, seen, by in [*limits, failing]:
         if (by > 0).any():
-            yield index, seen, limit_targets(by, steepest)
+            yield index, seen, limit_targets(by, largest)

@@ -9,7 +9,11 @@ import numpy as np
 from archgym.agents.common.arrays import Floats, Ints
 from archgym.agents.common.observations import Observations
 from archgym.agents.common.scores import BROKEN_LIMIT_COST
-from archgym.agents.common.targets import broken_limits, cost_forms
+from archgym.agents.common.targets import (
+    broken_limits,
+    cost_forms,
+    distance_from_limits,
+)
 from archgym.agents.gp.additive import AdditiveProcess
 from archgym.agents.gp.gaussian_process import GaussianProcess
 from archgym.agents.gp.interactions import Interactions
@@ -22,7 +26,8 @@ class Learned:
     """What the processes know at the moment.
 
     Attributes:
-        goals: one process for each goal; for the sum of all excesses while nothing is feasible.
+        goals: one process for each goal; one for the distance from
+            all limits while nothing is feasible.
         targets: what they learned of the feasible designs, shape (n_feasible, n_goals); of all
             designs while nothing is feasible.
         limits: processes of what has to be negative.
@@ -40,8 +45,8 @@ class Models:
 
     Each goal has several processes that differ in their prior and take turns, so that no process
     misleads the search for long. They learn the cost or the ratio to the baseline, whichever makes
-    the data likelier. Until something feasible is known, the sum of what breaks the limits, on a
-    logarithmic scale, takes the place of the goals.
+    the data likelier. Until something feasible is known, the distance from keeping all limits
+    takes the place of the goals.
 
     Args:
         space: the design space.
@@ -87,7 +92,7 @@ class Models:
         if feasible:
             forms = [cost_forms(goal) for goal in known.goals[rows][ok].T]
         else:  # the way to what keeps the limits comes first
-            forms = [cost_forms(np.log1p(100.0 * np.maximum(excess[ok], 0.0)).sum(axis=1))]
+            forms = [cost_forms(distance_from_limits(excess[ok]))]
             del forms[0]["ratio"]
             excess = excess[:, :0]
         limits = []

@@ -13,6 +13,7 @@ from archgym.agents.common.candidates import Candidates
 from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST
+from archgym.agents.common.targets import distance_from_limits
 from archgym.agents.gp.acquisition import (
     Acquisition,
     Hope,
@@ -28,8 +29,13 @@ _OPTIMISM = (0.4, 1.0, 1.5)
 """Factors of ``kappa`` that take turns, so that some proposals exploit and some explore."""
 _NEAR_OPTIMISM, _LOST_OPTIMISM = 0.25, 0.25
 """Factor for neighbours of the best, and one more while nothing keeps the limits."""
-_NEAR_EVERY, _NEAR_EVERY_WHILE_LOST = 4, 2
-"""Every so many proposals one is a neighbour of the best; while nothing keeps the limits."""
+_NEAR_EVERY, _NEAR_EVERY_WHEN_IDLE = 2, 4
+"""Every so many proposals one is near the best, the initial ones included; and when nothing better
+has been found for a while."""
+_IDLE = 30
+"""Designs without progress that are such a while."""
+_DRAWN, _MAX_CHANGES = 32, 3
+"""Initial designs near the best: how many are drawn, and how many parameters they change."""
 _NEAR_CERTAIN = 0.05
 """As ``twin_deviation``, for neighbours of the best, many of which differ in dead parameters."""
 _PROMISE = 2.0
@@ -61,12 +67,13 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
 
     The processes learn the cost or the ratio to the baseline, whichever makes the data likelier.
     Each limit that was broken, and failing, has its own process, and the logarithm of the chance to
-    keep them is added; until something feasible is known, the sum of what breaks the limits takes
+    keep them is added; until something feasible is known, the distance from all limits takes
     the place of the cost. A design whose prediction is certain differs from known ones in dead
     parameters only: it is proposed last.
 
-    Every fourth proposal is a neighbour of the best, as long as one promises to be better, so that
-    what is found is refined too; until something keeps the limits, every second one.
+    Every second proposal is near the best, or every fourth when that has not been improved for
+    long, as long as one there promises to be better, so that what is found is refined too: one
+    parameter is changed, or one is raised and another lowered, which is the way along a limit.
 
     With several goals each has its own processes, and the search takes what adds most to the
     volume that the front dominates (:func:`archgym.agents.gp.acquisition.front_gain`). In a batch,
@@ -147,7 +154,7 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
     def _next(self) -> Designs:
         known, turn = self._observations, self._observations.asked
         if turn < self.hyperparameters.n_initial or known.learned < _MIN_DATA:
-            return self._unseen.take(1)
+            return self._initial(turn)
         best = self._ranked()
         codes, costs = known.codes[best], known.costs[best]
         elsewhere = self.rng.random() >= _EVERYWHERE_SHARE
@@ -156,7 +163,8 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             elsewhere = bool((costs[free] < BROKEN_LIMIT_COST).any())
             codes = codes[free] if elsewhere else codes
         learned = self._models.learn(known, known.rows(self.hyperparameters.most_data), turn)
-        every = _NEAR_EVERY if learned.feasible else _NEAR_EVERY_WHILE_LOST
+        idle = len(known) - int(known.costs.argmin()) > _IDLE
+        every = _NEAR_EVERY_WHEN_IDLE if idle else _NEAR_EVERY
         if turn % every == 0 and len(near := self._promising(learned, codes[:1])):
             return near
         pool = self._unseen.sift(self._pool.draw(codes))
@@ -172,11 +180,28 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
 
         return self._climb(pool, score, near_best, _CLIMBING_ROUNDS)
 
+    def _initial(self, turn: int) -> Designs:
+        """A random design, or by turns one near the best."""
+        known = self._observations
+        if turn % _NEAR_EVERY == 0 or not known.learned:
+            return self._unseen.take(1)
+        start = np.repeat(known.codes[self._ranked()[:1]], _DRAWN, axis=0)
+        changes = self.rng.integers(1, _MAX_CHANGES + 1, size=_DRAWN)
+        return self._unseen.take(1, lambda *_: self._moves.mutate(start, changes), tries=1)
+
     def _ranked(self) -> Ints:
-        """Rows of the best designs; with several goals those of the front first, in any order."""
+        """Rows of the best designs, the best first.
+
+        While nothing is feasible these are the closest to keeping the limits; with several goals
+        those of the front, in any order, and then the others.
+        """
         known = self._observations
         ranked = known.ranked()[:_MAX_RANKED]
-        if len(self.directions) == 1 or known.costs[ranked[0]] >= BROKEN_LIMIT_COST:
+        if known.costs[ranked[0]] >= BROKEN_LIMIT_COST:
+            ranked = ranked[~known.failed[ranked]]
+            distance = distance_from_limits(known.excess[ranked])
+            return np.asarray(ranked[distance.argsort(kind="stable")])
+        if len(self.directions) == 1:
             return ranked
         import moocore
 
@@ -186,8 +211,9 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
         return np.concatenate([self.rng.permutation(front), others])
 
     def _promising(self, learned: Learned, centre: Ints) -> Designs:
-        """The unseen neighbour of a design of which most is hoped; none if none may be better."""
-        around = self._unseen.sift(self._pool.neighbours(centre))
+        """The unseen design near another of which most is hoped; none if none may be better."""
+        around = self._pool.neighbours(centre).concatenate(self._pool.exchanges(centre))
+        around = self._unseen.sift(around)
         if not len(around):
             return around
         hope = self._hope(learned, _NEAR_OPTIMISM)

@@ -42,7 +42,7 @@ class Best:
                 key = -outcomes.reward[ok]
             else:
                 key = outcomes.objectives[ok, 0]
-            excess = np.where(outcomes.feasible[ok], 0.0, outcomes.violations[ok].sum(axis=1))
+            excess = np.maximum(outcomes.violations[ok], 0.0).sum(axis=1)
             first = int(np.lexsort((np.where(excess > 0, 0.0, key), excess))[0])
             rank = (float(excess[first]), float(key[first]) if excess[first] == 0 else 0.0)
             if rank < self._rank:

@@ -21,7 +21,8 @@ class Row(NamedTuple):
         metrics: value of each metric in its unit, NaN where there is none.
         objectives: value of each goal, minimised; ``inf`` unless the status is ``ok``.
         costs: log ratio of each goal to the baseline; ``inf`` unless the status is ``ok``.
-        violations: relative excess over each limit; NaN unless the status is ``ok``.
+        violations: relative excess over each limit, negative where it is kept; NaN unless the
+            status is ``ok``.
         reward: bounded score, larger is better.
         status: a :class:`~archgym.problem.status.Status`.
         reason: why the design is illegal or failed, or which limits it breaks.
@@ -63,7 +64,7 @@ class Outcome:
         metrics: value of each metric in its unit, ``None`` for one that the simulator does not
             give; empty unless the status is ``ok``.
         objectives: value of each goal, minimised; ``inf`` unless the status is ``ok``.
-        violations: relative excess over each limit.
+        violations: relative excess over each limit, negative where it is kept.
         reward: bounded score, larger is better.
         status: label of a :class:`~archgym.problem.status.Status`: ``ok``, ``illegal``,
             ``failed`` or ``timeout``.

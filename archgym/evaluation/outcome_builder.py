@@ -125,7 +125,7 @@ class OutcomeBuilder:
 
     def _broken_limits(self, excess: Sequence[float]) -> str:
         """Text that names the exceeded limits and by how much; empty if none is."""
-        if not any(excess):
+        if not any(over > 0 for over in excess):
             return ""
         return ", ".join(
             f"limit {limit} exceeded by {over:.1%}"

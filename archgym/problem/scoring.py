@@ -4,7 +4,7 @@ The reward is bounded and strictly monotone:
 
 ====================================  ==================================================
 feasible                              ``1 / (1 + exp(cost))``, in (0, 1); 1/2 = baseline
-a limit is broken                     ``-v / (1 + v)``, in (-1, 0), v = sum of the relative excesses
+a limit is broken                     ``-v / (1 + v)``, in (-1, 0), v = sum of the excesses above 0
 illegal, failed or timed out          -1
 ====================================  ==================================================
 
@@ -65,6 +65,8 @@ class Scorer:
     def score(self, row: Sequence[float]) -> tuple[list[float], list[float], list[float], float]:
         """Value and cost of each goal, excess over each limit, and reward of one design.
 
+        The excess is negative where a limit is kept: how far the metric is from it.
+
         Args:
             row: its metrics, in the order of the columns.
         """
@@ -107,7 +109,7 @@ class Scorer:
         return _stack([self._cost(goal, metrics.T) for goal in self.objective.goals], metrics)
 
     def violations(self, metrics: Array) -> Array:
-        """Relative excess over each limit, 0 where it is kept, shape (n, n_limits)."""
+        """Relative excess over each limit, at most 0 where it is kept, shape (n, n_limits)."""
         return _stack([self._excess(limit, metrics.T) for limit in self.objective.limits], metrics)
 
     def rewards(self, costs: Array, violations: Array) -> Array:
@@ -158,7 +160,7 @@ class Scorer:
 
     def _excess(self, limit: Limit, row: Any) -> Any:
         over = row[self._columns[limit.metric]] - limit.value  # in the metric's unit
-        return _larger(over if limit.op == "<=" else -over, 0.0) / (abs(limit.value) or 1.0)
+        return (over if limit.op == "<=" else -over) / (abs(limit.value) or 1.0)
 
     def _reward(self, costs: Sequence[Any], excess: Sequence[Any]) -> Any:
         cost = costs[0]
@@ -167,7 +169,7 @@ class Scorer:
         reward = 1.0 / (1.0 + _exp(cost))
         if not excess:
             return reward
-        total = _smaller(sum(excess), _MAX_VIOLATION)
+        total = _smaller(sum(_larger(over, 0.0) for over in excess), _MAX_VIOLATION)
         broken = -total / (1.0 + total)
         if isinstance(total, float):
             return broken if total > 0 else reward

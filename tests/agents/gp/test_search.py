@@ -18,7 +18,7 @@ from archgym.environment.environment import Environment
 from archgym.envs.conformance import ConformanceEnvironment
 from archgym.problem.metrics import Metric
 from archgym.registry import make_agent
-from archgym.space import Boolean, Categorical, DesignSpace, Integer, Real, param
+from archgym.space import Boolean, Categorical, DesignSpace, Integer, Ordinal, Real, param
 
 COLUMNS = Columns(np.array([False, True, True]))
 
@@ -137,6 +137,35 @@ def test_it_leaves_a_plateau_and_keeps_a_limit() -> None:
     # One design in 324 of those that differ is best, with 90 tried, after it learned the limit.
     assert [best("gp", seed, 90) for seed in range(3)] == [22.0] * 3
     assert np.median([best("random", seed, 90) for seed in range(9)]) == 25.0
+
+
+class Tradeoff(Environment):
+    """Rows, columns and depth share an area; the best use has no better neighbour within it."""
+
+    design_space = DesignSpace(
+        [Ordinal(name, [1, 2, 4, 8, 16, 32]) for name in ("rows", "columns", "depth", "banks")]
+    )
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        Metric("time_ns", "ns", "minimize"),
+        Metric("area_mm2", "mm2", "minimize"),
+    )
+    default_objective: ClassVar = {"minimize": "time_ns", "limits": ["area_mm2 <= 256"]}
+    baseline: ClassVar = {"rows": 1, "columns": 1, "depth": 32, "banks": 1}
+
+    def simulate(self, design: dict[str, Any]) -> dict[str, float]:
+        rows, columns, depth, banks = (design[p.name] for p in self.design_space.parameters)
+        time = 1000.0 / (rows**1.0 * columns**0.9 * depth**0.7 * banks**0.5)
+        return {"time_ns": time, "area_mm2": float(rows * columns * depth * banks)}
+
+
+def test_it_goes_along_a_limit() -> None:
+    # 32 rows and 8 columns: of 1,296 designs, from the far end of the limit.
+    for seed in range(3):
+        env = Tradeoff()
+        agent = make_agent("gp", env.design_space, seed=seed)
+        found = agent.search(env, 40, initial=[env.baseline_design]).best
+        assert found is not None
+        assert found.design == {"rows": 32, "columns": 8, "depth": 1, "banks": 1}
 
 
 class Dead(Trap):

@@ -1,0 +1,32 @@
+"""What models learn of limits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from archgym.agents.common.targets import distance_from_limits, limit_targets
+
+
+def test_an_upper_limit_is_learned_as_the_logarithm_of_the_ratio_to_it() -> None:
+    area = np.array([0.5, 2.0, 3.0, 8.0])  # mm2, at most 2
+    targets = limit_targets((area - 2.0) / 2.0)
+    steps = np.array([-0.1, -0.1, 0.1, 0.1])
+    assert targets == pytest.approx(np.log(area / 2.0) + steps)
+
+
+@pytest.mark.parametrize("least", [0.0, -1e6])
+def test_targets_grow_with_the_excess_and_change_sign_at_the_limit(least: float) -> None:
+    excess = np.concatenate([[least], np.linspace(-0.9, 5.0, 60), [0.0, 1e9]])
+    targets = limit_targets(excess)
+    order = excess.argsort()
+    assert (np.diff(targets[order]) >= 0).all()
+    assert np.array_equal(targets > 0, excess > 0)
+    assert np.isfinite(targets).all()
+
+
+def test_the_distance_from_all_limits_is_zero_where_they_are_kept() -> None:
+    far, close, one, kept = distance_from_limits(
+        np.array([[2.0, 0.5], [0.02, 0.01], [0.3, -0.4], [-0.9, 0.0]])
+    )
+    assert far > one > close > kept == 0
