@@ -10,6 +10,11 @@ from archgym.agents.gp.interactions import NUGGET, Interactions
 from archgym.agents.gp.levels import Columns
 
 
+_FEW = 100
+"""Designs up to which the walk over sets of parameters goes on though their sum is not in use; later
+it does so when the product kernel is tuned anew."""
+
+
 class AdditiveProcess(GaussianProcess):
     """The Gaussian process with a choice of two kernels: the product, or a learned sum.
 
@@ -44,7 +49,8 @@ class AdditiveProcess(GaussianProcess):
         """
         before = self._tuned_at
         super().tune(x, y)
-        self._interactions.walk(self.alike(x, x), y)
+        if self.additive or len(y) < _FEW or self._tuned_at != before:
+            self._interactions.walk(self.alike(x, x), y)
         if self._tuned_at != before:
             self.additive = False
             as_product = self.fit(x, y)

@@ -27,7 +27,7 @@ variance as a share of the signal's (rows)."""
 _FREEDOM = 3.0
 """Degrees of freedom of the priors, Student's t: most parameters matter alike, some are dead."""
 _IMPOSSIBLE = 1e10  # loss where the covariance cannot be factored
-_RETUNE_GROWTH, _FIRST_STEPS, _STEPS = 1.05, 30, 8
+_RETUNE_GROWTH, _FIRST_STEPS, _STEPS = 1.1, 30, 8
 _SQRT5 = 5.0**0.5
 
 
