@@ -9,10 +9,9 @@ from archgym.agents.gp.gaussian_process import GaussianProcess
 from archgym.agents.gp.interactions import NUGGET, Interactions
 from archgym.agents.gp.levels import Columns
 
-
 _FEW = 100
-"""Designs up to which the walk over sets of parameters goes on though their sum is not in use; later
-it does so when the product kernel is tuned anew."""
+"""Designs up to which the walk over sets of parameters goes on though their sum is not in use;
+later it does so when the product kernel is tuned anew."""
 
 
 class AdditiveProcess(GaussianProcess):
