@@ -98,10 +98,20 @@ _TO_THE_DRIVER_S = 0.5
 """Time in which a result gets from a worker to the dataset, on a busy machine."""
 
 
-def kill_while_simulations_run(tmp_path: Path, kills: int, budget: int, seed: int) -> None:
-    """Kills workers and runs while eight processes simulate, and then lets the run finish.
+def kill_while_simulations_run(
+    tmp_path: Path, kills: int, budget: int, seed: int, *, node: bool = False
+) -> None:
+    """Kills runs while eight processes simulate, and then lets the run finish.
 
     The simulators write down each simulation that has ended, and when.
+
+    Args:
+        tmp_path: folder of the run.
+        kills: how many runs are killed.
+        budget: of each of three trials.
+        seed: of the moments.
+        node: kill a run and its processes at one moment; else one of the processes, and some time
+            later the run.
     """
     log, out, moments = tmp_path / "ended", tmp_path / "run", random.Random(seed)
     experiment = written(
@@ -119,10 +129,14 @@ def kill_while_simulations_run(tmp_path: Path, kills: int, budget: int, seed: in
         while process.poll() is None and not set(out.glob("datasets/*/journal/*")) - before:
             time.sleep(0.01)
         time.sleep(moments.uniform(0, 0.4))
-        kill_a_worker(process.pid, moments)
+        if not node:
+            kill_a_worker(process.pid, moments)
         time.sleep(moments.uniform(0, 0.4))
         moment = time.time()
-        process.kill()
+        if node:
+            kill_with_its_processes(process.pid)
+        else:
+            process.kill()
         _, err = process.communicate()
         assert "Traceback" not in err, err
         if process.returncode == 0:
@@ -147,6 +161,14 @@ def kill_a_worker(driver: int, moments: random.Random) -> None:
     with contextlib.suppress(psutil.Error, IndexError):
         children = psutil.Process(driver).children()
         moments.choice([c for c in children if "worker_process" in " ".join(c.cmdline())]).kill()
+
+
+def kill_with_its_processes(driver: int) -> None:
+    """Kills a run and all processes that it started, as when their machine goes down."""
+    process = psutil.Process(driver)
+    for one in [process, *process.children(recursive=True)]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            one.kill()
 
 
 def check_that_every_ended_simulation_is_kept(
@@ -179,3 +201,14 @@ def test_five_kills_lose_no_simulation_that_had_ended(tmp_path: Path) -> None:
 @pytest.mark.timeout(3600)
 def test_fifty_kills_lose_no_simulation_that_had_ended(tmp_path: Path) -> None:
     kill_while_simulations_run(tmp_path, kills=50, budget=1000, seed=4)
+
+
+@pytest.mark.full
+def test_five_ends_of_a_node_lose_no_simulation_that_had_ended(tmp_path: Path) -> None:
+    kill_while_simulations_run(tmp_path, kills=5, budget=60, seed=5, node=True)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_fifty_ends_of_a_node_lose_no_simulation_that_had_ended(tmp_path: Path) -> None:
+    kill_while_simulations_run(tmp_path, kills=50, budget=1000, seed=6, node=True)

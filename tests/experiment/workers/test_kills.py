@@ -46,6 +46,22 @@ class Chaos:
         self.workers = [self._worker() for _ in range(workers)]
         self.driver = self._driver()
 
+    def end_hosts(self, kills: int) -> None:
+        """Kills half of the workers at one moment, now and then with the driver."""
+        done = 0
+        wait_until(self.log.exists, 300)
+        while done < kills and self.driver.poll() is None:
+            time.sleep(self.random.uniform(1.0, 3.0))
+            half = self.random.sample(range(len(self.workers)), len(self.workers) // 2)
+            for number in half:
+                self.workers[number].kill()
+            done += self._kill_driver() if self.random.random() < 0.3 else 1
+            self.kills["worker"] += len(half)
+            for number in half:
+                self.workers[number].wait()
+                self.workers[number] = self._worker()
+        assert done == kills
+
     def disturb(self, kills: int) -> None:
         """Kills a driver or a worker now and then, and starts another one."""
         done = 0
@@ -65,6 +81,7 @@ class Chaos:
                     assert self.workers[number].wait(30) in (128 + how, -how)
                 self.workers[number].wait()
                 self.workers[number] = self._worker()
+        assert done == kills
 
     def finish(self) -> None:
         assert self.driver.wait(300) == 0
@@ -121,10 +138,22 @@ class Chaos:
             return not acquired(file.fileno(), 0)
 
 
-def run(folder: Path, seed: int, workers: int, budget: int, agents: list[str], kills: int) -> None:
+def run(
+    folder: Path,
+    seed: int,
+    workers: int,
+    budget: int,
+    agents: list[str],
+    kills: int,
+    *,
+    hosts: bool,
+) -> None:
     chaos = Chaos(folder, seed, workers, budget, agents)
     try:
-        chaos.disturb(kills)
+        if hosts:
+            chaos.end_hosts(kills)
+        else:
+            chaos.disturb(kills)
         chaos.finish()
         chaos.check()
     finally:
@@ -132,11 +161,15 @@ def run(folder: Path, seed: int, workers: int, budget: int, agents: list[str], k
         sys.stderr.write((folder / "said.txt").read_text())
 
 
-def test_some_kills(tmp_path: Path) -> None:
-    run(tmp_path, 0, workers=3, budget=60, agents=["random"], kills=5)
+@pytest.mark.parametrize("hosts", [False, True])
+def test_some_kills(tmp_path: Path, hosts: bool) -> None:
+    run(tmp_path, 0, workers=3, budget=60, agents=["random"], kills=3 if hosts else 5, hosts=hosts)
 
 
 @pytest.mark.full
 @pytest.mark.nightly
-def test_fifty_kills(tmp_path: Path) -> None:
-    run(tmp_path, 1, workers=8, budget=1200, agents=["random", "ga", "gp"], kills=50)
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("hosts", [False, True])
+def test_fifty_kills(tmp_path: Path, hosts: bool) -> None:
+    agents = ["random", "ga", "gp"]
+    run(tmp_path, 1, workers=8, budget=2000, agents=agents, kills=50, hosts=hosts)
