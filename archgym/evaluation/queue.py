@@ -74,11 +74,16 @@ class Queue(Ledger):
 
     @property
     def vacant(self) -> int:
-        """How many designs to submit now, so that as many are in flight as can be."""
+        """How many designs to submit now, so that as many are in flight as can be.
+
+        Duplicates of designs in flight need no worker, but there are never more than slots: an
+        agent that proposes nothing else has to wait for outcomes.
+        """
         log, row = self._log, self._replayed_row
         if log is not None and row >= 0:
             return max(0, int(log.proposed[row]) - self._proposed)
-        return max(0, max(1, self._tickets.executor.slots) - len(self._tickets))
+        slots = max(1, self._tickets.executor.slots)
+        return max(0, slots - len(self._tickets) + min(slots, self._tickets.twins))
 
     @property
     def in_flight(self) -> list[InFlight]:

@@ -70,6 +70,11 @@ class Tickets:
     def __getitem__(self, number: int) -> Ticket:
         return self._all[number]
 
+    @property
+    def twins(self) -> int:
+        """How many wait for the outcome of a design like theirs."""
+        return len(self._all) - len(self._leading) - len(self._ready)
+
     def leads(self, key: int) -> bool:
         """Whether a design is in flight."""
         return key in self._leading

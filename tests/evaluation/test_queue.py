@@ -157,10 +157,12 @@ def test_without_an_executor_designs_are_simulated_when_they_are_collected() -> 
         env.submit([{"x": 1, "y": 2}], 0.3)
 
 
-def searched(folder: Path, agent: str, *, seed: int, budget: int, resume: bool) -> None:
+def searched(
+    folder: Path, agent: str, *, seed: int, budget: int, resume: bool, **hyperparameters: Any
+) -> None:
     env = Sums(record=folder)
     ShuffledExecutor(env, seed, changing=True)
-    searcher = make_agent(agent, env.design_space, seed=5)
+    searcher = make_agent(agent, env.design_space, seed=5, **hyperparameters)
     try:
         searcher.search(env, budget, trial_id="t", resume=resume)
     finally:
@@ -188,6 +190,21 @@ def test_a_resumed_search_goes_on_from_what_had_arrived(agent: str, tmp_path: Pa
         assert table["step"].to_pylist() == list(range(table.num_rows))
         assert sorted(table["proposal"].to_pylist()) == list(range(table.num_rows))
         assert 39 < simulated(table) <= 40
+
+
+@pytest.mark.parametrize("form", ["design", "stepwise"])
+def test_a_resumed_learner_goes_on_whatever_number_of_workers_there_is(
+    form: str, tmp_path: Path
+) -> None:
+    settings = {"rollout": 8, "n_envs": 2, "form": form}
+    searched(tmp_path / "whole", "a2c", seed=1, budget=40, resume=False, **settings)
+    whole = Dataset(tmp_path / "whole").evaluations()
+    for n in (17, 33):
+        cut(tmp_path / "whole", tmp_path / str(n), n)
+        searched(tmp_path / str(n), "a2c", seed=n, budget=40, resume=True, **settings)
+        table = Dataset(tmp_path / str(n)).evaluations()
+        assert equal_trajectories(table[:n], whole[:n])
+        assert simulated(table) == 40
 
 
 def simulated(table: pa.Table) -> float:
