@@ -15,7 +15,7 @@ from archgym.evaluation.outcome import Outcomes
 from archgym.experiment.folder.full_disk import stop_if_full
 from archgym.experiment.folder.trial_states import TrialEnd
 from archgym.experiment.run.busy import Busy
-from archgym.experiment.run.environments import Environments
+from archgym.experiment.run.environments import Environments, NoBaselineError
 from archgym.experiment.run.live_logs import live_logs
 from archgym.experiment.run.progress import Counters
 from archgym.experiment.spec.checks import goal_directions
@@ -47,6 +47,7 @@ def run_trial(
 
     Raises:
         NoRoomError: if it could not be recorded because the disk is full.
+        NoBaselineError: if the baseline design of its environment cannot be simulated.
     """
     began, cpu = time.perf_counter(), time.process_time()
     folder, watch = environments.folder, _Watch(report)
@@ -72,6 +73,8 @@ def run_trial(
                 trial_id=trial.trial_id,
                 resume=resume,
             )
+    except NoBaselineError:
+        raise  # no other trial in the environment could begin
     except Exception as raised:
         stop_if_full(raised, folder.path)
         with contextlib.suppress(ExperimentError):
