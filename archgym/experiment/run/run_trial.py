@@ -96,7 +96,6 @@ class _Watch:
         self._environment: Environment | None = None
         self._best: tuple[float, ...] = ()
         self._next = 0.0
-        self._began: float | None = None
 
     def follow(self, environment: Environment, export: Callable[[Outcomes], None]) -> None:
         self._environment, self._export = environment, export
@@ -106,11 +105,8 @@ class _Watch:
     def report(self) -> None:
         core = self._environment.evaluator if self._environment is not None else None
         if core is not None:
-            if self._began is None and core.queued:
-                self._began = core.now
-            busy = None if self._began is None else Busy.of(core, self._began)
             best, share = self._best, core.spent_share
-            self._report(Counters(core.simulations, core.proposals, best, share, busy))
+            self._report(Counters(core.simulations, core.proposals, best, share, Busy.of(core)))
 
     def _evaluated(self, outcomes: Outcomes) -> None:
         self._export(outcomes)
