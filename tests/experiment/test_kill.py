@@ -192,6 +192,14 @@ def check_that_every_ended_simulation_is_kept(
             assert kept[x, y, z], design
 
 
+def test_the_readme_promises_what_is_tested_here() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    promise = (
+        "each result is kept when its simulation ends: a run that is killed loses only what was"
+    )
+    assert f"{promise} running" in " ".join(readme.split())
+
+
 @pytest.mark.full
 def test_five_kills_lose_no_simulation_that_had_ended(tmp_path: Path) -> None:
     kill_while_simulations_run(tmp_path, kills=5, budget=60, seed=3)
