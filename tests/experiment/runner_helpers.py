@@ -108,7 +108,7 @@ class Starting(Slow):
 
 
 class Uneven(Slow):
-    """Takes ``x`` times ``pace`` seconds; ``log`` takes its process and it when each simulation has ended."""
+    """Takes ``x`` times ``pace`` seconds; ``log`` takes a line for each design that has ended."""
 
     incidental_arguments: ClassVar = ("seconds", "log", "pace")
 
