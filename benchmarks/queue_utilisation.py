@@ -2,14 +2,17 @@
 
 Durations are log-normal with sigma 1: a fifth of the simulations take as long as all others. Each
 agent searches with eight workers on a simulated clock, then with 64, and with ``--processes`` with
-eight real processes whose simulations sleep. Two figures an agent:
+eight real processes whose simulations sleep. A worker is busy while it simulates: the time until
+the driver takes its result is idle. Four figures an agent, means over seeds:
 
 - *busy*: mean number of busy workers from when all of them had started to the last end. The last
   simulations of a budget leave workers idle, whatever the agent does.
-- *while designs were left*: the same up to the start of the last simulation.
+- *ceiling*: the same if each design, in the order of proposals, had begun the moment a worker was
+  free. Durations depend on the design, so each agent has another ceiling.
+- *share*: busy, of the ceiling. What is missing was lost by the agent or the queue.
+- *while left*: busy up to the start of the last simulation.
 
-The bar is 90 % of the workers for agents that ask and tell, 80 % for hyperband and the learners, in
-the mean over seeds.
+The bar is 90 % of the workers for agents that ask and tell, 80 % for hyperband and the learners.
 
     python benchmarks/queue_utilisation.py
     python benchmarks/queue_utilisation.py --processes --agents random ga auto --median 0.1
@@ -19,9 +22,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import heapq
 import itertools
 import tempfile
 import time
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -42,6 +47,10 @@ STEADY = ["random", "sobol", "ga", "nsga2", "aco", "sa", "local"]
 STEADY += ["gp", "bayesian", "optuna", "botorch", "auto"]
 LEARNERS = ["hyperband", "ppo", "a2c", "maskable_ppo", "dqn", "sac", "ippo", "mappo"]
 SIGMA = 1.0
+COLUMNS = ["proposal", "started", "worker", "simulation_s"]
+HEAD = f"{'agent':14}{'workers':>8}{'designs':>8}{'busy':>8}{'':>6}{'ceiling':>9}{'share':>8}"
+HEAD += f"{'while left':>12}{'took':>9}"
+Floats = NDArray[np.float64]
 THIRD = Fidelity(1 / 3, 1 / 3)
 
 
@@ -79,8 +88,25 @@ class Sleeper(archgym.Environment):
         return {"time_ns": 10.0 + off + 0.1 * pairs}, time.perf_counter() - began
 
 
-def run(agent: str, settings: SimulationSettings, budget: int, seed: int, median: float) -> Any:
-    """Busy workers in all, and while designs were left; seconds that it took."""
+@dataclass(frozen=True)
+class Use:
+    """How busy a search kept its workers; all but the last are mean numbers of workers.
+
+    Attributes:
+        busy: from when all had started to the last end.
+        ceiling: the most that was possible with these durations.
+        left: busy, up to the start of the last simulation.
+        seconds: that the search took.
+    """
+
+    busy: float
+    ceiling: float
+    left: float
+    seconds: float
+
+
+def run(agent: str, settings: SimulationSettings, budget: int, seed: int, median: float) -> Use:
+    """Searches, and looks how busy workers were."""
     with tempfile.TemporaryDirectory() as folder:
         arguments = {"median_s": median}
         env = Sleeper(**arguments, record=Path(folder) / "data")
@@ -89,20 +115,39 @@ def run(agent: str, settings: SimulationSettings, budget: int, seed: int, median
             simulators.serve(env, "benchmarks.queue_utilisation:Sleeper", arguments)
             make_agent(agent, env.design_space, seed=seed).search(env, budget)
             env.close()
-        table = Dataset(Path(folder) / "data").evaluations(["started", "timestamp", "worker"])
-        starts, ends = (
-            np.array([t.timestamp() for t in table[name].to_pylist() if t is not None])
-            for name in ("started", "timestamp")
-        )
-        simulated = table["worker"].is_valid().to_numpy()
-        workers = np.array([name for name in table["worker"].to_pylist() if name is not None])
-        ready = max(starts[workers == name].min() for name in set(workers.tolist()))
-        ended = ends[simulated]
-        parts = busy(starts, ended, ready, ended.max()), busy(starts, ended, ready, starts.max())
-        return *parts, time.perf_counter() - began
+        seconds = time.perf_counter() - began
+        rows = Dataset(Path(folder) / "data").evaluations(COLUMNS).to_pylist()
+    rows = sorted((r for r in rows if r["worker"] is not None), key=lambda row: row["proposal"])
+    starts = np.array([row["started"].timestamp() for row in rows])
+    durations = np.array([row["simulation_s"] for row in rows])
+    workers = np.array([row["worker"] for row in rows])
+    first = np.array([starts[workers == name].min() for name in set(workers.tolist())])
+    ends, ready = starts + durations, first.max()
+    least_starts = list_schedule(durations, first)
+    least_ends = least_starts + durations
+    return Use(
+        busy(starts, ends, ready, ends.max()),
+        busy(least_starts, least_ends, ready, least_ends.max()),
+        busy(starts, ends, ready, starts.max()),
+        seconds,
+    )
 
 
-def busy(starts: NDArray[np.float64], ends: NDArray[np.float64], begin: float, end: float) -> float:
+def list_schedule(durations: Floats, free: Floats) -> Floats:
+    """When each design begins if it does so as soon as a worker is free.
+
+    Args:
+        durations: in the order of proposals, s, shape (n_designs,).
+        free: from when on each worker is, s, shape (n_workers,).
+    """
+    heap, starts = sorted(free.tolist()), []
+    for duration in durations.tolist():
+        starts.append(heap[0])
+        heapq.heapreplace(heap, heap[0] + duration)
+    return np.array(starts)
+
+
+def busy(starts: Floats, ends: Floats, begin: float, end: float) -> float:
     """Mean number of busy workers between two times."""
     within = np.minimum(ends, end) - np.maximum(starts, begin)
     return float(np.maximum(within, 0.0).sum() / max(end - begin, 1e-9))
@@ -121,24 +166,20 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
     median = options.median if options.processes else 0.0
-    print(f"{'agent':14}{'workers':>8}{'busy':>9}{'':>7}{'while designs were left':>25}{'took':>9}")
-    for agent in options.agents:
-        for workers in options.workers:
-            duration = {"log_normal": {"median": 60, "sigma": 1}}
-            clock: dict[str, Any] = {"clock": "simulated", "duration": duration}
-            settings = SimulationSettings(workers=workers, **({} if options.processes else clock))
-            runs = np.array(
-                [
-                    run(agent, settings, options.designs * workers, seed, median)
-                    for seed in range(options.seeds)
-                ]
-            )
-            whole, left, seconds = runs.mean(axis=0)
-            print(
-                f"{agent:14}{workers:8}{whole:9.2f}{whole / workers:7.0%}{left / workers:25.0%}"
-                f"{seconds:8.1f}s",
-                flush=True,
-            )
+    print(HEAD)
+    for agent, workers in itertools.product(options.agents, options.workers):
+        duration = {"log_normal": {"median": 60, "sigma": SIGMA}}
+        clock: dict[str, Any] = {"clock": "simulated", "duration": duration}
+        settings = SimulationSettings(workers=workers, **({} if options.processes else clock))
+        budget = options.designs * workers
+        print(f"{agent:14}{workers:8}{budget:8}", end="", flush=True)
+        uses = [run(agent, settings, budget, seed, median) for seed in range(options.seeds)]
+        whole, ceiling, left, seconds = np.mean([astuple(use) for use in uses], axis=0)
+        print(
+            f"{whole:8.2f}{whole / workers:6.0%}{ceiling:9.2f}{whole / ceiling:8.0%}"
+            f"{left / workers:12.0%}{seconds:8.1f}s",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -39,9 +39,12 @@ class MaskablePPO(PPO):
         """Rollouts with masks."""
         from sb3_contrib.common.maskable.buffers import MaskableRolloutBuffer
 
-        from archgym.agents.rl.steady import steady_rollouts
+        from archgym.agents.rl.steady import SteadyRollouts
 
-        return "rollout_buffer", steady_rollouts(MaskableRolloutBuffer, single_steps=False)
+        class SteadyMaskableRollouts(SteadyRollouts, MaskableRolloutBuffer):
+            """Steps have masks, too."""
+
+        return "rollout_buffer", SteadyMaskableRollouts
 
     def setup(self) -> None:
         """As every learner.

@@ -39,13 +39,9 @@ class OnPolicy(Learner):
 
     def buffer_kind(self) -> tuple[str, Any]:
         """Rollouts."""
-        from stable_baselines3.common.buffers import RolloutBuffer
+        from archgym.agents.rl.steady import SteadyRollouts
 
-        from archgym.agents.rl.steady import steady_rollouts
-
-        return "rollout_buffer", steady_rollouts(
-            RolloutBuffer, single_steps=self._encoding is not None
-        )
+        return "rollout_buffer", SteadyRollouts
 
     def arguments(self) -> dict[str, Any]:
         """Those of all on-policy algorithms; ``n_steps`` is in steps of each of ``n_envs``."""

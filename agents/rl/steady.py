@@ -19,6 +19,10 @@ from archgym.space import Designs
 from archgym.views.vector import StepwiseVectorView, VectorView
 
 _TICKET = "ticket"
+_FEWEST = 4
+"""A rollout has at least one in so many of its places filled by different steps."""
+_Step = dict[str, Any]
+"""What a rollout buffer holds of a step, by column."""
 
 
 class SteadyView(VectorView):
@@ -42,6 +46,11 @@ class SteadyView(VectorView):
         step = super().step_wait()
         self.tickets = np.array([info.get(_TICKET, -1) for info in step[3]], dtype=np.int64)
         return step
+
+    @property
+    def worker_is_free(self) -> bool:
+        """Whether a design is to be submitted before the next outcome."""
+        return not self._arrived and self.env.evaluator.vacant > 0
 
     def is_known(self, ticket: int) -> bool:
         """Whether the reward of a ticket is there."""
@@ -77,10 +86,9 @@ class SteadyView(VectorView):
     def _evaluate(
         self, designs: Designs
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], list[dict[str, Any]]]:
-        core = self.env.evaluator
         infos: list[dict[str, Any]] = []
         for row in range(len(designs)):
-            while self._arrived or not core.vacant:
+            while not self.worker_is_free:
                 self.collect()
             infos.append({_TICKET: self._submit(designs[row : row + 1])})
         shape = (len(designs), *(self.env.observation_space.shape or ()))
@@ -104,64 +112,71 @@ class SteadyStepwiseView(SteadyView, StepwiseVectorView):
     """The same, with one parameter chosen a step."""
 
 
-def steady_rollouts(kind: type[RolloutBuffer], *, single_steps: bool) -> type[RolloutBuffer]:
+class SteadyRollouts(RolloutBuffer):
     """A rollout buffer that learns from the designs whose simulations end first.
 
-    With one step an episode, a rollout holds those designs whose rewards came first; the others
-    are for the next one. In the first rollout, in which that leaves places free, some designs
-    are there twice. With several steps an episode it waits for all of its designs.
+    A rollout holds the steps of those designs whose rewards came first; the others are for the
+    next one. Where that leaves places free when a worker is free, such as in the first rollout,
+    some steps are there several times.
 
     Args:
-        kind: that the algorithm uses.
-        single_steps: whether each episode is one step.
+        view: gives the rewards.
     """
 
-    class SteadyRollouts(kind):  # type: ignore[misc, valid-type]
-        """The buffer; it has a further argument ``view``."""
+    def __init__(self, *args: Any, view: SteadyView, **keywords: Any) -> None:
+        self._view = view
+        super().__init__(*args, **keywords)
+        self._columns = ["observations", "actions", "values", "log_probs"]
+        self._columns += ["action_masks"] if hasattr(self, "action_masks") else []
+        self._open: list[list[_Step]] = [[] for _ in range(self.n_envs)]
+        self._in_flight: dict[int, list[_Step]] = {}  # steps of a design, by its ticket
+        self._finished: deque[tuple[_Step, float]] = deque()  # steps and their advantages
 
-        def __init__(self, *args: Any, view: SteadyView, **keywords: Any) -> None:
-            self._view = view
-            self._open: dict[int, tuple[Any, ...]] = {}  # steps of earlier rollouts, by ticket
-            super().__init__(*args, **keywords)
+    def add(self, *args: Any, **keywords: Any) -> None:
+        """Takes a step of each environment."""
+        row = self.pos
+        super().add(*args, **keywords)
+        held = {name: getattr(self, name)[row] for name in self._columns}
+        for i, ticket in enumerate(self._view.tickets.tolist()):
+            self._open[i].append({name: values[i].copy() for name, values in held.items()})
+            if ticket >= 0:
+                self._in_flight[ticket], self._open[i] = self._open[i], []
 
-        def reset(self) -> None:
-            self._tickets = np.full((self.buffer_size, self.n_envs), -1, dtype=np.int64)
-            super().reset()
+    def compute_returns_and_advantage(self, last_values: Any, dones: Any) -> None:
+        """Fills the places with steps whose rewards are there; waits for some of them."""
+        n = self.buffer_size * self.n_envs
+        self._take_finished()
+        while self._in_flight and len(self._finished) < n:
+            if len(self._finished) >= max(1, n // _FEWEST) and self._view.worker_is_free:
+                break
+            self._view.collect()
+            self._take_finished()
+        self.advantages[:] = 0.0
+        taken = [self._finished.popleft() for _ in range(min(n, len(self._finished)))]
+        for place in range(n if taken else 0):
+            step, advantage = taken[place % len(taken)]
+            at = divmod(place, self.n_envs)
+            self.advantages[at] = advantage
+            for name, value in step.items():
+                getattr(self, name)[at] = value
+        self.returns = self.advantages + self.values
 
-        def add(self, *args: Any, **keywords: Any) -> None:
-            self._tickets[self.pos] = self._view.tickets
-            super().add(*args, **keywords)
+    def _take_finished(self) -> None:
+        for ticket in [t for t in self._in_flight if self._view.is_known(t)]:
+            steps = self._in_flight.pop(ticket)
+            (reward,) = self._view.wait_for(np.array([ticket])).tolist()
+            self._finished += zip(steps, self._advantages(steps, reward), strict=True)
 
-        def compute_returns_and_advantage(self, last_values: Any, dones: Any) -> None:
-            if single_steps:
-                self._take_finished()
-            else:
-                self.rewards += self._view.wait_for(self._tickets)
-            super().compute_returns_and_advantage(last_values, dones)
-
-        def _take_finished(self) -> None:
-            """Puts finished steps of this rollout, or left from earlier ones, in the places."""
-            columns = (self.observations, self.actions, self.values, self.log_probs)
-            n = self._tickets.size
-            flat = [column.reshape(n, *column.shape[2:]) for column in columns]
-            steps = zip(*(column.copy() for column in flat), strict=True)
-            first = not self._open
-            self._open.update(zip(self._tickets.ravel().tolist(), steps, strict=True))
-            left_over = min(self._view.env.evaluator.slots, n // 2) if first else 0
-            while len(done := [t for t in self._open if self._view.is_known(t)]) < n - left_over:
-                self._view.collect()
-            chosen = np.resize(np.array(done[:n]), n)
-            for column, values in zip(
-                flat, zip(*(self._open[t] for t in chosen.tolist()), strict=True), strict=True
-            ):
-                column[:] = values
-            unique = np.array(done[:n])
-            rewards = dict(zip(done[:n], self._view.wait_for(unique).tolist(), strict=True))
-            self.rewards[:] = np.reshape([rewards[t] for t in chosen.tolist()], self.rewards.shape)
-            for ticket in done[:n]:
-                del self._open[ticket]
-
-    return SteadyRollouts
+    def _advantages(self, steps: list[_Step], reward: float) -> list[float]:
+        """Generalised advantages of the steps of a design; the last one has the reward."""
+        advantages: list[float] = []
+        advantage, target = 0.0, reward
+        for step in reversed(steps):
+            value = float(step["values"])
+            advantage = target - value + self.gamma * self.gae_lambda * advantage
+            target = self.gamma * value
+            advantages.append(advantage)
+        return advantages[::-1]
 
 
 class SteadyReplay(ReplayBuffer):

@@ -156,7 +156,9 @@ class Dataset:
             table["reason"].to_pylist(),
             table["fidelity"].to_numpy(),
             table["simulation_s"].to_numpy(),
-            *(table[name].fill_null(-1).to_numpy() for name in ("proposal", "proposed")),
+            proposal=table["proposal"].fill_null(-1).to_numpy(),
+            proposed=table["proposed"].fill_null(-1).to_numpy(),
+            ended=table["timestamp"].to_numpy().astype("datetime64[us]").astype(np.int64) / 1e6,
         )
 
     def info(self) -> dict[str, Any]:

@@ -56,6 +56,12 @@ class Queue(Ledger):
     """Proposals so far, with those in flight."""
     _allotted = 0
     """Steps of a batch whose outcomes are not there yet."""
+    _clock = 0.0
+    """When the last outcome from the log was there."""
+    live_since: float | None = None
+    """When the executor got the first design of this search, or of what is left of it."""
+    live_s = 0.0
+    """Seconds that the simulations took which have ended since then."""
 
     @cached_property
     def queued(self) -> bool:
@@ -74,11 +80,16 @@ class Queue(Ledger):
 
     @property
     def vacant(self) -> int:
-        """How many designs to submit now, so that as many are in flight as can be."""
+        """How many designs to submit now, so that as many are in flight as can be.
+
+        Duplicates of designs in flight need no worker, but there are never more than slots: an
+        agent that proposes nothing else has to wait for outcomes.
+        """
         log, row = self._log, self._replayed_row
         if log is not None and row >= 0:
             return max(0, int(log.proposed[row]) - self._proposed)
-        return max(0, max(1, self._tickets.executor.slots) - len(self._tickets))
+        slots = max(1, self._tickets.executor.slots)
+        return max(0, slots - len(self._tickets) + min(slots, self._tickets.twins))
 
     @property
     def in_flight(self) -> list[InFlight]:
@@ -114,7 +125,7 @@ class Queue(Ledger):
             InvalidValueError: if there is no such fidelity.
         """
         taken = self._take(designs, fidelity, None)
-        self._tickets.feed(batch_only=self._replayed_row >= 0)
+        self._feed()
         self._returned_at = time.perf_counter()
         return [ticket.number for ticket in taken]
 
@@ -231,7 +242,9 @@ class Queue(Ledger):
             new += leads
             step = None if first is None else first + i
             number = self._proposed + i
-            ticket = Ticket(number, codes, key, level, fidelity, reason, agent_s, step, leads)
+            ticket = Ticket(
+                number, codes, key, level, fidelity, reason, agent_s, self._clock, step, leads
+            )
             self._tickets.add(ticket)
             taken.append(ticket)
         self._proposed += len(taken)
@@ -246,10 +259,20 @@ class Queue(Ledger):
         ready = [t for t in self._tickets.ready() if t.step is not None or not replaying]
         for ticket in ready:
             self._land(ticket, None, 0.0, None)
-        self._tickets.feed(batch_only=replaying)
+        self._feed()
         for ticket, arrival in self._tickets.collect(0 if ready else timeout_s):
             result = read_result(arrival.result, self._metrics, self._given)
+            self.live_s += arrival.seconds
             self._land(ticket, result, arrival.seconds, arrival)
+
+    def _feed(self) -> None:
+        """Hands designs to the executor, after the log was replayed."""
+        replaying = self._replayed_row >= 0
+        if self.live_since is None and not replaying:
+            if self._clock:
+                self._tickets.go_on(self._clock)
+            self.live_since = self.now
+        self._tickets.feed(batch_only=replaying)
 
     def _replay(self, row: int) -> None:
         """Takes the outcome that comes next from the log."""
@@ -267,6 +290,7 @@ class Queue(Ledger):
 
     def _land_from_log(self, ticket: Ticket, row: int) -> None:
         assert self._log is not None
+        self._clock = max(self._clock, float(self._log.ended[row]))
         seconds = float(self._log.seconds[row]) if ticket.leads else 0.0
         self._land(ticket, self._log.result(row), seconds, None, logged=True)
 

@@ -30,6 +30,7 @@ class ResumedLog:
         proposal: number of the proposal that a row is the outcome of, -1 where that is its step,
             shape (n,).
         proposed: number of proposals before the outcome was there, -1 likewise, shape (n,).
+        ended: when the outcome was there, seconds since the epoch, shape (n,).
     """
 
     steps: NDArray[np.int64]
@@ -41,6 +42,7 @@ class ResumedLog:
     seconds: NDArray[np.float64]
     proposal: NDArray[np.int64]
     proposed: NDArray[np.int64]
+    ended: NDArray[np.float64]
 
     @cached_property
     def whole(self) -> int:

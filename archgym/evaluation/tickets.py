@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from archgym.evaluation.outcome import Row
-from archgym.simulators.executor import Arrival, Executor, Running
+from archgym.simulators.executor import Arrival, Executor, Running, SettableClock
 
 _numbers = itertools.count()
 """Numbers under which an executor knows tickets; it serves one trial after the other."""
@@ -26,6 +26,7 @@ class Ticket:
         fidelity: at which it is simulated.
         reason: why it is illegal, if it is.
         agent_s: seconds that the agent spent on it.
+        since: time on the executor's clock when it was submitted, in the replay of a trial's log.
         step: of its row; ``None``: its row has the place in which its outcome comes.
         leads: whether it is simulated; else it is illegal, or a design like it is known or leads.
         row: of its result in the cache, once it is there; -1 if it is illegal.
@@ -39,6 +40,7 @@ class Ticket:
     fidelity: float
     reason: str
     agent_s: float
+    since: float
     step: int | None
     leads: bool
     row: int = -1
@@ -70,6 +72,11 @@ class Tickets:
     def __getitem__(self, number: int) -> Ticket:
         return self._all[number]
 
+    @property
+    def twins(self) -> int:
+        """How many wait for the outcome of a design like theirs."""
+        return len(self._all) - len(self._leading) - len(self._ready)
+
     def leads(self, key: int) -> bool:
         """Whether a design is in flight."""
         return key in self._leading
@@ -100,10 +107,19 @@ class Tickets:
             ticket = next(waiting, None)
             if ticket is None:
                 return
-            number = next(_numbers)
-            self.executor.submit(number, ticket.codes, ticket.fidelity)
-            self._sent[number] = ticket
-            del self._backlog[ticket.number]
+            self._send(ticket)
+
+    def go_on(self, now: float) -> None:
+        """Begins with the executor, after the log of a resumed trial was replayed.
+
+        A simulated clock is where it was, and what is in flight has begun when it was submitted.
+        """
+        clock = self.executor
+        if isinstance(clock, SettableClock):
+            for ticket in list(self._backlog.values())[: self.executor.slots]:
+                clock.set_clock(ticket.since)
+                self._send(ticket)
+            clock.set_clock(now)
 
     def collect(self, timeout_s: float | None) -> Iterator[tuple[Ticket, Arrival]]:
         """Results from the executor; see there."""
@@ -124,6 +140,12 @@ class Tickets:
             self.executor.cancel(number)
         for held in (self._all, self._backlog, self._sent, self._ready, self._leading):
             held.clear()
+
+    def _send(self, ticket: Ticket) -> None:
+        number = next(_numbers)
+        self.executor.submit(number, ticket.codes, ticket.fidelity)
+        self._sent[number] = ticket
+        del self._backlog[ticket.number]
 
     def running(self) -> list[tuple[Ticket, Running | None]]:
         """Those that lead, in the order of submission; any thread may ask."""

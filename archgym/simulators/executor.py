@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from archgym.problem.simulator import SimulationResult
 
-__all__ = ["Arrival", "Attempts", "Executor", "Running"]
+__all__ = ["Arrival", "Attempts", "Executor", "Running", "SettableClock"]
 
 
 @dataclass(frozen=True)
@@ -142,4 +142,13 @@ class Executor(Protocol):
 
     def close(self) -> None:
         """Gives all tickets up and ends the workers that it started; may be called twice."""
+        ...
+
+
+@runtime_checkable
+class SettableClock(Protocol):
+    """What an executor on a simulated clock has besides, so that a resumed trial goes on."""
+
+    def set_clock(self, now: float) -> None:
+        """Sets the clock, to a time that is not before any design that was submitted began."""
         ...

@@ -14,6 +14,8 @@ from archgym.check.agents.in_flight import ShuffledExecutor
 from archgym.data import Dataset, equal_trajectories
 from archgym.errors import BudgetExhausted, InvalidValueError, NotCoveredError, ReplayMismatchError
 from archgym.evaluation.trial_info import TrialInfo
+from archgym.experiment.simulate.simulators import Simulators
+from archgym.experiment.spec.simulation import SimulationSettings
 from archgym.problem.fidelity import FULL, Fidelity
 from archgym.problem.simulator import SimulationResult
 from archgym.registry import make_agent
@@ -157,10 +159,12 @@ def test_without_an_executor_designs_are_simulated_when_they_are_collected() -> 
         env.submit([{"x": 1, "y": 2}], 0.3)
 
 
-def searched(folder: Path, agent: str, *, seed: int, budget: int, resume: bool) -> None:
+def searched(
+    folder: Path, agent: str, *, seed: int, budget: int, resume: bool, **hyperparameters: Any
+) -> None:
     env = Sums(record=folder)
     ShuffledExecutor(env, seed, changing=True)
-    searcher = make_agent(agent, env.design_space, seed=5)
+    searcher = make_agent(agent, env.design_space, seed=5, **hyperparameters)
     try:
         searcher.search(env, budget, trial_id="t", resume=resume)
     finally:
@@ -188,6 +192,48 @@ def test_a_resumed_search_goes_on_from_what_had_arrived(agent: str, tmp_path: Pa
         assert table["step"].to_pylist() == list(range(table.num_rows))
         assert sorted(table["proposal"].to_pylist()) == list(range(table.num_rows))
         assert 39 < simulated(table) <= 40
+
+
+@pytest.mark.parametrize("form", ["design", "stepwise"])
+def test_a_resumed_learner_goes_on_whatever_number_of_workers_there_is(
+    form: str, tmp_path: Path
+) -> None:
+    settings = {"rollout": 8, "n_envs": 2, "form": form}
+    searched(tmp_path / "whole", "a2c", seed=1, budget=40, resume=False, **settings)
+    whole = Dataset(tmp_path / "whole").evaluations()
+    for n in (17, 33):
+        cut(tmp_path / "whole", tmp_path / str(n), n)
+        searched(tmp_path / str(n), "a2c", seed=n, budget=40, resume=True, **settings)
+        table = Dataset(tmp_path / str(n)).evaluations()
+        assert equal_trajectories(table[:n], whole[:n])
+        assert simulated(table) == 40
+
+
+@pytest.mark.parametrize("agent", ["random", "ga", "hyperband"])
+def test_on_a_simulated_clock_a_resumed_search_is_the_same_as_one_that_was_not_killed(
+    agent: str, tmp_path: Path
+) -> None:
+    duration = {"log_normal": {"median": 60, "sigma": 1}}
+    settings = SimulationSettings(workers=5, clock="simulated", duration=duration)
+
+    def search(folder: Path, *, resume: bool) -> pa.Table:
+        env = Sums(record=folder)
+        Simulators(settings).serve(env, "", {})
+        make_agent(agent, env.design_space, seed=5).search(env, 40, trial_id="t", resume=resume)
+        env.close()
+        return Dataset(folder).evaluations()
+
+    whole = search(tmp_path / "whole", resume=False)
+    for n in (1, 17, 33):
+        cut(tmp_path / "whole", tmp_path / str(n), n)
+        table = search(tmp_path / str(n), resume=True)
+        assert equal_trajectories(table, whole)
+        for column in ("started", "timestamp"):
+            times, expected = (
+                [one and one.timestamp() for one in found[column].to_pylist()]
+                for found in (table, whole)
+            )
+            assert times == pytest.approx(expected, abs=1e-4)
 
 
 def simulated(table: pa.Table) -> float:

@@ -108,7 +108,7 @@ class Starting(Slow):
 
 
 class Uneven(Slow):
-    """Takes ``x`` times ``pace`` seconds; ``log`` takes a line when each simulation has ended."""
+    """Takes ``x`` times ``pace`` seconds; ``log`` takes a line for each design that has ended."""
 
     incidental_arguments: ClassVar = ("seconds", "log", "pace")
 
@@ -121,7 +121,7 @@ class Uneven(Slow):
         metrics = super().simulate(design)
         if self.log:
             with open(self.log, "a", encoding="utf-8") as file:
-                file.write(f"{time.time()} {design['x']} {design['y']} {design['z']}\n")
+                file.write(f"{os.getpid()} {design['x']} {design['y']} {design['z']}\n")
         return metrics
 
 

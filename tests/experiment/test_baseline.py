@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -87,6 +90,23 @@ def test_one_that_cannot_be_simulated_is_refused_before_anything_runs(
     with pytest.raises(ArchgymError, match=place + f".*{reason}"):
         run_experiment(run, tmp_path / "run", LOCAL)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("ray", [False, pytest.param(True, marks=pytest.mark.nightly)])
+def test_one_that_workers_cannot_simulate_stops_the_run(tmp_path: Path, ray: bool) -> None:
+    out, simulation = tmp_path / "run", {"executor": "workers", "retries": 1}
+    out.mkdir()
+    broken = small(**settings(tmp_path / "one", "crashes", times=99, **simulation))
+    options = RunOptions(quiet=True, cpus=2) if ray else LOCAL
+    worker = subprocess.Popen([sys.executable, "-m", "archgym", "worker", str(out)])
+    message = "Starting': the baseline design cannot be simulated: .*exit code 1"
+    with pytest.raises(ArchgymError, match=message):
+        run_experiment(broken, out, options)
+    # Once it is mended the run goes on, with the worker that waits for it.
+    (tmp_path / "one" / "begun").write_text("once\n" * 99)
+    result = run_experiment(broken, out, dataclasses.replace(options, resume=True))
+    assert result.totals.states == {"finished": 2}
+    assert worker.wait(60) == 0
 
 
 @pytest.mark.nightly

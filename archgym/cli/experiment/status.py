@@ -33,10 +33,10 @@ def status(
     if json:
         print_json(found.to_json())
     else:
-        _show(found)
+        _show(found, folder)
 
 
-def _show(run: RunStatus) -> None:
+def _show(run: RunStatus, folder: Path) -> None:
     from archgym.experiment.run.busy import clock_text
 
     total = sum(run.trials.values())
@@ -46,7 +46,7 @@ def _show(run: RunStatus) -> None:
         "run": f"{run.name}, {run.state}",
         "trials": ", ".join(parts),
         "designs": _designs(run),
-        "workers": _workers(run),
+        "workers": _workers(run, folder),
     }
     for label, text in lines.items():
         if text:
@@ -63,7 +63,7 @@ def _show(run: RunStatus) -> None:
         if len(run.in_flight) > _MAX_SHOWN:
             line(f"... and {len(run.in_flight) - _MAX_SHOWN:,} more, with --json")
     elif run.state == "interrupted":
-        line("          go on with archgym run YAML --resume", style="dim")
+        line(f"          go on with archgym run YAML --out {folder} --resume", style="dim")
 
 
 def _designs(run: RunStatus) -> str:
@@ -74,19 +74,21 @@ def _designs(run: RunStatus) -> str:
     spent = f"{run.spent:,.6g} of {run.budget:,.6g}{unit} spent{share}"
     parts = [f"{run.simulations:,} simulated, {spent}"]
     if run.state == "running" and run.per_hour is not None:
-        parts.append(f"{run.per_hour:,.3g}{unit} an hour")
+        rate = f"{run.per_hour:,.0f}" if run.per_hour >= 100 else f"{run.per_hour:.3g}"
+        parts.append(f"{rate}{unit} an hour")
     if run.left_s is not None:
         end = time.strftime("%a %H:%M", time.localtime(run.at + run.left_s))
         parts.append(f"about {clock_text(run.left_s)} left, until {end}")
     return ", ".join(parts)
 
 
-def _workers(run: RunStatus) -> str:
+def _workers(run: RunStatus, folder: Path) -> str:
     slots = sum(state.slots for state in run.live)
     now = sum(bool(one.worker) for _, one in run.in_flight)
     parts = []
     if run.live:
-        parts.append(f"{now:,} of {slots:,} busy now" if slots else "none is there")
+        none = f"none is there; start some by archgym worker {folder}"
+        parts.append(f"{now:,} of {slots:,} busy now" if slots else none)
     when = "lately" if run.live else "on average"
     if run.busy is not None and run.workers:
         parts.append(f"{run.busy:.1f} of {run.workers:,} {when} ({run.busy / run.workers:.0%})")

@@ -25,7 +25,7 @@ class Busy:
         waiting: designs that wait for a worker.
         oldest: of those that run longest: name of the worker, and when it began, seconds since
             the epoch.
-        share: mean share of the workers that were busy since the trial began.
+        share: mean share of the workers that were busy since the trial began, or went on.
     """
 
     slots: int
@@ -35,12 +35,11 @@ class Busy:
     share: float
 
     @staticmethod
-    def of(core: Evaluator, began: float) -> Busy | None:
+    def of(core: Evaluator) -> Busy | None:
         """The workers of a trial; ``None`` if its designs are simulated in its own process.
 
         Args:
             core: of the trial.
-            began: when the trial began, seconds since the epoch, on the clock of its executor.
         """
         if not core.queued:
             return None
@@ -48,7 +47,8 @@ class Busy:
         running = [(one.worker, one.started) for one in flights if one.started is not None]
         here = time.time() - now  # 0, unless the clock is simulated
         oldest = sorted(((w, s + here) for w, s in running), key=lambda one: one[1])[:_MAX_LISTED]
-        spent = core.spent_hours * 3600.0 + sum(now - started for _, started in running)
+        spent = core.live_s + sum(now - started for _, started in running)
+        began = now if core.live_since is None else core.live_since
         share = spent / max(1e-9, (now - began) * max(1, slots))
         waiting = len(flights) - len(running)
         return Busy(slots, len(running), waiting, tuple(oldest), min(1.0, share))

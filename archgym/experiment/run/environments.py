@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from archgym.environment.environment import Environment
+from archgym.errors import ArchgymError, ExperimentError
 from archgym.experiment.run.context import RunContext
 from archgym.experiment.run.trial_batches import environment_key
 from archgym.experiment.simulate.simulators import MakeExecutor, Simulators
@@ -15,7 +16,11 @@ from archgym.experiment.workers.lease_executor import lease_executor
 from archgym.registry import make
 from archgym.simulators.executor import Running
 
-__all__ = ["Environments"]
+__all__ = ["Environments", "NoBaselineError"]
+
+
+class NoBaselineError(ExperimentError):
+    """A baseline design cannot be simulated: the run stops, since no trial of it can begin."""
 
 
 class Environments:
@@ -47,7 +52,11 @@ class Environments:
 
     @contextlib.contextmanager
     def of(self, trial: Trial) -> Iterator[Environment]:
-        """The environment that a trial runs in."""
+        """The environment that a trial runs in.
+
+        Raises:
+            NoBaselineError: if its baseline design cannot be simulated.
+        """
         self.trial_id = trial.trial_id
         key = environment_key(trial)
         environment, self._held = self._held, None
@@ -58,7 +67,7 @@ class Environments:
             self._simulators.serve(environment, trial.environment, trial.arguments)
             if trial.setting in self._baselines:
                 environment.baseline_metrics = self._baselines[trial.setting]
-            self._simulators.simulate_baseline(environment)
+            self._simulate_baseline(environment, trial)
         environment.on_evaluated = environment.on_waiting = None
         self._key = key
         with contextlib.closing(environment):
@@ -75,6 +84,13 @@ class Environments:
     def running(self) -> list[Running]:
         """The designs in flight; any thread may ask."""
         return self._simulators.running()
+
+    def _simulate_baseline(self, environment: Environment, trial: Trial) -> None:
+        """Simulates the baseline design, unless that was done before the trials began."""
+        try:
+            self._simulators.simulate_baseline(environment)
+        except ArchgymError as error:
+            raise NoBaselineError(f"environment {trial.environment!r}: {error}") from error
 
     def close(self) -> None:
         """Ends the processes that simulate."""

@@ -17,6 +17,7 @@ from ray import tune
 from archgym.experiment.folder.full_disk import NoRoomError
 from archgym.experiment.folder.lock import working
 from archgym.experiment.run.context import RunContext
+from archgym.experiment.run.environments import NoBaselineError
 from archgym.experiment.run.progress import Counters
 from archgym.experiment.run.run_batch import run_batch
 from archgym.experiment.run.trial_batches import TrialBatch
@@ -76,6 +77,7 @@ class TuneBatch(tune.Trainable):
         return {
             "news": self._mailbox.news(),
             "no_room": isinstance(problem, NoRoomError),
+            "no_baseline": str(problem) if isinstance(problem, NoBaselineError) else "",
             "error": "" if problem is None else f"{type(problem).__name__}: {problem}",
             "done": over,
         }

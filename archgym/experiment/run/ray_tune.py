@@ -28,6 +28,7 @@ from archgym.experiment.folder.full_disk import stop_if_full
 from archgym.experiment.run import ray_cluster
 from archgym.experiment.run.busy import Busy
 from archgym.experiment.run.context import RunContext
+from archgym.experiment.run.environments import NoBaselineError
 from archgym.experiment.run.progress import Counters, Progress
 from archgym.experiment.run.ray_trainable import TuneBatch, write_batches
 from archgym.experiment.run.trial_batches import TrialBatch, make_batches
@@ -68,6 +69,7 @@ def run_with_ray(
         ExperimentError: if Ray cannot be started or joined, a trial needs more CPUs than there
             are, or a node does not see the output folder.
         NoRoomError: if the disk is full.
+        NoBaselineError: if the baseline design of an environment cannot be simulated.
     """
     folder, run_id = context.folder, context.run_id
     executors, worker = context.simulation.processes, context.simulation.bundle
@@ -117,17 +119,21 @@ def run_with_ray(
         )
         tuner.fit()
     stop_if_full(follower.no_room, folder.path)
+    if follower.no_baseline:
+        raise NoBaselineError(follower.no_baseline)
 
 
 class _Follower(tune.Callback, tune.Stopper):
-    """Passes the reports of batches from Tune to the display; ends the run when the disk is full.
+    """Passes the reports of batches from Tune to the display; ends the run when it cannot go on.
 
     Attributes:
         no_room: set when the disk is full.
+        no_baseline: why a baseline design cannot be simulated; empty if all can.
     """
 
     def __init__(self, progress: Progress, batches: Sequence[TrialBatch]) -> None:
         self.no_room: OSError | None = None
+        self.no_baseline = ""
         self._progress = progress
         self._batches = {batch.name: batch for batch in batches}
 
@@ -145,6 +151,8 @@ class _Follower(tune.Callback, tune.Stopper):
             getattr(self._progress, what)(trial_id, *rest)
         if result["no_room"]:
             self.no_room = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        elif result["no_baseline"]:
+            self.no_baseline = result["no_baseline"]
         elif result["error"]:
             self._lose(trial)
 
@@ -157,8 +165,8 @@ class _Follower(tune.Callback, tune.Stopper):
         return False
 
     def stop_all(self) -> bool:
-        """Whether Tune stops all trials: with a full disk every further one would fail."""
-        return self.no_room is not None
+        """Whether Tune stops all trials: every further one would fail for the same reason."""
+        return self.no_room is not None or bool(self.no_baseline)
 
     def _lose(self, lost: Any) -> None:
         for trial in self._batches[lost.config["batch"]].trials:

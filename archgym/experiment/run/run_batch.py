@@ -58,6 +58,7 @@ def run_batch(
 
     Raises:
         NoRoomError: if the disk is full.
+        NoBaselineError: if the baseline design of an environment cannot be simulated.
         ExperimentError: if another process works on the batch, or its log cannot be written.
     """
     log = TrialLog(context.folder.log_file(context.run_id, batch.name))

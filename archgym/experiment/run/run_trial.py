@@ -15,7 +15,7 @@ from archgym.evaluation.outcome import Outcomes
 from archgym.experiment.folder.full_disk import stop_if_full
 from archgym.experiment.folder.trial_states import TrialEnd
 from archgym.experiment.run.busy import Busy
-from archgym.experiment.run.environments import Environments
+from archgym.experiment.run.environments import Environments, NoBaselineError
 from archgym.experiment.run.live_logs import live_logs
 from archgym.experiment.run.progress import Counters
 from archgym.experiment.spec.checks import goal_directions
@@ -47,6 +47,7 @@ def run_trial(
 
     Raises:
         NoRoomError: if it could not be recorded because the disk is full.
+        NoBaselineError: if the baseline design of its environment cannot be simulated.
     """
     began, cpu = time.perf_counter(), time.process_time()
     folder, watch = environments.folder, _Watch(report)
@@ -72,6 +73,8 @@ def run_trial(
                 trial_id=trial.trial_id,
                 resume=resume,
             )
+    except NoBaselineError:
+        raise  # no other trial in the environment could begin
     except Exception as raised:
         stop_if_full(raised, folder.path)
         with contextlib.suppress(ExperimentError):
@@ -93,7 +96,6 @@ class _Watch:
         self._environment: Environment | None = None
         self._best: tuple[float, ...] = ()
         self._next = 0.0
-        self._began: float | None = None
 
     def follow(self, environment: Environment, export: Callable[[Outcomes], None]) -> None:
         self._environment, self._export = environment, export
@@ -103,11 +105,8 @@ class _Watch:
     def report(self) -> None:
         core = self._environment.evaluator if self._environment is not None else None
         if core is not None:
-            if self._began is None and core.queued:
-                self._began = core.now
-            busy = None if self._began is None else Busy.of(core, self._began)
             best, share = self._best, core.spent_share
-            self._report(Counters(core.simulations, core.proposals, best, share, busy))
+            self._report(Counters(core.simulations, core.proposals, best, share, Busy.of(core)))
 
     def _evaluated(self, outcomes: Outcomes) -> None:
         self._export(outcomes)

@@ -21,7 +21,7 @@ class SimulatedExecutor:
     Each design takes its duration on the worker that is free first. The clock stands still but
     in :meth:`collect`, which goes on to the next end of a simulation. It begins at 0, the epoch,
     with each trial. So a search with hours of simulation on hundreds of workers takes
-    milliseconds, and is the same every time.
+    milliseconds, and is the same every time. A resumed trial goes on at the time of its last row.
 
     Args:
         simulator: that simulates, such as a table.
@@ -53,6 +53,10 @@ class SimulatedExecutor:
     def now(self) -> float:
         """Seconds since the trial began, on the simulated clock."""
         return self._now
+
+    def set_clock(self, now: float) -> None:
+        """See :class:`~archgym.simulators.executor.SettableClock`."""
+        self._now = now
 
     def submit(self, ticket: int, codes: Sequence[int], fidelity: float) -> None:
         """See :class:`~archgym.simulators.executor.Executor`."""

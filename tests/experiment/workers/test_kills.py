@@ -46,6 +46,23 @@ class Chaos:
         self.workers = [self._worker() for _ in range(workers)]
         self.driver = self._driver()
 
+    def end_hosts(self, kills: int) -> None:
+        """Kills half of the workers at one moment, now and then with the driver."""
+        done = 0
+        wait_until(self.log.exists, 300)
+        while done < kills and self.driver.poll() is None:
+            self._wait_for_simulations()
+            time.sleep(self.random.uniform(0.0, 0.4))
+            half = self.random.sample(range(len(self.workers)), len(self.workers) // 2)
+            for number in half:
+                self.workers[number].kill()
+            done += self._kill_driver() if self.random.random() < 0.3 else 1
+            self.kills["worker"] += len(half)
+            for number in half:
+                self.workers[number].wait()
+                self.workers[number] = self._worker()
+        assert done == kills
+
     def disturb(self, kills: int) -> None:
         """Kills a driver or a worker now and then, and starts another one."""
         done = 0
@@ -65,9 +82,10 @@ class Chaos:
                     assert self.workers[number].wait(30) in (128 + how, -how)
                 self.workers[number].wait()
                 self.workers[number] = self._worker()
+        assert done == kills
 
     def finish(self) -> None:
-        assert self.driver.wait(300) == 0
+        assert self.driver.wait(1200) == 0
         assert [worker.wait(60) for worker in self.workers] == [0] * len(self.workers)
 
     def check(self) -> None:
@@ -84,10 +102,9 @@ class Chaos:
                 assert row["metric.time_ns"] == 1.0 + (x - 40) ** 2 + (y - 17) ** 2 + 100.0 / z
                 assert row["worker"]
         assert len({row["trial_id"] for row in rows}) == self.trials
-        begun = sum(line.startswith("began") for line in self.log.read_text().splitlines())
         # One baseline each time that a driver starts; a killed worker loses what it was doing.
         needed = self.trials * self.budget
-        assert begun <= needed + 1 + self.kills["driver"] + self.kills["worker"]
+        assert self._begun() <= needed + 1 + self.kills["driver"] + self.kills["worker"]
 
     def close(self) -> None:
         for process in [self.driver, *self.workers]:
@@ -116,15 +133,35 @@ class Chaos:
         self.driver = self._driver()
         return 1
 
+    def _wait_for_simulations(self) -> None:
+        """Waits until as many simulations have begun as there are workers, or all are over."""
+        enough = self._begun() + len(self.workers)
+        wait_until(lambda: self._begun() >= enough or self.driver.poll() is not None, 300)
+
+    def _begun(self) -> int:
+        return sum(line.startswith("began") for line in self.log.read_text().splitlines())
+
     def _locked(self) -> bool:
         with (self.folder / ".lock").open("rb+") as file:
             return not acquired(file.fileno(), 0)
 
 
-def run(folder: Path, seed: int, workers: int, budget: int, agents: list[str], kills: int) -> None:
+def run(
+    folder: Path,
+    seed: int,
+    workers: int,
+    budget: int,
+    agents: list[str],
+    kills: int,
+    *,
+    hosts: bool,
+) -> None:
     chaos = Chaos(folder, seed, workers, budget, agents)
     try:
-        chaos.disturb(kills)
+        if hosts:
+            chaos.end_hosts(kills)
+        else:
+            chaos.disturb(kills)
         chaos.finish()
         chaos.check()
     finally:
@@ -132,11 +169,15 @@ def run(folder: Path, seed: int, workers: int, budget: int, agents: list[str], k
         sys.stderr.write((folder / "said.txt").read_text())
 
 
-def test_some_kills(tmp_path: Path) -> None:
-    run(tmp_path, 0, workers=3, budget=60, agents=["random"], kills=5)
+@pytest.mark.parametrize("hosts", [False, True])
+def test_some_kills(tmp_path: Path, hosts: bool) -> None:
+    run(tmp_path, 0, workers=3, budget=60, agents=["random"], kills=3 if hosts else 5, hosts=hosts)
 
 
 @pytest.mark.full
 @pytest.mark.nightly
-def test_fifty_kills(tmp_path: Path) -> None:
-    run(tmp_path, 1, workers=8, budget=1200, agents=["random", "ga", "gp"], kills=50)
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("hosts", [False, True])
+def test_fifty_kills(tmp_path: Path, hosts: bool) -> None:
+    agents, budget = (["random", "ga"], 2000) if hosts else (["random", "ga", "gp"], 1200)
+    run(tmp_path, 1, workers=8, budget=budget, agents=agents, kills=50, hosts=hosts)
