@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from archgym.data.designs import design_codes, design_columns, design_fingerprints
-from archgym.data.journal import close_journals, is_locked, read_journal
+from archgym.data.journal import close_journals, is_locked, read_journal, sync_folders
 from archgym.data.parts import check_there, kept_parts, part_of, with_parts
 from archgym.data.records import check_line, check_trial
 from archgym.data.schema import TRIAL_FIELDS, TRIAL_SCHEMA, Sidecar, evaluation_schema
@@ -385,6 +385,7 @@ def write_parquet(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> 
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
+        sync_folders(path.parent)  # before the journals that it was made from are deleted
     except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink()

@@ -250,6 +250,7 @@ class Queue(Ledger):
         for ticket, arrival in self._tickets.collect(0 if ready else timeout_s):
             result = read_result(arrival.result, self._metrics, self._given)
             self._land(ticket, result, arrival.seconds, arrival)
+        self._settle()
 
     def _replay(self, row: int) -> None:
         """Takes the outcome that comes next from the log."""

@@ -204,7 +204,7 @@ def _difference(folder: RunFolder, experiment: Experiment) -> str:
 
 def _first_difference(before: Any, now: Any, where: str) -> str:
     if isinstance(before, dict) and isinstance(now, dict):
-        free = () if where else ("description", "resources", "name", "log")
+        free = () if where else ("description", "resources", "name", "log", "durable")
         pairs = [
             (before.get(key), now.get(key), f"{where}.{key}" if where else str(key))
             for key in {**before, **now}

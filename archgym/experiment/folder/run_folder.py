@@ -115,16 +115,23 @@ class RunFolder:
         Raises:
             ExperimentError: if they cannot be written.
         """
-        self.write(self.path / "experiment.yaml", experiment_yaml(experiment))
-        self.write_json(self.path / "trials.json", [trial.to_json() for trial in trials])
-        self.write_json(self.initial_designs, initial)
+        self.write(self.path / "experiment.yaml", experiment_yaml(experiment), durable=True)
+        self.write_json(
+            self.path / "trials.json", [trial.to_json() for trial in trials], durable=True
+        )
+        self.write_json(self.initial_designs, initial, durable=True)
 
-    def write_json(self, path: Path, data: Any) -> None:
+    def write_json(self, path: Path, data: Any, *, durable: bool = False) -> None:
         """Writes a JSON file of the folder, see :meth:`write`."""
-        self.write(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+        self.write(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n", durable=durable)
 
-    def write(self, path: Path, text: str) -> None:
+    def write(self, path: Path, text: str, *, durable: bool = False) -> None:
         """Writes a text file of the folder under a temporary name, then renames it.
+
+        Args:
+            path: of the file.
+            text: its content.
+            durable: whether to wait until the content is on disk.
 
         Raises:
             ExperimentError: if it cannot be written.
@@ -132,7 +139,11 @@ class RunFolder:
         temporary = path.with_name(f".tmp-{os.getpid()}-{path.name}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
+            with temporary.open("w", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(text)
+                if durable:
+                    file.flush()
+                    os.fsync(file.fileno())
             os.replace(temporary, path)
         except OSError as error:
             raise ExperimentError(f"cannot write {path}: {error.strerror}") from error

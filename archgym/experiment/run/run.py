@@ -144,6 +144,7 @@ def run_experiment(
             frozenset(states),
             network=bool(options.address),
             log=tuple(experiment.log),
+            durable=experiment.durable,
         )
         try:
             leased = experiment.simulation.leased
