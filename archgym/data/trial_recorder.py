@@ -159,13 +159,15 @@ class TrialRecorder:
         for codes, values, _, _, _, reward, status, why, feasible, cached, seconds, at in rows:
             metrics = "null" if status else str(values).replace("nan", "null")
             reason = _quote(why) if why else '""'
+            # Texts of two flags, which are several times faster than formats.
+            flags = ("1,1" if cached else "1,0") if feasible else ("0,1" if cached else "0,0")
             # A simulator cannot have taken less than nothing, or years.
             nanoseconds = int(seconds * 1e9) if 0 <= seconds < _LONGEST_S else 0
             if seconds >= SLOW_S:
                 self._slow = True
             content = (
                 f"[{n},{step},null,{list(codes)},{metrics},{reward!r},{status},{reason},"
-                f"{feasible:d},{cached:d},{at!r},{nanoseconds}{tail}"
+                f"{flags},{at!r},{nanoseconds}{tail}"
             ).encode()
             checksum = crc32(content, checksum)
             lines.append(b"%b,%d]\n" % (content, checksum))
