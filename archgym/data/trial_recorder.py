@@ -50,7 +50,8 @@ def open_dataset(directory: Path, problem: ProblemDescription) -> None:
             if any(directory.glob(place)):
                 raise DatasetError(f"{directory} is damaged: it has rows, but no {SIDECAR}")
     own = Sidecar.of(problem)
-    own.save(directory)
+    if not (directory / SIDECAR).exists():
+        own.save(directory)
     difference = own.difference(Sidecar.load(directory))
     if difference:
         raise DatasetError(f"{directory} cannot take these evaluations: {difference}")

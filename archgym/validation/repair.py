@@ -9,6 +9,7 @@ are moved into the folder ``damaged`` of the dataset.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from archgym.data import Dataset
 from archgym.data.dataset import begun_trial, parquet_trials, sealed_journals
 from archgym.data.files import write_dataset
 from archgym.data.journal import Checksums, is_locked, read_journal
-from archgym.data.parts import sound_parts
+from archgym.data.parts import is_as_written, sound_parts
 from archgym.data.records import check_line, check_trial
 from archgym.data.schema import Sidecar, evaluation_schema
 from archgym.data.snapshot import Snapshot, journal_tables
@@ -122,10 +123,9 @@ def _trials(folder: Path, sidecar: Sidecar, journals: list[Path]) -> dict[str, d
     found: dict[str, dict[str, Any]] = {}
     rows: list[dict[str, Any]] = []
     for path in (p for name in ("attempts", "trials") for p in (folder / name).glob("*.parquet")):
-        try:
-            rows += parquet_trials(path)
-        except DatasetError:
-            continue
+        with contextlib.suppress(DatasetError):
+            if is_as_written(path):
+                rows += parquet_trials(path)
     for path in journals:
         for _, line in _sound_lines(path):
             if isinstance(line, dict) and "trial" in line:
