@@ -229,6 +229,9 @@ class Dataset:
     def _open_journals(self) -> list[Path]:
         sealed = set(self._sealed_journals())
         paths = sorted((self.directory / "journal").glob("*.jsonl"))
+        for path in paths:
+            if path.is_dir():
+                raise DatasetError(f"{path} is damaged: it is a folder, not a file")
         return [path for path in paths if path not in sealed]
 
     def _sealed_journals(self) -> list[Path]:
@@ -260,7 +263,7 @@ class Dataset:
         parts = {**kept_parts(self.directory), file: part_of(pending, names)}
         trials = self.trials()  # those in the journals too, as they are not sealed yet
         earlier = sorted((self.directory / "trials").glob("*.parquet"))
-        done = sorted(path.name for path in (self.directory / "attempts").glob("*.parquet"))
+        done = list((self.directory / "attempts").glob("*.parquet"))
         listed = with_parts(trials.schema, parts, done)
         write_parquet(self.directory / "trials" / TRIALS_FILE, listed, [trials], digest=True)
         for path in earlier:

@@ -53,11 +53,12 @@ def part_of(path: Path, journals: list[str]) -> Part:
 
 
 def with_parts(
-    schema: pa.Schema, parts: Mapping[str, Part], attempts: Sequence[str] = ()
+    schema: pa.Schema, parts: Mapping[str, Part], attempts: Sequence[Path] = ()
 ) -> pa.Schema:
     """The schema of a table of trials that lists files: of evaluations by name, and of attempts."""
+    digests = {path.name: _sha256(path) for path in sorted(attempts)}
     text = json.dumps({name: asdict(part) for name, part in sorted(parts.items())})
-    listed = {_KEY: text.encode(), _ATTEMPTS: json.dumps(list(attempts)).encode()}
+    listed = {_KEY: text.encode(), _ATTEMPTS: json.dumps(digests).encode()}
     return schema.with_metadata(listed)
 
 
@@ -258,23 +259,30 @@ def _problems_of_names(directory: Path) -> list[str]:
         return []
     tables = {path.name for path in (directory / "trials").glob("*.parquet")}
     there = {path.name for path in (directory / "attempts").glob("*.parquet")}
-    found = [f"attempts/{name} is missing" for name in sorted(listed - there)]
+    found = [f"attempts/{name} is missing" for name in sorted(listed.keys() - there)]
+    found += [
+        f"attempts/{name} is another one than was listed"
+        for name in sorted(listed.keys() & there)
+        if _sha256(directory / "attempts" / name) != listed[name]
+    ]
     if TRIALS_FILE not in tables:
         found.append(f"trials/{TRIALS_FILE} has another name")
     found += [f"trials/{name} is one table too many" for name in sorted(tables - {TRIALS_FILE})]
     if not any((directory / "journal").glob("*.jsonl")):  # else a process was killed sealing them
-        found += [f"attempts/{name} is not in the list of files" for name in sorted(there - listed)]
+        found += [
+            f"attempts/{name} is not in the list of files" for name in sorted(there - listed.keys())
+        ]
     return found
 
 
-def _listed_attempts(directory: Path) -> set[str] | None:
-    """Names of the tables of attempts that the table of trials lists; ``None`` if it lists none."""
-    found: set[str] | None = None
+def _listed_attempts(directory: Path) -> dict[str, str] | None:
+    """Digests of the tables of attempts that the table of trials lists, by name, if it does."""
+    found: dict[str, str] | None = None
     for path in sorted((directory / "trials").glob("*.parquet")):
         try:
             text = (pq.read_schema(path).metadata or {}).get(_ATTEMPTS)
             if text is not None:
-                found = (found or set()) | set(checked_json(text.decode(), list[str]))
+                found = {**(found or {}), **checked_json(text.decode(), dict[str, str])}
         except FileNotFoundError:
             continue
         except (pa.ArrowException, OSError, ValueError) as error:

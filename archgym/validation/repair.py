@@ -30,10 +30,12 @@ from archgym.data.schema import Sidecar, evaluation_schema
 from archgym.data.snapshot import Snapshot, journal_tables
 from archgym.errors import DatasetError, check_received
 
-__all__ = ["Repaired", "repair"]
+__all__ = ["SET_ASIDE", "Repaired", "repair"]
 
 _FOLDERS = ("evaluations", "trials", "attempts", "journal")
-_NEW, _OLD = "repaired", "damaged"
+SET_ASIDE = "damaged"
+"""The folder in a dataset that takes the files as they were."""
+_NEW = "repaired"
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def repair(directory: str | Path) -> Repaired:
     folder = Path(directory)
     check_received(folder)
     sidecar = Sidecar.load(folder)
-    aside = folder / _OLD
+    aside = folder / SET_ASIDE
     if not (folder / _NEW).is_dir():
         if aside.exists():
             raise DatasetError(f"{aside} is left from an earlier repair: move it away first")
@@ -88,7 +90,7 @@ def repair(directory: str | Path) -> Repaired:
 
 def _write(folder: Path, sidecar: Sidecar) -> None:
     """Writes what is kept as a dataset into the folder."""
-    journals = sorted((folder / "journal").glob("*.jsonl"))
+    journals = [one for one in sorted((folder / "journal").glob("*.jsonl")) if one.is_file()]
     for path in journals:
         if is_locked(path):
             raise DatasetError(f"a process writes to {path}: end it first")

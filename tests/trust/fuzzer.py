@@ -29,7 +29,7 @@ import typer.main
 from archgym.cli import app, main
 from tests.trust.received import received_run
 
-LIMIT_S = 60
+LIMIT_S = 120
 TEXTS = (
     *(
         "",

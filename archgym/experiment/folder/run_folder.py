@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import Any
 
 from archgym.data import Dataset
 from archgym.errors import ExperimentError
+from archgym.experiment.folder.names import MANIFEST
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.load import experiment_yaml
 from archgym.experiment.spec.schema import Experiment
@@ -30,6 +32,7 @@ class RunFolder:
 
         experiment.yaml     the experiment, as it was run
         trials.json         the list of its trials
+        checksums.json      checksums of these two, and at its end of the results
         datasets/NAME/      the evaluations
         errors/TRIAL.txt    why a trial failed
         results.json        the result of every trial
@@ -115,6 +118,8 @@ class RunFolder:
         Raises:
             ExperimentError: if they cannot be written.
         """
+        with contextlib.suppress(OSError):
+            (self.path / MANIFEST).unlink()  # it lists what is written anew
         self.write(self.path / "experiment.yaml", experiment_yaml(experiment), durable=True)
         self.write_json(
             self.path / "trials.json", [trial.to_json() for trial in trials], durable=True
