@@ -158,7 +158,7 @@ def _tables(
 
 def _sound_lines(path: Path) -> Iterator[tuple[bytes, Any]]:
     """The lines of a journal up to the first wrong one of each trial."""
-    checksums, broken = Checksums(), set[Any]()
+    checksums, begun, broken = Checksums(), set[Any](), set[Any]()
     for number, text in enumerate(path.read_bytes().splitlines(keepends=True), 1):
         try:
             ((_, _, line),) = read_journal(path, [(number, text)])
@@ -170,7 +170,11 @@ def _sound_lines(path: Path) -> Iterator[tuple[bytes, Any]]:
         n = line[0] if row else line.get("n", line.get("end"))
         if not isinstance(n, int) or n in broken:
             continue
+        begins = not row and "trial" in line
+        if begins == (n in begun):
+            continue  # a second beginning, or of a trial that has not begun: no line of it
+        begun.add(n)
         if checksums.problem(text, line):
             broken.add(n)
-        elif row or "trial" in line:
+        elif row or begins:
             yield text, line
