@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from archgym.data.dataset import write_parquet
+from archgym.data.parts import write_parquet
 from archgym.data.schema import TRIAL_FIELDS, Sidecar, evaluation_schema
 from archgym.problem.metrics import Metric
 from archgym.space import Categorical, Designs, DesignSpace, Integer, Ordinal, param

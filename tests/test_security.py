@@ -25,7 +25,7 @@ import pytest
 import archgym
 from archgym.agents.rl.policies import read_policy
 from archgym.data import Dataset
-from archgym.data.dataset import write_parquet
+from archgym.data.parts import write_parquet
 from archgym.enumeration import enumerate_space
 from archgym.environment.recorded import recorded_settings
 from archgym.envs.dram.traces.trace_files import read_trace

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from archgym.analysis.measures import WITHIN
 from archgym.analysis.statistics import compare, holm, mann_whitney, quantiles, share_interval
-from archgym.data.dataset import write_parquet
+from archgym.data.parts import write_parquet
 from archgym.data.schema import columns
 
 _POINTS = 40

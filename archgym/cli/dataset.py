@@ -107,13 +107,20 @@ def validate(
     replay; everything else is checked on the whole dataset.
     """
     from archgym.data import find_dataset
+    from archgym.data.checks import EXAMPLES, Check
     from archgym.data.checks import validate as check
+    from archgym.experiment.folder.manifest import problems_of_run
+    from archgym.experiment.folder.run_folder import RunFolder
     from archgym.validation.replay import replay as play
 
     if replay and not (replay.isdigit() and int(replay)) and replay != "all":
         raise InvalidValueError(f"--replay takes a number of rows or 'all', not {replay!r}")
     dataset = find_dataset(folder)
     checks = check(dataset)
+    if (folder / "datasets").is_dir():
+        wrong = problems_of_run(RunFolder(folder))
+        what = "its other files are as they were written, and agree with the trials"
+        checks.append(Check("run", what, len(wrong), wrong[:EXAMPLES]))
     sound = all(c.passed for c in checks if c.name in ("files", "trials", "designs"))
     found: Replayed | None = None
     if replay and sound:

@@ -19,7 +19,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,15 @@ from numpy.typing import NDArray
 
 from archgym.data.designs import design_codes, design_columns, design_fingerprints
 from archgym.data.journal import close_journals, is_locked, read_journal
-from archgym.data.parts import check_there, kept_parts, part_of, with_parts
+from archgym.data.parts import (
+    TRIALS_FILE,
+    check_there,
+    kept_parts,
+    part_of,
+    remove_unlisted_attempts,
+    with_parts,
+    write_parquet,
+)
 from archgym.data.records import check_line, check_trial
 from archgym.data.schema import TRIAL_FIELDS, TRIAL_SCHEMA, Sidecar, evaluation_schema
 from archgym.data.snapshot import Snapshot, counts_of
@@ -43,8 +51,6 @@ from archgym.reading.files import opened
 
 TIMING_COLUMNS = ("simulation_s", "agent_s", "timestamp", "cached", "worker", "started")
 """Columns in which equal trajectories may differ."""
-TRIALS_FILE = "trials.parquet"
-"""The table of trials of a dataset that was recorded."""
 _JOURNALS_KEY = b"archgym.journals"
 _PENDING = ".pending"  # the end of the name of a file that is not listed yet
 
@@ -225,6 +231,9 @@ class Dataset:
     def _open_journals(self) -> list[Path]:
         sealed = set(self._sealed_journals())
         paths = sorted((self.directory / "journal").glob("*.jsonl"))
+        for path in paths:
+            if path.is_dir():
+                raise DatasetError(f"{path} is damaged: it is a folder, not a file")
         return [path for path in paths if path not in sealed]
 
     def _sealed_journals(self) -> list[Path]:
@@ -245,7 +254,8 @@ class Dataset:
         file = f"{names[0][:16]}-{part}.parquet"
         attempts = [row for path in journals for row in _trials_of(path)]
         table = pa.Table.from_pylist(attempts, schema=TRIAL_SCHEMA)
-        write_parquet(self.directory / "attempts" / file, table.schema, [table])
+        remove_unlisted_attempts(self.directory)  # of a process that was killed here
+        write_parquet(self.directory / "attempts" / file, table.schema, [table], digest=True)
         schema = self.schema.with_metadata({_JOURNALS_KEY: json.dumps(names).encode()})
         blocks = Snapshot(self.sidecar, (), journals).blocks()
         for path in (self.directory / "evaluations").glob(f"*{_PENDING}"):
@@ -255,8 +265,9 @@ class Dataset:
         parts = {**kept_parts(self.directory), file: part_of(pending, names)}
         trials = self.trials()  # those in the journals too, as they are not sealed yet
         earlier = sorted((self.directory / "trials").glob("*.parquet"))
-        listed = with_parts(trials.schema, parts)
-        write_parquet(self.directory / "trials" / TRIALS_FILE, listed, [trials])
+        done = list((self.directory / "attempts").glob("*.parquet"))
+        listed = with_parts(trials.schema, parts, done)
+        write_parquet(self.directory / "trials" / TRIALS_FILE, listed, [trials], digest=True)
         for path in earlier:
             if path.name != TRIALS_FILE:
                 path.unlink(missing_ok=True)
@@ -364,31 +375,3 @@ def _budget(row: dict[str, Any]) -> tuple[float, float]:
     values = (row["budget"], row["hours"])
     designs, hours = (value if isinstance(value, int | float) else 0 for value in values)
     return designs, hours
-
-
-def write_parquet(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> int:
-    """Writes a file by write and rename; the tables are taken one after the other.
-
-    Returns:
-        Number of rows.
-
-    Raises:
-        DatasetError: if it cannot be written.
-    """
-    temporary, written = path.with_suffix(f".{os.getpid()}.tmp"), 0
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with pq.ParquetWriter(
-            temporary, schema, compression="zstd", write_page_checksum=True
-        ) as writer:
-            for table in tables:
-                writer.write_table(table.cast(schema))
-                written += table.num_rows
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise DatasetError(f"cannot write {path}: {error.strerror}") from error
-    return written

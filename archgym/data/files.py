@@ -15,8 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from archgym.data.dataset import TRIALS_FILE, Dataset, write_parquet
-from archgym.data.parts import part_of, with_parts
+from archgym.data.dataset import Dataset
+from archgym.data.parts import TRIALS_FILE, part_of, with_parts, write_parquet
 from archgym.data.schema import TRIAL_SCHEMA, Sidecar, evaluation_schema
 from archgym.errors import DatasetError, check_received
 from archgym.reading.checked_json import read_checked_json
@@ -171,7 +171,7 @@ def write_dataset(
         ordered = sorted(trials, key=lambda row: str(row["trial_id"]))
         table = pa.Table.from_pylist(ordered, schema=TRIAL_SCHEMA)
         listed = with_parts(table.schema, {part.name: part_of(part, [])})
-        write_parquet(made / "trials" / TRIALS_FILE, listed, [table])
+        write_parquet(made / "trials" / TRIALS_FILE, listed, [table], digest=True)
         data = {
             "archgym": metadata.version("archgym"),
             "whole_trials": whole_trials,

@@ -2,8 +2,8 @@
 
 Each process appends lines of JSON to a separate file in ``DATASET/journal/`` and holds a lock on
 it. A line is handed to the operating system in one write, so a killed process loses no outcome that
-an agent has seen, and a background thread syncs to disk every second, so a power cut loses at most
-one second.
+an agent has seen. A background thread syncs to disk every second, so a power cut loses at most one
+second, and :meth:`Journal.sync` at once, where a row is to be on disk before the agent knows of it.
 
 ===================================================  =============================================
 line                                                 meaning
@@ -89,7 +89,7 @@ class Journal:
         except OSError as error:
             raise DatasetError(f"cannot write to {folder}: {error.strerror}") from error
         self._size = 0
-        self._dirty = False
+        self._dirty = self._entered = False
         self.closed = False
         self._wake = threading.Event()
         self._lock = threading.Lock()
@@ -131,6 +131,24 @@ class Journal:
                     os.ftruncate(self._file, before)  # never leave half a row
                 raise DatasetError(f"cannot write to {self.path}: {error.strerror}") from error
             self._dirty = True
+
+    def sync(self) -> None:
+        """Waits until all rows are on disk, and the folders in which the journal is.
+
+        Raises:
+            DatasetError: if the disk does not take them.
+        """
+        with self._lock:
+            if self.closed or not self._dirty:
+                return
+            try:
+                os.fsync(self._file)
+            except OSError as error:
+                raise DatasetError(f"cannot write to {self.path}: {error.strerror}") from error
+            self._dirty = False
+            if not self._entered:
+                sync_folders(self.path.parent)
+                self._entered = True
 
     def end(self, n: int, state: str, rows: int, checksum: int) -> None:
         """Writes that a trial is over.
@@ -218,6 +236,23 @@ class Checksums:
         if not row and "end" in data and data.get("rows") != self._rows[n]:
             return f"its trial has {self._rows[n]} rows, not {data.get('rows')}"
         return ""
+
+
+def sync_folders(folder: Path) -> None:
+    """Makes the entries of a folder survive a power cut, and those that lead to it.
+
+    File systems that cannot do that for a folder do it by themselves.
+    """
+    with contextlib.suppress(OSError):
+        device = folder.stat().st_dev
+        for place in (folder.absolute(), *folder.absolute().parents):
+            handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                if os.fstat(handle).st_dev != device:
+                    return
+                os.fsync(handle)
+            finally:
+                os.close(handle)
 
 
 def _with_checksum(data: dict[str, Any], before: int) -> tuple[bytes, int]:

@@ -1,26 +1,34 @@
 """The files of evaluations of a dataset are listed in its table of trials, each with its checksum.
 
-So a file that was deleted, changed or added is noticed. A file of an earlier version lists nothing,
-and its parts are listed when the dataset is next sealed.
+So a file that was deleted, changed or added is noticed. Tables of trials and of attempts hold a
+checksum of themselves: the SHA-256 of the file with zeros in the place of the checksum. A file of
+an earlier version lists nothing, and its parts are listed when the dataset is next sealed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from archgym.data.journal import sync_folders
 from archgym.data.schema import FLIGHT_COLUMNS, TRIAL_SCHEMA
 from archgym.errors import DatasetError
 from archgym.reading.checked_json import checked_json
 from archgym.reading.files import opened
 
+TRIALS_FILE = "trials.parquet"
+"""The table of trials of a dataset that was recorded."""
 _KEY = b"archgym.parts"
+_ATTEMPTS = b"archgym.attempts"
+_DIGEST, _NO_DIGEST = b"archgym.sha256", b"0" * 64
 _AT_ONCE = 1 << 20
 
 
@@ -44,10 +52,14 @@ def part_of(path: Path, journals: list[str]) -> Part:
     return Part(pq.read_metadata(path).num_rows, _sha256(path), journals)
 
 
-def with_parts(schema: pa.Schema, parts: Mapping[str, Part]) -> pa.Schema:
-    """The schema of a table of trials that lists files, by name."""
+def with_parts(
+    schema: pa.Schema, parts: Mapping[str, Part], attempts: Sequence[Path] = ()
+) -> pa.Schema:
+    """The schema of a table of trials that lists files: of evaluations by name, and of attempts."""
+    digests = {path.name: _sha256(path) for path in sorted(attempts)}
     text = json.dumps({name: asdict(part) for name, part in sorted(parts.items())})
-    return schema.with_metadata({_KEY: text.encode()})
+    listed = {_KEY: text.encode(), _ATTEMPTS: json.dumps(digests).encode()}
+    return schema.with_metadata(listed)
 
 
 def listed_parts(directory: Path) -> dict[str, Part] | None:
@@ -107,7 +119,24 @@ def problems_of_parts(directory: Path) -> list[str]:
             found.append(f"evaluations/{path.name} is not in the list of files")
         elif _sha256(path) != part.sha256:
             found.append(f"evaluations/{path.name} was changed: its checksum is another one")
-    return found
+    tables = sorted(path for n in ("trials", "attempts") for path in (directory / n).glob("*.pa*"))
+    for path in tables:
+        if not is_as_written(path):
+            found.append(f"{path.parent.name}/{path.name} was changed: its checksum is another one")
+    return found + _problems_of_names(directory)
+
+
+def is_as_written(path: Path) -> bool:
+    """Whether a table of trials or attempts is what was written; true without a checksum."""
+    try:
+        known = pq.read_metadata(path).metadata or {}
+        given = known.get(_DIGEST)
+        if given is None:  # of an earlier version, which had no other keys
+            return known.keys() <= {b"ARROW:schema", _KEY}
+        content = path.read_bytes()
+    except (pa.ArrowException, OSError):
+        return False
+    return content.count(given) == 1 and _digest_of(content.replace(given, _NO_DIGEST)) == given
 
 
 def problems_of_columns(directory: Path, evaluations: pa.Schema) -> list[str]:
@@ -171,6 +200,107 @@ def missing_parts(directory: Path) -> list[str]:
         if name not in there and not about_to_be:
             found.append(f"evaluations/{name} with {part.rows:,} rows is missing")
     return found
+
+
+def remove_unlisted_attempts(directory: Path) -> None:
+    """Removes what a process left that was killed before it listed its table of attempts."""
+    listed = _listed_attempts(directory)
+    if listed is not None:
+        for path in (directory / "attempts").glob("*.parquet"):
+            if path.name not in listed:
+                path.unlink(missing_ok=True)
+
+
+def write_parquet(
+    path: Path, schema: pa.Schema, tables: Iterable[pa.Table], *, digest: bool = False
+) -> int:
+    """Writes a file by write and rename; the tables are taken one after the other.
+
+    Args:
+        path: of the file.
+        schema: its columns.
+        tables: its rows.
+        digest: whether it is to hold a checksum of all of itself.
+
+    Returns:
+        Number of rows.
+
+    Raises:
+        DatasetError: if it cannot be written.
+    """
+    temporary, written = path.with_suffix(f".{os.getpid()}.tmp"), 0
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with pq.ParquetWriter(
+            temporary, schema, compression="zstd", write_page_checksum=True
+        ) as writer:
+            for table in tables:
+                writer.write_table(table.cast(schema))
+                written += table.num_rows
+            if digest:
+                writer.add_key_value_metadata({_DIGEST: _NO_DIGEST})
+        if digest:
+            _fill_in_digest(temporary)
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        sync_folders(path.parent)  # before the journals that it was made from are deleted
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise DatasetError(f"cannot write {path}: {error.strerror}") from error
+    return written
+
+
+def _problems_of_names(directory: Path) -> list[str]:
+    """Tables of trials and attempts that are missing, or there twice."""
+    listed = _listed_attempts(directory)
+    if listed is None:
+        return []
+    tables = {path.name for path in (directory / "trials").glob("*.parquet")}
+    there = {path.name for path in (directory / "attempts").glob("*.parquet")}
+    found = [f"attempts/{name} is missing" for name in sorted(listed.keys() - there)]
+    found += [
+        f"attempts/{name} is another one than was listed"
+        for name in sorted(listed.keys() & there)
+        if _sha256(directory / "attempts" / name) != listed[name]
+    ]
+    if TRIALS_FILE not in tables:
+        found.append(f"trials/{TRIALS_FILE} has another name")
+    found += [f"trials/{name} is one table too many" for name in sorted(tables - {TRIALS_FILE})]
+    if not any((directory / "journal").glob("*.jsonl")):  # else a process was killed sealing them
+        found += [
+            f"attempts/{name} is not in the list of files" for name in sorted(there - listed.keys())
+        ]
+    return found
+
+
+def _listed_attempts(directory: Path) -> dict[str, str] | None:
+    """Digests of the tables of attempts that the table of trials lists, by name, if it does."""
+    found: dict[str, str] | None = None
+    for path in sorted((directory / "trials").glob("*.parquet")):
+        try:
+            text = (pq.read_schema(path).metadata or {}).get(_ATTEMPTS)
+            if text is not None:
+                found = {**(found or {}), **checked_json(text.decode(), dict[str, str])}
+        except FileNotFoundError:
+            continue
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise DatasetError(f"cannot read {path}: {error}") from error
+    return found
+
+
+def _fill_in_digest(path: Path) -> None:
+    """Writes the checksum of a file into the place that it has for it."""
+    content = path.read_bytes()
+    place = content.index(_NO_DIGEST, content.index(_DIGEST))
+    with path.open("r+b") as file:
+        file.seek(place)
+        file.write(_digest_of(content))
+
+
+def _digest_of(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode()
 
 
 def _sha256(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import tempfile
@@ -114,6 +115,11 @@ class Sidecar:
             raise DatasetError(
                 f"{path} has format {data.get('format')!r}; this version of archgym reads {FORMAT}"
             )
+        given = data.pop(_CHECKSUM, None)
+        if given is None and data.keys() <= _KEYS:
+            pass  # of an earlier version
+        elif given != _checksum(data):
+            raise DatasetError(f"{path} is damaged: it was changed, its checksum is another one")
         try:
             simulator = {name: str(data["simulator"][name]) for name in ("name", "version")}
             space = DesignSpace.from_json(data["design_space"])
@@ -134,6 +140,7 @@ class Sidecar:
             "simulator": self.simulator,
             "workloads": self.workloads,
         }
+        data[_CHECKSUM] = _checksum(data)
         path = directory / SIDECAR
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -166,6 +173,19 @@ class Sidecar:
         if self.simulator != other.simulator:
             return f"the simulators differ: {self.simulator} and {other.simulator}"
         return ""
+
+
+_CHECKSUM = "checksum"
+_KEYS = {"format", "design_space", "metrics", "simulator", "workloads"}
+
+
+def _checksum(data: Mapping[str, Any]) -> str:
+    """The checksum of a sidecar, by what it holds, in any form of writing it."""
+    try:
+        content = json.dumps(json.loads(json.dumps(data)), sort_keys=True)
+    except RecursionError:
+        return ""
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 def _try_out(space: DesignSpace) -> None:

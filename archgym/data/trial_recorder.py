@@ -20,12 +20,14 @@ from archgym.data.journal import Journal, journal_of
 from archgym.data.schema import SIDECAR, Sidecar
 from archgym.errors import DatasetError, check_received
 from archgym.evaluation.outcome import Row
-from archgym.evaluation.recorder_protocol import Flight
+from archgym.evaluation.recorder_protocol import Durability, Flight
 from archgym.evaluation.resumed_log import ResumedLog
 from archgym.evaluation.trial_info import TrialInfo
 from archgym.problem.description import ProblemDescription
 
 ROWS_AT_ONCE = 2048
+SLOW_S = 1.0
+"""Seconds of a simulation from which a row is worth a sync: some hundred times what one takes."""
 _LONGEST_S = 9e9
 _counter = itertools.count()
 _quote = json.encoder.encode_basestring_ascii
@@ -48,7 +50,8 @@ def open_dataset(directory: Path, problem: ProblemDescription) -> None:
             if any(directory.glob(place)):
                 raise DatasetError(f"{directory} is damaged: it has rows, but no {SIDECAR}")
     own = Sidecar.of(problem)
-    own.save(directory)
+    if not (directory / SIDECAR).exists():
+        own.save(directory)
     difference = own.difference(Sidecar.load(directory))
     if difference:
         raise DatasetError(f"{directory} cannot take these evaluations: {difference}")
@@ -65,6 +68,8 @@ class TrialRecorder:
         trial: what is known of the trial.
         baseline: metrics of the baseline design, shape (n_metrics,).
         optimum: metrics of the exact best design; ``None`` if they are not known.
+        durable: when a row is on disk, see
+            :data:`archgym.evaluation.recorder_protocol.Durability`.
 
     Attributes:
         trial_id: name of the trial in the dataset.
@@ -82,6 +87,7 @@ class TrialRecorder:
         trial: TrialInfo,
         baseline: Sequence[float],
         optimum: Mapping[str, float] | None = None,
+        durable: Durability = "auto",
     ) -> None:
         self.directory = directory
         stamp = time.strftime("%Y%m%dT%H%M%S")
@@ -91,6 +97,7 @@ class TrialRecorder:
         self._journal: Journal | None = None
         self._n, self._began = -1, time.time()
         self._rows = self._checksum = 0
+        self._durable, self._slow = durable, False
         self._pid, self._first_step = os.getpid(), 0
         open_dataset(directory, problem)
         self.resumed: ResumedLog | None = None
@@ -123,6 +130,18 @@ class TrialRecorder:
             self._checksum, self._rows = before
             raise
 
+    def settle(self) -> bool:
+        """Waits until the rows are on disk, where the agent is not to know of them before.
+
+        Raises:
+            DatasetError: if the disk does not take them.
+        """
+        wait, self._slow = self._slow or self._durable == "always", False
+        if not wait or self._durable == "second" or self._journal is None:
+            return False
+        self._journal.sync()
+        return True
+
     def _begin(self) -> None:
         description = self._description()  # first: what fails must not leave an open journal
         self._journal = journal_of(self.directory)
@@ -141,11 +160,15 @@ class TrialRecorder:
         for codes, values, _, _, _, reward, status, why, feasible, cached, seconds, at in rows:
             metrics = "null" if status else str(values).replace("nan", "null")
             reason = _quote(why) if why else '""'
+            # Texts of two flags, which are several times faster than formats.
+            flags = ("1,1" if cached else "1,0") if feasible else ("0,1" if cached else "0,0")
             # A simulator cannot have taken less than nothing, or years.
             nanoseconds = int(seconds * 1e9) if 0 <= seconds < _LONGEST_S else 0
+            if seconds >= SLOW_S:
+                self._slow = True
             content = (
                 f"[{n},{step},null,{list(codes)},{metrics},{reward!r},{status},{reason},"
-                f"{feasible:d},{cached:d},{at!r},{nanoseconds}{tail}"
+                f"{flags},{at!r},{nanoseconds}{tail}"
             ).encode()
             checksum = crc32(content, checksum)
             lines.append(b"%b,%d]\n" % (content, checksum))

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from archgym.environment.arguments import check_settings, given_arguments
 from archgym.environment.evaluated_problem import EvaluatedProblem
 from archgym.environment.observation import Observer, observation_space
-from archgym.errors import InvalidValueError, UnknownNameError, check_integer
+from archgym.errors import InvalidValueError, UnknownNameError, check_choice, check_integer
 from archgym.evaluation.baseline import baseline_codes
 from archgym.evaluation.outcome import Incidental, Outcomes, Row
+from archgym.evaluation.recorder_protocol import DURABILITIES, Durability
 from archgym.problem.metrics import check_metrics
 from archgym.problem.objective import Objective
 from archgym.problem.simulator import Simulator
@@ -69,6 +70,10 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
             ``archgym proxy train`` made), or a simulator.
         simulator_options: options of a simulator from :attr:`simulators`, which documents them.
         record: folder of the dataset that takes every evaluation; ``None`` for none.
+        durable: when a recorded row is on disk, so that a power cut does not take it (a killed
+            process loses none that was told): ``"always"`` before its outcome is told,
+            ``"second"`` within a second, ``"auto"`` before it is told if its simulation took a
+            second or more, and within a second otherwise.
         episode_length: steps, that is designs, an episode.
         action: ``multi_discrete``, ``box``, ``discrete`` (one number a design), or ``auto``:
             ``multi_discrete`` if all parameters are finite, else ``box``.
@@ -109,6 +114,7 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         simulator: str | Simulator = "embedded",
         simulator_options: Mapping[str, Any] | None = None,
         record: str | Path | None = None,
+        durable: Durability = "auto",
         episode_length: int = 1,
         action: str = "auto",
         levels: int | None = None,
@@ -152,6 +158,8 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         self.action_space = self.encoding.space  # type: ignore[attr-defined]
         self.observation_space = observation_space(self.design_space, self.metrics)
         self._steps = 0
+        check_choice("durable", durable, DURABILITIES)
+        self.durable = durable
         self.record = Path(record) if record is not None else None
         if self.record is not None:
             from archgym.data.trial_recorder import open_dataset  # heavy, and only needed here

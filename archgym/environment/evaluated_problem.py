@@ -15,6 +15,7 @@ from archgym.errors import InvalidValueError
 from archgym.evaluation.baseline import simulated_metrics
 from archgym.evaluation.evaluator import Evaluator
 from archgym.evaluation.outcome import Outcome, Outcomes, Row
+from archgym.evaluation.recorder_protocol import Durability
 from archgym.evaluation.trial_info import TrialInfo
 from archgym.problem import DesignProblem, Objective
 from archgym.problem.description import ProblemDescription
@@ -40,6 +41,7 @@ class EvaluatedProblem(DesignProblem):
         baseline_design: the baseline, canonical, in the design space as it is searched.
         episode_length: designs an episode.
         record: folder of the dataset that takes every evaluation; ``None`` for none.
+        durable: when a recorded row is on disk, see :class:`archgym.Environment`.
         on_evaluated: function that is called with the outcomes of each evaluation; or ``None``.
         on_waiting: function that is called before outcomes of designs in flight are waited for;
             or ``None``.
@@ -51,6 +53,7 @@ class EvaluatedProblem(DesignProblem):
     baseline_design: dict[str, Any]
     episode_length: int
     record: Path | None
+    durable: Durability = "auto"
     on_evaluated: Callable[[Outcomes], None] | None = None
     on_waiting: Callable[[], None] | None = None
 
@@ -252,7 +255,12 @@ class EvaluatedProblem(DesignProblem):
 
             optimum = None if self.optimum is None else self.optimum.metrics
             self._recording = TrialRecorder(
-                self.record, self.description, trial, self.baseline_metrics.tolist(), optimum
+                self.record,
+                self.description,
+                trial,
+                self.baseline_metrics.tolist(),
+                optimum,
+                durable=self.durable,
             )
         self._evaluator = Evaluator(
             self.design_space,

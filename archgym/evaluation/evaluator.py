@@ -85,6 +85,7 @@ class Evaluator(Queue):
         counts = (~illegal & ~cached, illegal, cached)
         simulated, refused, known = (int(np.count_nonzero(one)) for one in counts)
         self._count(first, len(rows), level, simulated, refused, known, sum(seconds))
+        self._settle()
         return outcomes
 
     def evaluate_one(
@@ -123,6 +124,7 @@ class Evaluator(Queue):
             self._record_new(first, 1, logged, lambda start, stop: (outcome,))
         illegal = outcome.status == _ILLEGAL
         self._count(first, 1, level, not (illegal or cached), illegal, cached, spent)
+        self._settle()
         return outcome
 
     _slow: bool | None = None

@@ -167,6 +167,11 @@ class Ledger:
                 self._cache.forget_from(first)
                 raise
 
+    def _settle(self) -> None:
+        """Before the agent gets outcomes: makes their rows durable, which is none of its time."""
+        if self._recorder is not None and self._recorder.settle():
+            self._returned_at = time.perf_counter()
+
     def _count(
         self,
         first: int,

@@ -264,6 +264,7 @@ class Queue(Ledger):
             result = read_result(arrival.result, self._metrics, self._given)
             self.live_s += arrival.seconds
             self._land(ticket, result, arrival.seconds, arrival)
+        self._settle()
 
     def _feed(self) -> None:
         """Hands designs to the executor, after the log was replayed."""

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, get_args
 
 from archgym.evaluation.outcome import Row
 from archgym.evaluation.resumed_log import ResumedLog
+
+Durability = Literal["auto", "second", "always"]
+"""When a row is on disk, and not only in the memory of the operating system, which a killed process
+does not lose, but a power cut does: ``second``, within a second; ``always``, before the agent gets
+its outcome; ``auto``, before the agent gets it if the simulation took a second or more."""
+DURABILITIES: tuple[str, ...] = get_args(Durability)
 
 
 class Flight(NamedTuple):
@@ -46,5 +52,15 @@ class Recorder(Protocol):
             rows: evaluations, in order.
             agent_s: seconds that the agent spent on each.
             flight: of all of them, if an executor simulates designs.
+        """
+        ...
+
+    def settle(self) -> bool:
+        """Waits until the rows written are on disk, where they are to be before the agent knows.
+
+        Called once for all outcomes that an agent gets together, after they were counted.
+
+        Returns:
+            Whether there was anything to wait for.
         """
         ...

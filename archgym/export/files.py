@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 
-from archgym.data.dataset import Dataset, write_parquet
+from archgym.data.dataset import Dataset
+from archgym.data.parts import write_parquet
 from archgym.data.rows import OF_THE_TRIAL
 from archgym.data.selection import Selection
 from archgym.errors import DatasetError, InvalidValueError, check_choice

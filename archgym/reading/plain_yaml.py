@@ -55,6 +55,8 @@ def parse(text: str, loader: type[BoundedLoader] = BoundedLoader) -> Any:
         return yaml.load(text, loader)  # noqa: S506 - the loader is a SafeLoader
     except RecursionError:
         raise yaml.YAMLError("it is nested too deeply") from None
+    except (ValueError, OverflowError) as error:  # a number of 5,000 digits, the 99th of May
+        raise yaml.YAMLError(f"a value cannot be read: {error}") from None
 
 
 def read(path: Path) -> Any:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from archgym.analysis.measures import COUNTS
 from archgym.analysis.study import Study
-from archgym.data.dataset import write_parquet
+from archgym.data.parts import write_parquet
 from archgym.errors import check_received
 
 

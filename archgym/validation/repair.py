@@ -9,6 +9,7 @@ are moved into the folder ``damaged`` of the dataset.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,16 +24,18 @@ from archgym.data import Dataset
 from archgym.data.dataset import begun_trial, parquet_trials, sealed_journals
 from archgym.data.files import write_dataset
 from archgym.data.journal import Checksums, is_locked, read_journal
-from archgym.data.parts import sound_parts
+from archgym.data.parts import is_as_written, sound_parts
 from archgym.data.records import check_line, check_trial
 from archgym.data.schema import Sidecar, evaluation_schema
 from archgym.data.snapshot import Snapshot, journal_tables
 from archgym.errors import DatasetError, check_received
 
-__all__ = ["Repaired", "repair"]
+__all__ = ["SET_ASIDE", "Repaired", "repair"]
 
 _FOLDERS = ("evaluations", "trials", "attempts", "journal")
-_NEW, _OLD = "repaired", "damaged"
+SET_ASIDE = "damaged"
+"""The folder in a dataset that takes the files as they were."""
+_NEW = "repaired"
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ def repair(directory: str | Path) -> Repaired:
     folder = Path(directory)
     check_received(folder)
     sidecar = Sidecar.load(folder)
-    aside = folder / _OLD
+    aside = folder / SET_ASIDE
     if not (folder / _NEW).is_dir():
         if aside.exists():
             raise DatasetError(f"{aside} is left from an earlier repair: move it away first")
@@ -87,7 +90,7 @@ def repair(directory: str | Path) -> Repaired:
 
 def _write(folder: Path, sidecar: Sidecar) -> None:
     """Writes what is kept as a dataset into the folder."""
-    journals = sorted((folder / "journal").glob("*.jsonl"))
+    journals = [one for one in sorted((folder / "journal").glob("*.jsonl")) if one.is_file()]
     for path in journals:
         if is_locked(path):
             raise DatasetError(f"a process writes to {path}: end it first")
@@ -122,10 +125,9 @@ def _trials(folder: Path, sidecar: Sidecar, journals: list[Path]) -> dict[str, d
     found: dict[str, dict[str, Any]] = {}
     rows: list[dict[str, Any]] = []
     for path in (p for name in ("attempts", "trials") for p in (folder / name).glob("*.parquet")):
-        try:
-            rows += parquet_trials(path)
-        except DatasetError:
-            continue
+        with contextlib.suppress(DatasetError):
+            if is_as_written(path):
+                rows += parquet_trials(path)
     for path in journals:
         for _, line in _sound_lines(path):
             if isinstance(line, dict) and "trial" in line:
@@ -156,7 +158,7 @@ def _tables(
 
 def _sound_lines(path: Path) -> Iterator[tuple[bytes, Any]]:
     """The lines of a journal up to the first wrong one of each trial."""
-    checksums, broken = Checksums(), set[Any]()
+    checksums, begun, broken = Checksums(), set[Any](), set[Any]()
     for number, text in enumerate(path.read_bytes().splitlines(keepends=True), 1):
         try:
             ((_, _, line),) = read_journal(path, [(number, text)])
@@ -168,7 +170,11 @@ def _sound_lines(path: Path) -> Iterator[tuple[bytes, Any]]:
         n = line[0] if row else line.get("n", line.get("end"))
         if not isinstance(n, int) or n in broken:
             continue
+        begins = not row and "trial" in line
+        if begins == (n in begun):
+            continue  # a second beginning, or of a trial that has not begun: no line of it
+        begun.add(n)
         if checksums.problem(text, line):
             broken.add(n)
-        elif row or "trial" in line:
+        elif row or begins:
             yield text, line

@@ -66,6 +66,7 @@ def test_validate_says_what_is_wrong(call: Any, run: Path, tmp_path: Path) -> No
     text = (tmp_path / "bad" / "dataset.json").read_text()
     data = json.loads(text)
     data["design_space"]["parameters"][1]["values"] = [1, 2, 4]
+    del data["checksum"]
     (tmp_path / "bad" / "dataset.json").write_text(json.dumps(data))
     bad = call("dataset", "validate", tmp_path / "bad", "--replay")
     assert bad.code == 1

@@ -77,11 +77,11 @@ def test_sealing_may_be_interrupted_anywhere(
     before = Dataset(tmp_path).trials(), Dataset(tmp_path).evaluations()
     done, write = [0], module.write_parquet
 
-    def killed(*arguments: object) -> int:
+    def killed(*arguments: object, **options: object) -> int:
         if done[0] == writes:
             raise KeyboardInterrupt
         done[0] += 1
-        return write(*arguments)  # type: ignore[arg-type]
+        return write(*arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(module, "write_parquet", killed)
     with pytest.raises(KeyboardInterrupt):

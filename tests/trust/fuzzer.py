@@ -2,19 +2,22 @@
 
 ``python -m tests.trust.fuzzer CASES SEED`` runs them one after the other and prints each that did
 not end as it should: with exit code 0, 1 or 2, an error in at most five lines, no traceback, and
-nothing left half-written.
+nothing left half-written; then which commands took longest.
 """
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import io
+import itertools
 import os
 import random
 import shutil
 import signal
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +29,7 @@ import typer.main
 from archgym.cli import app, main
 from tests.trust.received import received_run
 
-LIMIT_S = 60
+LIMIT_S = 120
 TEXTS = (
     *(
         "",
@@ -90,13 +93,14 @@ COSTLY = {
 
 
 class Case(NamedTuple):
-    """A command line, and how it ended; ``wrong`` is empty if it ended as it should."""
+    """A command line, how it ended, and when; ``wrong`` is empty if it ended as it should."""
 
     words: list[str]
     code: int
     out: str
     err: str
     wrong: str
+    seconds: float
 
 
 class Fuzzer:
@@ -129,10 +133,10 @@ class Fuzzer:
 
     def _case(self, folder: Path) -> Case:
         names, command = self.random.choice(self._commands)
-        words = [*names, *self._arguments(command)]
-        if names == ("run",):
-            words += ["--local", "--set", "budget=3"]  # Ray takes seconds to start
-        code, out, err = called(words)
+        words = [*names, *self._arguments(command), *_CHEAPLY.get(names, ())]
+        began = time.perf_counter()
+        code, out, err = called([word for word in words if word not in _DEAR])
+        seconds = time.perf_counter() - began
         wrong = ""
         if code not in (0, 1, 2) or "Traceback" in err:
             wrong = "it did not end as it should"
@@ -144,7 +148,7 @@ class Fuzzer:
             left = [p for p in folder.rglob(".*") if "unfinished" in p.name or ".tmp" in p.name]
             left += list(folder.rglob("*.tmp"))
             wrong = f"left behind: {left}" if left else ""
-        return Case(words, code, out, err, wrong)
+        return Case(words, code, out, err, wrong, seconds)
 
     def _arguments(self, command: Any) -> list[str]:
         words: list[str] = []
@@ -191,19 +195,29 @@ _SOUND = {
     "only": ("seeds", "search mixed"),
 }
 """Values that are right, so that what comes after them is reached too."""
-_LEFT_OUT = {
-    ("docs",),
-    ("proxy", "compare"),
-    ("proxy", "study"),
-    ("check",),
-    ("simulators",),
-    ("trace", "record"),
+_CHEAPLY = {
+    ("run",): ["--local", "--set", "budget=3"],  # Ray takes seconds to start
+    ("check",): ["--only", "seeds"],
+    ("docs",): ["random"],
+    ("proxy", "train"): ["--model", "forest"],
+    ("proxy", "compare"): ["--model", "forest"],
+    ("proxy", "study"): ["--model", "forest", "--sizes", "10", "--repetitions", "1"],
+    ("trace", "record"): ["--timeout-s", "2", "--max-requests", "10"],
+    ("worker",): ["--max-wait", "0"],
 }
-"""Commands that rewrite documentation, take minutes or start other programs."""
+"""Words behind those of a command that would take minutes."""
+_DEAR = {"--validate"}
+"""Options that ask for minutes whatever follows."""
 
 
-def called(words: list[str]) -> tuple[int, str, str]:
-    """Exit code, stdout and stderr of the command, in this process."""
+def compile_simulators() -> None:
+    """Once on a machine: it takes a minute, which is no fault of the command that needs it."""
+    for name in _SOUND["environment"]:
+        called(["evaluate", name], limit_s=0)
+
+
+def called(words: list[str], limit_s: int = LIMIT_S) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of the command, in this process; a limit of 0 is none."""
 
     def late(number: int, frame: FrameType | None) -> None:
         raise _HangsError
@@ -211,7 +225,7 @@ def called(words: list[str]) -> tuple[int, str, str]:
     out, err, code = _stream(), _stream(), 0
     before = sys.argv, signal.signal(signal.SIGALRM, late)
     sys.argv = ["archgym", *words]
-    signal.alarm(LIMIT_S)
+    signal.alarm(limit_s)
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             main()
@@ -250,17 +264,22 @@ def _commands(group: Any, names: tuple[str, ...] = ()) -> Iterator[tuple[tuple[s
         yield names, group
         return
     for name, command in inner.items():
-        if (*names, name) not in _LEFT_OUT:
-            yield from _commands(command, (*names, name))
+        yield from _commands(command, (*names, name))
 
 
 def _report(number: int, seed: int) -> None:
-    found = 0
+    found, seconds = 0, collections.defaultdict[str, float](float)
+    compile_simulators()
     with tempfile.TemporaryDirectory() as place:
         for case in Fuzzer(seed, Path(place)).cases(number):
+            seconds[" ".join(itertools.takewhile(str.isalpha, case.words[:2]))] += case.seconds
             if case.wrong:
                 found += 1
                 sys.stdout.write(f"{case.words}\n  {case.wrong}, {case.code}\n{case.err[-1500:]}\n")
+                sys.stdout.flush()
+    slowest = sorted(((taken, name) for name, taken in seconds.items()), reverse=True)
+    longest = ", ".join(f"{name} {s:.0f}" for s, name in slowest[:8])
+    sys.stdout.write(f"{sum(seconds.values()):.0f} s: {longest}\n")
     sys.stdout.write(f"{found} wrong of {number}\n")
 
 

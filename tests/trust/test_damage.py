@@ -19,10 +19,12 @@ from archgym.experiment import Experiment, RunOptions, run_experiment
 from archgym.experiment.run import run as module
 from tests.cli.conftest import Called
 from tests.experiment.experiments import assert_equal_runs, small
+from tests.trust.damages import FINISHED, INTERRUPTED, NAME, Damage, journal, lines
 
 QUIET = RunOptions(local=True, quiet=True)
 RESUME = RunOptions(local=True, quiet=True, resume=True)
-NAME = "datasets/Conformance-v0"
+REASONS = ("damaged", "cannot read", "is not JSON", "symbolic link", "pipe", "no run to resume")
+MANIFESTED = ("experiment.yaml", "trials.json", "initial_designs.json")
 
 
 @pytest.fixture(scope="module")
@@ -56,97 +58,103 @@ def interrupt(experiment: Experiment, folder: Path) -> None:
     assert any((folder / NAME / "journal").iterdir())
 
 
-def part(run: Path) -> Path:
-    (path,) = (run / NAME / "evaluations").glob("*.parquet")
-    return path
+@pytest.fixture(scope="module")
+def other_whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("damage") / "other_whole"
+    run_experiment(small(seeds=[5, 6]), folder, QUIET)
+    return folder
 
 
-def journal(run: Path) -> Path:
-    (path,) = (run / NAME / "journal").glob("*.jsonl")
-    return path
+@pytest.fixture(scope="module")
+def other_interrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("damage") / "other_interrupted"
+    interrupt(small(seeds=[5, 6]), folder)
+    return folder
 
 
-def changed_byte(share: float, run: Path) -> None:
-    """Changes the byte at that share of the length of the file of evaluations."""
-    content = bytearray(part(run).read_bytes())
-    content[int(share * (len(content) - 1))] ^= 0x15
-    part(run).write_bytes(content)
-
-
-def altered_lines(run: Path, change: Callable[[list[str]], object]) -> None:
-    lines = journal(run).read_text().splitlines(keepends=True)
-    change(lines)
-    journal(run).write_text("".join(lines))
-
-
-def with_digit(lines: list[str]) -> None:
-    """One digit of a metric is another one."""
-    number = next(i for i, line in enumerate(lines) if line.startswith("[") and i > 4)
-    place = lines[number].index("],[") + 5
-    while not lines[number][place].isdigit():
-        place += 1
-    digit = str((int(lines[number][place]) + 1) % 10)
-    lines[number] = lines[number][:place] + digit + lines[number][place + 1 :]
-
-
-FINISHED: dict[str, Callable[[Path], object]] = {
-    "a file of evaluations deleted": lambda run: part(run).unlink(),
-    "all evaluations deleted": lambda run: shutil.rmtree(run / NAME / "evaluations"),
-    "the table of trials deleted": lambda run: shutil.rmtree(run / NAME / "trials"),
-    "the sidecar deleted": lambda run: (run / NAME / "dataset.json").unlink(),
-    "a file twice": lambda run: shutil.copy(part(run), part(run).with_name("other.parquet")),
-    "a file renamed": lambda run: part(run).rename(part(run).with_name("other.parquet")),
-    "a file cut": lambda run: part(run).write_bytes(part(run).read_bytes()[:-100]),
-    "a file empty": lambda run: part(run).write_bytes(b""),
-    **{f"a byte at {s}": partial(changed_byte, s) for s in (0.1, 0.4, 0.7, 0.95)},
-}
-INTERRUPTED: dict[str, Callable[[list[str]], object]] = {
-    "a line lost": lambda lines: lines.pop(5),
-    "a line doubled": lambda lines: lines.insert(5, lines[5]),
-    "lines swapped": lambda lines: lines.insert(5, lines.pop(6)),
-    "the last rows of a trial lost": lambda lines: lines.pop(12),
-    "a digit changed": with_digit,
-    "a beginning changed": lambda lines: lines.__setitem__(
-        0, lines[0].replace('"seed":0', '"seed":9')
-    ),
-    "a line cut in the middle": lambda lines: lines.__setitem__(7, lines[7][:20]),
-    "a line emptied": lambda lines: lines.__setitem__(7, "\n"),
-    "an end says something else": lambda lines: lines.__setitem__(
-        13, lines[13].replace("finished", "closed")
-    ),
-}
+def damaged(run: Path, another: Path, place: Path, damage: Damage) -> Path:
+    """A copy of a run with damage to it."""
+    shutil.copytree(another, place / "another")
+    copy = shutil.copytree(run, place / "run")
+    damage(copy)
+    return copy
 
 
 def noticed(run: Path, whole: Path, call: Callable[..., Called]) -> None:
+    """Validate says so; resuming is right, or refused with the reason."""
     shown = call("dataset", "validate", run)
     assert shown.code in (1, 2), shown.out
+    assert len(shown.err.splitlines()) <= 5
     refused = ""
     try:
         run_experiment(small(), run, RESUME)
     except ArchgymError as error:
         refused = str(error)
     if refused:
-        assert any(words in refused for words in ("damaged", "cannot read", "is not JSON"))
+        assert any(words in refused for words in REASONS), refused
     else:
         assert_equal_runs(run, whole)
+        again = call("dataset", "validate", run)
+        # A damaged log stays one: it is the only record of when trials ran.
+        assert again.code == 0 or "run: log/" in again.out, again.out
 
 
-@pytest.mark.parametrize("damage", FINISHED)
+def repaired(run: Path, whole: Path, call: Callable[..., Called]) -> int:
+    """Repairs a dataset and goes on with its run; how many evaluations were kept.
+
+    What lies beside datasets is not repaired, but written anew.
+    """
+    shown = call("dataset", "repair", run, "--json")
+    kept = 0
+    if shown.code == 2:  # nothing can be kept
+        assert len(shown.err.splitlines()) <= 5
+        shutil.rmtree(run / NAME, ignore_errors=True)
+    else:
+        ((kept,),) = [[one["kept"]] for one in shown.json]
+        checks = call("dataset", "validate", run / NAME)
+        assert checks.code == 0, checks.out
+        assert (run / NAME / "damaged").is_dir()
+    for name in MANIFESTED:  # as whoever knows what it was would put it back
+        if (run / name).is_dir():
+            (run / name).rmdir()
+        (run / name).unlink(missing_ok=True)
+        shutil.copy(whole / name, run / name)
+    (run / "checksums.json").unlink(missing_ok=True)
+    run_experiment(small(), run, RESUME)
+    assert_equal_runs(run, whole)
+    return kept
+
+
+def short(damages: dict[str, Damage]) -> list[Any]:
+    """Every eighth in the short tests, the others in the long ones."""
+    return [
+        name if number % 8 == 0 else pytest.param(name, marks=pytest.mark.full)
+        for number, name in enumerate(damages)
+    ]
+
+
+@pytest.mark.parametrize("damage", short(FINISHED))
 def test_damage_to_a_finished_run(
-    damage: str, whole: Path, tmp_path: Path, call: Callable[..., Called]
+    damage: str, whole: Path, other_whole: Path, tmp_path: Path, call: Callable[..., Called]
 ) -> None:
-    run = shutil.copytree(whole, tmp_path / "run")
-    FINISHED[damage](run)
-    noticed(run, whole, call)
+    noticed(damaged(whole, other_whole, tmp_path, FINISHED[damage]), whole, call)
 
 
-@pytest.mark.parametrize("damage", INTERRUPTED)
+@pytest.mark.parametrize("damage", short(INTERRUPTED))
 def test_damage_to_an_interrupted_run(
-    damage: str, interrupted: Path, whole: Path, tmp_path: Path, call: Callable[..., Called]
+    damage: str,
+    interrupted: Path,
+    other_interrupted: Path,
+    whole: Path,
+    tmp_path: Path,
+    call: Callable[..., Called],
 ) -> None:
-    run = shutil.copytree(interrupted, tmp_path / "run")
-    altered_lines(run, INTERRUPTED[damage])
-    noticed(run, whole, call)
+    noticed(damaged(interrupted, other_interrupted, tmp_path, INTERRUPTED[damage]), whole, call)
+
+
+def test_there_are_enough_kinds_of_damage() -> None:
+    assert len(FINISHED) >= 60
+    assert len(INTERRUPTED) >= 40
 
 
 def test_an_interrupted_run_goes_on(interrupted: Path, whole: Path, tmp_path: Path) -> None:
@@ -162,42 +170,37 @@ def test_a_removed_dataset_is_run_again(whole: Path, tmp_path: Path) -> None:
     assert_equal_runs(run, whole)
 
 
-def repaired(run: Path, whole: Path, call: Callable[..., Called]) -> int:
-    """Repairs a run and goes on with it; how many evaluations were kept."""
-    shown = call("dataset", "repair", run, "--json")
-    if shown.code == 2:  # nothing can be kept
-        shutil.rmtree(run / NAME)
-        kept = 0
-    else:
-        ((kept,),) = [[one["kept"]] for one in shown.json]
-        assert call("dataset", "validate", run).code == 0
-        assert (run / NAME / "damaged").is_dir()
-    run_experiment(small(), run, RESUME)
-    assert_equal_runs(run, whole)
-    return kept
-
-
 ROWS = 48
 
 
-@pytest.mark.parametrize("damage", [name for name in FINISHED if name != "the sidecar deleted"])
+@pytest.mark.parametrize("damage", short(FINISHED))
 def test_a_finished_run_is_repaired(
-    damage: str, whole: Path, tmp_path: Path, call: Callable[..., Called]
+    damage: str, whole: Path, other_whole: Path, tmp_path: Path, call: Callable[..., Called]
 ) -> None:
-    run = shutil.copytree(whole, tmp_path / "run")
-    FINISHED[damage](run)
+    run = damaged(whole, other_whole, tmp_path, FINISHED[damage])
     kept = repaired(run, whole, call)
-    if damage == "a file twice":
+    if damage == "evaluations twice":
         assert kept >= ROWS
 
 
-@pytest.mark.parametrize("damage", INTERRUPTED)
+@pytest.mark.parametrize(
+    "damage",
+    short({name: one for name, one in INTERRUPTED.items() if name != "journal of another run"}),
+)
 def test_an_interrupted_run_is_repaired(
-    damage: str, interrupted: Path, whole: Path, tmp_path: Path, call: Callable[..., Called]
+    damage: str,
+    interrupted: Path,
+    other_interrupted: Path,
+    whole: Path,
+    tmp_path: Path,
+    call: Callable[..., Called],
 ) -> None:
-    run = shutil.copytree(interrupted, tmp_path / "run")
-    altered_lines(run, INTERRUPTED[damage])
-    assert repaired(run, whole, call) >= ROWS - 12  # only one trial is touched
+    run = damaged(interrupted, other_interrupted, tmp_path, INTERRUPTED[damage])
+    kept = repaired(run, whole, call)
+    if not damage.startswith(
+        ("journal", "sidecar", "zeros", "a byte", "rows of two", "beginnings")
+    ):
+        assert kept >= ROWS - 12  # only one trial is touched
 
 
 def test_a_repair_may_be_interrupted(
@@ -232,23 +235,31 @@ def several() -> Experiment:
     return small(simulation={"workers": 3, "clock": "simulated", "duration": duration})
 
 
-@pytest.mark.parametrize("damage", ["", "another worker", "a field lost", *INTERRUPTED])
+OF_WORKERS: dict[str, Damage] = {
+    "": lambda run: None,
+    "another worker": partial(
+        lines,
+        lambda found: found.__setitem__(
+            5, found[5].replace(",3,", ",4,").replace("worker 1", "worker 2")
+        ),
+    ),
+    "a field lost": partial(
+        lines, lambda found: found.__setitem__(5, found[5].rpartition(",")[0] + "]\n")
+    ),
+    **{name: INTERRUPTED[name] for name in ("a row lost", "a row doubled", "rows swapped")},
+    **{name: INTERRUPTED[name] for name in ("a digit", "another seed", "a row cut", "another end")},
+}
+
+
+@pytest.mark.parametrize("damage", OF_WORKERS)
 def test_damage_to_a_run_of_several_workers(
     damage: str, several: Experiment, tmp_path: Path, call: Callable[..., Called]
 ) -> None:
     run, whole = tmp_path / "run", tmp_path / "whole"
     run_experiment(several, whole, QUIET)
     interrupt(several, run)
-    changes: dict[str, Callable[[list[str]], object]] = {
-        "": lambda lines: None,
-        "another worker": lambda lines: lines.__setitem__(
-            5, lines[5].replace(",3,", ",4,").replace("worker 1", "worker 2")
-        ),
-        "a field lost": lambda lines: lines.__setitem__(5, lines[5].rpartition(",")[0] + "]\n"),
-        **INTERRUPTED,
-    }
     before = journal(run).read_text()
-    altered_lines(run, changes[damage])
+    OF_WORKERS[damage](run)
     changed = journal(run).read_text() != before
     shown = call("dataset", "validate", run)
     assert (shown.code != 0) == changed, shown.out

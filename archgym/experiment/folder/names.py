@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["QUEUES"]
+__all__ = ["MANIFEST", "QUEUES"]
 
+MANIFEST = "checksums.json"
+"""The file with the checksums of others."""
 QUEUES = "queues"
 """The folder through which ``archgym worker`` gets designs."""

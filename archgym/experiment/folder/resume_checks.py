@@ -8,14 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import yaml
+from numpy.typing import NDArray
 
 from archgym.data import Dataset, Sidecar
 from archgym.data.parts import problems_of_parts
 from archgym.environment.environment import Environment
 from archgym.errors import ExperimentError, check_received
 from archgym.experiment.folder.live_files import LIVE
-from archgym.experiment.folder.names import QUEUES
+from archgym.experiment.folder.manifest import check_prepared, is_of_run
+from archgym.experiment.folder.names import MANIFEST, QUEUES
 from archgym.experiment.folder.run_folder import LOCK, WORKERS, RunFolder
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.schema import Experiment
@@ -28,6 +31,7 @@ _BEFORE_TRIALS = {
     "experiment.yaml",
     "trials.json",
     "initial_designs.json",
+    MANIFEST,
     "results",
     "ray",
     "log",
@@ -80,6 +84,7 @@ def check_folder(
         if all(name == "experiment.yaml" or name.startswith(prepared) for name in held):
             return  # killed while it was prepared
         raise ExperimentError(f"{path} holds no run to resume (it has no trials.json)")
+    check_prepared(folder)
     if not _contains(trials, before, bool(folder.shard)):
         same = "as the other shards have it" if folder.shard else "that it began with"
         more = "" if folder.shard else ", or with more seeds, agents, environments or budget"
@@ -137,8 +142,16 @@ def check_unchanged(
                 f"keep what is sound by archgym dataset repair {where}, or remove the dataset: "
                 "what is lost is then simulated again"
             )
+        _check_steps(dataset)
         table = dataset.trials().select(["trial_id", "workload_sha256"]).to_pylist()
         hashes = {row["trial_id"]: row["workload_sha256"] for row in table}
+        ours = {trial.trial_id for trial in trials if trial.dataset == name}
+        for trial_id in hashes:
+            if not is_of_run(trial_id, ours):
+                raise ExperimentError(
+                    f"{where} is damaged, so its run cannot go on: it has trial {trial_id}, which "
+                    "is none of the run; remove the journal or dataset that is of another run"
+                )
         differences: dict[str, str] = {}
         for trial in (one for one in trials if one.dataset == name):
             environment = environments[trial.setting]
@@ -153,6 +166,23 @@ def check_unchanged(
                 raise ExperimentError(
                     f"the run in {folder.path} cannot go on with {trial.setting}: {difference}"
                 )
+
+
+def _check_steps(dataset: Dataset) -> None:
+    """Makes sure that no row is there twice, such as in two copies of a journal."""
+    seen: dict[str, list[NDArray[np.int64]]] = {}
+    for _, table in dataset.snapshot().blocks(["trial_id", "step"]):
+        names = np.array(table["trial_id"].to_pylist(), dtype=object)
+        steps = table["step"].to_numpy().astype(np.int64)
+        for name in dict.fromkeys(names.tolist()):
+            seen.setdefault(name, []).append(steps[names == name])
+    for name, parts in seen.items():
+        steps = np.concatenate(parts)
+        if len(np.unique(steps)) < len(steps):
+            raise ExperimentError(
+                f"{dataset.directory} is damaged, so its run cannot go on: trial {name} has a step "
+                f"twice; keep each once by archgym dataset repair {dataset.directory}"
+            )
 
 
 def _contains(trials: Sequence[Trial], before: Sequence[Trial], exactly: bool) -> bool:
@@ -204,7 +234,7 @@ def _difference(folder: RunFolder, experiment: Experiment) -> str:
 
 def _first_difference(before: Any, now: Any, where: str) -> str:
     if isinstance(before, dict) and isinstance(now, dict):
-        free = () if where else ("description", "resources", "name", "log")
+        free = () if where else ("description", "resources", "name", "log", "durable")
         pairs = [
             (before.get(key), now.get(key), f"{where}.{key}" if where else str(key))
             for key in {**before, **now}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import Any
 
 from archgym.data import Dataset
 from archgym.errors import ExperimentError
+from archgym.experiment.folder.names import MANIFEST
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.load import experiment_yaml
 from archgym.experiment.spec.schema import Experiment
@@ -30,6 +32,7 @@ class RunFolder:
 
         experiment.yaml     the experiment, as it was run
         trials.json         the list of its trials
+        checksums.json      checksums of these two, and at its end of the results
         datasets/NAME/      the evaluations
         errors/TRIAL.txt    why a trial failed
         results.json        the result of every trial
@@ -115,16 +118,25 @@ class RunFolder:
         Raises:
             ExperimentError: if they cannot be written.
         """
-        self.write(self.path / "experiment.yaml", experiment_yaml(experiment))
-        self.write_json(self.path / "trials.json", [trial.to_json() for trial in trials])
-        self.write_json(self.initial_designs, initial)
+        with contextlib.suppress(OSError):
+            (self.path / MANIFEST).unlink()  # it lists what is written anew
+        self.write(self.path / "experiment.yaml", experiment_yaml(experiment), durable=True)
+        self.write_json(
+            self.path / "trials.json", [trial.to_json() for trial in trials], durable=True
+        )
+        self.write_json(self.initial_designs, initial, durable=True)
 
-    def write_json(self, path: Path, data: Any) -> None:
+    def write_json(self, path: Path, data: Any, *, durable: bool = False) -> None:
         """Writes a JSON file of the folder, see :meth:`write`."""
-        self.write(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+        self.write(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n", durable=durable)
 
-    def write(self, path: Path, text: str) -> None:
+    def write(self, path: Path, text: str, *, durable: bool = False) -> None:
         """Writes a text file of the folder under a temporary name, then renames it.
+
+        Args:
+            path: of the file.
+            text: its content.
+            durable: whether to wait until the content is on disk.
 
         Raises:
             ExperimentError: if it cannot be written.
@@ -132,7 +144,11 @@ class RunFolder:
         temporary = path.with_name(f".tmp-{os.getpid()}-{path.name}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
+            with temporary.open("w", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(text)
+                if durable:
+                    file.flush()
+                    os.fsync(file.fileno())
             os.replace(temporary, path)
         except OSError as error:
             raise ExperimentError(f"cannot write {path}: {error.strerror}") from error

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from archgym.evaluation.recorder_protocol import Durability
 from archgym.experiment.folder.run_folder import RunFolder
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.simulation import SimulationSettings
@@ -26,6 +27,7 @@ class RunContext:
         started: ids of the trials of which the datasets hold a part; they are resumed.
         network: whether several machines take part, and share the simulation cache.
         log: where else trials are shown while they run.
+        durable: when rows are on disk.
     """
 
     folder: RunFolder
@@ -36,6 +38,7 @@ class RunContext:
     started: frozenset[str] = frozenset()
     network: bool = False
     log: Sequence[str] = ()
+    durable: Durability = "auto"
 
     def of(self, trials: Sequence[Trial]) -> RunContext:
         """The same context with what these trials need of it."""
@@ -59,6 +62,7 @@ class RunContext:
             "started": sorted(self.started),
             "network": self.network,
             "log": list(self.log),
+            "durable": self.durable,
         }
 
     @staticmethod
@@ -73,4 +77,5 @@ class RunContext:
             frozenset(data["started"]),
             data["network"],
             tuple(data["log"]),
+            data["durable"],
         )

@@ -43,7 +43,7 @@ class Environments:
 
     def __init__(self, context: RunContext, make_executor: MakeExecutor) -> None:
         self.folder, self._baselines, self.log = context.folder, context.baselines, context.log
-        self.initial = context.initial
+        self.initial, self._durable = context.initial, context.durable
         if context.simulation.leased:
             make_executor = partial(lease_executor, context.folder, context.run_id)
         self._simulators = Simulators(context.simulation, make_executor, context.network)
@@ -63,7 +63,9 @@ class Environments:
         if environment is None or key != self._key:
             self._simulators.close()
             record = self.folder.datasets / trial.dataset
-            environment = make(trial.environment, **trial.arguments, record=record)
+            environment = make(
+                trial.environment, **trial.arguments, record=record, durable=self._durable
+            )
             self._simulators.serve(environment, trial.environment, trial.arguments)
             if trial.setting in self._baselines:
                 environment.baseline_metrics = self._baselines[trial.setting]

@@ -15,6 +15,7 @@ from archgym.errors import DatasetError, ExperimentError, InvalidValueError
 from archgym.experiment.folder.full_disk import NoRoomError, explain_full_disk
 from archgym.experiment.folder.live_files import clear_live_files
 from archgym.experiment.folder.lock import locked, wait_for_workers
+from archgym.experiment.folder.manifest import list_prepared, list_results
 from archgym.experiment.folder.resume_checks import (
     check_folder,
     check_raised_budgets,
@@ -120,6 +121,7 @@ def run_experiment(
     with locked(folder) as run_id, explain_full_disk(folder.path):
         check_folder(folder, experiment, trials, options.resume, own_lock=True)
         folder.prepare(experiment, trials, initial)
+        list_prepared(folder)
         clear_live_files(folder)
         if draws:
             folder.write_json(folder.random_draws, draws)
@@ -144,6 +146,7 @@ def run_experiment(
             frozenset(states),
             network=bool(options.address),
             log=tuple(experiment.log),
+            durable=experiment.durable,
         )
         try:
             leased = experiment.simulation.leased
@@ -159,7 +162,7 @@ def run_experiment(
             raise
         wait_for_workers(folder)
         _sealed_states(folder)
-        return write_results(
+        result = write_results(
             folder,
             experiment.name,
             trials,
@@ -167,6 +170,8 @@ def run_experiment(
             local=options.local,
             resumed=bool(states),
         )
+        list_results(folder)
+        return result
 
 
 def _began_with(folder: RunFolder) -> dict[str, list[dict[str, Any]]]:

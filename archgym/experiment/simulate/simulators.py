@@ -128,6 +128,8 @@ class Simulators:
         asynchronous = settings.asynchronous and settings.several
         executor: Executor
         if settings.simulated:
+            if environment.durable == "auto":
+                environment.durable = "second"  # nothing takes the time that is recorded
             executor = self._on_simulated_clock(environment)
         elif hasattr(simulator, "optimum"):  # a table: nothing is faster
             return

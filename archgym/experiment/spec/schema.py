@@ -9,6 +9,7 @@ import pydantic
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.evaluation.recorder_protocol import Durability
 from archgym.experiment.spec.simulation import SimulationSettings
 from archgym.reading.pydantic_messages import allowed_text
 from archgym.reading.suggestions import did_you_mean
@@ -119,6 +120,8 @@ class EnvironmentEntry(_Model):
                 raise ValueError(f"{name} is a key of the entry itself, not of its arguments")
             if name == "record":
                 raise ValueError("every trial is recorded in the output folder; record is not free")
+            if name == "durable":
+                raise ValueError("durable is a key of the experiment, not of an environment")
         return value
 
 
@@ -189,6 +192,12 @@ class Experiment(_Model):
     agents: list[AgentEntry] = Field(min_length=1)
     resources: Resources = Field(default_factory=Resources)
     simulation: SimulationSettings = Field(default_factory=SimulationSettings)
+    durable: Durability = Field(
+        default="auto",
+        description="when a row is on disk, so that a power cut does not take it: second (within "
+        "a second), always (before the agent learns the outcome), auto (before the agent learns "
+        "it if its simulation took a second or more)",
+    )
     log: list[Literal["tensorboard", "mlflow"]] = Field(
         default_factory=list,
         description="where else a run is shown while it goes on, one or a list: tensorboard "

@@ -1,0 +1,175 @@
+"""The files of a run beside its datasets: their checksums, and what they say of the trials.
+
+``checksums.json`` lists files of the run, each with its SHA-256. What a run is prepared with is
+listed before its first trial, and all results at its end. Datasets have checksums of their own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from archgym.errors import ArchgymError, ExperimentError
+from archgym.experiment.folder.names import MANIFEST
+from archgym.experiment.folder.run_folder import RunFolder
+from archgym.experiment.folder.trial_states import read_ends
+from archgym.reading.checked_json import read_checked_json
+from archgym.reading.files import opened
+from archgym.validation.repair import SET_ASIDE
+
+__all__ = ["check_prepared", "is_of_run", "list_prepared", "list_results", "problems_of_run"]
+
+_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True)
+class _Manifest:
+    """The form of the file.
+
+    Attributes:
+        files: SHA-256 of each file, by its path in the folder.
+        checksum: SHA-256 of ``files`` as a JSON text.
+    """
+
+    files: dict[str, str]
+    checksum: str
+
+
+def list_prepared(folder: RunFolder) -> None:
+    """Lists what the trials of a run follow from.
+
+    Raises:
+        ExperimentError: if it cannot be written.
+    """
+    _write(folder, _prepared(folder))
+
+
+def list_results(folder: RunFolder) -> None:
+    """Lists the results of a run too, unless it is a shard, beside which others may write them.
+
+    Raises:
+        ExperimentError: if it cannot be written.
+    """
+    if not folder.shard:
+        parts = (folder.tables.glob("*"), folder.logs.glob("*.jsonl"))
+        made = [folder.results, folder.picture, *(path for part in parts for path in part)]
+        _write(folder, [*_prepared(folder), *made])
+
+
+def check_prepared(folder: RunFolder) -> None:
+    """Makes sure that the trials of a run that goes on are those that it began with.
+
+    Raises:
+        ExperimentError: if a file was changed or is missing.
+    """
+    for problem in _problems(folder, {path.name for path in _prepared(folder)}):
+        raise ExperimentError(
+            f"{folder.path} is damaged, so its run cannot go on: {problem}; put the file back, or "
+            "run the experiment in another folder"
+        )
+
+
+def problems_of_run(folder: RunFolder) -> list[str]:
+    """What is wrong with a run beside what is wrong in its datasets; reads all of its files."""
+    found = list(_problems(folder, None))
+    for path in sorted(folder.logs.glob("*.jsonl")):
+        with opened(path) as file:
+            for number, line in enumerate(file, 1):
+                if line.endswith(b"\n") and not _is_object(line):
+                    found.append(f"log/{path.name}, line {number} is not JSON")
+    try:
+        return found + _problems_of_trials(folder)
+    except ArchgymError as error:
+        return [*found, str(error)]
+
+
+def is_of_run(trial_id: str, trials: Container[str]) -> bool:
+    """Whether a trial of a dataset is one of those of a run, or of a process that one forked."""
+    return trial_id in trials or trial_id.rpartition("-")[0] in trials
+
+
+# -- inner workings ------------------------------------------------------------------------------
+
+
+def _prepared(folder: RunFolder) -> list[Path]:
+    return [folder.path / "experiment.yaml", folder.path / "trials.json", folder.initial_designs]
+
+
+def _write(folder: RunFolder, paths: Sequence[Path]) -> None:
+    files = {
+        path.relative_to(folder.path).as_posix(): _sha256(path) for path in paths if path.is_file()
+    }
+    data = {"files": files, "checksum": _checksum(files)}
+    folder.write_json(folder.path / MANIFEST, data, durable=True)
+
+
+def _problems(folder: RunFolder, names: set[str] | None) -> Iterator[str]:
+    """What differs from the list: in all files, or in some of them."""
+    path = folder.path / MANIFEST
+    try:
+        listed = read_checked_json(path, _Manifest)
+    except FileNotFoundError:
+        return  # of an earlier version, or killed while it was prepared
+    except (OSError, ValueError) as error:
+        yield f"cannot read {path}: {error}"
+        return
+    if listed.checksum != _checksum(listed.files):
+        yield f"{MANIFEST} was changed: its checksum is another one"
+        return
+    for name, digest in sorted(listed.files.items()):
+        if names is not None and name not in names:
+            continue
+        leads_out = Path(name).is_absolute() or ".." in Path(name).parts
+        if leads_out or not (folder.path / name).is_file():
+            yield f"{name} is missing"
+        elif _sha256(folder.path / name) != digest:
+            yield f"{name} was changed: its checksum is another one"
+
+
+def _problems_of_trials(folder: RunFolder) -> list[str]:
+    """Trials of which the datasets hold other things than the list and the logs say."""
+    trials = {trial.trial_id: trial for trial in folder.trials()}
+    if not trials:
+        return ["trials.json is missing, or lists no trials"]
+    ends, found, held = read_ends(folder.logs), [], dict[str, str]()
+    repaired = False
+    for dataset in folder.existing_datasets():
+        repaired |= (dataset.directory / SET_ASIDE).is_dir()  # so ends were lost
+        table = dataset.trials().select(["trial_id", "state", "agent", "seed"])
+        for row in table.to_pylist():
+            name, trial = row["trial_id"], trials.get(row["trial_id"])
+            held[name] = row["state"]
+            if not is_of_run(name, trials):
+                found.append(f"{dataset.directory.name} has trial {name}, which is none of the run")
+            elif trial and (trial.agent != row["agent"] or trial.seed != row["seed"]):
+                found.append(f"{dataset.directory.name}: trial {name} has another agent or seed")
+    lost = [name for name in sorted(ends) if ends[name].state == "finished"]
+    lost = [name for name in lost if not repaired and held.get(name) != "finished"]
+    text = "the end of trial {} is missing: its log says that it has finished"
+    return found + [text.format(name) for name in lost]
+
+
+def _is_object(line: bytes) -> bool:
+    with contextlib.suppress(ValueError, RecursionError):
+        return isinstance(json.loads(line), dict)
+    return False
+
+
+def _checksum(files: dict[str, str]) -> str:
+    return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+
+
+def _sha256(path: Path) -> str:
+    """The SHA-256 of a file; empty if it is none that can be read."""
+    digest = hashlib.sha256()
+    try:
+        with opened(path) as file:
+            while block := file.read(_AT_ONCE):
+                digest.update(block)
+    except OSError:
+        return ""
+    return digest.hexdigest()
