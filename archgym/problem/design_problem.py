@@ -48,7 +48,7 @@ class DesignProblem:
     """Whether the first :meth:`simulate` in a process compiles, so that a limit on the time of a
     simulation must not hold for it."""
     fidelities: tuple[Fidelity, ...] = (FULL,)
-    version: str = "1"
+    version: ClassVar[str] = "1"
     """Version of :meth:`simulate`: raise it whenever a design may give other metrics."""
     simulates_alone: ClassVar[bool] = False
     """Whether an overridden :meth:`simulate_batch_at` simulates each design alone, so that a

@@ -48,9 +48,9 @@ WrittenLoader.add_implicit_resolver(
 
 
 def parse_with_lines(text: str) -> tuple[Any, dict[Path, int]]:
-    """The value of a YAML text, and where its parts stand.
+    r"""The value of a YAML text, and where its parts stand.
 
-    >>> parse_with_lines("sizes:\\n  - 8")[1]
+    >>> parse_with_lines("sizes:\n  - 8")[1]
     {(): 1, ('sizes',): 1, ('sizes', 0): 2}
 
     Returns:

@@ -210,6 +210,12 @@ def stoppable_threads(threads: int) -> tuple[ThreadPoolExecutor, threading.Event
     return ThreadPoolExecutor(threads, "archgym-external", _stop_of_batch.set, (stop,)), stop
 
 
+def stopped() -> bool:
+    """Whether the batch of this thread is to end, for what waits for something else."""
+    stop = _stop_of_batch.get()
+    return stop is not None and stop.is_set()
+
+
 def available_cores() -> int:
     """Cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
@@ -221,14 +227,13 @@ def _read(
     process: subprocess.Popen[bytes], name: str, end: float, time_limit_s: float, limit: int
 ) -> tuple[bytes, bytes]:
     """Both outputs, until the program ends."""
-    stop = _stop_of_batch.get()
     while True:
         # Asked before the pipes are read, so that nothing printed before the end is missed.
         ended = process.poll() is not None
         left = end - time.monotonic()
         if left <= 0:
             raise TimeoutError(f"{name} did not finish within {time_limit_s:g} s")
-        if stop is not None and stop.is_set():
+        if stopped():
             raise SimulationError(f"{name} was stopped with the batch that it belongs to")
         try:
             outputs = process.communicate(timeout=min(left, _POLL_S))

@@ -24,13 +24,21 @@ def new_mark() -> str:
     return uuid.uuid4().hex
 
 
+def newest_pid() -> int:
+    """Number of the process that was started last on this machine; 0 if it is not known."""
+    try:
+        return int((_PROC / "loadavg").read_text().split()[-1])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
 def end_leftovers(mark: str, since_pid: int = 0) -> int:
     """Kills every process with a mark, and what it starts meanwhile.
 
     Args:
         mark: that the program was started with.
-        since_pid: number of a process that is older than all of them, which saves time: numbers
-            below it are looked at only where the system began to count anew.
+        since_pid: :func:`newest_pid` before it was started, which saves time: lower numbers are
+            looked at only where the system may have begun to count anew.
 
     Returns:
         How many processes were killed.
