@@ -87,6 +87,11 @@ class DeclaredEnvironment(Environment):
         return self.source.path.name
 
     @property
+    def kept(self) -> tuple[Path, ...]:
+        """Folders of runs that stayed, in the order of the runs."""
+        return tuple(self.runner.kept)
+
+    @property
     def metrics_given(self) -> tuple[str, ...]:
         """All metrics but the optional ones."""
         entries = self.source.declaration.metrics

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final
@@ -154,7 +155,8 @@ class Names:
                     f"{text!r} depends on {other!r}, which is no parameter: a rule holds for every "
                     "workload and fidelity"
                 )
-        return Rule(name, found, text)
+        derived = any(re.search(rf"\b{one}\b", text) for one in self.derived)
+        return Rule(name, found, text if derived else "")
 
     def _baseline(self) -> dict[str, Any]:
         design = {}
