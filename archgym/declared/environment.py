@@ -243,9 +243,8 @@ def declared_class(path: str | Path) -> type[DeclaredEnvironment]:
 def _made(path: Path, *state: int) -> type[DeclaredEnvironment]:
     source = load_declaration(path)
     declaration = source.declaration
-    names = Names(source)
+    names, metrics = Names(source), _metrics(source)
     plan = Plan(source, names)
-    metrics = _metrics(source)
     with source.at("objective"):
         objective = _objective(source, metrics)
     fidelities = _fidelities(source)

@@ -24,6 +24,7 @@ from archgym.errors import (
     SimulationError,
 )
 from archgym.simulators.external import ProgramOutput, ended_badly, run_program, stopped
+from archgym.simulators.launch import check_program, with_limits
 from archgym.simulators.leftovers import VARIABLE, end_leftovers, new_mark, newest_pid
 
 __all__ = ["Runner"]
@@ -187,17 +188,19 @@ class Runner:
         entry, mark, began = stage.entry, new_mark(), time.monotonic()
         newest = newest_pid()
         ending = "was not started"
+        file_limit = int(entry.file_limit_mb * _MB)
+        memory_limit = None if entry.memory_limit_mb is None else int(entry.memory_limit_mb * _MB)
         try:
+            check_program(command[0], folder, env.get("PATH"))
             output = run_program(
-                command,
+                with_limits(command, file_bytes=file_limit, memory_bytes=memory_limit),
                 folder,
                 time_limit_s=entry.time_limit_s,
                 environment={"LC_ALL": _LOCALE, **env, VARIABLE: mark},
                 output_limit_bytes=int(entry.output_limit_mb * _MB),
-                file_limit_bytes=int(entry.file_limit_mb * _MB),
-                memory_limit_bytes=(
-                    None if entry.memory_limit_mb is None else int(entry.memory_limit_mb * _MB)
-                ),
+                file_limit_bytes=file_limit,
+                memory_limit_bytes=memory_limit,
+                name=Path(command[0]).name,
                 good_exit_codes=None,
             )
             ending = f"exit code {output.exit_code}"

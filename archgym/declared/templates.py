@@ -74,7 +74,9 @@ class Template:
         except jinja2.TemplateError as error:
             line = getattr(error, "lineno", None)
             place = f", line {line} of the template" if line and "\n" in text else ""
-            raise InvalidValueError(f"{_short(text)} is no template{place}: {error}") from None
+            raise InvalidValueError(
+                f"{_short(text)} is no template{place}: {error.message}"
+            ) from None
         except RecursionError:
             raise InvalidValueError(f"{_short(text)} is nested too deeply") from None
         for name in sorted(used):

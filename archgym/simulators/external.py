@@ -102,6 +102,7 @@ def run_program(
     output_limit_bytes: int = OUTPUT_LIMIT_BYTES,
     file_limit_bytes: int = FILE_LIMIT_BYTES,
     memory_limit_bytes: int | None = None,
+    name: str = "",
     good_exit_codes: Collection[int] | None = (0,),
 ) -> ProgramOutput:
     """Run a program to its end, without a shell and without standard input.
@@ -117,6 +118,7 @@ def run_program(
         file_limit_bytes: size to which it may grow a file before it is killed (on Linux).
         memory_limit_bytes: address space that each of its processes may have (on Linux); ``None``
             for no limit.
+        name: what messages call the program; by default the executable.
         good_exit_codes: exit codes of a success; ``None`` takes every ending, also by a signal.
 
     Raises:
@@ -127,7 +129,7 @@ def run_program(
     """
     if not 0 < time_limit_s < float("inf"):
         raise InvalidValueError(f"time_limit_s is {time_limit_s!r}, it must be above 0 and finite")
-    name = Path(command[0]).name
+    name = name or Path(command[0]).name
     start = time.monotonic()
     try:
         process = subprocess.Popen(

@@ -212,7 +212,9 @@ def test_a_run_is_tried_again(write: Write, tmp_path: Path) -> None:
 def test_exit_codes(write: Write) -> None:
     stage = "stages:\n  first: {run: [sh, -c, 'exit 255'], good_exit_codes: [255]}\n"
     assert evaluated(write(("stages:\n", stage))).status == "ok"
-    with pytest.raises(archgym.errors.SimulationError, match="stage first: sh ended with exit code 255"):
+    with pytest.raises(
+        archgym.errors.SimulationError, match="stage first: sh ended with exit code 255"
+    ):
         evaluated(write(("stages:\n", stage.replace(", good_exit_codes: [255]", ""))))
 
 
@@ -297,7 +299,9 @@ def test_a_dataset_starts_no_program(write: Write, tmp_path: Path) -> None:
     from archgym.data import load
     from archgym.validation.replay import replay
 
-    path = write(("    run:\n      - awk", f"    env: {{TOUCH: '{tmp_path}/ran'}}\n    run:\n      - awk"))
+    path = write(
+        ("    run:\n      - awk", f"    env: {{TOUCH: '{tmp_path}/ran'}}\n    run:\n      - awk")
+    )
     env = archgym.make(path, record="recorded")
     env.evaluate(env.baseline_design)
     env.close()
