@@ -25,7 +25,7 @@ stages:
   run:
     run:
       - awk
-      - '{ printf "wait = %.4f us\narea: %d\ncredits: %d\n", 0.1 / ($1 * $2) + 0.0005 * $1, $3, $4 }'
+      - '{ printf "wait = %.4f us\narea: %d\ncredits: %d\n", 0.1/($1*$2)+0.0005*$1, $3, $4 }'
       - design.txt
     time_limit_s: 10
 metrics:

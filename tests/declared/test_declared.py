@@ -181,7 +181,9 @@ def test_a_stage_sees_only_what_it_uses(write: Write) -> None:
             'stages:\n  compile: {uses: [width], run: [echo, "{{ depth }}"]}\n',
         )
     )
-    with pytest.raises(UnknownNameError, match="queue.yaml, line 16: stages.compile.run.1: .*sees"):
+    with pytest.raises(
+        UnknownNameError, match=r"queue\.yaml, line 16: stages\.compile\.run\.1: .*sees"
+    ):
         archgym.make(path)
 
 
@@ -202,7 +204,8 @@ def test_a_run_is_tried_again(write: Write, tmp_path: Path) -> None:
         (
             "stages:\n",
             "stages:\n  licence: {run: [sh, -c, "
-            f"'test -e {tmp_path}/free || {{ touch {tmp_path}/free; echo no licence; exit 1; }}']}}\n",
+            f"'test -e {tmp_path}/free || {{ touch {tmp_path}/free; echo no licence; exit 1; }}'"
+            "]}\n",
         ),
         ("metrics:\n", "failures: [{text: no licence, means: retry, wait_s: 0}]\nmetrics:\n"),
     )
@@ -313,7 +316,7 @@ def test_a_dataset_starts_no_program(write: Write, tmp_path: Path) -> None:
 
 def test_a_path_that_is_not_there(write: Write) -> None:
     write()
-    with pytest.raises(InvalidValueError, match="Did you mean '.*queue.yaml'"):
+    with pytest.raises(InvalidValueError, match=r"Did you mean '.*queue\.yaml'"):
         archgym.make(str(Path("queu.yaml").absolute()))
 
 
