@@ -331,6 +331,7 @@ def _program_version(command: tuple[str, ...], install: str) -> str:
 
 def _version(content_sha256: str, program: str) -> str:
     """The version that results are kept under: readable where the program says a short one."""
-    first = program.splitlines()[0].strip()[:60] if program else ""
+    lines = (line.strip() for line in program.splitlines())
+    first = next((line[:60] for line in lines if any(map(str.isalnum, line))), "")
     whole = hashlib.sha256(f"{content_sha256} {program}".encode()).hexdigest()[:16]
     return f"{first} {whole}".strip()
