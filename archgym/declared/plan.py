@@ -27,7 +27,7 @@ from archgym.declared.schema import (
     MetricEntry,
     StageEntry,
 )
-from archgym.declared.templates import Template, typed_name
+from archgym.declared.templates import Template
 from archgym.declared.units import factor
 from archgym.errors import InvalidValueError, UnknownNameError, check_choice
 from archgym.reading.files import read_bytes, read_text
@@ -365,8 +365,5 @@ def file_sha256(path: Path) -> str:
 
 
 def _typed(value: Any, values: Mapping[str, Any]) -> Any:
-    """A value to set: a name alone keeps the type of its value."""
-    if not isinstance(value, Template):
-        return value
-    name = typed_name(value.text)
-    return values[name] if name is not None and name in values else value.fill(values)
+    """A value to set: an expression alone keeps the type of its value."""
+    return value.value(values) if isinstance(value, Template) else value

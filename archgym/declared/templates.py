@@ -7,7 +7,7 @@ and ``false``, as most input files have them.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -18,9 +18,9 @@ import jinja2.sandbox
 from archgym.errors import InvalidValueError, SimulationError, UnknownNameError
 from archgym.reading.texts import text_of
 
-__all__ = ["Template", "typed_name"]
+__all__ = ["Template"]
 
-_NAME_ALONE: Final = re.compile(r"\{\{-?\s*([A-Za-z_]\w*)\s*-?\}\}")
+_ALONE: Final = re.compile(r"\{\{((?:(?!\}\}|\{\{).)*)\}\}", re.DOTALL)
 
 
 def _written(value: Any) -> Any:
@@ -90,10 +90,34 @@ class Template:
         Raises:
             SimulationError: if a value is not there or the text cannot be made.
         """
-        if self._compiled is None:
+        compiled = self._compiled
+        if compiled is None:
             return self.text
+        return str(self._evaluated(lambda: compiled.render(values), values))
+
+    def value(self, values: Mapping[str, Any]) -> Any:
+        """The text with values in it; of ``{{ expression }}`` alone the value, with its type.
+
+        >>> Template("{{ kb * 1024 }}", {"kb"}).value({"kb": 4})
+        4096
+
+        Raises:
+            SimulationError: as :meth:`fill`.
+        """
+        alone = _ALONE.fullmatch(self.text.strip())
+        if alone is None:
+            return self.fill(values)
+        compute = _engine().compile_expression(alone[1], undefined_to_none=False)
+
+        def computed() -> Any:
+            found = compute(**values)
+            return str(found) if isinstance(found, jinja2.Undefined) else found
+
+        return self._evaluated(computed, values)
+
+    def _evaluated(self, compute: Callable[[], Any], values: Mapping[str, Any]) -> Any:
         try:
-            return self._compiled.render(values)
+            return compute()
         except jinja2.UndefinedError as error:
             missing = sorted(name for name in self.names if name not in values)
             hint = (
@@ -107,12 +131,6 @@ class Template:
             raise SimulationError(
                 f"{_short(self.text)} cannot be filled in: {type(error).__name__}: {text_of(error)}"
             ) from None
-
-
-def typed_name(text: str) -> str | None:
-    """The name in a text that is ``{{ name }}`` and nothing else; its value keeps its type."""
-    found = _NAME_ALONE.fullmatch(text.strip())
-    return found[1] if found else None
 
 
 def _short(text: str) -> str:

@@ -80,7 +80,7 @@ def test_files_are_edited_in_place(write: Write, tmp_path: Path) -> None:
     env.evaluate({**env.baseline_design, "depth": 9})
     folder = env.kept[-1]
     assert json.loads((folder / "a.json").read_text()) == {"core": {"l1": [{"kb": 1}, {"kb": 9}]}}
-    assert "kb: '18'" in (folder / "b.yml").read_text()
+    assert "kb: 18" in (folder / "b.yml").read_text()
     assert "KB = 9" in (folder / "c.ini").read_text()
     assert '<p name="kb" value="9" /><q>7</q>' in (folder / "d.xml").read_text()
     assert "design.txt" in (folder / "commands.txt").read_text()
