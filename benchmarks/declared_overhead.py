@@ -1,8 +1,8 @@
 """What a declared environment adds to running its program by hand: milliseconds a design.
 
-Run as ``python -m benchmarks.declared_overhead``. Both sides make a folder, write the same file, run the
-same program and read the same number, alternating, so that a busy machine slows both. By hand is
-Python's ``subprocess`` without any limits. Programs take about 0 s, 0.1 s and 0.5 s.
+Run as ``python -m benchmarks.declared_overhead``. Both sides make a folder, write the same file,
+run the same program and read the same number, alternating, so that a busy machine slows both.
+By hand is Python's ``subprocess`` without any limits. Programs take about 0 s, 0.1 s and 0.5 s.
 """
 
 from __future__ import annotations

@@ -51,6 +51,11 @@ def _table() -> Mapping[str, tuple[str, float]]:
 _UNITS: Final = _table()
 
 
+def known_unit(unit: str) -> bool:
+    """Whether a unit converts to others."""
+    return unit in _UNITS
+
+
 def factor(read: str, wanted: str) -> float:
     """By what a number in one unit is multiplied to be in another.
 
