@@ -66,8 +66,9 @@ def make(name: str, **kwargs: Any) -> Environment:
     """An environment by name, bare (without Gymnasium's wrappers).
 
     Args:
-        name: a registered name, such as ``DRAM-v0``, or ``module:Class``; a module is looked for
-            in the working folder too, after all other places.
+        name: a registered name, such as ``DRAM-v0``; ``module:Class``, where a module is looked
+            for in the working folder too, after all other places; or the path of a YAML file that
+            declares an environment around a program.
         **kwargs: arguments of the environment, see :class:`archgym.Environment`. With
             ``simulator="tabular:PATH"`` or ``"proxy:PATH"`` those that are not given are the
             table's or the proxy's (of several workloads a proxy chooses none).
@@ -141,15 +142,26 @@ def agent_names() -> list[str]:
     return sorted(_registered("agent"))
 
 
+def is_declaration(name: str) -> bool:
+    """Whether a name is the path of a YAML file that declares an environment."""
+    return name.lower().endswith((".yaml", ".yml"))
+
+
 def environment_class(name: str) -> type[Environment]:
-    """The class behind a name or a ``module:Class``.
+    """The class behind a name, a ``module:Class`` or the path of a YAML file.
 
     Raises:
         UnknownNameError: if there is no such environment.
-        InvalidValueError: if it is not an :class:`archgym.Environment`.
+        InvalidValueError: if it is not an :class:`archgym.Environment`, or the file is not
+            possible.
     """
+    if is_declaration(name):
+        from archgym.declared import declared_class
+
+        return declared_class(name)
     short = name.removeprefix(f"{_GYMNASIUM_NAMESPACE}/")
-    return _class("environment", short, Environment, [*environment_names(), "module:Class"])
+    allowed = [*environment_names(), "module:Class", "FILE.yaml"]
+    return _class("environment", short, Environment, allowed)
 
 
 def agent_class(name: str) -> type[Agent]:
@@ -181,7 +193,11 @@ def register_with_gymnasium() -> None:
 def _check_environment(simulator: str, file: SimulatorFile, cls: type[Environment]) -> None:
     """Refuses a table or a proxy of another environment."""
     module, colon, attribute = file.environment.partition(":")
-    if colon:  # what a file names is not imported, only compared with what is there
+    if is_declaration(file.environment):  # the file is not opened, only its name compared
+        from archgym.declared import DeclaredEnvironment
+
+        fits = issubclass(cls, DeclaredEnvironment) and cls.source.path.name == file.environment
+    elif colon:  # what a file names is not imported, only compared with what is there
         fits = cls is getattr(sys.modules.get(module), attribute, None)
     else:
         fits = module in environment_names() and cls is environment_class(module)

@@ -22,9 +22,16 @@ from typing import Any
 
 from archgym.check.agents import agent_check_names, check_agent
 from archgym.check.environment import check_environment, environment_check_names
+from archgym.check.program import check_program, program_check_names
 from archgym.check.result import CheckFailed, CheckResult
 from archgym.errors import InvalidValueError, UnknownNameError
-from archgym.registry import agent_class, agent_names, environment_class, environment_names
+from archgym.registry import (
+    agent_class,
+    agent_names,
+    environment_class,
+    environment_names,
+    is_declaration,
+)
 
 __all__ = [
     "CheckFailed",
@@ -33,7 +40,9 @@ __all__ = [
     "check",
     "check_agent",
     "check_environment",
+    "check_program",
     "environment_check_names",
+    "program_check_names",
 ]
 
 
@@ -41,12 +50,15 @@ def check(target: str, **arguments: Any) -> list[CheckResult]:
     """Checks whatever a name stands for.
 
     Args:
-        target: registered name, or ``module:Class``, of an environment or of an agent.
-        **arguments: of :func:`check_environment` or :func:`check_agent`.
+        target: registered name, or ``module:Class``, of an environment or of an agent, or the path
+            of a YAML file that declares an environment.
+        **arguments: of :func:`check_environment`, :func:`check_agent` or :func:`check_program`.
 
     Raises:
         UnknownNameError: if there is neither an environment nor an agent of that name.
     """
+    if is_declaration(target):
+        return check_program(target, **arguments)
     if _is_agent(target):
         return check_agent(target, **arguments)
     environment_class(target)

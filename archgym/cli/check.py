@@ -30,6 +30,9 @@ def check(
     Environments: the checks of Gymnasium, of Stable-Baselines3 and of archgym. Agents: the checks
     that every agent of archgym passes, on every kind of environment. Searches, comparisons and
     datasets rely on the required checks; the others are polish for published environments.
+
+    Of a YAML file that declares an environment, the program is run: the baseline twice, and each
+    parameter moved once. The last line says how long a search will take.
     """
     from rich.text import Text
 

@@ -13,7 +13,13 @@ from archgym.environment.arguments import constructor_arguments
 from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError, SpaceTooLargeError, UnknownNameError
 from archgym.problem.objective import Objective
-from archgym.registry import agent_class, agent_names, environment_class, environment_names
+from archgym.registry import (
+    agent_class,
+    agent_names,
+    environment_class,
+    environment_names,
+    is_declaration,
+)
 from archgym.space import DesignSpace
 
 if TYPE_CHECKING:
@@ -35,7 +41,7 @@ BETTER = {"minimize": "smaller", "maximize": "larger"}
 
 
 def find(name: str) -> Any:
-    """Finds the class of an environment or of an agent, by name or ``module:Class``.
+    """Finds the class of an environment or of an agent, by name, ``module:Class`` or file.
 
     Raises:
         UnknownNameError: if there is none of that name.
@@ -45,6 +51,8 @@ def find(name: str) -> Any:
 
     if name in agent_names():
         return agent_class(name)
+    if is_declaration(name):
+        return environment_class(name)
     if ":" not in name and name.removeprefix("archgym/") not in environment_names():
         raise UnknownNameError("environment or agent", name, [*environment_names(), *agent_names()])
     for look_up in (environment_class, agent_class):

@@ -12,8 +12,10 @@ import archgym
 from archgym.cli import options
 from archgym.cli.output import paragraph, print_json, print_table
 from archgym.environment.environment import Environment
+from archgym.errors import InvalidValueError
 from archgym.evaluation.outcome import Outcome
 from archgym.problem.metrics import change_text
+from archgym.registry import is_declaration
 
 __all__ = ["evaluate"]
 
@@ -33,11 +35,21 @@ def evaluate(
     ] = 1.0,
     arguments: options.Arguments = None,
     record: Annotated[Path | None, typer.Option(help="Dataset that takes the evaluation.")] = None,
+    keep: Annotated[
+        bool,
+        typer.Option(
+            "--keep", help="Of a YAML file: keep the folder of the run, with what was run."
+        ),
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Evaluate one design. The exit status is 1 if its simulation fails or takes too long."""
     from archgym.experiment.spec.checks import make_environment
 
+    if keep:
+        if not is_declaration(environment):
+            raise InvalidValueError("--keep is for an environment that a YAML file declares")
+        arguments = [*(arguments or ()), "keep=always"]
     goals = None if objective is None else options.parsed(objective, "--objective")
     given = options.environment_arguments(
         arguments,
@@ -51,7 +63,10 @@ def evaluate(
     chosen = options.pairs(values, "")
     baseline = {k: v for k, v in env.baseline.items() if k in env.design_space}
     design = {name: env.design_space[name].parse(text) for name, text in chosen.items()}
+    env.simulate_baseline()
+    before = len(_kept(env))
     outcome = env.evaluate({**baseline, **env.baseline_design, **design}, fidelity)
+    kept = _kept(env)[before:] or _kept(env)
     env.close()
     if record is not None:
         from archgym.data import Dataset
@@ -59,9 +74,11 @@ def evaluate(
         Dataset(record).seal()
     data = _json(env, outcome)
     if json:
-        print_json(data)
+        print_json({**data, "kept": kept} if keep else data)
     else:
         _show(env, outcome, data, chosen)
+        for folder in kept:
+            paragraph(f"kept {folder}; commands.txt in it says what was run")
     if outcome.status not in ("ok", "illegal"):
         raise typer.Exit(1)
 
@@ -81,6 +98,11 @@ def _json(env: Environment, outcome: Outcome) -> dict[str, Any]:
         "assumptions": env.assumptions(outcome.design) if outcome.status == "ok" else [],
         "caveats": env.caveats_of(outcome.design),
     }
+
+
+def _kept(env: Environment) -> list[str]:
+    """Folders of runs that an environment around a program has kept."""
+    return [str(folder) for folder in getattr(env, "kept", ())]
 
 
 def _show(env: Environment, outcome: Outcome, data: dict[str, Any], chosen: Iterable[str]) -> None:

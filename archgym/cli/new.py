@@ -26,9 +26,20 @@ def _group() -> None:
 @commands.command("env")
 def env(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Such as MyCache or my_cache.")],
-    out: Annotated[Path, typer.Option(help="Folder for the two files.")] = Path(),
+    out: Annotated[Path, typer.Option(help="Folder for the new files.")] = Path(),
+    command: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Folder of one finished run of a program: write a YAML file around the program, "
+            "with a reading for each number in that folder.",
+        ),
+    ] = None,
 ) -> None:
     """Write a working environment and its test, which you then change into your own."""
+    if command is not None:
+        _from_run(_names(name)[0], out, command)
+        return
     templates = resources.files("archgym.cli") / "templates"
     module, class_name = _names(name)
     files = {
@@ -50,6 +61,23 @@ def env(
     typer.echo(f"wrote {' and '.join(map(str, files))}; next:")
     typer.echo(f"  {place}archgym check {module}:{class_name}")
     typer.echo(f"  {place}archgym evaluate {module}:{class_name} ways=8")
+
+
+def _from_run(name: str, out: Path, folder: Path) -> None:
+    """Writes a YAML file with what a finished run shows."""
+    from archgym.declared.propose import proposals, proposed_declaration
+
+    found = proposals(folder)
+    path = out / f"{name}.yaml"
+    if path.exists():
+        raise ArchgymError(f"{path} exists already: choose another NAME or --out")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        path.write_text(proposed_declaration(name, found), encoding="utf-8")
+    except OSError as error:
+        raise ArchgymError(f"cannot write to {out}: {error.strerror}") from error
+    typer.echo(f"wrote {path} with {len(found)} metrics; next, after you have put in your command:")
+    typer.echo(f"  archgym check {path}")
 
 
 def _names(name: str) -> tuple[str, str]:

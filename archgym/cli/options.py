@@ -43,10 +43,16 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
 EnvironmentName = Annotated[
-    str, typer.Argument(metavar="ENV", help="A registered name, or module:Class.")
+    str,
+    typer.Argument(
+        metavar="ENV", help="A registered name, module:Class, or the path of a YAML file."
+    ),
 ]
 Named = Annotated[
-    str, typer.Argument(metavar="ENV|AGENT", help="A registered name, or module:Class.")
+    str,
+    typer.Argument(
+        metavar="ENV|AGENT", help="A registered name, module:Class, or an environment's YAML file."
+    ),
 ]
 Workload = Annotated[str | None, typer.Option(help="A name, a path, or a YAML mapping.")]
 Objective = Annotated[

@@ -50,6 +50,9 @@ class DesignProblem:
     fidelities: tuple[Fidelity, ...] = (FULL,)
     version: ClassVar[str] = "1"
     """Version of :meth:`simulate`: raise it whenever a design may give other metrics."""
+    simulates_alone: ClassVar[bool] = False
+    """Whether an overridden :meth:`simulate_batch_at` simulates each design alone, so that a
+    batch may be given to it in parts."""
     spaces_of_workload: ClassVar[tuple[str, ...]] = ()
     """Names of the spaces whose parameters depend on the workload (``default`` is the one that is
     searched where none is named): trials on different workloads cannot share a dataset."""

@@ -18,7 +18,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -50,11 +50,13 @@ class ProgramOutput:
         stdout: its standard output; bytes that are not UTF-8 are shown as replacement characters.
         stderr: its standard error, likewise.
         seconds: from its start to its end, s.
+        exit_code: with which it ended; below 0 the signal that ended it.
     """
 
     stdout: str
     stderr: str
     seconds: float
+    exit_code: int = 0
 
 
 def find_program(name: str, variable: str, install: str = "") -> Path:
@@ -99,6 +101,9 @@ def run_program(
     environment: Mapping[str, str] | None = None,
     output_limit_bytes: int = OUTPUT_LIMIT_BYTES,
     file_limit_bytes: int = FILE_LIMIT_BYTES,
+    memory_limit_bytes: int | None = None,
+    name: str = "",
+    good_exit_codes: Collection[int] | None = (0,),
 ) -> ProgramOutput:
     """Run a program to its end, without a shell and without standard input.
 
@@ -111,16 +116,20 @@ def run_program(
         environment: environment variables that are set for it besides those of this process.
         output_limit_bytes: what it may print to each of its two outputs before it is killed.
         file_limit_bytes: size to which it may grow a file before it is killed (on Linux).
+        memory_limit_bytes: address space that each of its processes may have (on Linux); ``None``
+            for no limit.
+        name: what messages call the program; by default the executable.
+        good_exit_codes: exit codes of a success; ``None`` takes every ending, also by a signal.
 
     Raises:
         MissingDependencyError: if the executable cannot be started.
-        SimulationError: if it ends with an exit code other than 0 or by a signal, or prints more
-            than the limit; holds the last lines that it printed.
+        SimulationError: if it ends with another exit code or by a signal, or prints more than the
+            limit; holds the last lines that it printed.
         TimeoutError: if it took longer than the limit.
     """
     if not 0 < time_limit_s < float("inf"):
         raise InvalidValueError(f"time_limit_s is {time_limit_s!r}, it must be above 0 and finite")
-    name = Path(command[0]).name
+    name = name or Path(command[0]).name
     start = time.monotonic()
     try:
         process = subprocess.Popen(
@@ -137,17 +146,23 @@ def run_program(
         raise kind(f"{command[0]} cannot be started: {error.strerror}") from error
     with process:
         try:
-            _limit(process.pid, file_limit_bytes, time_limit_s)
+            _limit(process.pid, file_limit_bytes, time_limit_s, memory_limit_bytes)
             outputs = _read(process, name, start + time_limit_s, time_limit_s, output_limit_bytes)
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
     seconds = time.monotonic() - start
     stdout, stderr = (output.decode("utf-8", errors="replace") for output in outputs)
-    if process.returncode != 0:
-        shown = last_lines(stderr) or last_lines(stdout) or "it printed nothing"
-        raise SimulationError(f"{name} {_ending(process.returncode)}: {shown}")
-    return ProgramOutput(stdout, stderr, seconds)
+    output = ProgramOutput(stdout, stderr, seconds, process.returncode)
+    if good_exit_codes is not None and process.returncode not in good_exit_codes:
+        raise ended_badly(name, output)
+    return output
+
+
+def ended_badly(name: str, output: ProgramOutput) -> SimulationError:
+    """The error for a program that ended with a bad exit code or by a signal."""
+    shown = last_lines(output.stderr) or last_lines(output.stdout) or "it printed nothing"
+    return SimulationError(f"{name} {_ending(output.exit_code)}: {shown}")
 
 
 def last_lines(text: str, lines: int = 5, characters: int = 600) -> str:
@@ -197,6 +212,12 @@ def stoppable_threads(threads: int) -> tuple[ThreadPoolExecutor, threading.Event
     return ThreadPoolExecutor(threads, "archgym-external", _stop_of_batch.set, (stop,)), stop
 
 
+def stopped() -> bool:
+    """Whether the batch of this thread is to end, for what waits for something else."""
+    stop = _stop_of_batch.get()
+    return stop is not None and stop.is_set()
+
+
 def available_cores() -> int:
     """Cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
@@ -208,14 +229,13 @@ def _read(
     process: subprocess.Popen[bytes], name: str, end: float, time_limit_s: float, limit: int
 ) -> tuple[bytes, bytes]:
     """Both outputs, until the program ends."""
-    stop = _stop_of_batch.get()
     while True:
         # Asked before the pipes are read, so that nothing printed before the end is missed.
         ended = process.poll() is not None
         left = end - time.monotonic()
         if left <= 0:
             raise TimeoutError(f"{name} did not finish within {time_limit_s:g} s")
-        if stop is not None and stop.is_set():
+        if stopped():
             raise SimulationError(f"{name} was stopped with the batch that it belongs to")
         try:
             outputs = process.communicate(timeout=min(left, _POLL_S))
@@ -230,8 +250,8 @@ def _read(
             return outputs
 
 
-def _limit(pid: int, file_bytes: int, time_limit_s: float) -> None:
-    """Bounds files and processor time, where the system can set that from outside.
+def _limit(pid: int, file_bytes: int, time_limit_s: float, memory_bytes: int | None) -> None:
+    """Bounds files, processor time and memory, where the system can set that from outside.
 
     The time limit is kept by this process; the processor time ends a program that hangs after
     this process was killed.
@@ -241,13 +261,16 @@ def _limit(pid: int, file_bytes: int, time_limit_s: float) -> None:
     if not hasattr(resource, "prlimit"):
         return
     cpu_s = (math.ceil(time_limit_s) + 1) * available_cores()
-    for what, limit in ((resource.RLIMIT_FSIZE, file_bytes), (resource.RLIMIT_CPU, cpu_s)):
+    limits = [(resource.RLIMIT_FSIZE, file_bytes), (resource.RLIMIT_CPU, cpu_s)]
+    if memory_bytes is not None:
+        limits.append((resource.RLIMIT_AS, memory_bytes))
+    for what, limit in limits:
         with contextlib.suppress(OSError, ValueError, OverflowError):
             resource.prlimit(pid, what, (limit, limit))
 
 
 def _ending(code: int) -> str:
-    if code > 0:
+    if code >= 0:
         return f"ended with exit code {code}"
     try:
         return f"was ended by {signal.Signals(-code).name}"

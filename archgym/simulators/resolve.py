@@ -147,7 +147,8 @@ class Embedded:
         self.simulate_at = problem.simulate_batch_at
         cls = type(problem)
         batches = (cls.simulate_batch, cls.simulate_batch_at)
-        self.alone = int(batches == (DesignProblem.simulate_batch, DesignProblem.simulate_batch_at))
+        base = (DesignProblem.simulate_batch, DesignProblem.simulate_batch_at)
+        self.alone = int(batches == base or problem.simulates_alone)
         """How many designs it simulates at a time, each alone; 0 for whole batches."""
 
     def simulate(self, designs: Designs) -> list[tuple[SimulationResult, float]]:

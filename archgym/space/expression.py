@@ -65,7 +65,7 @@ def _arithmetic(function: Callable[[float, float], float]) -> Callable[[Any, Any
                 return math.nan
             return result if isinstance(result, float) and math.isfinite(result) else math.nan
         left, right = np.asarray(left, dtype=np.float64), np.asarray(right, dtype=np.float64)
-        if function is operator.pow:  # libraries differ in the last bit: the same one for both
+        if function in _ONE_BY_ONE:  # libraries differ in the last bit: the same one for both
             pairs = np.broadcast(left, right)
             return np.array([compute(float(a), float(b)) for a, b in pairs]).reshape(pairs.shape)
         with np.errstate(all="ignore"):
@@ -75,7 +75,35 @@ def _arithmetic(function: Callable[[float, float], float]) -> Callable[[Any, Any
     return compute
 
 
-_NUMERIC: dict[str, Callable[[Any, Any], Any]] = {
+def _of_one(function: Callable[[float], float]) -> Callable[[Any], Any]:
+    """A function of one number, on numbers and on columns alike; see :func:`_arithmetic`."""
+
+    def compute(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return np.array([compute(one) for one in value.ravel()]).reshape(value.shape)
+        try:
+            result = float(function(float(value)))
+        except (ArithmeticError, TypeError, ValueError):
+            return math.nan
+        return result if math.isfinite(result) else math.nan
+
+    return compute
+
+
+_ONE_BY_ONE: tuple[Callable[..., float], ...] = (operator.pow, min, max)
+FUNCTIONS: dict[str, int] = {
+    **dict.fromkeys(("abs", "ceil", "floor", "log2", "sqrt"), 1),
+    **dict.fromkeys(("min", "max"), 2),
+}
+"""Names of the functions that expressions may have, with the number of their operands."""
+_NUMERIC: dict[str, Callable[..., Any]] = {
+    "abs": _of_one(abs),
+    "ceil": _of_one(math.ceil),
+    "floor": _of_one(math.floor),
+    "log2": _of_one(math.log2),
+    "sqrt": _of_one(math.sqrt),
+    "min": _arithmetic(min),
+    "max": _arithmetic(max),
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
@@ -88,7 +116,7 @@ _NUMERIC: dict[str, Callable[[Any, Any], Any]] = {
     "%": _arithmetic(operator.mod),
     "**": _arithmetic(operator.pow),
 }
-"""The operators that need numbers."""
+"""The operators and functions that need numbers."""
 _OPERATORS: dict[str, Callable[..., Any]] = {
     **_NUMERIC,
     "==": operator.eq,
@@ -114,7 +142,8 @@ class Expression:
     """A formula over parameters; see the module's example.
 
     Operators: ``== != < <= > >= + - * / // % **``, ``&`` (and), ``|`` (or), ``~`` (not), and the
-    methods :meth:`isin` and :meth:`implies`.
+    methods :meth:`isin` and :meth:`implies`. Expressions that are written as texts
+    (:func:`archgym.space.formula.parse_formula`) may also have :data:`FUNCTIONS`.
 
     Attributes:
         op: the operator, or ``"param"``.
@@ -166,7 +195,7 @@ class Expression:
         ]
         if len(parts) == 1:
             (only,) = parts
-            return lambda values: not only(values)
+            return lambda values: function(only(values))
         left, right = parts
         if self.op == "and":
             return lambda values: left(values) and right(values)
@@ -208,7 +237,7 @@ class Expression:
         if not isinstance(data["args"], list):
             raise InvalidValueError(f"not an expression: {data!r}")
         args = tuple(_operand(data["op"], place, arg) for place, arg in enumerate(data["args"]))
-        if len(args) != (1 if data["op"] == "not" else 2):
+        if len(args) != FUNCTIONS.get(data["op"], 1 if data["op"] == "not" else 2):
             raise InvalidValueError(f"operator {data['op']!r} has {len(args)} operands: {data!r}")
         return Expression(data["op"], args)
 
@@ -234,6 +263,8 @@ class Expression:
     def __str__(self) -> str:
         if self.op == "param":
             return str(self.args[0])
+        if self.op in FUNCTIONS:
+            return f"{self.op}({', '.join(map(str, self.args))})"
         shown = [f"({a})" if _is_compound(a) else _show(a) for a in self.args]
         return f"not {shown[0]}" if self.op == "not" else f"{shown[0]} {self.op} {shown[1]}"
 

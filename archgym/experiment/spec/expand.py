@@ -21,7 +21,7 @@ from archgym.experiment.spec.schema import (
     EnvironmentEntry,
     Experiment,
 )
-from archgym.registry import environment_class
+from archgym.registry import environment_class, is_declaration
 
 __all__ = ["Trial", "expand"]
 
@@ -205,5 +205,10 @@ def _text(value: Any) -> str:
 
 
 def _plain(name: str) -> str:
-    """A name with other characters than letters, digits, _ and - replaced; of a path the class."""
+    """A name with other characters than letters, digits, _ and - replaced.
+
+    Of a ``module:Class`` it is the class, of a file that declares an environment its stem.
+    """
+    if is_declaration(name):
+        name = Path(name).stem
     return re.sub(r"[^A-Za-z0-9_-]+", "_", name.rpartition(":")[2]).strip("_") or "x"

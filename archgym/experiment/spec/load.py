@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from archgym.errors import ExperimentError, InvalidValueError, UnknownNameError
 from archgym.experiment.spec.schema import Experiment, read_experiment
 from archgym.reading import plain_yaml as bounded_yaml
 from archgym.reading.files import meant_file, read_text
+from archgym.reading.written_yaml import WrittenLoader
 
 __all__ = [
     "experiment_yaml",
@@ -136,7 +136,7 @@ def parse_value(text: str, name: str) -> Any:
         ExperimentError: if it is not YAML, with line and column.
     """
     try:
-        return bounded_yaml.parse(text, _Loader)
+        return bounded_yaml.parse(text, WrittenLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -146,41 +146,8 @@ def parse_value(text: str, name: str) -> Any:
         raise ExperimentError(f"{name} is not YAML: {error}") from None
 
 
-class _Loader(bounded_yaml.BoundedLoader):
-    """YAML as people expect it: text keys, no key twice, 1e-3 a number, no dates."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """Refuses a key that is no text, or is there twice."""
-        self.flatten_mapping(node)
-        seen: set[str] = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node)
-            if not isinstance(key, str):
-                raise yaml.MarkedYAMLError(
-                    problem=f"the key {key!r} is not a text: put it in quotes",
-                    problem_mark=key_node.start_mark,
-                )
-            if key in seen:
-                raise yaml.MarkedYAMLError(
-                    problem=f"the key {key!r} is there twice", problem_mark=key_node.start_mark
-                )
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?(\d[\d_]*)?\.?\d[\d_]*[eE][-+]?\d+"),
-    list("-+.0123456789"),
-)
-
-
 class _Dumper(yaml.SafeDumper):
-    """Quotes what :class:`_Loader` would not read as a text."""
+    """Quotes what :class:`WrittenLoader` would not read as a text."""
 
 
-_Dumper.yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
+_Dumper.yaml_implicit_resolvers = WrittenLoader.yaml_implicit_resolvers

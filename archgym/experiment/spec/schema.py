@@ -45,7 +45,10 @@ class _Model(BaseModel):
 class EnvironmentEntry(_Model):
     """One environment on one or several workloads."""
 
-    id: str = Field(description="a registered name, such as DRAM-v0, or module:Class")
+    id: str = Field(
+        description="a registered name, such as DRAM-v0, module:Class, or the path of a YAML file "
+        "that declares an environment"
+    )
     workload: Any = Field(
         default=None,
         description="a workload, or a list of them; the environment's default if left out",

@@ -1,0 +1,369 @@
+"""What is run for a design: files, stages, failures and readings, compiled and checked.
+
+Everything that can be known to be wrong with a declaration is found here, before anything runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from archgym.declared.edits import FORMATS, edited, steps_of
+from archgym.declared.extract import compiled
+from archgym.declared.load import Source
+from archgym.declared.names import BUILT_IN, Names
+from archgym.declared.schema import (
+    CONTENTS,
+    READINGS,
+    FailureEntry,
+    FileEntry,
+    MetricEntry,
+    StageEntry,
+)
+from archgym.declared.templates import Template
+from archgym.declared.units import factor
+from archgym.errors import InvalidValueError, UnknownNameError, check_choice
+from archgym.reading.files import read_bytes, read_text
+from archgym.space import Expression, param
+from archgym.space.expression import Literal
+from archgym.space.formula import parse_formula
+
+__all__ = ["Failure", "File", "Plan", "Reading", "Stage"]
+
+_TEMPLATE_LIMIT_BYTES: Final = 1 << 26
+_COPY_LIMIT_BYTES: Final = 1 << 32
+_FOLDER: Final = re.compile(r"\bfolder\.([A-Za-z_]\w*)")
+_HERE: Final = re.compile(r"\{\{\s*here\s*\}\}/([\w./+-]+)")
+_OUTPUTS: Final = ("stdout", "stderr")
+
+
+@dataclass(frozen=True)
+class File:
+    """A file to write: its path, and its content from the values of a design."""
+
+    path: str
+    template: Template | None
+    raw: bytes
+    format: str
+    set: Mapping[str, Template | Any]
+    executable: bool = False
+
+    def content(self, values: Mapping[str, Any]) -> bytes:
+        """What is written.
+
+        Raises:
+            SimulationError: if a value is not there.
+        """
+        if self.template is not None:
+            return self.template.fill(values).encode()
+        if not self.set:
+            return self.raw
+        new = {path: _typed(value, values) for path, value in self.set.items()}
+        return edited(self.raw.decode("utf-8"), self.format, new).encode()
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One command.
+
+    Attributes:
+        name: of the stage.
+        entry: its limits.
+        command: the program and its arguments.
+        env: environment variables.
+        files: that are written into its own folder before it runs.
+        inputs: files beside the declaration that the command names.
+    """
+
+    name: str
+    entry: StageEntry
+    command: tuple[Template, ...]
+    env: Mapping[str, Template]
+    files: tuple[File, ...]
+    inputs: tuple[Path, ...]
+
+    @property
+    def own_program(self) -> bool:
+        """Whether the program is one that an earlier stage made."""
+        return "folder" in self.command[0].names
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A text in the output, and what it means."""
+
+    entry: FailureEntry
+    pattern: Any
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How one metric is read.
+
+    Attributes:
+        name: of the metric.
+        entry: as declared.
+        kind: one of :data:`archgym.declared.schema.READINGS`.
+        what: the pattern, key, path, column, stage or expression.
+        stage: whose output it is.
+        factor: by which the number is multiplied.
+    """
+
+    name: str
+    entry: MetricEntry
+    kind: str
+    what: Any
+    stage: str
+    factor: float
+
+
+class Plan:
+    """All that a declaration says about running a design.
+
+    Args:
+        source: the declaration.
+        names: its names.
+
+    Raises:
+        InvalidValueError, UnknownNameError: for what is not possible, with its line.
+    """
+
+    def __init__(self, source: Source, names: Names) -> None:
+        self._source, self._names = source, names
+        declaration = source.declaration
+        self.stages = tuple(self._stage(name) for name in declaration.stages)
+        self.files = tuple(
+            self._file(number, entry, names.all)
+            for number, entry in enumerate(declaration.files)
+            if entry.stage is None
+        )
+        self.failures = tuple(
+            self._failure(number, entry) for number, entry in enumerate(declaration.failures)
+        )
+        self.readings: list[Reading] = []
+        for name, entry in declaration.metrics.items():
+            with source.at("metrics", name):
+                self.readings.append(self._reading(name, entry))
+        self.inputs = []
+        for number, name in enumerate(declaration.inputs):
+            with source.at("inputs", number):
+                self.inputs.append(source.beside(name))
+
+    @cached_property
+    def content_sha256(self) -> str:
+        """Hash of what results depend on: the declaration without texts and limits, and files."""
+        declared = self._source.declaration
+        left_out = {"description", "install", "objective", "keep", "rules", "version", "workloads"}
+        data = declared.model_dump(mode="json", exclude=left_out)
+        data["parameters"] = {
+            name: one.when_inactive
+            for name, one in declared.parameters.items()
+            if one.when_inactive is not None
+        }
+        for entry in (*data["metrics"].values(), *data["fidelities"]):
+            entry.pop("doc")
+        for stage in data["stages"].values():
+            stage.pop("uses")
+            for key in [key for key in stage if "limit" in key]:
+                stage.pop(key)
+        files = [*self.files, *(file for stage in self.stages for file in stage.files)]
+        contents = [f.raw if f.template is None else f.template.text.encode() for f in files]
+        hashes = [hashlib.sha256(content).hexdigest() for content in contents]
+        hashes += [file_sha256(path) for path in self.inputs]
+        hashes += [file_sha256(path) for stage in self.stages for path in stage.inputs]
+        text = json.dumps([data, hashes], sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    # -- parts -----------------------------------------------------------------------------------
+
+    def _stage(self, name: str) -> Stage:
+        entry, source = self._source.declaration.stages[name], self._source
+        allowed: Collection[str] = self._names.all
+        if entry.uses is not None:
+            if name == "run":
+                with source.at("stages", name):
+                    raise InvalidValueError(
+                        "a stage with 'uses' is not called run: folder.run is the run's folder"
+                    )
+            usable = [one for one in allowed if one not in ("here", "folder", "repeat")]
+            for number, one in enumerate(entry.uses):
+                with source.at("stages", name, "uses", number):
+                    check_choice("name", one, usable)
+            allowed = {*entry.uses, "here", "folder"}
+        command = []
+        for number, text in enumerate(entry.run):
+            with source.at("stages", name, "run", number):
+                command.append(self._template(text, allowed, name))
+        with source.at("stages", name, "run"):
+            if not entry.run[0].strip():
+                raise InvalidValueError("the first of it is the program, which is empty")
+        env = {}
+        for variable, text in entry.env.items():
+            with source.at("stages", name, "env", variable):
+                env[variable] = self._template(text, allowed, name)
+        files = tuple(
+            self._file(number, file, allowed)
+            for number, file in enumerate(source.declaration.files)
+            if file.stage == name
+        )
+        named = [source.folder / found for text in entry.run for found in _HERE.findall(text)]
+        inputs = tuple(path for path in named if path.is_file())
+        return Stage(name, entry, tuple(command), env, files, inputs)
+
+    def _template(self, text: str, allowed: Collection[str], stage: str = "") -> Template:
+        uses = stage and self._source.declaration.stages[stage].uses is not None
+        where = f"stage {stage!r} sees only what it uses" if uses else ""
+        template = Template(text, allowed, where)
+        if "folder" in template.names:
+            own = [n for n, s in self._source.declaration.stages.items() if s.uses is not None]
+            before = own[: own.index(stage)] if uses else own
+            for name in _FOLDER.findall(text):
+                check_choice("folder", name, before if uses else [*before, "run"])
+        return template
+
+    def _file(self, number: int, entry: FileEntry, allowed: Collection[str]) -> File:
+        source = self._source
+        with source.at("files", number):
+            kinds = entry.given(CONTENTS)
+            if len(kinds) != 1:
+                found = " and ".join(kinds) or "none"
+                keys = ", ".join(CONTENTS)
+                raise InvalidValueError(f"it has exactly one of the keys {keys}, not {found}")
+            self._check_file_stage(entry)
+            path = PurePosixPath(entry.path)
+            if path.is_absolute() or ".." in path.parts or not path.name:
+                raise InvalidValueError(
+                    f"path is {entry.path!r}, allowed is a path inside the folder of the run"
+                )
+            if (entry.set is not None) != (entry.edit is not None):
+                raise InvalidValueError("'edit' and 'set' go together: a file, and what is set")
+        with source.at("files", number, kinds[0]):
+            return self._content(entry, allowed)
+
+    def _check_file_stage(self, entry: FileEntry) -> None:
+        if entry.stage is None:
+            return
+        stages = self._source.declaration.stages
+        own = [name for name, stage in stages.items() if stage.uses is not None]
+        if entry.stage in stages and entry.stage not in own:
+            raise InvalidValueError(
+                f"stage {entry.stage!r} has no 'uses', so it runs in the folder of the run: "
+                "leave out 'stage'"
+            )
+        check_choice("stage with 'uses'", entry.stage, own)
+
+    def _content(self, entry: FileEntry, allowed: Collection[str]) -> File:
+        source, stage = self._source, entry.stage or ""
+        if entry.text is not None:
+            return File(entry.path, self._template(entry.text, allowed, stage), b"", "", {})
+        try:
+            if entry.template is not None:
+                text = read_text(source.beside(entry.template), _TEMPLATE_LIMIT_BYTES)
+                return File(entry.path, self._template(text, allowed, stage), b"", "", {})
+            if entry.copy_ is not None:
+                path = source.beside(entry.copy_)
+                raw = read_bytes(path, _COPY_LIMIT_BYTES)
+                return File(entry.path, None, raw, "", {}, os.access(path, os.X_OK))
+            path = source.beside(str(entry.edit))
+            text = read_text(path, _TEMPLATE_LIMIT_BYTES)
+        except OSError as error:
+            raise InvalidValueError(f"{error.filename} cannot be read: {error.strerror}") from None
+        except UnicodeDecodeError as error:
+            raise InvalidValueError(f"it is not a text file in UTF-8: {error.reason}") from None
+        kind = entry.format or FORMATS.get(path.suffix.lstrip(".").lower(), "")
+        if not kind:
+            raise InvalidValueError(
+                f"the ending of {path.name} does not say its format: give format: json, yaml, ini "
+                "or xml"
+            )
+        new = {
+            place: self._template(value, allowed, stage) if isinstance(value, str) else value
+            for place, value in (entry.set or {}).items()
+        }
+        if kind in ("json", "yaml"):
+            for place in new:
+                steps_of(place)
+        edited(text, kind, dict.fromkeys(new, 0))  # every path leads somewhere
+        return File(entry.path, None, text.encode(), kind, new)
+
+    def _failure(self, number: int, entry: FailureEntry) -> Failure:
+        with self._source.at("failures", number):
+            if (entry.text is None) == (entry.regex is None):
+                raise InvalidValueError("it has exactly one of the keys text and regex")
+            if entry.stage is not None:
+                check_choice("stage", entry.stage, self._source.declaration.stages)
+            return Failure(entry, None if entry.regex is None else compiled(entry.regex))
+
+    def _reading(self, name: str, entry: MetricEntry) -> Reading:
+        kinds = entry.given(READINGS)
+        if len(kinds) != 1:
+            found = " and ".join(kinds) or "none"
+            raise InvalidValueError(
+                f"it has exactly one of the keys {', '.join(READINGS)}, not {found}"
+            )
+        (kind,) = kinds
+        what: Any = getattr(entry, entry.field_of(kind))
+        stages = self._source.declaration.stages
+        stage = entry.stage if entry.stage is not None else list(stages)[-1]
+        check_choice("stage", stage, stages)
+        if kind == "regex":
+            what = compiled(what)
+        elif kind == "formula":
+            what = self._formula(what)
+        elif kind == "json":
+            steps_of(what)
+        elif kind == "seconds":
+            check_choice("stage", what, stages)
+            if stages[what].uses is not None:
+                raise InvalidValueError(f"stage {what!r} has 'uses': it does not run each time")
+        if entry.where and kind != "csv":
+            raise InvalidValueError(f"where is for a csv, not for {kind}")
+        read_unit = {"seconds": "s", "file_size": "B"}.get(kind, entry.read_unit)
+        return Reading(
+            name,
+            entry,
+            kind,
+            what,
+            stage,
+            1.0 if read_unit is None else factor(read_unit, entry.unit),
+        )
+
+    def _formula(self, text: str) -> Expression | Literal:
+        known: dict[str, Expression | Literal] = {
+            name: param(name) for name in self._names.all if name not in BUILT_IN
+        }
+        before = [reading.name for reading in self.readings]
+        try:
+            return parse_formula(text, {**known, **{name: param(name) for name in before}})
+        except UnknownNameError:
+            for name in self._source.declaration.metrics:
+                if name not in before and re.search(rf"\b{name}\b", text):
+                    raise InvalidValueError(
+                        f"{text!r}: {name} must be listed before the metric that needs it"
+                    ) from None
+            raise
+
+
+def file_sha256(path: Path) -> str:
+    """Hash of a file's content.
+
+    Raises:
+        InvalidValueError: if it cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InvalidValueError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _typed(value: Any, values: Mapping[str, Any]) -> Any:
+    """A value to set: an expression alone keeps the type of its value."""
+    return value.value(values) if isinstance(value, Template) else value

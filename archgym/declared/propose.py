@@ -1,0 +1,170 @@
+"""Proposes a declaration from the folder of one finished run: a reading for each number in it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from archgym.declared.units import known_unit
+from archgym.errors import InvalidValueError, check_received
+from archgym.reading.files import read_bytes
+
+__all__ = ["Proposal", "proposals", "proposed_declaration"]
+
+_MAX_FILES: Final = 200
+_READ_LIMIT_BYTES: Final = 1 << 22
+_MAX_SHOWN: Final = 40
+_NUMBER: Final = r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_KEYED: Final = re.compile(
+    rf"^\s*(?P<key>[A-Za-z_][^=:\n]{{0,60}}?)\s*[=:]\s*(?P<value>{_NUMBER})\s*(?P<unit>[^\s,;()]*)"
+)
+_WORDED: Final = re.compile(
+    rf"^[^A-Za-z]*(?P<words>[A-Za-z].{{0,60}}?[A-Za-z)\]:=])\s+(?P<value>{_NUMBER})(?![\w.])"
+    r"\s*(?P<unit>[^\s,;()]*)"
+)
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A number that was found, and how to read it.
+
+    Attributes:
+        name: of the metric.
+        unit: that was recognised; empty if none.
+        reading: keys of the metric's entry.
+        value: the number, as it stands there.
+    """
+
+    name: str
+    unit: str
+    reading: dict[str, Any]
+    value: str
+
+
+def proposals(folder: Path) -> list[Proposal]:
+    """Readings for the numbers in the files of a folder, in the order of the files.
+
+    Args:
+        folder: of one run, with what the program printed in files such as ``stdout``.
+
+    Raises:
+        InvalidValueError: if it is no folder, or has no file with numbers.
+    """
+    if not folder.is_dir():
+        raise InvalidValueError(f"{folder} is no folder of a finished run")
+    check_received(folder, InvalidValueError)
+    found: dict[str, Proposal] = {}
+    files = sorted(path for path in folder.rglob("*") if path.is_file())[:_MAX_FILES]
+    for path in files:
+        try:
+            text = read_bytes(path, _READ_LIMIT_BYTES).decode("utf-8")
+        except (OSError, UnicodeDecodeError):
+            continue  # binary, or too large to be a summary
+        source = str(path.relative_to(folder))
+        source = source if path.stem not in ("stdout", "stderr") else path.stem
+        for one in _of_file(text, path.suffix.lower(), source):
+            found.setdefault(one.name, one)
+    if not found:
+        raise InvalidValueError(f"no file in {folder} has a number after a name or a word")
+    return list(found.values())
+
+
+def proposed_declaration(name: str, found: list[Proposal]) -> str:
+    """The text of a declaration with the proposed metrics, to be completed by hand.
+
+    Args:
+        name: what it is called.
+        found: the proposals, of which the first is the objective.
+    """
+    head = (
+        f"# Proposed from a finished run. Replace the parameters and the command by yours, delete\n"
+        f"# the metrics that you do not need, then: archgym check {name}.yaml\n"
+        f"description: {name}\n"
+        "parameters:\n"
+        "  knob: {integer: [1, 16], baseline: 4, doc: replace this}\n"
+        "files: []\n"
+        "stages:\n"
+        "  run:\n"
+        '    run: [your-program, "--knob={{ knob }}"]\n'
+        "    time_limit_s: 3600\n"
+        f"objective: minimize {found[0].name}\n"
+        "metrics:\n"
+    )
+    lines = []
+    for number, one in enumerate(found):
+        entry = {**one.reading, **({"unit": one.unit} if one.unit else {})}
+        text = yaml.safe_dump(
+            entry, default_flow_style=True, width=10_000, sort_keys=False, allow_unicode=True
+        ).strip()
+        mark = "  " if number < _MAX_SHOWN else "  # "
+        lines.append(f"{mark}{one.name}: {text}  # {one.value}")
+    return head + "\n".join(lines) + "\n"
+
+
+def _of_file(text: str, ending: str, source: str) -> Iterator[Proposal]:
+    if ending == ".json":
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError):
+            return
+        for path, value in _leaves(data):
+            yield _proposal(path, "", {"json": path}, source, str(value))
+        return
+    if ending == ".csv":
+        yield from _of_csv(text, source)
+        return
+    for line in text.splitlines():
+        if keyed := _KEYED.match(line):
+            key = " ".join(keyed["key"].split())
+            yield _proposal(key, keyed["unit"], {"key": key}, source, keyed["value"])
+        elif worded := _WORDED.match(line):
+            words = re.sub(r"(\\ )+|\s+", r"\\s+", re.escape(worded["words"].strip()))
+            pattern = rf"{words}\s+([-+\d.,eE]+)"
+            yield _proposal(
+                worded["words"], worded["unit"], {"regex": pattern}, source, worded["value"]
+            )
+
+
+def _of_csv(content: str, source: str) -> Iterator[Proposal]:
+    try:
+        rows = list(csv.DictReader(io.StringIO(content), skipinitialspace=True))
+    except csv.Error:
+        return
+    for column, value in (rows[-1] if rows else {}).items():
+        text = value.strip() if isinstance(column, str) and isinstance(value, str) else ""
+        if re.fullmatch(_NUMBER, text):
+            yield _proposal(column, "", {"csv": column.strip()}, source, text)
+
+
+def _leaves(data: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Numbers of JSON with their paths; of a list the first element only."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            if re.fullmatch(r"[^.\[\]]+", str(key)):
+                yield from _leaves(value, f"{path}.{key}" if path else str(key))
+    elif isinstance(data, list) and data:
+        yield from _leaves(data[0], f"{path}[0]")
+    elif isinstance(data, int | float) and not isinstance(data, bool) and path:
+        yield path, data
+
+
+def _proposal(key: str, unit: str, reading: dict[str, Any], source: str, value: str) -> Proposal:
+    unit = unit if known_unit(unit) and unit != "%" else ""
+    base = re.sub(r"\W+|_+", "_", key).strip("_").lower() or "value"
+    base = f"n_{base}" if base[0].isdigit() else base
+    ending = unit.lower().replace("/", "_per_").replace("µ", "u").replace("²", "2")
+    ending = ending if re.fullmatch(r"\w+", ending) else "count"
+    name = base if base == ending or base.endswith(f"_{ending}") else f"{base}_{ending or 'count'}"
+    if not unit and not re.search(r"_(rate|share|count)$", name):
+        name = f"{base}_count"
+    signed = {"signed": True} if value.startswith("-") else {}
+    where = {} if source == "stdout" else {"from": source}
+    return Proposal(name, unit, {**where, **reading, **signed}, value)

@@ -1,0 +1,275 @@
+"""Runs a design: the stages in their order, then the metrics out of what they left."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import shlex
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from archgym.declared.extract import searched
+from archgym.declared.plan import Failure, File, Plan, Stage
+from archgym.declared.readings import RunRecord, metrics_of
+from archgym.declared.stage_folders import StageFolders
+from archgym.errors import (
+    ArchgymError,
+    MissingDependencyError,
+    NotCoveredError,
+    SimulationError,
+)
+from archgym.simulators.external import ProgramOutput, ended_badly, run_program, stopped
+from archgym.simulators.launch import check_program, with_limits
+from archgym.simulators.leftovers import VARIABLE, end_leftovers, new_mark, newest_pid
+
+__all__ = ["Runner"]
+
+_MB: Final = 1_000_000
+_COMMANDS: Final = "commands.txt"
+_LOCALE: Final = "C.UTF-8"
+
+
+class Runner:
+    """Runs designs of one declaration.
+
+    Args:
+        plan: what is run.
+        here: folder of the declaration.
+        version: of the program, a part of what folders of stages are kept under.
+        folders: keeps the folders of stages.
+        keep: ``never``, ``failed`` or ``always``: which folders of runs stay.
+        kept_in: where those that stay are put.
+        install: how to get the program.
+
+    Attributes:
+        kept: folders of runs that stayed, in their order.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        here: Path,
+        version: str,
+        folders: Callable[[], StageFolders],
+        keep: str,
+        kept_in: Path,
+        install: str,
+    ) -> None:
+        self._plan, self._here, self._version, self._folders = plan, here, version, folders
+        self._keep, self._kept_in, self._install = keep, kept_in, install
+        self.kept: list[Path] = []
+
+    def run(self, values: Mapping[str, Any]) -> dict[str, float]:
+        """Metrics of one run; those without a value are optional ones that were not there.
+
+        Args:
+            values: of every name that templates may have, but for the folders.
+
+        Raises:
+            SimulationError, NotCoveredError, TimeoutError: as the run ended.
+            MissingDependencyError: if a program is not there.
+        """
+        with self._folder() as folder:
+            run = RunRecord(
+                folder, {**values, "here": str(self._here), "folder": {"run": str(folder)}}
+            )
+            try:
+                _write(self._plan.files, folder, run.values)
+                for stage in self._plan.stages:
+                    self._stage(stage, run)
+                return metrics_of(self._plan.readings, run)
+            except OSError as error:
+                if isinstance(error, TimeoutError):
+                    raise
+                raise SimulationError(f"{error.filename or folder}: {error.strerror}") from error
+            finally:
+                with contextlib.suppress(OSError):
+                    if self._keep != "never":
+                        (folder / _COMMANDS).write_text("\n".join(run.ran) + "\n", "utf-8")
+
+    @contextlib.contextmanager
+    def _folder(self) -> Iterator[Path]:
+        """A folder of a run, which stays or goes as the declaration says."""
+        if self._keep == "always":
+            self._kept_in.mkdir(parents=True, exist_ok=True)
+            folder = Path(tempfile.mkdtemp(prefix=_now(), dir=self._kept_in)).absolute()
+            self.kept.append(folder)
+            yield folder
+            return
+        folder = Path(tempfile.mkdtemp(prefix="archgym-"))
+        try:
+            yield folder
+        except (ArchgymError, TimeoutError):
+            if self._keep == "failed":
+                self._kept_in.mkdir(parents=True, exist_ok=True)
+                name = f"{_now()}{folder.name.removeprefix('archgym-')}"
+                self.kept.append(Path(shutil.move(folder, self._kept_in / name)))
+            raise
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    # -- stages ----------------------------------------------------------------------------------
+
+    def _stage(self, stage: Stage, run: RunRecord) -> None:
+        values, entry = run.values, stage.entry
+        if entry.uses is not None:
+            seen = {name: values[name] for name in entry.uses if name in values}
+            values = {**seen, "here": values["here"], "folder": values["folder"]}
+        command = [part.fill(values) for part in stage.command]
+        command = [
+            text for text, part in zip(command, stage.command, strict=True) if text or not part.text
+        ]
+        env = {name: template.fill(values) for name, template in stage.env.items()}
+        if not command or not command[0]:
+            raise SimulationError(f"stage {stage.name}: the program's name is empty")
+        if entry.uses is None:
+            run.printed[stage.name] = self._tried(stage, command, env, run.folder, run)
+            return
+        contents = {file.path: file.content(values) for file in stage.files}
+        key = self._key(stage, command, env, contents)
+
+        def build(folder: Path) -> ProgramOutput:
+            for file in stage.files:
+                _put(folder / file.path, contents[file.path], file.executable)
+            return self._tried(stage, command, env, folder, run)
+
+        before = len(run.ran)
+        folder, run.printed[stage.name] = self._folders().obtain(key, build)
+        if len(run.ran) == before:
+            run.ran.append(f"# stage {stage.name}: run before, in {folder}\n{shlex.join(command)}")
+        run.values["folder"] = {**run.values["folder"], stage.name: str(folder)}
+
+    def _key(
+        self,
+        stage: Stage,
+        command: list[str],
+        env: Mapping[str, str],
+        contents: Mapping[str, bytes],
+    ) -> str:
+        hashes = {path: hashlib.sha256(text).hexdigest() for path, text in contents.items()}
+        inputs = [file_state(path) for path in (*self._plan.inputs, *stage.inputs)]
+        codes = stage.entry.good_exit_codes
+        parts = [stage.name, command, dict(env), hashes, inputs, self._version, codes]
+        text = json.dumps(parts, sort_keys=True)
+        return f"{stage.name}-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+
+    def _tried(
+        self, stage: Stage, command: list[str], env: Mapping[str, str], folder: Path, run: RunRecord
+    ) -> ProgramOutput:
+        """Runs a stage, again where its output says that it is worth it."""
+        tries: dict[int, int] = {}
+        while True:
+            output = self._once(stage, command, env, folder, run)
+            failure = self._failure(stage, output)
+            if failure is not None and failure.entry.means == "retry":
+                number = self._plan.failures.index(failure)
+                tries[number] = tries.get(number, 0) + 1
+                if tries[number] <= failure.entry.times:
+                    _wait(failure.entry.wait_s)
+                    continue
+            if failure is not None:
+                what = failure.entry.text or failure.entry.regex
+                again = ", also when tried again" if failure.entry.means == "retry" else ""
+                kind = NotCoveredError if failure.entry.means == "illegal" else SimulationError
+                raise kind(f"stage {stage.name} printed {what!r}{again}: {_line(failure, output)}")
+            if output.exit_code not in stage.entry.good_exit_codes:
+                name = Path(command[0]).name
+                raise SimulationError(f"stage {stage.name}: {ended_badly(name, output)}")
+            return output
+
+    def _once(
+        self, stage: Stage, command: list[str], env: Mapping[str, str], folder: Path, run: RunRecord
+    ) -> ProgramOutput:
+        entry, mark, began = stage.entry, new_mark(), time.monotonic()
+        newest = newest_pid()
+        ending = "was not started"
+        file_limit = int(entry.file_limit_mb * _MB)
+        memory_limit = None if entry.memory_limit_mb is None else int(entry.memory_limit_mb * _MB)
+        try:
+            check_program(command[0], folder, env.get("PATH"))
+            output = run_program(
+                with_limits(command, file_bytes=file_limit, memory_bytes=memory_limit),
+                folder,
+                time_limit_s=entry.time_limit_s,
+                environment={"LC_ALL": _LOCALE, **env, VARIABLE: mark},
+                output_limit_bytes=int(entry.output_limit_mb * _MB),
+                file_limit_bytes=file_limit,
+                memory_limit_bytes=memory_limit,
+                name=Path(command[0]).name,
+                good_exit_codes=None,
+            )
+            ending = f"exit code {output.exit_code}"
+            return output
+        except MissingDependencyError as error:
+            if stage.own_program:
+                raise SimulationError(f"stage {stage.name}: {error}") from None
+            advice = f". {self._install.rstrip('. ')}." if self._install else ""
+            raise MissingDependencyError(f"stage {stage.name}: {error}{advice}") from None
+        except (SimulationError, TimeoutError) as error:
+            ending = str(error)
+            raise type(error)(f"stage {stage.name}: {error}") from None
+        finally:
+            end_leftovers(mark, newest)
+            seconds = time.monotonic() - began
+            run.ran.append(
+                f"# stage {stage.name}: {ending}, {seconds:.3f} s"
+                f"{'' if folder == run.folder else f', in {folder}'}\n"
+                f"{shlex.join(command)}"
+            )
+
+    def _failure(self, stage: Stage, output: ProgramOutput) -> Failure | None:
+        for failure in self._plan.failures:
+            entry = failure.entry
+            if entry.stage not in (None, stage.name):
+                continue
+            for text in (output.stdout, output.stderr):
+                if entry.text is not None:
+                    if entry.text in text:
+                        return failure
+                elif searched(failure.pattern, text, f"the output of stage {stage.name}"):
+                    return failure
+        return None
+
+
+def file_state(path: Path) -> list[Any]:
+    """What tells a file from what it was before."""
+    state = path.stat()
+    return [str(path), state.st_size, state.st_mtime_ns]
+
+
+def _now() -> str:
+    return time.strftime("%Y%m%d-%H%M%S-")
+
+
+def _wait(seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        if stopped():
+            raise SimulationError("it was stopped while it waited to try again")
+        time.sleep(min(left, 0.2))
+
+
+def _write(files: tuple[File, ...], folder: Path, values: Mapping[str, Any]) -> None:
+    for file in files:
+        _put(folder / file.path, file.content(values), file.executable)
+
+
+def _put(path: Path, content: bytes, executable: bool) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    if executable:
+        path.chmod(0o755)
+
+
+def _line(failure: Failure, output: ProgramOutput) -> str:
+    """The line of the output that a failure is in."""
+    for text in (output.stdout, output.stderr):
+        for line in text.splitlines():
+            if failure.entry.text is not None and failure.entry.text in line:
+                return line.strip()[:300]
+    return (output.stderr or output.stdout).strip()[-300:]

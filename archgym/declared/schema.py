@@ -1,0 +1,300 @@
+"""The form of a file that declares an environment, as typed models that also give a JSON Schema."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from archgym.problem.metrics import Direction
+
+__all__ = [
+    "Declaration",
+    "FailureEntry",
+    "FidelityEntry",
+    "FileEntry",
+    "MetricEntry",
+    "NoiseEntry",
+    "ParameterEntry",
+    "StageEntry",
+    "WorkloadEntry",
+]
+
+Scalar = str | int | float | bool
+Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Seconds = Annotated[float, Field(gt=0, le=1e8, allow_inf_nan=False)]
+Megabytes = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
+Take = Literal["first", "last", "sum", "mean", "min", "max"]
+Across = Literal["mean", "geometric_mean", "worst", "sum"]
+
+PARAMETER_KINDS = (
+    "values",
+    "choices",
+    "integer",
+    "real",
+    "powers_of_two",
+    "boolean",
+    "permutation",
+)
+"""Keys of a parameter of which there is exactly one."""
+READINGS = ("regex", "key", "json", "csv", "xml", "formula", "seconds", "file_size")
+"""Keys of a metric of which there is exactly one."""
+CONTENTS = ("text", "template", "copy", "edit")
+"""Keys of a file of which there is exactly one."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False)
+
+    def given(self, names: tuple[str, ...]) -> list[str]:
+        """Those of some fields that have a value."""
+        return [name for name in names if getattr(self, self.field_of(name)) is not None]
+
+    @classmethod
+    def field_of(cls, key: str) -> str:
+        """The field behind a key of the file."""
+        aliases = {field.alias: name for name, field in cls.model_fields.items() if field.alias}
+        return aliases.get(key, key)
+
+
+class ParameterEntry(_Model):
+    """One knob: one of the kinds, and its value in the baseline design."""
+
+    values: list[Any] | None = Field(
+        default=None, min_length=1, description="a list of values in their order"
+    )
+    choices: list[Any] | None = Field(
+        default=None, min_length=1, description="a list of values without an order"
+    )
+    integer: list[int] | None = Field(
+        default=None, min_length=2, max_length=2, description="[low, high], both included"
+    )
+    real: list[float] | None = Field(
+        default=None, min_length=2, max_length=2, description="[low, high]"
+    )
+    powers_of_two: list[int] | None = Field(
+        default=None, min_length=2, max_length=2, description="[low, high], both powers of two"
+    )
+    boolean: Literal[True] | None = Field(default=None, description="true: it is true or false")
+    permutation: list[str] | None = Field(
+        default=None, min_length=1, description="items, of which it is an order"
+    )
+    baseline: Any = Field(description="its value in the design that others are compared with")
+    step: int | None = Field(default=None, ge=1, description="of an integer; 1 if left out")
+    log: bool = Field(default=False, description="whether a real one is on a logarithmic scale")
+    unit: str = Field(default="", description="unit of the value")
+    doc: str = Field(default="", description="what it does, in a line")
+    when: str | None = Field(
+        default=None, description="condition on parameters above it under which it acts"
+    )
+    when_inactive: Any = Field(
+        default=None, description="what templates and expressions see where it does not act"
+    )
+    group: str = Field(default="", description="name of the group that it belongs to")
+
+
+class WorkloadEntry(_Model):
+    """What the hardware runs: values for the templates, and files."""
+
+    values: dict[Name, Scalar] = Field(
+        default_factory=dict, description="name: value, for templates and formulas"
+    )
+    files: dict[Name, str] = Field(
+        default_factory=dict,
+        description="name: path beside this file; templates see the absolute path, and the "
+        "content is a part of what results are kept under",
+    )
+    weight: float = Field(
+        default=1, gt=0, allow_inf_nan=False, description="in metrics over several workloads"
+    )
+    held_out: bool = Field(
+        default=False, description="whether searches leave it out; evaluate it as held_out"
+    )
+    doc: str = Field(default="", description="what it is, in a line")
+
+
+class FileEntry(_Model):
+    """One file that is written before a stage runs."""
+
+    path: str = Field(description="where it is written, inside the folder of the run")
+    text: str | None = Field(default=None, description="its content, a template")
+    template: str | None = Field(default=None, description="path of a template beside this file")
+    copy_: str | None = Field(
+        default=None, alias="copy", description="path of a file beside this one, taken as it is"
+    )
+    edit: str | None = Field(
+        default=None, description="path of a JSON, YAML, INI or XML file of which values are set"
+    )
+    set: dict[str, Any] | None = Field(
+        default=None, description="path in the edited file: value; a text is a template"
+    )
+    format: Literal["json", "yaml", "ini", "xml"] | None = Field(
+        default=None, description="of the edited file; its ending says it if left out"
+    )
+    stage: str | None = Field(
+        default=None, description="the stage with 'uses' that it is for; the run's folder if not"
+    )
+
+
+class StageEntry(_Model):
+    """One command, run without a shell."""
+
+    run: list[str] = Field(
+        min_length=1, description="the program and its arguments; each is a template"
+    )
+    uses: list[str] | None = Field(
+        default=None,
+        description="names of the only values that it sees: it runs once for equal ones, in a "
+        "folder of its own that later stages see as folder.STAGE",
+    )
+    time_limit_s: Seconds = Field(default=3600, description="s; then the design is a timeout")
+    memory_limit_mb: Megabytes | None = Field(
+        default=None, description="address space of each process, MB (10^6 bytes)"
+    )
+    output_limit_mb: Megabytes = Field(default=16, description="what it may print, MB")
+    file_limit_mb: Megabytes = Field(default=8000, description="size of any file it writes, MB")
+    good_exit_codes: list[Annotated[int, Field(ge=0, le=255)]] = Field(
+        default_factory=lambda: [0], description="exit codes of a success"
+    )
+    env: dict[str, str] = Field(
+        default_factory=dict, description="environment variables; each value is a template"
+    )
+
+
+class MetricEntry(_Model):
+    """One number of the output: one way to read it, its unit and which way is better."""
+
+    regex: str | None = Field(
+        default=None, description="regular expression; the group 'value', the first one, or all"
+    )
+    key: str | None = Field(
+        default=None, description="KEY of lines such as KEY = VALUE or KEY: VALUE"
+    )
+    json_: str | None = Field(
+        default=None, alias="json", description="path such as stats.caches[0].misses or runs[*].ms"
+    )
+    csv: str | None = Field(default=None, description="name of a column")
+    xml: str | None = Field(
+        default=None, description="path such as cpu/stat[@name='ipc']/@value, or of an element"
+    )
+    formula: str | None = Field(
+        default=None, description="expression of metrics above it, parameters and derived values"
+    )
+    seconds: str | None = Field(default=None, description="name of a stage: how long it took")
+    file_size: str | None = Field(default=None, description="path of a file: its size in bytes")
+    source: str = Field(
+        default="stdout", alias="from", description="stdout, stderr, or the path of a file"
+    )
+    stage: str | None = Field(
+        default=None, description="whose output or file it is; the last stage if left out"
+    )
+    take: Take = Field(default="last", description="which of several matches")
+    where: dict[str, Scalar] = Field(
+        default_factory=dict, description="column: value, which rows of a csv"
+    )
+    separator: str = Field(default=",", min_length=1, max_length=1, description="of a csv")
+    unit: str = Field(default="", description="of the metric; its name ends in it")
+    read_unit: str | None = Field(
+        default=None, description="unit in the output, where it is another one"
+    )
+    goal: Direction = Field(default="minimize", description="minimize or maximize: what is better")
+    doc: str = Field(default="", description="what is measured, in a line")
+    signed: bool = Field(default=False, description="whether it may be below zero")
+    optional: bool = Field(default=False, description="whether an output without it is well")
+    over_workloads: Across = Field(
+        default="mean", description="mean, geometric_mean, worst or sum over several workloads"
+    )
+
+
+class FailureEntry(_Model):
+    """A text in the output of a stage that says how the design ended."""
+
+    text: str | None = Field(default=None, min_length=1, description="a part of a line")
+    regex: str | None = Field(default=None, min_length=1, description="a regular expression")
+    means: Literal["illegal", "failed", "retry"] = Field(
+        description="illegal: the simulator does not take this design; failed; retry: such as a "
+        "licence that is taken"
+    )
+    stage: str | None = Field(default=None, description="in whose output; any if left out")
+    times: Annotated[int, Field(ge=1, le=1000)] = Field(
+        default=3, description="of retry: how often the stage is run again"
+    )
+    wait_s: Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)] = Field(
+        default=10, description="of retry: seconds before each"
+    )
+
+
+class FidelityEntry(_Model):
+    """A part of the full simulation at a part of its cost."""
+
+    value: float = Field(description="how much is simulated, above 0 and up to 1")
+    cost: float = Field(description="share of the full simulation's cost")
+    values: dict[Name, Scalar] = Field(
+        min_length=1, description="name: value, for templates and formulas; each has the same names"
+    )
+    doc: str = Field(default="", description="what it means")
+
+
+class NoiseEntry(_Model):
+    """How often a design is run, where runs differ."""
+
+    repeats: Annotated[int, Field(ge=2, le=1000)] = Field(
+        description="runs of a design; each metric is their median"
+    )
+    spread: list[str] | None = Field(
+        default=None,
+        description="metrics whose spread is a metric too, NAME_spread_share: the standard "
+        "deviation over the median; those of the objective if left out",
+    )
+
+
+class Declaration(_Model):
+    """An environment around any program."""
+
+    description: str = Field(default="", description="what it is, in a line")
+    install: str = Field(default="", description="how to get the program, for messages")
+    parameters: dict[Name, ParameterEntry] = Field(min_length=1)
+    derived: dict[Name, Scalar] = Field(
+        default_factory=dict, description="name: an expression of parameters and names above it"
+    )
+    rules: dict[Name, str] = Field(
+        default_factory=dict, description="name: an expression that every legal design keeps"
+    )
+    workloads: dict[Name, WorkloadEntry] = Field(default_factory=dict)
+    files: list[FileEntry] = Field(default_factory=list)
+    stages: dict[Name, StageEntry] = Field(min_length=1)
+    metrics: dict[Name, MetricEntry] = Field(min_length=1)
+    objective: str | dict[str, Any] | None = Field(
+        default=None,
+        description="as in an experiment; the first metric's goal if left out",
+    )
+    failures: list[FailureEntry] = Field(default_factory=list)
+    fidelities: list[FidelityEntry] = Field(
+        default_factory=list, description="ascending; the last one has value and cost 1"
+    )
+    noise: NoiseEntry | None = None
+    version: list[str] = Field(
+        default_factory=list,
+        description="a command that prints the program's version, a part of what results are "
+        "kept under; or a text",
+    )
+    inputs: list[str] = Field(
+        default_factory=list,
+        description="further files beside this one that commands read; results depend on them",
+    )
+    keep: Literal["never", "failed", "always"] = Field(
+        default="never", description="which folders of runs stay, in archgym-kept"
+    )
+
+    @field_validator("version", mode="before")
+    @classmethod
+    def _text_or_command(cls, value: Any) -> Any:
+        return ["", value] if isinstance(value, str) else value
+
+    @field_validator("objective", mode="before")
+    @classmethod
+    def _plain_objective(cls, value: Any) -> Any:
+        """Checked here: a union of types would give a message for each of them."""
+        if value is not None and not isinstance(value, str | dict):
+            raise ValueError("allowed is 'minimize METRIC', 'maximize METRIC' or a mapping")
+        return value

@@ -1,0 +1,32 @@
+"""``archgym check`` of a declared environment."""
+
+from __future__ import annotations
+
+from archgym.check import check
+from tests.declared.conftest import Write
+
+
+def test_the_baseline_and_each_parameter_are_run(write: Write) -> None:
+    found = {result.name: result for result in check(write())}
+    assert list(found) == ["can_be_made", "baseline_twice", "metrics", "parameters", "time"]
+    assert found["baseline_twice"].detail == "both runs gave the same"
+    assert "wait_ns = 27 ns" in found["metrics"].detail
+    assert not found["parameters"].passed
+    assert not found["parameters"].required
+    assert "no metric changed with policy fifo -> lifo; credits" in found["parameters"].detail
+    assert "depth 4 -> 16: wait_ns 27 -> " in found["parameters"].detail
+    assert "a search of 200 designs takes" in found["time"].detail
+
+
+def test_a_noisy_program_is_told(write: Write) -> None:
+    shell = "      - sh\n      - -c\n      - 'echo wait = $$ us; echo area: 1'\n"
+    (result,) = check(write(("      - awk\n", shell)), only=["baseline_twice"])
+    assert not result.passed
+    assert "noise: {repeats: 3}" in result.detail
+
+
+def test_a_program_that_fails_is_told(write: Write) -> None:
+    path = write(("0.1/($1*$2)", "0.1/(16-$1)/0"))
+    found = {result.name: result for result in check(path)}
+    assert not found["baseline_twice"].passed
+    assert "depth=4 width=1 policy=fifo credits=2: failed: " in found["baseline_twice"].detail
