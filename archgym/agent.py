@@ -317,7 +317,7 @@ def keep_busy(
                     idle = over = True
         if not in_flight:
             return
-        for _, outcomes in env.collect():
+        for _, outcomes in env.collect(core.patience_s):
             in_flight -= 1
             learn(outcomes)
 

@@ -76,7 +76,7 @@ class SteadyView(VectorView):
         gets them one by one, learns the same.
         """
         if not self._arrived:
-            for ticket, outcomes in self.env.collect():
+            for ticket, outcomes in self.env.collect(self.env.evaluator.patience_s):
                 self._in_flight -= 1
                 self._arrived.append((ticket, float(outcomes.reward[0])))
         if self._arrived:

@@ -21,6 +21,7 @@ from archgym.simulators.result import read_result
 from archgym.space import Designs
 
 _ILLEGAL = Status.ILLEGAL
+_PATIENCE_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,14 @@ class Queue(Ledger):
             return max(0, int(log.proposed[row]) - self._proposed)
         slots = max(1, self._tickets.executor.slots)
         return max(0, slots - len(self._tickets) + min(slots, self._tickets.twins))
+
+    @property
+    def patience_s(self) -> float | None:
+        """How long a search waits for an outcome until it looks at :attr:`vacant` again, s.
+
+        ``None``, without a limit, unless workers come and go: a new one needs a design at once.
+        """
+        return _PATIENCE_S if getattr(self._tickets.executor, "slots_change", False) else None
 
     @property
     def in_flight(self) -> list[InFlight]:

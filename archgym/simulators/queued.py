@@ -189,6 +189,11 @@ class CachedExecutor:
         """See :class:`~archgym.simulators.executor.Executor`."""
         return self._inner.slots
 
+    @property
+    def slots_change(self) -> bool:
+        """Whether workers come and go while a search runs."""
+        return bool(getattr(self._inner, "slots_change", False))
+
     def now(self) -> float:
         """See :class:`~archgym.simulators.executor.Executor`."""
         return self._inner.now()

@@ -179,14 +179,14 @@ def check_that_every_ended_simulation_is_kept(out: Path, log: Path, known: int) 
         known: lines that it had before the run.
     """
     table = Dataset(out / "datasets" / "Uneven").evaluations().to_pylist()
-    kept = Counter((row["param.x"], row["param.y"], row["param.z"]) for row in table)
+    kept = Counter(tuple(int(row[f"param.{name}"]) for name in "xyz") for row in table)
     ended: dict[str, list[tuple[int, ...]]] = {}
     for line in log.read_text().splitlines()[known:]:
         process, *design = line.split()
         ended.setdefault(process, []).append(tuple(map(int, design)))
     for designs in ended.values():
-        for design in designs[:-1]:
-            assert kept[design] or design == (0, 0, 1), design  # the baseline has no row
+        for one in designs[:-1]:
+            assert kept[one] or one == (0, 0, 1), one  # the baseline has no row
 
 
 def test_the_readme_promises_what_is_tested_here() -> None:

@@ -62,7 +62,7 @@ class EarlierResults:
             return worker, answer
         while self._running.get(key):
             worker, number = self._running[key].pop()
-            if not worker.left:
+            if not (worker.left or worker.lost):
                 worker.given[number] = Given(ticket, now)
                 break
         return None

@@ -80,6 +80,9 @@ class LeaseExecutor:
         ArchgymError: if the queue cannot be made.
     """
 
+    slots_change = True
+    """Workers come and go while a search runs."""
+
     def __init__(
         self, run: Path, info: QueueInfo, attempts: Attempts, max_slots: int | None = None
     ) -> None:

@@ -164,6 +164,22 @@ def test_a_resumed_driver_gets_what_was_finished_and_what_still_runs(
     assert [one.wait(60) for one in workers] == [0, 0]
 
 
+def test_what_a_lost_worker_of_an_earlier_driver_had_goes_to_another_one(run_of: Make) -> None:
+    run = run_of(seconds=30.0)
+    with run.driver("first", lease_s=1.0) as executor:
+        lost = run.worker()
+        wait_until(lambda: executor.slots == 1)
+        executor.submit(0, [1, 1, 0], 1.0)
+        holder(executor, run, 0)
+        lost.kill()
+    with run.driver("second", lease_s=1.0) as executor:
+        time.sleep(2.0)  # until it counts as lost
+        executor.submit(0, [1, 1, 0], 1.0)
+        run.worker()
+        wait_until(lambda: executor.slots == 1)
+        holder(executor, run, 0)
+
+
 def test_what_is_given_up_is_ended_when_the_next_trial_begins(run_of: Make) -> None:
     run = run_of(seconds=600.0)
     with run.driver() as executor:
