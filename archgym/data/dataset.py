@@ -296,7 +296,7 @@ def _locked(directory: Path) -> Iterator[None]:
 def parquet_trials(path: Path) -> list[dict[str, Any]]:
     """Rows of a file of trials; columns that an older version did not write are null."""
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        with pq.ParquetFile(path.absolute(), page_checksum_verification=True) as file:
             rows: list[dict[str, Any]] = file.read().to_pylist()
     except FileNotFoundError:
         raise
@@ -314,7 +314,7 @@ def sealed_journals(path: Path) -> list[str]:
         DatasetError: if it cannot be read.
     """
     try:
-        meta = pq.read_schema(path).metadata or {}
+        meta = pq.read_schema(path.absolute()).metadata or {}
         return _journal_names(json.loads(meta.get(_JOURNALS_KEY, b"[]")))
     except (pa.ArrowException, OSError, ValueError, RecursionError) as error:
         raise DatasetError(f"cannot read {path}: {error}") from error

@@ -49,7 +49,7 @@ class Part:
 
 def part_of(path: Path, journals: list[str]) -> Part:
     """The description of a file of evaluations that has just been written."""
-    return Part(pq.read_metadata(path).num_rows, _sha256(path), journals)
+    return Part(pq.read_metadata(path.absolute()).num_rows, _sha256(path), journals)
 
 
 def with_parts(
@@ -71,7 +71,7 @@ def listed_parts(directory: Path) -> dict[str, Part] | None:
     found: dict[str, Part] | None = None
     for path in sorted((directory / "trials").glob("*.parquet")):
         try:
-            text = (pq.read_schema(path).metadata or {}).get(_KEY)
+            text = (pq.read_schema(path.absolute()).metadata or {}).get(_KEY)
             if text is not None:
                 found = {**(found or {}), **checked_json(text.decode(), dict[str, Part])}
         except FileNotFoundError:
@@ -129,7 +129,7 @@ def problems_of_parts(directory: Path) -> list[str]:
 def is_as_written(path: Path) -> bool:
     """Whether a table of trials or attempts is what was written; true without a checksum."""
     try:
-        known = pq.read_metadata(path).metadata or {}
+        known = pq.read_metadata(path.absolute()).metadata or {}
         given = known.get(_DIGEST)
         if given is None:  # of an earlier version, which had no other keys
             return known.keys() <= {b"ARROW:schema", _KEY}
@@ -154,7 +154,7 @@ def problems_of_columns(directory: Path, evaluations: pa.Schema) -> list[str]:
     ):
         for path in sorted((directory / folder).glob("*.parquet")):
             try:
-                held = pq.read_schema(path)
+                held = pq.read_schema(path.absolute())
             except (OSError, pa.ArrowException) as error:
                 found.append(f"{path.name} cannot be read: {error}")
                 continue
@@ -231,9 +231,11 @@ def write_parquet(
     temporary, written = path.with_suffix(f".{os.getpid()}.tmp"), 0
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with pq.ParquetWriter(
-            temporary, schema, compression="zstd", write_page_checksum=True
-        ) as writer:
+        # A file and not its name, which PyArrow may take for an address, as in proxy:x/rows.
+        with (
+            temporary.open("wb") as sink,
+            pq.ParquetWriter(sink, schema, compression="zstd", write_page_checksum=True) as writer,
+        ):
             for table in tables:
                 writer.write_table(table.cast(schema))
                 written += table.num_rows
@@ -280,7 +282,7 @@ def _listed_attempts(directory: Path) -> dict[str, str] | None:
     found: dict[str, str] | None = None
     for path in sorted((directory / "trials").glob("*.parquet")):
         try:
-            text = (pq.read_schema(path).metadata or {}).get(_ATTEMPTS)
+            text = (pq.read_schema(path.absolute()).metadata or {}).get(_ATTEMPTS)
             if text is not None:
                 found = {**(found or {}), **checked_json(text.decode(), dict[str, str])}
         except FileNotFoundError:

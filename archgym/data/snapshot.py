@@ -87,7 +87,7 @@ class Snapshot:
         for path in self._parts:
             try:
                 # Nothing is taken from the folders' names.
-                with pq.ParquetFile(path, page_checksum_verification=True) as file:
+                with pq.ParquetFile(path.absolute(), page_checksum_verification=True) as file:
                     for number in range(file.metadata.num_row_groups):
                         stop = start + file.metadata.row_group(number).num_rows
                         if keep is None or keep[start:stop].any():
@@ -194,6 +194,6 @@ def _blocks(
 
 def _metadata(path: Path) -> pq.FileMetaData:
     try:
-        return pq.read_metadata(path)
+        return pq.read_metadata(path.absolute())
     except (pa.ArrowException, OSError) as error:
         raise DatasetError(f"cannot read {path}: {error}") from error

@@ -96,7 +96,7 @@ class Chunks:
     def _read(self, number: int, header: Header) -> Mapping[str, NDArray[Any]]:
         path = self.file(number)
         try:
-            table = pq.read_table(path, partitioning=None)
+            table = pq.read_table(path.absolute(), partitioning=None)
             names = [*(f"metric.{metric.name}" for metric in header.metrics), "status", "reason"]
             return {name: table[name].to_numpy() for name in names}
         except (OSError, ValueError, KeyError, pa.ArrowException) as error:

@@ -121,7 +121,7 @@ def _ends(run: RunFolder, facts: Mapping[str, Any]) -> dict[str, TrialEnd]:
 
         try:
             columns = ["trial_id", "state", "error", "wall_s"]
-            table = pq.read_table(path, columns=columns, partitioning=None)
+            table = pq.read_table(path.absolute(), columns=columns, partitioning=None)
             rows = table.cast(pa.schema([TRIAL_SCHEMA.field(name) for name in columns])).to_pylist()
         except (pa.ArrowException, OSError, KeyError) as error:
             raise DatasetError(f"cannot read {path}: {error}") from error

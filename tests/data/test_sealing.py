@@ -10,6 +10,7 @@ import pytest
 
 from archgym.data import Dataset, load, merge, validate
 from archgym.data import dataset as module
+from archgym.data.parts import write_parquet
 from archgym.evaluation.trial_info import TrialInfo
 from tests.data.datasets import recorded
 from tests.helpers import Grumpy
@@ -75,7 +76,7 @@ def test_sealing_may_be_interrupted_anywhere(
     Dataset(tmp_path).seal()
     attempt(tmp_path, 4, resume=True, state="finished")
     before = Dataset(tmp_path).trials(), Dataset(tmp_path).evaluations()
-    done, write = [0], module.write_parquet
+    done, write = [0], write_parquet
 
     def killed(*arguments: object, **options: object) -> int:
         if done[0] == writes:

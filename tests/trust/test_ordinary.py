@@ -65,3 +65,20 @@ def test_ordinary_input(
     assert ended.code == 2
     assert message in ended.err
     assert len(ended.err.splitlines()) <= 5
+
+
+def test_a_folder_whose_name_looks_like_an_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[..., Called]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call("evaluate", "Conformance-v0", "--record", "proxy:x").code == 0
+    assert call("dataset", "validate", "proxy:x").code == 0
+
+
+def test_a_file_that_is_no_experiment_is_not_shown(
+    tmp_path: Path, call: Callable[..., Called]
+) -> None:
+    (tmp_path / "x.yaml").write_text("SECRET")
+    ended = call("run", tmp_path / "x.yaml", "--local")
+    assert ended.code == 2
+    assert "SECRET" not in ended.err

@@ -34,6 +34,8 @@ Positive = Annotated[int, Field(ge=1, le=_LARGEST, strict=True)]
 
 _OWN_KEYS = ("workload", "objective", "space", "fixed", "simulator")
 """Arguments of an environment that are keys of its entry."""
+_KINDS = {str: "a text", list: "a list", int: "a number", float: "a number", type(None): "empty"}
+"""What a file may hold in place of an experiment; not shown, as it may be any file."""
 _OF_OBJECTIVE = ("str", "dict[str,any]")
 """Places that pydantic adds for a union of types, of which the objective is the only one."""
 
@@ -294,7 +296,7 @@ def read_experiment(data: Any) -> Experiment:
     if not isinstance(data, Mapping):
         raise InvalidValueError(
             f"an experiment is a mapping with the keys {', '.join(Experiment.model_fields)}, "
-            f"not {_short(data)}"
+            f"not {_KINDS.get(type(data), 'a value')}"
         )
     try:
         return Experiment.model_validate(dict(data))
