@@ -13,6 +13,7 @@ import archgym
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "simulators"
 FILES = sorted(EXAMPLES.glob("*.yaml"))
 PROGRAMS = {
+    "booksim": ("booksim",),
     "cachegrind": ("valgrind", "gcc"),
     "fpga": ("yosys", "nextpnr-ice40"),
     "gcc": ("gcc",),
@@ -20,6 +21,7 @@ PROGRAMS = {
     "ngspice": ("ngspice",),
 }
 BETTER: dict[str, tuple[dict[str, Any], str]] = {
+    "booksim": ({"topology": "torus"}, "hops_count"),
     "cachegrind": ({"l1_kb": 16, "ll_kb": 256}, "l1_misses_count"),
     "fpga": ({"bits": 4}, "cells_count"),
     "gcc": ({"level": 3, "vectors": "unlimited", "fast": True}, ""),
