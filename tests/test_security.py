@@ -49,8 +49,8 @@ ROOT = Path(__file__).parent.parent
 
 # -- the code ------------------------------------------------------------------------------------
 
-_READERS = {"archgym/reading/files.py", "archgym/reading/plain_yaml.py"}
-"""The modules through which archives and YAML of others are read."""
+_READERS = {f"archgym/reading/{name}.py" for name in ("files", "plain_yaml", "xml_text")}
+"""The modules through which archives, YAML and XML of others are read."""
 _MODULES = {"pickle", "cloudpickle", "dill", "marshal", "shelve", "joblib", "tarfile", "xml"}
 _CALLS = {"np.load", "numpy.load", "torch.load", "yaml.load", "yaml.safe_load", "yaml.unsafe_load"}
 

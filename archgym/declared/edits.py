@@ -11,14 +11,13 @@ import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final
-from xml.etree import ElementTree
 
 import yaml
 
 from archgym.errors import InvalidValueError, UnknownNameError
-from archgym.reading import plain_yaml
+from archgym.reading import plain_yaml, xml_text
 
-__all__ = ["FORMATS", "edited", "parse_xml", "steps_of", "values_at"]
+__all__ = ["FORMATS", "edited", "steps_of", "values_at"]
 
 FORMATS: Final = {
     "json": "json",
@@ -51,13 +50,7 @@ def edited(text: str, kind: str, values: Mapping[str, Any]) -> str:
         if kind == "xml":
             return _edited_xml(text, values)
         data = json.loads(text) if kind == "json" else plain_yaml.parse(text)
-    except (
-        ValueError,
-        RecursionError,
-        yaml.YAMLError,
-        configparser.Error,
-        ElementTree.ParseError,
-    ) as error:
+    except (ValueError, RecursionError, yaml.YAMLError, configparser.Error) as error:
         if isinstance(error, InvalidValueError):
             raise
         raise InvalidValueError(f"the file to edit is not {kind.upper()}: {error}") from None
@@ -106,18 +99,6 @@ def values_at(data: Any, path: str) -> list[Any]:
     return found
 
 
-def parse_xml(text: str) -> ElementTree.Element:
-    """The root of an XML text without entities of its own.
-
-    Raises:
-        InvalidValueError: if it declares entities, which could make it huge.
-        ElementTree.ParseError: if it is no XML.
-    """
-    if "<!ENTITY" in text:
-        raise InvalidValueError("an XML file with entities of its own is not read")
-    return ElementTree.fromstring(text)  # noqa: S314 - without entities there is nothing to expand
-
-
 def _put(data: Any, path: str, value: Any) -> None:
     steps = steps_of(path)
     node = data
@@ -159,7 +140,7 @@ def _edited_ini(text: str, values: Mapping[str, Any]) -> str:
 
 
 def _edited_xml(text: str, values: Mapping[str, Any]) -> str:
-    root = parse_xml(text)
+    root = xml_text.parse(text)
     for path, value in values.items():
         element_path, at, attribute = path.rpartition("/@")
         element_path = element_path if at else path
@@ -176,7 +157,7 @@ def _edited_xml(text: str, values: Mapping[str, Any]) -> str:
                 element.set(attribute, _text(value))
             else:
                 element.text = _text(value)
-    return ElementTree.tostring(root, encoding="unicode") + "\n"
+    return xml_text.unparse(root)
 
 
 def _text(value: Any) -> str:

@@ -10,12 +10,12 @@ import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
-from xml.etree import ElementTree
 
 import regex
 
-from archgym.declared.edits import parse_xml, values_at
+from archgym.declared.edits import values_at
 from archgym.errors import InvalidValueError, SimulationError
+from archgym.reading import xml_text
 from archgym.reading.suggestions import did_you_mean
 
 __all__ = ["Output", "compiled", "found_in", "read_number", "searched"]
@@ -47,7 +47,7 @@ class Output:
     def __init__(self, text: str, name: str) -> None:
         self.text, self.name = text, name
         self._json: Any = None
-        self._xml: ElementTree.Element | None = None
+        self._xml: xml_text.Element | None = None
         self._keys: dict[str, list[str]] | None = None
 
     @property
@@ -61,12 +61,12 @@ class Output:
         return self._json[0]
 
     @property
-    def xml(self) -> ElementTree.Element:
+    def xml(self) -> xml_text.Element:
         """The root of the XML that it is."""
         if self._xml is None:
             try:
-                self._xml = parse_xml(self.text)
-            except (ElementTree.ParseError, InvalidValueError, RecursionError) as error:
+                self._xml = xml_text.parse(self.text)
+            except (ValueError, RecursionError) as error:
                 raise SimulationError(f"{self.name} is not XML: {error}") from None
         return self._xml
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import archgym
+from archgym.declared import DeclaredEnvironment
 from archgym.errors import InvalidValueError, UnknownNameError
 from tests.declared.conftest import QUEUE, Write
 
@@ -77,6 +78,7 @@ def test_files_are_edited_in_place(write: Write, tmp_path: Path) -> None:
         "  - {path: d.xml, edit: d.xml, set: {\"p[@name='kb']/@value\": '{{ depth }}', q: 7}}\n"
     )
     env = archgym.make(write(("files:\n", f"files:\n{files}")), keep="always")
+    assert isinstance(env, DeclaredEnvironment)
     env.evaluate({**env.baseline_design, "depth": 9})
     folder = env.kept[-1]
     assert json.loads((folder / "a.json").read_text()) == {"core": {"l1": [{"kb": 1}, {"kb": 9}]}}

@@ -56,7 +56,7 @@ def test_other_texts_are_refused(text: str) -> None:
 
 
 def test_unknown_names_are_suggested() -> None:
-    with pytest.raises(UnknownNameError, match="unknown name 'wayz'.*Did you mean 'ways'"):
+    with pytest.raises(UnknownNameError, match=r"unknown name 'wayz'.*Did you mean 'ways'"):
         parse_formula("wayz > 1", {"ways": param("ways")})
     with pytest.raises(UnknownNameError, match="unknown function 'exec'"):
         parse_formula("exec('1')", NAMES)

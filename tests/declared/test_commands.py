@@ -1,0 +1,85 @@
+"""The command line on declared environments."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Called, call  # noqa: F401 - a fixture
+from tests.declared.conftest import Write
+
+Call = Callable[..., Called]
+
+
+def test_evaluate_keeps_the_folder_and_says_what_was_run(
+    write: Write,
+    call: Call,  # noqa: F811
+) -> None:
+    write()
+    found = call("evaluate", "queue.yaml", "depth=8", "--keep", "--json").json
+    assert found["environment"] == "queue.yaml"
+    assert found["metrics"]["area_um2"] == 80
+    (folder,) = map(Path, found["kept"])
+    assert (folder / "design.txt").read_text() == "8 1 80 2\n"
+    said = (folder / "commands.txt").read_text()
+    assert "# stage run: exit code 0, " in said
+    assert said.rstrip().endswith("design.txt")
+    assert "commands.txt in it says" in call("evaluate", "queue.yaml", "--keep").out
+
+
+def test_keep_is_for_declared_environments(call: Call) -> None:  # noqa: F811
+    assert "--keep is for" in call("evaluate", "Conformance-v0", "--keep").err
+
+
+def test_show_and_schema(write: Write, call: Call) -> None:  # noqa: F811
+    write()
+    shown = call("show", "queue.yaml").out
+    assert "A queue, simulated by awk." in shown
+    assert "policy == fifo" in shown
+    schema = call("schema", "environment").json
+    assert "stages" in schema["required"]
+    assert "environments" in call("schema").json["required"]
+    assert "Did you mean 'environment'" in call("schema", "enviroment").err
+
+
+def test_check_ends_well_or_says_why(write: Write, call: Call) -> None:  # noqa: F811
+    write()
+    found = {
+        one["name"]: one for one in call("check", "queue.yaml", "--only", "metrics", "--json").json
+    }
+    assert found["metrics"]["passed"]
+    write(("key: wait", "key: waits"))
+    failed = call("check", "queue.yaml", "--only", "metrics")
+    assert failed.code == 1
+    assert "Did you mean 'wait'" in failed.out
+
+
+def test_mistakes_are_one_line_and_exit_code_2(write: Write, call: Call) -> None:  # noqa: F811
+    write(("unit: ns", "units: ns"))
+    found = call("evaluate", "queue.yaml")
+    assert found.code == 2
+    assert "queue.yaml, line 23: metrics.wait_ns.units: unknown key" in found.err
+    assert "Traceback" not in found.err
+    assert "no such file" in call("evaluate", "quee.yaml").err.lower()
+
+
+@pytest.mark.full
+def test_an_experiment_names_the_file(write: Write, call: Call, tmp_path: Path) -> None:  # noqa: F811
+    write()
+    (tmp_path / "search.yaml").write_text(
+        "name: search\nbudget: 6\nenvironments: [{id: queue.yaml}]\nagents: [{name: random}]\n"
+        "simulation: {workers: 2, cache: cache.sqlite}\n"
+    )
+    assert call("run", "search.yaml", "--local", "-q").code == 0
+    results = json.loads((tmp_path / "runs/search/results.json").read_text())
+    assert "queue" in json.dumps(results)
+    assert call("report", "runs/search").code == 0
+    assert call("dataset", "validate", "runs/search").code == 0
+    replayed = call("dataset", "validate", "runs/search", "--replay")
+    assert "--environment queue.yaml" in " ".join(replayed.out.split())
+    assert "no row could be evaluated again" in replayed.err
+    mine = call("dataset", "validate", "runs/search", "--replay", "--environment", "queue.yaml")
+    assert mine.code == 0, mine.out + mine.err
