@@ -200,7 +200,7 @@ def test_limits_make_designs_infeasible_with_a_reason() -> None:
     outcome = env.evaluate(plain(3, 4))
     assert (outcome.status, outcome.feasible) == ("ok", False)
     assert outcome.reason == "limit total_ns <= 4 exceeded by 100.0%"
-    assert outcome.violations == (1.0, pytest.approx(-0.25))  # speed 0.125: a quarter above
+    assert list(outcome.violations) == pytest.approx([1.0, -0.25])  # speed 0.125: a quarter above
     assert outcome.reward == -0.5
     assert env.evaluate(plain(3, 0)).feasible
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from archgym.agents.common.candidates import Candidates
@@ -20,14 +22,21 @@ SPACE = DesignSpace(
 )
 
 
-def exchanges(**design: object) -> list[dict[str, object]]:
+def exchanges(**design: Any) -> list[dict[str, Any]]:
     rng = np.random.default_rng(0)
     pool = Candidates(Moves(SPACE, rng), rng, 100, 4)
     return list(pool.exchanges(SPACE.designs([design]).codes))
 
 
 def test_an_exchange_raises_one_parameter_and_lowers_another() -> None:
-    here = {"rows": 4, "columns": 2, "kind": "a", "share": 0.5, "buffered": True, "depth": 3}
+    here: dict[str, Any] = {
+        "rows": 4,
+        "columns": 2,
+        "kind": "a",
+        "share": 0.5,
+        "buffered": True,
+        "depth": 3,
+    }
     levels = {"columns": [1, 2, 4, 8]}
     seen = set()
     for design in exchanges(**here):
