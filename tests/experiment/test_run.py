@@ -63,6 +63,7 @@ def test_leaves_datasets_results_and_a_picture(tmp_path: Path) -> None:
     assert held == {
         "experiment.yaml",
         "initial_designs.json",
+        "checksums.json",
         "trials.json",
         "datasets",
         "results.json",

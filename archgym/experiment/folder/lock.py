@@ -12,6 +12,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from archgym.errors import ExperimentError
+from archgym.experiment.folder.names import MANIFEST
 from archgym.experiment.folder.run_folder import LOCK, RunFolder
 
 __all__ = ["acquired", "locked", "wait_for_workers", "working"]
@@ -143,7 +144,7 @@ def _discard(folder: RunFolder, whole: bool) -> None:
     if not folder.shard:
         files += [
             folder.path / name
-            for name in ("experiment.yaml", "trials.json", "initial_designs.json")
+            for name in ("experiment.yaml", "trials.json", "initial_designs.json", MANIFEST)
         ]
         files.append(folder.random_draws)
     for file in files:
