@@ -329,7 +329,7 @@ def _is_param(value: Any) -> bool:
 
 
 def _is_compound(value: Any) -> bool:
-    return isinstance(value, Expression) and value.op != "param"
+    return isinstance(value, Expression) and value.op != "param" and value.op not in FUNCTIONS
 
 
 def _show(value: Any) -> str:
