@@ -19,6 +19,7 @@ from archgym.experiment.spec.simulation import SimulationSettings
 from archgym.problem.fidelity import FULL, Fidelity
 from archgym.problem.simulator import SimulationResult
 from archgym.registry import make_agent
+from archgym.simulators.executor import Arrival
 from archgym.space import Designs, DesignSpace, Integer, Rule, param
 
 TENTH = Fidelity(0.1, 0.1)
@@ -114,6 +115,28 @@ def test_designs_in_flight_count_against_the_budget() -> None:
     assert env.evaluator.exhausted
     collect_all(env)
     assert not env.evaluator.exhausted  # it was not covered, which costs nothing
+
+
+class Joining(ShuffledExecutor):
+    """A second worker joins while the first simulates; nothing ends until both have a design."""
+
+    slots_change = True
+
+    def collect(self, timeout_s: float | None) -> list[Arrival]:
+        if timeout_s == 0 or self.most_in_flight == 2:
+            return super().collect(timeout_s)
+        assert timeout_s is not None, "the search would wait for the first worker"
+        self.slots = 2
+        return []
+
+
+def test_a_worker_that_joins_gets_a_design_while_others_simulate() -> None:
+    env = Sums()
+    env.evaluate(env.baseline_design)
+    executor = Joining(env)
+    executor.slots = 1
+    make_agent("random", env.design_space, seed=0).search(env, 2)
+    assert executor.most_in_flight == 2
 
 
 def test_no_more_designs_are_in_flight_than_there_are_slots() -> None:
