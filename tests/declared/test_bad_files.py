@@ -104,7 +104,7 @@ MISTAKES = {
         "path: ../design.txt",
         "inside the folder of the run",
     ),
-    "absolute path": ("path: design.txt", "path: /tmp/design.txt", "inside the folder of the run"),
+    "absolute path": ("path: design.txt", "path: /etc/design.txt", "inside the folder of the run"),
     "no template file": (
         "    text:",
         "    template: quue.yaml\n  - path: b\n    text:",
