@@ -128,7 +128,8 @@ def _explained(problem: Any, place: Place) -> ArchgymError:
     if kind in ("model_type", "model_attributes_type"):
         keys = ", ".join(_keys(_model_at(place)))
         return InvalidValueError(f"it is {given!r:.80}, allowed is a mapping with the keys {keys}")
-    return InvalidValueError(f"it cannot be {given!r:.80}: {allowed_text(problem)}")
+    quoted = f", as '{given}'" if kind == "string_type" and isinstance(given, int | float) else ""
+    return InvalidValueError(f"it cannot be {given!r:.80}: {allowed_text(problem)}{quoted}")
 
 
 def _keys(model: type[pydantic.BaseModel]) -> list[str]:

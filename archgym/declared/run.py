@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import shlex
 import shutil
 import tempfile
@@ -179,7 +180,11 @@ class Runner:
                 raise kind(f"stage {stage.name} printed {what!r}{again}: {_line(failure, output)}")
             if output.exit_code not in stage.entry.good_exit_codes:
                 name = Path(command[0]).name
-                raise SimulationError(f"stage {stage.name}: {ended_badly(name, output)}")
+                good = ", ".join(map(str, stage.entry.good_exit_codes))
+                raise SimulationError(
+                    f"stage {stage.name}: {ended_badly(name, output)} (good_exit_codes: {good})"
+                    f"{self._beside(command, folder)}"
+                )
             return output
 
     def _once(
@@ -209,6 +214,7 @@ class Runner:
             if stage.own_program:
                 raise SimulationError(f"stage {stage.name}: {error}") from None
             advice = f". {self._install.rstrip('. ')}." if self._install else ""
+            advice = self._beside(command, folder) or advice
             raise MissingDependencyError(f"stage {stage.name}: {error}{advice}") from None
         except (SimulationError, TimeoutError) as error:
             ending = str(error)
@@ -221,6 +227,16 @@ class Runner:
                 f"{'' if folder == run.folder else f', in {folder}'}\n"
                 f"{shlex.join(command)}"
             )
+
+    def _beside(self, command: list[str], folder: Path) -> str:
+        """Advice if an argument is a file beside the declaration, which a run does not see."""
+        for text in command:
+            path = Path(text)
+            missing = bool(text) and not path.is_absolute() and not (folder / path).exists()
+            if missing and (self._here / path).is_file():
+                path = Path(os.path.normpath(path))
+                return f". {path} stands beside the declaration: write {{{{ here }}}}/{path}"
+        return ""
 
     def _failure(self, stage: Stage, output: ProgramOutput) -> Failure | None:
         for failure in self._plan.failures:

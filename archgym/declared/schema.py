@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from archgym.problem.metrics import Direction
 
@@ -193,7 +193,11 @@ class MetricEntry(_Model):
         default_factory=dict, description="column: value, which rows of a csv"
     )
     separator: str = Field(default=",", min_length=1, max_length=1, description="of a csv")
-    unit: str = Field(default="", description="of the metric; its name ends in it")
+    unit: str = Field(
+        default="",
+        description="of the metric; its name ends in it; s of seconds and B of file_size if left "
+        "out",
+    )
     read_unit: str | None = Field(
         default=None, description="unit in the output, where it is another one"
     )
@@ -204,6 +208,15 @@ class MetricEntry(_Model):
     over_workloads: Across = Field(
         default="mean", description="mean, geometric_mean, worst or sum over several workloads"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _unit_of_what_is_known(cls, data: Any) -> Any:
+        if isinstance(data, dict) and "unit" not in data:
+            for key, unit in (("seconds", "s"), ("file_size", "B")):
+                if key in data:
+                    return {**data, "unit": unit}
+        return data
 
 
 class FailureEntry(_Model):

@@ -53,8 +53,9 @@ class Metric:
         endings = _SUFFIXES.get(self.unit, (self.unit.lower().replace("/", "_per_"),))
         if not any(self.name == end or self.name.endswith(f"_{end}") for end in endings):
             wanted = " or ".join(f"'_{end}'" for end in endings)
+            others = "" if self.unit else "; a metric with another ending has a unit"
             raise InvalidValueError(
-                f"metric {self.name!r} with unit {self.unit!r} must end in {wanted}"
+                f"metric {self.name!r} with unit {self.unit!r} must end in {wanted}{others}"
             )
 
     @property

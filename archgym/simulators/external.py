@@ -36,6 +36,8 @@ OUTPUT_LIMIT_BYTES = 16 * 2**20
 FILE_LIMIT_BYTES = 8 * 2**30
 """Size to which a program may grow one file by default."""
 _UNUSABLE = (errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR)
+_OF_THE_SHELL = ("PWD", "OLDPWD", "SHLVL", "_")
+"""Environment variables that differ with the folder in which somebody began, and so may results."""
 _POLL_S = 0.1
 _SHOWN_BYTES = 65536
 _stop_of_batch: ContextVar[threading.Event | None] = ContextVar("stop of batch", default=None)
@@ -113,7 +115,8 @@ def run_program(
         command: the executable and its arguments.
         folder: where it runs.
         time_limit_s: wall-clock time after which it is killed, s.
-        environment: environment variables that are set for it besides those of this process.
+        environment: environment variables that are set for it besides those of this process, of
+            which it does not see what a shell says of itself.
         output_limit_bytes: what it may print to each of its two outputs before it is killed.
         file_limit_bytes: size to which it may grow a file before it is killed (on Linux).
         memory_limit_bytes: address space that each of its processes may have (on Linux); ``None``
@@ -130,12 +133,13 @@ def run_program(
     if not 0 < time_limit_s < float("inf"):
         raise InvalidValueError(f"time_limit_s is {time_limit_s!r}, it must be above 0 and finite")
     name = name or Path(command[0]).name
+    inherited = {k: value for k, value in os.environ.items() if k not in _OF_THE_SHELL}
     start = time.monotonic()
     try:
         process = subprocess.Popen(
             [os.fspath(part) for part in command],
             cwd=folder,
-            env={**os.environ, **(environment or {})},
+            env={**inherited, "PWD": str(Path(folder).absolute()), **(environment or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

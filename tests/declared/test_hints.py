@@ -1,0 +1,72 @@
+"""What a first reader of the guide stumbled over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import archgym
+from archgym.errors import ArchgymError, MissingDependencyError
+from tests.declared.conftest import Write
+
+SECONDS = """
+parameters:
+  level: {integer: [1, 4], baseline: 1}
+stages:
+  run: {run: [sh, -c, "echo $OLDPWD$SHLVL. > size.txt"]}
+metrics:
+  run_time_s: {seconds: run}
+  size_b: {file_size: size.txt}
+"""
+
+
+def result_of(path: str) -> str:
+    env = archgym.make(path)
+    outcome = env.evaluate(env.baseline_design)
+    return outcome.reason
+
+
+def test_seconds_and_bytes_need_no_unit(write: Write) -> None:
+    env = archgym.make(write(text=SECONDS))
+    assert [(m.name, m.unit) for m in env.metrics] == [("run_time_s", "s"), ("size_b", "B")]
+
+
+def test_a_program_does_not_see_where_somebody_began(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(text=SECONDS)
+    sizes = set()
+    for folder in ("", "/a/long/path/to/some/folder"):
+        monkeypatch.setenv("OLDPWD", folder)
+        monkeypatch.setenv("SHLVL", "7" * (1 + len(folder)))
+        env = archgym.make(path)
+        sizes.add(env.evaluate(env.baseline_design).metrics["size_b"])
+    assert len(sizes) == 1
+
+
+def test_a_bad_exit_code_is_shown_with_the_good_ones(write: Write) -> None:
+    path = write(("time_limit_s: 10", "time_limit_s: 10\n    good_exit_codes: [2, 3]"))
+    with pytest.raises(ArchgymError, match=r"awk ended with exit code 0.*good_exit_codes: 2, 3"):
+        archgym.make(path).evaluate({"depth": 2, "width": 1, "policy": "lifo"})
+
+
+@pytest.mark.parametrize("command", ["[./tool.sh, x]", "[sh, tool.sh]", "[sh, ./tool.sh]"])
+def test_a_file_beside_the_declaration_is_found_in_the_message(
+    write: Write, tmp_path: Path, command: str
+) -> None:
+    (tmp_path / "tool.sh").write_text("echo 1")
+    text = SECONDS.replace('[sh, -c, "echo $OLDPWD$SHLVL. > size.txt"]', command)
+    with pytest.raises((ArchgymError, MissingDependencyError), match=r"\{\{ here \}\}/tool.sh"):
+        result = result_of(write(text=text))
+        raise ArchgymError(result)
+
+
+def test_a_number_as_an_argument_is_shown_in_quotes(write: Write) -> None:
+    with pytest.raises(ArchgymError, match=r"line 5: .*cannot be 3: .*as '3'"):
+        archgym.make(write(text=SECONDS.replace('[sh, -c, "echo', '[sh, 3, "echo')))
+
+
+def test_a_metric_without_a_unit_says_that_units_make_other_endings(write: Write) -> None:
+    with pytest.raises(ArchgymError, match="'_count'; a metric with another ending has a unit"):
+        archgym.make(write(("cost_count", "ipc")))
