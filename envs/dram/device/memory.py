@@ -87,8 +87,13 @@ def load_memory(spec: MemorySpec) -> Memory:
         >>> load_memory({"device": "DDR4-2400", "ranks": 2}).capacity_bytes // 2**30
         8
     """
-    if not isinstance(spec, Mapping):
+    if isinstance(spec, str | os.PathLike):
         return Memory(load_device(spec))
+    if not isinstance(spec, Mapping):
+        raise InvalidValueError(
+            f"memory: it is {spec!r:.80}, allowed is the name of a device, the path of its file, or a "
+            "mapping with device, channels and ranks"
+        )
     keys = ("device", "channels", "ranks")
     for key in spec:
         if key not in keys:

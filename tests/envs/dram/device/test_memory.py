@@ -55,6 +55,12 @@ def test_unknown_keys_and_devices() -> None:
         load_memory({"device": "DDR3-1601"})
 
 
+@pytest.mark.parametrize("memory", [None, 0, ["DDR3-1600"]])
+def test_no_memory(memory: Any) -> None:
+    with pytest.raises(InvalidValueError, match="memory: it is .* allowed is the name"):
+        load_memory(memory)
+
+
 @pytest.mark.parametrize("device", [None, 3, ["DDR3-1600"]])
 def test_no_device(device: Any) -> None:
     with pytest.raises(InvalidValueError, match="device is"):
