@@ -57,7 +57,7 @@ def test_unknown_keys_and_devices() -> None:
 
 @pytest.mark.parametrize("memory", [None, 0, ["DDR3-1600"]])
 def test_no_memory(memory: Any) -> None:
-    with pytest.raises(InvalidValueError, match="memory: it is .* allowed is the name"):
+    with pytest.raises(InvalidValueError, match=r"memory: it is .* allowed is the name"):
         load_memory(memory)
 
 
