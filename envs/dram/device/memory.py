@@ -91,8 +91,8 @@ def load_memory(spec: MemorySpec) -> Memory:
         return Memory(load_device(spec))
     if not isinstance(spec, Mapping):
         raise InvalidValueError(
-            f"memory: it is {spec!r:.80}, allowed is the name of a device, the path of its file, or "
-            "a mapping with device, channels and ranks"
+            f"memory: it is {spec!r:.80}, allowed is the name of a device, the path of a device "
+            "file, or a mapping with device, channels and ranks"
         )
     keys = ("device", "channels", "ranks")
     for key in spec:
