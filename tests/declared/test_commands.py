@@ -27,6 +27,8 @@ def test_evaluate_keeps_the_folder_and_says_what_was_run(
     said = (folder / "commands.txt").read_text()
     assert "# stage run: exit code 0, " in said
     assert said.rstrip().endswith("design.txt")
+    assert (folder / "run.stdout").read_text().startswith("wait = ")
+    assert (folder / "run.stderr").read_text() == ""
     assert "commands.txt in it says" in call("evaluate", "queue.yaml", "--keep").out
 
 
