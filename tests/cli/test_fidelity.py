@@ -10,7 +10,10 @@ def test_evaluate_at_a_fidelity(call: Any) -> None:
     )
     assert (full["fidelity"], part["fidelity"]) == (1.0, 0.1)
     assert full["metrics"]["access_ns"] < part["metrics"]["access_ns"]
-    assert full["baseline_metrics"] == part["baseline_metrics"]
+    assert full["baseline_metrics"]["access_ns"] < part["baseline_metrics"]["access_ns"]
+    alike = call("evaluate", "Conformance-v0", "--fidelity", "0.1", "--json").json
+    assert alike["metrics"] == alike["baseline_metrics"] == part["baseline_metrics"]
+    assert alike["reward"] == 0.5
     assert "fidelity 0.1" in call("evaluate", "Conformance-v0", "--fidelity", "0.1").out
     assert "fidelity" not in call("evaluate", "Conformance-v0").out
 
