@@ -34,7 +34,7 @@ def evaluate(
     space: options.Space = None,
     simulator: options.Simulator = None,
     fidelity: Annotated[
-        float, typer.Option(help="How much of the simulation to run, as archgym show lists it.")
+        float, typer.Option(help="How much is simulated, of the baseline too: see archgym show.")
     ] = 1.0,
     arguments: options.Arguments = None,
     record: Annotated[Path | None, typer.Option(help="Dataset that takes the evaluation.")] = None,
