@@ -1,14 +1,16 @@
 """Checks of an environment that a YAML file declares around a program: few runs, each a question.
 
-The program may take minutes, so the baseline is run twice and each parameter is moved once. What
-other checks look at (Gymnasium's contract, encodings, recording) is the same for every declared
-environment.
+The program may take minutes, so the baseline is run twice and each parameter is moved once, to a
+value that the program takes. What other checks look at (Gymnasium's contract, encodings,
+recording) is the same for every declared environment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,6 @@ from archgym.check.result import (
     CheckResult,
     UnpolishedError,
     chosen_names,
-    expect,
     run,
     run_all,
 )
@@ -33,6 +34,8 @@ __all__ = ["check_program", "program_check_names"]
 
 FORECAST_DESIGNS = 200
 _DRAWN = 200
+_MAX_STARTS = 5
+"""Designs from which it is tried to move a parameter that does not act in the baseline."""
 _FIRST = "can_be_made"
 
 
@@ -84,7 +87,7 @@ class _Program:
         """Metrics of a design; those without a value are left out.
 
         Raises:
-            CheckFailed: if it has none.
+            _RefusedError: if it has none.
         """
         designs = self.env.design_space.designs([design])
         result: SimulationResult
@@ -93,7 +96,8 @@ class _Program:
         status, values, reason = read_result(
             result, self.env.metrics, self.env.simulator.metric_names
         )
-        expect(not reason, f"{_text(design)}: {status.label}: {reason}")
+        if reason:
+            raise _RefusedError(design, status.label, reason)
         pairs = zip(self.env.metrics, values, strict=True)
         return {metric.name: value for metric, value in pairs if value == value}
 
@@ -103,10 +107,55 @@ class _Program:
             self._twice = [self.metrics(self.env.baseline_design) for _ in range(2)]
         return self._twice
 
+    def before(self, design: Mapping[str, Any]) -> dict[str, float]:
+        """As :meth:`metrics`, but the baseline is not run again."""
+        if design == self.env.baseline_design:
+            return self.baseline_twice()[0]
+        return self.metrics(design)
+
     def noise(self) -> dict[str, float]:
         """Relative difference of each metric between the two runs of the baseline."""
         first, second = self.baseline_twice()
         return {name: _difference(first[name], second.get(name, first[name])) for name in first}
+
+
+class _RefusedError(CheckFailed):
+    """A design that has no metrics.
+
+    Attributes:
+        design: which one.
+        status: its label: illegal, failed or timeout.
+        reason: why.
+    """
+
+    def __init__(self, design: Mapping[str, Any], status: str, reason: str) -> None:
+        self.design, self.status, self.reason = design, status, reason
+        super().__init__(f"{_text(design)}: {status}: {reason}")
+
+
+@dataclass
+class _Move:
+    """A parameter that was moved.
+
+    Attributes:
+        name: which one.
+        refused: designs that the program has not taken.
+        before: the design from which it was moved.
+        after: the other design; empty if the program has taken none.
+        metrics: of both designs.
+    """
+
+    name: str
+    refused: Sequence[_RefusedError]
+    before: Mapping[str, Any] = field(default_factory=dict)
+    after: Mapping[str, Any] = field(default_factory=dict)
+    metrics: tuple[Mapping[str, float], Mapping[str, float]] = ({}, {})
+
+    def refused_text(self) -> str:
+        """The values that were refused, and why the first one was."""
+        values = dict.fromkeys(str(one.design[self.name]) for one in self.refused)
+        reason = " | ".join(self.refused[0].reason.splitlines())
+        return f"refused: {', '.join(values)}, {self.refused[0].status}: {reason}"
 
 
 def check_baseline_twice(program: _Program) -> str:
@@ -139,39 +188,36 @@ def check_parameters(program: _Program) -> str:
     noise = program.noise()
     lines: list[str] = []
     idle: list[str] = []
-    failed: list[str] = []
+    stuck: list[_Move] = []
     for name in program.env.design_space.names:
-        pair = _moved(program.env, name)
-        if pair is None:
+        move = _move(program, name)
+        if move is None:
             continue
-        before, after = pair
-        try:
-            base = (
-                program.baseline_twice()[0]
-                if before == program.env.baseline_design
-                else program.metrics(before)
-            )
-            moved = program.metrics(after)
-        except CheckFailed as failure:
-            failed.append(str(failure))
+        if not move.after:
+            stuck.append(move)
             continue
+        base, moved = move.metrics
         changed = [
-            key
+            f"{key} {base[key]:.4g} -> {value:.4g}"
             for key, value in moved.items()
             if key in base and _difference(base[key], value) > 3 * noise.get(key, 0.0)
         ]
-        what = f"{name} {before[name]} -> {after[name]}"
-        (lines if changed else idle).append(
-            f"{what}: {', '.join(f'{k} {base[k]:.4g} -> {moved[k]:.4g}' for k in changed[:3])}"
-            if changed
-            else what
-        )
-    if failed:
-        raise CheckFailed("; ".join(failed))
-    if idle:
-        others = f". Others: {'; '.join(lines)}" if lines else ""
-        raise UnpolishedError(f"no metric changed with {'; '.join(idle)}{others}")
-    return "; ".join(lines)
+        what = f"{name} {move.before[name]} -> {move.after[name]}"
+        also = f" ({move.refused_text()})" if move.refused else ""
+        if changed:
+            lines.append(f"{what}: {', '.join(changed[:3])}{also}")
+        else:
+            idle.append(f"{what}{also}")
+    parts = [f"no metric changed with {'; '.join(idle)}"] if idle else []
+    parts += [f"{one.name} cannot be moved: {one.refused_text()}" for one in stuck]
+    if lines:
+        parts.append(f"{'Others: ' if parts else ''}{'; '.join(lines)}")
+    text = ". ".join(parts)
+    if any(one.status != "illegal" for move in stuck for one in move.refused):
+        raise CheckFailed(text)
+    if idle or stuck:
+        raise UnpolishedError(text)
+    return text
 
 
 def check_time(program: _Program) -> str:
@@ -217,26 +263,53 @@ def _made(path: str, kwargs: Mapping[str, Any], made: list[DeclaredEnvironment])
     )
 
 
-def _moved(env: Environment, name: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """Two legal designs that differ in one parameter: the baseline and another, if possible."""
+def _move(program: _Program, name: str) -> _Move | None:
+    """Moves a parameter to the first value that the program takes; ``None`` if it has only one.
+
+    It is moved from the baseline if possible, or else from another design.
+    """
+    refused: list[_RefusedError] = []
+    for before, others in islice(_neighbours(program.env, name), _MAX_STARTS):
+        try:
+            base = program.before(before)
+        except _RefusedError as refusal:
+            refused.append(refusal)
+            continue
+        refused = []
+        for after in others:
+            try:
+                return _Move(name, refused, before, after, (base, program.metrics(after)))
+            except _RefusedError as refusal:
+                refused.append(refusal)
+                if refusal.status == "timeout":
+                    break
+        break
+    return _Move(name, refused) if refused else None
+
+
+def _neighbours(
+    env: Environment, name: str
+) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Legal designs, each with legal ones that differ in one parameter: far, then ever farther."""
     space = env.design_space
     if name in space.fixed or space[name].size < 2:
-        return None
+        return
     first = {one.name: one.value(0) for one in space.parameters}
     drawn = space.sample(_DRAWN, np.random.default_rng(0))
-    starts = [env.baseline_design, *(design for design in drawn if name in design)]
-    for start in starts:
+    parameter = space[name]
+    for start in [env.baseline_design, *drawn]:
         if name not in start:
             continue
-        parameter = space[name]
-        code = parameter.code(start[name])
-        levels = {0, parameter.size // 2, parameter.size - 1} - {code}
-        for level in sorted(levels, key=lambda level: -abs(level - code)):
-            full = {**first, **env.baseline, **start, name: parameter.value(level)}
-            other = space.canonical(full)
-            if not space.broken_rule(other):
-                return start, other
-    return None
+        code, last = parameter.code(start[name]), parameter.size - 1
+        near = {max(code - 1, 0), min(code + 1, last), 0, parameter.size // 2, last} - {code}
+        levels = sorted(near, key=lambda level: abs(level - code))
+        designs = (
+            space.canonical({**first, **env.baseline, **start, name: parameter.value(level)})
+            for level in [levels[-1], *levels[:-1]]
+        )
+        legal = [design for design in designs if not space.broken_rule(design)]
+        if legal:
+            yield start, legal
 
 
 def _difference(one: float, other: float) -> float:
