@@ -7,14 +7,13 @@ recording) is the same for every declared environment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from archgym.check.program_runs import Move, ProgramRuns, difference, move_parameter
 from archgym.check.result import (
     CheckFailed,
     CheckResult,
@@ -24,18 +23,12 @@ from archgym.check.result import (
     run_all,
 )
 from archgym.declared import DeclaredEnvironment
-from archgym.environment.environment import Environment
-from archgym.problem.simulator import SimulationResult
 from archgym.registry import make
 from archgym.simulators.external import available_cores
-from archgym.simulators.result import read_result
 
 __all__ = ["check_program", "program_check_names"]
 
 FORECAST_DESIGNS = 200
-_DRAWN = 200
-_MAX_STARTS = 5
-"""Designs from which it is tried to move a parameter that does not act in the baseline."""
 _FIRST = "can_be_made"
 
 
@@ -65,7 +58,7 @@ def check_program(
         on_result(first)
     if not first.passed:
         return results
-    program = _Program(made[0])
+    program = ProgramRuns(made[0])
     checks = {name: partial(check, program) for name, check in _CHECKS.items() if name in names}
     return results + run_all(checks, on_result)
 
@@ -75,90 +68,7 @@ def program_check_names() -> list[str]:
     return [_FIRST, *_CHECKS]
 
 
-class _Program:
-    """Runs designs of an environment, each as often as it is asked for."""
-
-    def __init__(self, env: DeclaredEnvironment) -> None:
-        self.env = env
-        self.seconds: list[float] = []
-        self._twice: list[dict[str, float]] | None = None
-
-    def metrics(self, design: Mapping[str, Any]) -> dict[str, float]:
-        """Metrics of a design; those without a value are left out.
-
-        Raises:
-            _RefusedError: if it has none.
-        """
-        designs = self.env.design_space.designs([design])
-        result: SimulationResult
-        ((result, seconds),) = self.env.simulator.simulate(designs)
-        self.seconds.append(seconds)
-        status, values, reason = read_result(
-            result, self.env.metrics, self.env.simulator.metric_names
-        )
-        if reason:
-            raise _RefusedError(design, status.label, reason)
-        pairs = zip(self.env.metrics, values, strict=True)
-        return {metric.name: value for metric, value in pairs if value == value}
-
-    def baseline_twice(self) -> list[dict[str, float]]:
-        """Metrics of the baseline, run twice."""
-        if self._twice is None:
-            self._twice = [self.metrics(self.env.baseline_design) for _ in range(2)]
-        return self._twice
-
-    def before(self, design: Mapping[str, Any]) -> dict[str, float]:
-        """As :meth:`metrics`, but the baseline is not run again."""
-        if design == self.env.baseline_design:
-            return self.baseline_twice()[0]
-        return self.metrics(design)
-
-    def noise(self) -> dict[str, float]:
-        """Relative difference of each metric between the two runs of the baseline."""
-        first, second = self.baseline_twice()
-        return {name: _difference(first[name], second.get(name, first[name])) for name in first}
-
-
-class _RefusedError(CheckFailed):
-    """A design that has no metrics.
-
-    Attributes:
-        design: which one.
-        status: its label: illegal, failed or timeout.
-        reason: why.
-    """
-
-    def __init__(self, design: Mapping[str, Any], status: str, reason: str) -> None:
-        self.design, self.status, self.reason = design, status, reason
-        super().__init__(f"{_text(design)}: {status}: {reason}")
-
-
-@dataclass
-class _Move:
-    """A parameter that was moved.
-
-    Attributes:
-        name: which one.
-        refused: designs that the program has not taken.
-        before: the design from which it was moved.
-        after: the other design; empty if the program has taken none.
-        metrics: of both designs.
-    """
-
-    name: str
-    refused: Sequence[_RefusedError]
-    before: Mapping[str, Any] = field(default_factory=dict)
-    after: Mapping[str, Any] = field(default_factory=dict)
-    metrics: tuple[Mapping[str, float], Mapping[str, float]] = ({}, {})
-
-    def refused_text(self) -> str:
-        """The values that were refused, and why the first one was."""
-        values = dict.fromkeys(str(one.design[self.name]) for one in self.refused)
-        reason = " | ".join(self.refused[0].reason.splitlines())
-        return f"refused: {', '.join(values)}, {self.refused[0].status}: {reason}"
-
-
-def check_baseline_twice(program: _Program) -> str:
+def check_baseline_twice(program: ProgramRuns) -> str:
     """The baseline design runs, and twice gives the same, or how noisy it is."""
     noise = {name: share for name, share in program.noise().items() if share}
     if not noise:
@@ -169,7 +79,7 @@ def check_baseline_twice(program: _Program) -> str:
     return f"two medians differ in {shown}"
 
 
-def check_metrics(program: _Program) -> str:
+def check_metrics(program: ProgramRuns) -> str:
     """Every metric has a value."""
     found, env = program.baseline_twice()[0], program.env
     shown = [
@@ -183,14 +93,14 @@ def check_metrics(program: _Program) -> str:
     return ", ".join(shown)
 
 
-def check_parameters(program: _Program) -> str:
+def check_parameters(program: ProgramRuns) -> str:
     """Each parameter changes something when it is moved."""
     noise = program.noise()
     lines: list[str] = []
     idle: list[str] = []
-    stuck: list[_Move] = []
+    stuck: list[Move] = []
     for name in program.env.design_space.names:
-        move = _move(program, name)
+        move = move_parameter(program, name)
         if move is None:
             continue
         if not move.after:
@@ -200,7 +110,7 @@ def check_parameters(program: _Program) -> str:
         changed = [
             f"{key} {base[key]:.4g} -> {value:.4g}"
             for key, value in moved.items()
-            if key in base and _difference(base[key], value) > 3 * noise.get(key, 0.0)
+            if key in base and difference(base[key], value) > 3 * noise.get(key, 0.0)
         ]
         what = f"{name} {move.before[name]} -> {move.after[name]}"
         also = f" ({move.refused_text()})" if move.refused else ""
@@ -220,7 +130,7 @@ def check_parameters(program: _Program) -> str:
     return text
 
 
-def check_time(program: _Program) -> str:
+def check_time(program: ProgramRuns) -> str:
     """How long a design takes, and what a search takes on some workers."""
     program.baseline_twice()
     each, cores = float(np.mean(program.seconds)), available_cores()
@@ -233,7 +143,7 @@ def check_time(program: _Program) -> str:
     )
 
 
-_CHECKS: dict[str, Callable[[_Program], str]] = {
+_CHECKS: dict[str, Callable[[ProgramRuns], str]] = {
     "baseline_twice": check_baseline_twice,
     "metrics": check_metrics,
     "parameters": check_parameters,
@@ -261,60 +171,3 @@ def _made(path: str, kwargs: Mapping[str, Any], made: list[DeclaredEnvironment])
         f"{env.name}: {env.design_space!r}, {len(env.metrics)} metrics, goals: "
         f"{', '.join(env.objective.names)}, version {env.simulator.version}"
     )
-
-
-def _move(program: _Program, name: str) -> _Move | None:
-    """Moves a parameter to the first value that the program takes; ``None`` if it has only one.
-
-    It is moved from the baseline if possible, or else from another design.
-    """
-    refused: list[_RefusedError] = []
-    for before, others in islice(_neighbours(program.env, name), _MAX_STARTS):
-        try:
-            base = program.before(before)
-        except _RefusedError as refusal:
-            refused.append(refusal)
-            continue
-        refused = []
-        for after in others:
-            try:
-                return _Move(name, refused, before, after, (base, program.metrics(after)))
-            except _RefusedError as refusal:
-                refused.append(refusal)
-                if refusal.status == "timeout":
-                    break
-        break
-    return _Move(name, refused) if refused else None
-
-
-def _neighbours(
-    env: Environment, name: str
-) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Legal designs, each with legal ones that differ in one parameter: far, then ever farther."""
-    space = env.design_space
-    if name in space.fixed or space[name].size < 2:
-        return
-    first = {one.name: one.value(0) for one in space.parameters}
-    drawn = space.sample(_DRAWN, np.random.default_rng(0))
-    parameter = space[name]
-    for start in [env.baseline_design, *drawn]:
-        if name not in start:
-            continue
-        code, last = parameter.code(start[name]), parameter.size - 1
-        near = {max(code - 1, 0), min(code + 1, last), 0, parameter.size // 2, last} - {code}
-        levels = sorted(near, key=lambda level: abs(level - code))
-        designs = (
-            space.canonical({**first, **env.baseline, **start, name: parameter.value(level)})
-            for level in [levels[-1], *levels[:-1]]
-        )
-        legal = [design for design in designs if not space.broken_rule(design)]
-        if legal:
-            yield start, legal
-
-
-def _difference(one: float, other: float) -> float:
-    return abs(one - other) / max(abs(one), abs(other)) if one != other else 0.0
-
-
-def _text(design: Mapping[str, Any]) -> str:
-    return " ".join(f"{name}={value}" for name, value in design.items())
