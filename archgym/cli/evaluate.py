@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -102,19 +103,20 @@ def _baseline(env: Environment, fidelity: float) -> tuple[NDArray[np.float64], s
     Rewards are relative to them, but for a recorded trial, whose dataset holds the full baseline.
     Where that cannot be simulated, the environment records nothing.
     """
-    designs = env.design_space.designs([env.baseline_design])
+    design = env.design_space.designs([env.baseline_design])
+    found, reason = np.full(len(env.metrics), np.nan), ""
     try:
-        if env.record is not None:
-            env.simulate_baseline()
-        if fidelity == 1:
-            return env.simulate_baseline(), ""
-        found = simulated_metrics(designs, env.simulator, env.metrics, fidelity=fidelity)
-        reason = ""
+        found = simulated_metrics(design, env.simulator, env.metrics, fidelity=fidelity)
     except SimulationError as error:
-        found, reason = np.full(len(env.metrics), np.nan), str(error)
+        reason = str(error)
+    if env.record is not None and fidelity < 1:
+        with contextlib.suppress(SimulationError):
+            env.simulate_baseline()
+            return found, reason
         env.record = None
-    if env.record is None:
-        env.baseline_metrics = found
+    elif reason:
+        env.record = None
+    env.baseline_metrics = found
     return found, reason
 
 
