@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -201,6 +202,7 @@ class Runner:
                 memory_limit_bytes=memory_limit,
                 name=Path(command[0]).name,
                 good_exit_codes=None,
+                on_killed=partial(run.printed.__setitem__, stage.name),
             )
             ending = f"exit code {output.exit_code}"
             return output

@@ -94,6 +94,16 @@ def test_a_kept_folder_gives_what_its_stages_printed(
     assert {metric.name for metric in made.metrics} == set(found)
 
 
+def test_what_a_program_printed_before_its_time_limit_is_kept(write: Write) -> None:
+    hanging = "stages:\n  hang: {run: [sh, -c, 'echo at 7; exec sleep 60'], time_limit_s: 0.5}\n"
+    env = archgym.make(write(("stages:\n", hanging)), keep="failed")
+    with pytest.raises(SimulationError, match="did not finish within"):
+        env.simulate_baseline()
+    assert isinstance(env, DeclaredEnvironment)
+    (folder,) = env.kept
+    assert (folder / "hang.stdout").read_text() == "at 7\n"
+
+
 def test_nothing_is_read_through_links(finished: Path) -> None:
     os.symlink("/etc/passwd", finished / "users")
     with pytest.raises(InvalidValueError, match="users"):
