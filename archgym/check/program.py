@@ -1,8 +1,8 @@
 """Checks of an environment that a YAML file declares around a program: few runs, each a question.
 
-The program may take minutes, so the baseline is run twice and each parameter is moved once. What
-other checks look at (Gymnasium's contract, encodings, recording) is the same for every declared
-environment.
+The program may take minutes, so the baseline is run twice and each parameter is moved once, to a
+value that the program takes. What other checks look at (Gymnasium's contract, encodings,
+recording) is the same for every declared environment.
 """
 
 from __future__ import annotations
@@ -13,26 +13,22 @@ from typing import Any
 
 import numpy as np
 
+from archgym.check.program_runs import Move, ProgramRuns, difference, move_parameter
 from archgym.check.result import (
     CheckFailed,
     CheckResult,
     UnpolishedError,
     chosen_names,
-    expect,
     run,
     run_all,
 )
 from archgym.declared import DeclaredEnvironment
-from archgym.environment.environment import Environment
-from archgym.problem.simulator import SimulationResult
 from archgym.registry import make
 from archgym.simulators.external import available_cores
-from archgym.simulators.result import read_result
 
 __all__ = ["check_program", "program_check_names"]
 
 FORECAST_DESIGNS = 200
-_DRAWN = 200
 _FIRST = "can_be_made"
 
 
@@ -62,7 +58,7 @@ def check_program(
         on_result(first)
     if not first.passed:
         return results
-    program = _Program(made[0])
+    program = ProgramRuns(made[0])
     checks = {name: partial(check, program) for name, check in _CHECKS.items() if name in names}
     return results + run_all(checks, on_result)
 
@@ -72,44 +68,7 @@ def program_check_names() -> list[str]:
     return [_FIRST, *_CHECKS]
 
 
-class _Program:
-    """Runs designs of an environment, each as often as it is asked for."""
-
-    def __init__(self, env: DeclaredEnvironment) -> None:
-        self.env = env
-        self.seconds: list[float] = []
-        self._twice: list[dict[str, float]] | None = None
-
-    def metrics(self, design: Mapping[str, Any]) -> dict[str, float]:
-        """Metrics of a design; those without a value are left out.
-
-        Raises:
-            CheckFailed: if it has none.
-        """
-        designs = self.env.design_space.designs([design])
-        result: SimulationResult
-        ((result, seconds),) = self.env.simulator.simulate(designs)
-        self.seconds.append(seconds)
-        status, values, reason = read_result(
-            result, self.env.metrics, self.env.simulator.metric_names
-        )
-        expect(not reason, f"{_text(design)}: {status.label}: {reason}")
-        pairs = zip(self.env.metrics, values, strict=True)
-        return {metric.name: value for metric, value in pairs if value == value}
-
-    def baseline_twice(self) -> list[dict[str, float]]:
-        """Metrics of the baseline, run twice."""
-        if self._twice is None:
-            self._twice = [self.metrics(self.env.baseline_design) for _ in range(2)]
-        return self._twice
-
-    def noise(self) -> dict[str, float]:
-        """Relative difference of each metric between the two runs of the baseline."""
-        first, second = self.baseline_twice()
-        return {name: _difference(first[name], second.get(name, first[name])) for name in first}
-
-
-def check_baseline_twice(program: _Program) -> str:
+def check_baseline_twice(program: ProgramRuns) -> str:
     """The baseline design runs, and twice gives the same, or how noisy it is."""
     noise = {name: share for name, share in program.noise().items() if share}
     if not noise:
@@ -120,7 +79,7 @@ def check_baseline_twice(program: _Program) -> str:
     return f"two medians differ in {shown}"
 
 
-def check_metrics(program: _Program) -> str:
+def check_metrics(program: ProgramRuns) -> str:
     """Every metric has a value."""
     found, env = program.baseline_twice()[0], program.env
     shown = [
@@ -134,47 +93,44 @@ def check_metrics(program: _Program) -> str:
     return ", ".join(shown)
 
 
-def check_parameters(program: _Program) -> str:
+def check_parameters(program: ProgramRuns) -> str:
     """Each parameter changes something when it is moved."""
     noise = program.noise()
     lines: list[str] = []
     idle: list[str] = []
-    failed: list[str] = []
+    stuck: list[Move] = []
     for name in program.env.design_space.names:
-        pair = _moved(program.env, name)
-        if pair is None:
+        move = move_parameter(program, name)
+        if move is None:
             continue
-        before, after = pair
-        try:
-            base = (
-                program.baseline_twice()[0]
-                if before == program.env.baseline_design
-                else program.metrics(before)
-            )
-            moved = program.metrics(after)
-        except CheckFailed as failure:
-            failed.append(str(failure))
+        if not move.after:
+            stuck.append(move)
             continue
+        base, moved = move.metrics
         changed = [
-            key
+            f"{key} {base[key]:.4g} -> {value:.4g}"
             for key, value in moved.items()
-            if key in base and _difference(base[key], value) > 3 * noise.get(key, 0.0)
+            if key in base and difference(base[key], value) > 3 * noise.get(key, 0.0)
         ]
-        what = f"{name} {before[name]} -> {after[name]}"
-        (lines if changed else idle).append(
-            f"{what}: {', '.join(f'{k} {base[k]:.4g} -> {moved[k]:.4g}' for k in changed[:3])}"
-            if changed
-            else what
-        )
-    if failed:
-        raise CheckFailed("; ".join(failed))
-    if idle:
-        others = f". Others: {'; '.join(lines)}" if lines else ""
-        raise UnpolishedError(f"no metric changed with {'; '.join(idle)}{others}")
-    return "; ".join(lines)
+        what = f"{name} {move.before[name]} -> {move.after[name]}"
+        also = f" ({move.refused_text()})" if move.refused else ""
+        if changed:
+            lines.append(f"{what}: {', '.join(changed[:3])}{also}")
+        else:
+            idle.append(f"{what}{also}")
+    parts = [f"no metric changed with {'; '.join(idle)}"] if idle else []
+    parts += [f"{one.name} cannot be moved: {one.refused_text()}" for one in stuck]
+    if lines:
+        parts.append(f"{'Others: ' if parts else ''}{'; '.join(lines)}")
+    text = ". ".join(parts)
+    if any(one.status != "illegal" for move in stuck for one in move.refused):
+        raise CheckFailed(text)
+    if idle or stuck:
+        raise UnpolishedError(text)
+    return text
 
 
-def check_time(program: _Program) -> str:
+def check_time(program: ProgramRuns) -> str:
     """How long a design takes, and what a search takes on some workers."""
     program.baseline_twice()
     each, cores = float(np.mean(program.seconds)), available_cores()
@@ -187,7 +143,7 @@ def check_time(program: _Program) -> str:
     )
 
 
-_CHECKS: dict[str, Callable[[_Program], str]] = {
+_CHECKS: dict[str, Callable[[ProgramRuns], str]] = {
     "baseline_twice": check_baseline_twice,
     "metrics": check_metrics,
     "parameters": check_parameters,
@@ -215,33 +171,3 @@ def _made(path: str, kwargs: Mapping[str, Any], made: list[DeclaredEnvironment])
         f"{env.name}: {env.design_space!r}, {len(env.metrics)} metrics, goals: "
         f"{', '.join(env.objective.names)}, version {env.simulator.version}"
     )
-
-
-def _moved(env: Environment, name: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """Two legal designs that differ in one parameter: the baseline and another, if possible."""
-    space = env.design_space
-    if name in space.fixed or space[name].size < 2:
-        return None
-    first = {one.name: one.value(0) for one in space.parameters}
-    drawn = space.sample(_DRAWN, np.random.default_rng(0))
-    starts = [env.baseline_design, *(design for design in drawn if name in design)]
-    for start in starts:
-        if name not in start:
-            continue
-        parameter = space[name]
-        code = parameter.code(start[name])
-        levels = {0, parameter.size // 2, parameter.size - 1} - {code}
-        for level in sorted(levels, key=lambda level: -abs(level - code)):
-            full = {**first, **env.baseline, **start, name: parameter.value(level)}
-            other = space.canonical(full)
-            if not space.broken_rule(other):
-                return start, other
-    return None
-
-
-def _difference(one: float, other: float) -> float:
-    return abs(one - other) / max(abs(one), abs(other)) if one != other else 0.0
-
-
-def _text(design: Mapping[str, Any]) -> str:
-    return " ".join(f"{name}={value}" for name, value in design.items())

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
+from numpy.typing import NDArray
 
 import archgym
 from archgym.cli import options
 from archgym.cli.output import paragraph, print_json, print_table
 from archgym.environment.environment import Environment
-from archgym.errors import InvalidValueError
+from archgym.errors import InvalidValueError, SimulationError
+from archgym.evaluation.baseline import simulated_metrics
 from archgym.evaluation.outcome import Outcome
 from archgym.problem.metrics import change_text
 from archgym.registry import is_declaration
@@ -31,14 +35,15 @@ def evaluate(
     space: options.Space = None,
     simulator: options.Simulator = None,
     fidelity: Annotated[
-        float, typer.Option(help="How much of the simulation to run, as archgym show lists it.")
+        float, typer.Option(help="How much is simulated, of the baseline too: see archgym show.")
     ] = 1.0,
     arguments: options.Arguments = None,
     record: Annotated[Path | None, typer.Option(help="Dataset that takes the evaluation.")] = None,
     keep: Annotated[
         bool,
         typer.Option(
-            "--keep", help="Of a YAML file: keep the folder of the run, with what was run."
+            "--keep",
+            help="Of a YAML file: keep the folders of the runs, with what was run and printed.",
         ),
     ] = False,
     json: options.Json = False,
@@ -63,29 +68,61 @@ def evaluate(
     chosen = options.pairs(values, "")
     baseline = {k: v for k, v in env.baseline.items() if k in env.design_space}
     design = {name: env.design_space[name].parse(text) for name, text in chosen.items()}
-    env.simulate_baseline()
-    before = len(_kept(env))
+    known = ", ".join(f"{one.value:.12g}" for one in env.fidelities)
+    if fidelity not in [one.value for one in env.fidelities]:
+        raise InvalidValueError(f"fidelity {fidelity!r} is not among those of {env.name}: {known}")
+    base, baseline_reason = _baseline(env, fidelity)
+    of_baseline = _kept(env)
     outcome = env.evaluate({**baseline, **env.baseline_design, **design}, fidelity)
-    kept = _kept(env)[before:] or _kept(env)
+    kept = {"kept": _kept(env)[len(of_baseline) :], "kept_of_baseline": of_baseline}
+    unrecorded = record is not None and env.record is None
     env.close()
-    if record is not None:
+    if env.record is not None:
         from archgym.data import Dataset
 
-        Dataset(record).seal()
-    data = _json(env, outcome)
+        Dataset(env.record).seal()
+    data = {**_json(env, outcome, base), "baseline_reason": baseline_reason}
     if json:
-        print_json({**data, "kept": kept} if keep else data)
+        print_json({**data, **kept} if keep else data)
     else:
         _show(env, outcome, data, chosen)
-        for folder in kept:
-            paragraph(f"kept {folder}; commands.txt in it says what was run")
-    if outcome.status not in ("ok", "illegal"):
+        if unrecorded:
+            paragraph(f"not recorded in {record}, which needs the baseline design", "yellow")
+        for key, whose in (("kept", "this design"), ("kept_of_baseline", "the baseline design")):
+            for folder in kept[key]:
+                paragraph(f"kept of {whose}: {folder}")
+        if keep:
+            paragraph("commands.txt in a folder says what was run, STAGE.stdout what was printed")
+    if outcome.status not in ("ok", "illegal") or unrecorded:
         raise typer.Exit(1)
 
 
-def _json(env: Environment, outcome: Outcome) -> dict[str, Any]:
+def _baseline(env: Environment, fidelity: float) -> tuple[NDArray[np.float64], str]:
+    """Metrics of the baseline design at a fidelity, and why there are none; empty if there are.
+
+    Rewards are relative to them, but for a recorded trial, whose dataset holds the full baseline.
+    Where that cannot be simulated, the environment records nothing.
+    """
+    design = env.design_space.designs([env.baseline_design])
+    found, reason = np.full(len(env.metrics), np.nan), ""
+    try:
+        found = simulated_metrics(design, env.simulator, env.metrics, fidelity=fidelity)
+    except SimulationError as error:
+        reason = str(error)
+    if env.record is not None and fidelity < 1:
+        with contextlib.suppress(SimulationError):
+            env.simulate_baseline()
+            return found, reason
+        env.record = None
+    elif reason:
+        env.record = None
+    env.baseline_metrics = found
+    return found, reason
+
+
+def _json(env: Environment, outcome: Outcome, base: NDArray[np.float64]) -> dict[str, Any]:
     of_outcome = ("fidelity", "design", "status", "reason", "feasible", "reward", "metrics")
-    values = env.baseline_metrics.tolist()
+    values = base.tolist()
     baseline = {m.name: v if v == v else None for m, v in zip(env.metrics, values, strict=True)}
     return {
         "archgym": archgym.__version__,
@@ -133,7 +170,10 @@ def _show(env: Environment, outcome: Outcome, data: dict[str, Any], chosen: Iter
         paragraph(f"note: {caveat}", "yellow")
     feasible = "feasible" if outcome.feasible else "not feasible"
     reason = f" ({outcome.reason})" if outcome.reason else ""
-    paragraph(f"status {outcome.status}, {feasible}{reason}, reward {outcome.reward:.4f}")
+    reward = f", reward {outcome.reward:.4f}" if outcome.reward == outcome.reward else ""
+    paragraph(f"status {outcome.status}, {feasible}{reason}{reward}")
+    if data["baseline_reason"]:
+        paragraph(f"nothing to compare with: {data['baseline_reason']}", "yellow")
 
 
 def _text(value: float | None) -> str:

@@ -65,15 +65,18 @@ def env(
 
 def _from_run(name: str, out: Path, folder: Path) -> None:
     """Writes a YAML file with what a finished run shows."""
+    from archgym.declared.kept import kept_run
     from archgym.declared.propose import proposals, proposed_declaration
 
-    found = proposals(folder)
+    found, kept = proposals(folder), kept_run(folder)
     path = out / f"{name}.yaml"
     if path.exists():
         raise ArchgymError(f"{path} exists already: choose another NAME or --out")
     try:
         out.mkdir(parents=True, exist_ok=True)
-        path.write_text(proposed_declaration(name, found), encoding="utf-8")
+        path.write_text(
+            proposed_declaration(name, found, kept.stages if kept else ()), encoding="utf-8"
+        )
     except OSError as error:
         raise ArchgymError(f"cannot write to {out}: {error.strerror}") from error
     typer.echo(f"wrote {path} with {len(found)} metrics; next, after you have put in your command:")

@@ -6,13 +6,14 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
+from archgym.declared.kept import COMMANDS, kept_run
 from archgym.declared.units import known_unit
 from archgym.errors import InvalidValueError, check_received
 from archgym.reading.files import read_bytes
@@ -22,6 +23,7 @@ __all__ = ["Proposal", "proposals", "proposed_declaration"]
 _MAX_FILES: Final = 200
 _READ_LIMIT_BYTES: Final = 1 << 22
 _MAX_SHOWN: Final = 40
+_PRINTED: Final = ("stdout", "stderr")
 _NUMBER: Final = r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _KEYED: Final = re.compile(
     rf"^\s*(?P<key>[A-Za-z_][^=:\n]{{0,60}}?)\s*[=:]\s*(?P<value>{_NUMBER})\s*(?P<unit>[^\s,;()]*)"
@@ -53,7 +55,8 @@ def proposals(folder: Path) -> list[Proposal]:
     """Readings for the numbers in the files of a folder, in the order of the files.
 
     Args:
-        folder: of one run, with what the program printed in files such as ``stdout``.
+        folder: of one run, with what the program printed in files such as ``stdout``. Of a folder
+            that archgym has kept, what it wrote itself is left out.
 
     Raises:
         InvalidValueError: if it is no folder, or has no file with numbers.
@@ -62,28 +65,34 @@ def proposals(folder: Path) -> list[Proposal]:
         raise InvalidValueError(f"{folder} is no folder of a finished run")
     check_received(folder, InvalidValueError)
     found: dict[str, Proposal] = {}
-    files = sorted(path for path in folder.rglob("*") if path.is_file())[:_MAX_FILES]
-    for path in files:
+    kept = kept_run(folder)
+    own = set() if kept is None else {folder / path for path in (*kept.files, COMMANDS)}
+    files = (path for path in folder.rglob("*") if path.is_file() and path not in own)
+    for path in sorted(files)[:_MAX_FILES]:
         try:
             text = read_bytes(path, _READ_LIMIT_BYTES).decode("utf-8")
         except (OSError, UnicodeDecodeError):
             continue  # binary, or too large to be a summary
-        source = str(path.relative_to(folder))
-        source = source if path.stem not in ("stdout", "stderr") else path.stem
-        for one in _of_file(text, path.suffix.lower(), source):
+        where = _source(path.relative_to(folder), () if kept is None else kept.stages)
+        for one in _of_file(text, path.suffix.lower(), where):
             found.setdefault(one.name, one)
     if not found:
         raise InvalidValueError(f"no file in {folder} has a number after a name or a word")
     return list(found.values())
 
 
-def proposed_declaration(name: str, found: list[Proposal]) -> str:
+def proposed_declaration(name: str, found: list[Proposal], stages: Sequence[str] = ()) -> str:
     """The text of a declaration with the proposed metrics, to be completed by hand.
 
     Args:
         name: what it is called.
         found: the proposals, of which the first is the objective.
+        stages: names of the stages; ``run`` if there are none.
     """
+    commands = "".join(
+        f'  {stage}:\n    run: [your-program, "--knob={{{{ knob }}}}"]\n    time_limit_s: 3600\n'
+        for stage in stages or ("run",)
+    )
     head = (
         f"# Proposed from a finished run. Replace the parameters and the command by yours, delete\n"
         f"# the metrics that you do not need, then: archgym check {name}.yaml\n"
@@ -91,10 +100,7 @@ def proposed_declaration(name: str, found: list[Proposal]) -> str:
         "parameters:\n"
         "  knob: {integer: [1, 16], baseline: 4, doc: replace this}\n"
         "files: []\n"
-        "stages:\n"
-        "  run:\n"
-        '    run: [your-program, "--knob={{ knob }}"]\n'
-        "    time_limit_s: 3600\n"
+        f"stages:\n{commands}"
         f"objective: minimize {found[0].name}\n"
         "metrics:\n"
     )
@@ -109,31 +115,42 @@ def proposed_declaration(name: str, found: list[Proposal]) -> str:
     return head + "\n".join(lines) + "\n"
 
 
-def _of_file(text: str, ending: str, source: str) -> Iterator[Proposal]:
+def _source(path: Path, stages: Sequence[str]) -> dict[str, str]:
+    """Keys of a reading that say where it looks: nothing for the output of the last stage."""
+    if path.stem in _PRINTED:
+        return {} if path.stem == "stdout" else {"from": path.stem}
+    stage, ending = path.stem.removeprefix("archgym."), path.suffix.removeprefix(".")
+    if stage not in stages or ending not in _PRINTED or len(path.parts) > 1:
+        return {"from": str(path)}
+    others = {} if stage == stages[-1] else {"stage": stage}
+    return {**others, **({} if ending == "stdout" else {"from": ending})}
+
+
+def _of_file(text: str, ending: str, where: Mapping[str, str]) -> Iterator[Proposal]:
     if ending == ".json":
         try:
             data = json.loads(text)
         except (ValueError, RecursionError):
             return
         for path, value in _leaves(data):
-            yield _proposal(path, "", {"json": path}, source, str(value))
+            yield _proposal(path, "", {"json": path}, where, str(value))
         return
     if ending == ".csv":
-        yield from _of_csv(text, source)
+        yield from _of_csv(text, where)
         return
     for line in text.splitlines():
         if keyed := _KEYED.match(line):
             key = " ".join(keyed["key"].split())
-            yield _proposal(key, keyed["unit"], {"key": key}, source, keyed["value"])
+            yield _proposal(key, keyed["unit"], {"key": key}, where, keyed["value"])
         elif worded := _WORDED.match(line):
             words = re.sub(r"(\\ )+|\s+", r"\\s+", re.escape(worded["words"].strip()))
             pattern = rf"{words}\s+([-+\d.,eE]+)"
             yield _proposal(
-                worded["words"], worded["unit"], {"regex": pattern}, source, worded["value"]
+                worded["words"], worded["unit"], {"regex": pattern}, where, worded["value"]
             )
 
 
-def _of_csv(content: str, source: str) -> Iterator[Proposal]:
+def _of_csv(content: str, where: Mapping[str, str]) -> Iterator[Proposal]:
     try:
         rows = list(csv.DictReader(io.StringIO(content), skipinitialspace=True))
     except csv.Error:
@@ -141,7 +158,7 @@ def _of_csv(content: str, source: str) -> Iterator[Proposal]:
     for column, value in (rows[-1] if rows else {}).items():
         text = value.strip() if isinstance(column, str) and isinstance(value, str) else ""
         if re.fullmatch(_NUMBER, text):
-            yield _proposal(column, "", {"csv": column.strip()}, source, text)
+            yield _proposal(column, "", {"csv": column.strip()}, where, text)
 
 
 def _leaves(data: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -156,7 +173,9 @@ def _leaves(data: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, data
 
 
-def _proposal(key: str, unit: str, reading: dict[str, Any], source: str, value: str) -> Proposal:
+def _proposal(
+    key: str, unit: str, reading: dict[str, Any], where: Mapping[str, str], value: str
+) -> Proposal:
     unit = unit if known_unit(unit) and unit != "%" else ""
     base = re.sub(r"\W+|_+", "_", key).strip("_").lower() or "value"
     base = f"n_{base}" if base[0].isdigit() else base
@@ -166,5 +185,4 @@ def _proposal(key: str, unit: str, reading: dict[str, Any], source: str, value: 
     if not unit and not re.search(r"_(rate|share|count)$", name):
         name = f"{base}_count"
     signed = {"signed": True} if value.startswith("-") else {}
-    where = {} if source == "stdout" else {"from": source}
     return Proposal(name, unit, {**where, **reading, **signed}, value)

@@ -25,7 +25,7 @@ class RunRecord:
         folder: of the run.
         values: of every name that templates may have.
         ran: what was run, for people.
-        printed: outputs of stages that have ended.
+        printed: outputs of stages that have ended, also badly.
         outputs: texts that were read, by stage and source.
     """
 

@@ -11,10 +11,12 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from archgym.declared.extract import searched
+from archgym.declared.kept import save_run
 from archgym.declared.plan import Failure, File, Plan, Stage
 from archgym.declared.readings import RunRecord, metrics_of
 from archgym.declared.stage_folders import StageFolders
@@ -31,7 +33,6 @@ from archgym.simulators.leftovers import VARIABLE, end_leftovers, new_mark, newe
 __all__ = ["Runner"]
 
 _MB: Final = 1_000_000
-_COMMANDS: Final = "commands.txt"
 _LOCALE: Final = "C.UTF-8"
 
 
@@ -89,9 +90,8 @@ class Runner:
                     raise
                 raise SimulationError(f"{error.filename or folder}: {error.strerror}") from error
             finally:
-                with contextlib.suppress(OSError):
-                    if self._keep != "never":
-                        (folder / _COMMANDS).write_text("\n".join(run.ran) + "\n", "utf-8")
+                if self._keep != "never":
+                    save_run(folder, (file.path for file in self._plan.files), run.ran, run.printed)
 
     @contextlib.contextmanager
     def _folder(self) -> Iterator[Path]:
@@ -129,7 +129,7 @@ class Runner:
         if not command or not command[0]:
             raise SimulationError(f"stage {stage.name}: the program's name is empty")
         if entry.uses is None:
-            run.printed[stage.name] = self._tried(stage, command, env, run.folder, run)
+            self._tried(stage, command, env, run.folder, run)
             return
         contents = {file.path: file.content(values) for file in stage.files}
         key = self._key(stage, command, env, contents)
@@ -165,7 +165,7 @@ class Runner:
         """Runs a stage, again where its output says that it is worth it."""
         tries: dict[int, int] = {}
         while True:
-            output = self._once(stage, command, env, folder, run)
+            output = run.printed[stage.name] = self._once(stage, command, env, folder, run)
             failure = self._failure(stage, output)
             if failure is not None and failure.entry.means == "retry":
                 number = self._plan.failures.index(failure)
@@ -207,6 +207,7 @@ class Runner:
                 memory_limit_bytes=memory_limit,
                 name=Path(command[0]).name,
                 good_exit_codes=None,
+                on_killed=partial(run.printed.__setitem__, stage.name),
             )
             ending = f"exit code {output.exit_code}"
             return output

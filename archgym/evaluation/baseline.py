@@ -16,7 +16,7 @@ from archgym.errors import (
     place_of,
 )
 from archgym.problem import Metric, Status
-from archgym.problem.simulator import Simulator
+from archgym.problem.simulator import MultiFidelitySimulator, Simulator
 from archgym.simulators.result import check_results, read_result
 from archgym.space import Designs, DesignSpace
 from archgym.space.nearest import nearest_legal
@@ -62,7 +62,11 @@ def baseline_codes(
 
 
 def simulated_metrics(
-    baseline: Designs, simulator: Simulator, metrics: Sequence[Metric], retries: int = 0
+    baseline: Designs,
+    simulator: Simulator,
+    metrics: Sequence[Metric],
+    retries: int = 0,
+    fidelity: float = 1.0,
 ) -> NDArray[np.float64]:
     """Metrics of the baseline design, a batch of one, shape (n_metrics,).
 
@@ -71,12 +75,17 @@ def simulated_metrics(
         simulator: that simulates it.
         metrics: of the environment.
         retries: how often it is tried again where it fails or takes too long.
+        fidelity: at which it is simulated, one of the simulator's; by default fully.
 
     Raises:
         SimulationError: if it cannot be simulated.
     """
     for _ in range(retries + 1):
-        results = simulator.simulate(baseline)
+        if fidelity == 1:
+            results = simulator.simulate(baseline)
+        else:
+            assert isinstance(simulator, MultiFidelitySimulator)
+            results = simulator.simulate_at(baseline, fidelity)
         check_results(results, simulator.name, 1)
         result, _ = results[0]
         status, values, reason = read_result(result, metrics, simulator.metric_names)

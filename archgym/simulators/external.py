@@ -18,7 +18,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -106,6 +106,7 @@ def run_program(
     memory_limit_bytes: int | None = None,
     name: str = "",
     good_exit_codes: Collection[int] | None = (0,),
+    on_killed: Callable[[ProgramOutput], None] | None = None,
 ) -> ProgramOutput:
     """Run a program to its end, without a shell and without standard input.
 
@@ -123,6 +124,7 @@ def run_program(
             for no limit.
         name: what messages call the program; by default the executable.
         good_exit_codes: exit codes of a success; ``None`` takes every ending, also by a signal.
+        on_killed: takes what it had printed when it is killed for its time or its output.
 
     Raises:
         MissingDependencyError: if the executable cannot be started.
@@ -148,16 +150,21 @@ def run_program(
     except OSError as error:
         kind = MissingDependencyError if error.errno in _UNUSABLE else SimulationError
         raise kind(f"{command[0]} cannot be started: {error.strerror}") from error
-    with process:
-        try:
-            _limit(process.pid, file_limit_bytes, time_limit_s, memory_limit_bytes)
-            outputs = _read(process, name, start + time_limit_s, time_limit_s, output_limit_bytes)
-        finally:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-    seconds = time.monotonic() - start
-    stdout, stderr = (output.decode("utf-8", errors="replace") for output in outputs)
-    output = ProgramOutput(stdout, stderr, seconds, process.returncode)
+    outputs = [b"", b""]
+    try:
+        with process:
+            try:
+                _limit(process.pid, file_limit_bytes, time_limit_s, memory_limit_bytes)
+                end = start + time_limit_s
+                _read(process, outputs, name, end, time_limit_s, output_limit_bytes)
+            finally:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
+    except (SimulationError, TimeoutError):
+        if on_killed is not None:
+            on_killed(_decoded(outputs, start, process.returncode))
+        raise
+    output = _decoded(outputs, start, process.returncode)
     if good_exit_codes is not None and process.returncode not in good_exit_codes:
         raise ended_badly(name, output)
     return output
@@ -230,9 +237,14 @@ def available_cores() -> int:
 
 
 def _read(
-    process: subprocess.Popen[bytes], name: str, end: float, time_limit_s: float, limit: int
-) -> tuple[bytes, bytes]:
-    """Both outputs, until the program ends."""
+    process: subprocess.Popen[bytes],
+    outputs: list[bytes],
+    name: str,
+    end: float,
+    time_limit_s: float,
+    limit: int,
+) -> None:
+    """Reads both outputs into ``outputs``, until the program ends."""
     while True:
         # Asked before the pipes are read, so that nothing printed before the end is missed.
         ended = process.poll() is not None
@@ -242,16 +254,21 @@ def _read(
         if stopped():
             raise SimulationError(f"{name} was stopped with the batch that it belongs to")
         try:
-            outputs = process.communicate(timeout=min(left, _POLL_S))
+            outputs[:] = process.communicate(timeout=min(left, _POLL_S))
             ended = True
         except subprocess.TimeoutExpired as error:  # a child of it may hold the pipes open
-            outputs = error.stdout or b"", error.stderr or b""
+            outputs[:] = error.stdout or b"", error.stderr or b""
         for output in outputs:
             if len(output) > limit:
                 shown = last_lines(output[-_SHOWN_BYTES:].decode("utf-8", errors="replace"))
                 raise SimulationError(f"{name} printed more than {limit} bytes: {shown}")
         if ended:
-            return outputs
+            return
+
+
+def _decoded(outputs: Sequence[bytes], start: float, exit_code: int) -> ProgramOutput:
+    stdout, stderr = (output.decode("utf-8", errors="replace") for output in outputs)
+    return ProgramOutput(stdout, stderr, time.monotonic() - start, exit_code)
 
 
 def _limit(pid: int, file_bytes: int, time_limit_s: float, memory_bytes: int | None) -> None:

@@ -18,6 +18,23 @@ def test_the_baseline_and_each_parameter_are_run(write: Write) -> None:
     assert "a search of 200 designs takes" in found["time"].detail
 
 
+def test_a_parameter_is_moved_to_a_value_that_the_program_takes(write: Write) -> None:
+    refusing = '$1 > 8 { print "too deep" } $2 > 1 { print "too wide" } { printf'
+    declared = "failures:\n  - {regex: too (deep|wide), means: illegal}\nmetrics:"
+    (result,) = check(write(("{ printf", refusing), ("metrics:", declared)), only=["parameters"])
+    assert not result.passed
+    assert not result.required
+    assert "depth 4 -> 3: wait_ns 27 -> " in result.detail
+    assert "(refused: 16, illegal: stage run printed" in result.detail
+    assert "no metric changed with policy fifo -> lifo; credits" in result.detail
+    assert "width cannot be moved: refused: 4, 2, illegal: stage run" in result.detail
+    exits = refusing.replace('print "too wide"', "exit 3")
+    (failed,) = check(write(("{ printf", exits), ("metrics:", declared)), only=["parameters"])
+    assert failed.required
+    assert "width cannot be moved: refused: 4, 2, failed: stage run" in failed.detail
+    assert "depth 4 -> 3: wait_ns 27 -> " in failed.detail
+
+
 def test_a_noisy_program_is_told(write: Write) -> None:
     shell = "      - sh\n      - -c\n      - 'echo wait = $$ us; echo area: 1'\n"
     (result,) = check(write(("      - awk\n", shell)), only=["baseline_twice"])

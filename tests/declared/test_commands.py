@@ -27,7 +27,37 @@ def test_evaluate_keeps_the_folder_and_says_what_was_run(
     said = (folder / "commands.txt").read_text()
     assert "# stage run: exit code 0, " in said
     assert said.rstrip().endswith("design.txt")
-    assert "commands.txt in it says" in call("evaluate", "queue.yaml", "--keep").out
+    assert (folder / "run.stdout").read_text().startswith("wait = ")
+    assert (folder / "run.stderr").read_text() == ""
+    assert "commands.txt in a folder says" in call("evaluate", "queue.yaml", "--keep").out
+
+
+def test_a_design_is_shown_without_a_baseline(
+    write: Write,
+    call: Call,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    write(("{ printf", "$1 == 4 { exit 3 } { printf"))
+    given = ("evaluate", "queue.yaml", "depth=8", "--keep")
+    found = call(*given, "--json")
+    assert found.code == 0
+    assert found.json["metrics"]["area_um2"] == 80
+    assert found.json["reward"] is None
+    assert set(found.json["baseline_metrics"].values()) == {None}
+    assert "baseline design cannot be simulated" in found.json["baseline_reason"]
+    for key, text in (("kept", "8 1 80 2\n"), ("kept_of_baseline", "4 1 40 2\n")):
+        (folder,) = map(Path, found.json[key])
+        assert (folder / "design.txt").read_text() == text
+    shown = " ".join(call(*given).out.split())
+    assert "kept of this design: /" in shown
+    assert "kept of the baseline design: /" in shown
+    assert "nothing to compare with: the baseline design cannot be simulated: stage run" in shown
+    unrecorded = call(*given, "--record", tmp_path / "data")
+    assert unrecorded.code == 1
+    assert "not recorded in" in unrecorded.out
+    both_fail = call("evaluate", "queue.yaml", "width=2")
+    assert both_fail.code == 1
+    assert "status failed" in both_fail.out
 
 
 def test_keep_is_for_declared_environments(call: Call) -> None:  # noqa: F811

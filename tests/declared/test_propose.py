@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 import archgym
+from archgym.declared import DeclaredEnvironment
 from archgym.declared.propose import proposals, proposed_declaration
-from archgym.errors import InvalidValueError
+from archgym.errors import InvalidValueError, SimulationError
 from tests.cli.conftest import Called, call  # noqa: F401 - a fixture
+from tests.declared.conftest import Write
 
 
 @pytest.fixture
@@ -65,6 +67,41 @@ def test_the_command_writes_a_file(
     assert call("new", "env", "MySim", "--command", "finished").code == 0
     assert archgym.registry.environment_class("my_sim.yaml").baseline == {"knob": 4}
     assert "exists already" in call("new", "env", "MySim", "--command", "finished").err
+
+
+def test_a_kept_folder_gives_what_its_stages_printed(
+    write: Write,
+    call: Callable[..., Called],  # noqa: F811
+) -> None:
+    before = "stages:\n  first:\n    run: [sh, -c, 'echo load 5; echo bad = 7 >&2; exit 0']\n"
+    sources = "files:\n  - {path: code.txt, text: 'cores = 8'}\n"
+    path = write(("files:\n", sources), ("stages:\n", before), (r"(\d+)", "(no)"))
+    env = archgym.make(path, keep="failed")
+    with pytest.raises(SimulationError, match="area_um2: nothing in stdout"):
+        env.simulate_baseline()
+    assert isinstance(env, DeclaredEnvironment)
+    (folder,) = env.kept
+    found = {one.name: one.reading for one in proposals(folder)}
+    assert found == {
+        "bad_count": {"stage": "first", "from": "stderr", "key": "bad"},
+        "load_count": {"stage": "first", "regex": r"load\s+([-+\d.,eE]+)"},
+        "wait_us": {"key": "wait"},
+        "area_count": {"key": "area"},
+        "credits_count": {"key": "credits"},
+    }
+    assert call("new", "env", "MySim", "--command", str(folder)).code == 0
+    made = archgym.registry.environment_class("my_sim.yaml")
+    assert {metric.name for metric in made.metrics} == set(found)
+
+
+def test_what_a_program_printed_before_its_time_limit_is_kept(write: Write) -> None:
+    hanging = "stages:\n  hang: {run: [sh, -c, 'echo at 7; exec sleep 60'], time_limit_s: 0.5}\n"
+    env = archgym.make(write(("stages:\n", hanging)), keep="failed")
+    with pytest.raises(SimulationError, match="did not finish within"):
+        env.simulate_baseline()
+    assert isinstance(env, DeclaredEnvironment)
+    (folder,) = env.kept
+    assert (folder / "hang.stdout").read_text() == "at 7\n"
 
 
 def test_nothing_is_read_through_links(finished: Path) -> None:
