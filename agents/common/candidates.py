@@ -81,20 +81,29 @@ class Candidates:
             codes: of the design, shape (1, n_parameters).
         """
         parameters = self._space.parameters
-        steps = [p for p in self._space.free if parameters[p].ordered and codes[0, p] >= 0]
-        steps = [p for p in steps if not parameters[p].continuous]
-        places = np.array(steps, dtype=np.int64)
-        pairs = np.argwhere(~np.eye(len(places), dtype=np.bool_))
-        raised, lowered = places[np.repeat(pairs, len(_EXCHANGES), axis=0)].T
-        up, down = np.tile(_EXCHANGES, (len(pairs), 1)).T
-        rows = np.arange(len(raised))
+        places = np.array(
+            [
+                position
+                for position in self._space.free
+                if parameters[position].ordered
+                and not parameters[position].continuous
+                and codes[0, position] >= 0
+            ],
+            dtype=np.int64,
+        )
+        ways = len(places) * max(0, len(places) - 1) * len(_EXCHANGES)
+        drawn = self._rng.choice(ways, size=min(ways, 4 * _MAX_EXCHANGES), replace=False)
+        pair, how = np.divmod(drawn, len(_EXCHANGES))
+        first, second = np.divmod(pair, max(1, len(places) - 1))
+        raised, lowered = places[first], places[second + (second >= first)]
+        up, down = np.array(_EXCHANGES)[how].T
+        rows = np.arange(len(drawn))
         moved = np.repeat(codes, len(rows), axis=0)
         moved[rows, raised] += up
         moved[rows, lowered] -= down
         sizes = np.array([parameter.size for parameter in parameters])
-        fits = np.flatnonzero((moved[rows, raised] < sizes[raised]) & (moved[rows, lowered] >= 0))
-        chosen = self._rng.permutation(fits)[:_MAX_EXCHANGES]
-        return self._moves.complete(moved[chosen])
+        fits = (moved[rows, raised] < sizes[raised]) & (moved[rows, lowered] >= 0)
+        return self._moves.complete(moved[fits][:_MAX_EXCHANGES])
 
     def _reordered(self, row: Ints, position: int, parameter: Permutation) -> Ints:
         near = parameter.neighbours(int(row[position]))

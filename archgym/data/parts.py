@@ -29,7 +29,6 @@ TRIALS_FILE = "trials.parquet"
 _KEY = b"archgym.parts"
 _ATTEMPTS = b"archgym.attempts"
 _DIGEST, _NO_DIGEST = b"archgym.sha256", b"0" * 64
-_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -306,11 +305,8 @@ def _digest_of(content: bytes) -> bytes:
 
 
 def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
     try:
         with opened(path) as file:
-            while block := file.read(_AT_ONCE):
-                digest.update(block)
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise DatasetError(f"cannot read {path}: {error}") from error
-    return digest.hexdigest()

@@ -23,8 +23,6 @@ from archgym.validation.repair import SET_ASIDE
 
 __all__ = ["check_prepared", "is_of_run", "list_prepared", "list_results", "problems_of_run"]
 
-_AT_ONCE = 1 << 20
-
 
 @dataclass(frozen=True)
 class _Manifest:
@@ -165,11 +163,8 @@ def _checksum(files: dict[str, str]) -> str:
 
 def _sha256(path: Path) -> str:
     """The SHA-256 of a file; empty if it is none that can be read."""
-    digest = hashlib.sha256()
     try:
         with opened(path) as file:
-            while block := file.read(_AT_ONCE):
-                digest.update(block)
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return ""
-    return digest.hexdigest()
