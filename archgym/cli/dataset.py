@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +21,7 @@ from archgym.cli.options import (
     selected,
 )
 from archgym.cli.output import echo, fail, line, print_json, print_table
-from archgym.errors import DatasetError, InvalidValueError
+from archgym.errors import ArchgymError, DatasetError, InvalidValueError
 
 if TYPE_CHECKING:
     from archgym.data import Selection
@@ -155,21 +157,34 @@ def repair(folder: Source, json: Json = False) -> None:
     """Keep what the checksums of a damaged dataset prove, and set its files aside.
 
     Of each trial the longest beginning without a gap is kept; archgym run --resume goes on from it.
+    In a run, trials that are none of the run are set aside too.
     """
+    from archgym.experiment.folder.manifest import is_of_run
+    from archgym.experiment.folder.run_folder import RunFolder
     from archgym.validation.repair import repair as keep
 
+    belongs = None
     if (folder / "dataset.json").is_file():
         damaged = [folder]
     else:
         damaged = sorted(path.parent for path in folder.glob("datasets/*/dataset.json"))
+        with contextlib.suppress(ArchgymError):
+            ids = {trial.trial_id for trial in RunFolder(folder).trials()}
+            belongs = partial(is_of_run, trials=ids) if ids else None
     if not damaged:
         raise DatasetError(f"{folder} holds neither a run nor a dataset")
-    done = [keep(one) for one in damaged]
-    if json:
+    done, failed = [], []
+    for one in damaged:  # each, whatever becomes of the others
+        try:
+            done.append(keep(one, belongs))
+        except DatasetError as error:
+            failed.append(error)
+    if json and done:
         print_json([{**vars(one), "set_aside": str(one.set_aside)} for one in done])
-        return
-    for one in done:
+    for one in () if json else done:
         echo(f"{one.kept:,} evaluations of {one.trials:,} trials kept; before: {one.set_aside}")
+    if failed:
+        raise failed[0]
 
 
 @commands.command("merge")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -23,6 +23,7 @@ from archgym.data.designs import (
     mixed,
 )
 from archgym.data.files import provenance
+from archgym.data.journal import ends_oddly
 from archgym.data.parts import missing_parts, problems_of_columns, problems_of_parts
 from archgym.data.problems import scorer_of
 from archgym.data.rows import condition_of
@@ -86,7 +87,8 @@ def validate(dataset: Dataset) -> list[Check]:
     odd = problems_of_columns(dataset.directory, dataset.schema)
     what = "Parquet files have the columns that the sidecar asks for"
     files = Check("files", what, len(odd), odd[:EXAMPLES])
-    lost, what = problems_of_parts(dataset.directory), "no file is missing, or was changed"
+    lost = [*problems_of_parts(dataset.directory), *_odd_ends(dataset)]
+    what = "no file is missing, or was changed"
     checksums = Check("checksums", what, len(lost), lost[:EXAMPLES])
     if not files.passed or missing_parts(dataset.directory):
         return [files, checksums]
@@ -96,6 +98,12 @@ def validate(dataset: Dataset) -> list[Check]:
         rows.look(block.table)
     rows.finish(provenance(dataset)["whole_trials"])
     return [files, checksums, trials.check, *rows.checks]
+
+
+def _odd_ends(dataset: Dataset) -> Iterator[str]:
+    for path in sorted((dataset.directory / "journal").glob("*.jsonl")):
+        if ends_oddly(path):
+            yield f"journal/{path.name} ends in what is not the beginning of a line"
 
 
 class _Trials:

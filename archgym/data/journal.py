@@ -25,6 +25,7 @@ import fcntl
 import itertools
 import json
 import os
+import re
 import socket
 import threading
 import time
@@ -56,7 +57,10 @@ FLIGHT_FIELDS = ("proposal", "proposed", "worker", "started_us")
 """Further fields of a row whose design was simulated by an executor."""
 _LENGTHS = (len(ROW_FIELDS), len(ROW_FIELDS) + len(FLIGHT_FIELDS))
 """Numbers of values that a row without a checksum may have."""
+WRONG_CHECKSUM = "its checksum is wrong: it was changed, or a line before it is missing or doubled"
 SYNC_S = 1.0
+_BEGINNING = re.compile(rb'(\[|\[\d+(,[ -~]*)?|\{|\{"[ -~]*)')
+"""The beginning of a line: text of ASCII characters."""
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _counter = itertools.count()
 
@@ -101,7 +105,7 @@ class Journal:
         """Announces a trial; the number that its rows carry, and the checksum so far."""
         n = next(self._trials)
         self._open_trials.add(n)
-        line, checksum = _with_checksum({"trial": trial, "n": n}, 0)
+        line, checksum = with_checksum({"trial": trial, "n": n}, 0)
         self.append([line])
         return n, checksum
 
@@ -160,7 +164,7 @@ class Journal:
             checksum: of its last line.
         """
         end = {"end": n, "state": state, "timestamp": time.time(), "rows": rows}
-        self.append([_with_checksum(end, checksum)[0]])
+        self.append([with_checksum(end, checksum)[0]])
         self._open_trials.discard(n)
 
     def close(self) -> None:
@@ -226,12 +230,10 @@ class Checksums:
         if before is None:
             more = row and len(data) not in _LENGTHS
             return "it has a checksum, but the beginning of its trial has none" if more else ""
-        content, _, given = line.rpartition(b"," if row else b',"crc":')
-        now = self._last[n] = zlib.crc32(content if row else content + b"}", before)
-        if given != b"%d%c\n" % (now, b"]" if row else b"}"):
-            return (
-                "its checksum is wrong: it was changed, or a line before it is missing or doubled"
-            )
+        now = checksum_of(line, before)
+        if now is None:
+            return WRONG_CHECKSUM
+        self._last[n] = now
         self._rows[n] += row
         if not row and "end" in data and data.get("rows") != self._rows[n]:
             return f"its trial has {self._rows[n]} rows, not {data.get('rows')}"
@@ -255,11 +257,19 @@ def sync_folders(folder: Path) -> None:
                 os.close(handle)
 
 
-def _with_checksum(data: dict[str, Any], before: int) -> tuple[bytes, int]:
-    """A line of a JSON object, and its checksum."""
+def with_checksum(data: dict[str, Any], before: int) -> tuple[bytes, int]:
+    """A line of a JSON object, with a checksum continued from that of a line before; and it."""
     content = _encode(data).encode()
     checksum = zlib.crc32(content, before)
     return b'%b,"crc":%d}\n' % (content[:-1], checksum), checksum
+
+
+def checksum_of(line: bytes, before: int) -> int | None:
+    """The checksum of a line, continued from that of a line before; None if it has another."""
+    row = line.startswith(b"[")
+    content, _, given = line.rpartition(b"," if row else b',"crc":')
+    checksum = zlib.crc32(content if row else content + b"}", before)
+    return checksum if given == b"%d%c\n" % (checksum, b"]" if row else b"}") else None
 
 
 _journals: dict[Path, Journal] = {}
@@ -333,6 +343,25 @@ def read_journal(
         if isinstance(data, list) and not data:
             raise DatasetError(f"{path}, line {number} is damaged: an empty row")
         yield number, line, data
+
+
+def ends_oddly(path: Path) -> bool:
+    """Whether what follows the last line of a journal is not the beginning of another one.
+
+    A power cut may leave such a beginning; anything else was not written by archgym. False while a
+    process appends to it.
+    """
+    if is_locked(path):
+        return False
+    with opened(path) as file:
+        end = file.seek(0, os.SEEK_END)
+        tail, step = b"", 1 << 16
+        while end and b"\n" not in tail:
+            file.seek(max(end - step, 0))
+            tail = file.read(end - file.tell()) + tail
+            end = max(end - step, 0)
+    rest = tail.rpartition(b"\n")[2]
+    return bool(rest) and not _BEGINNING.fullmatch(rest)
 
 
 def row_values(row: list[Any]) -> list[Any]:

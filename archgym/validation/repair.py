@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,11 +53,12 @@ class Repaired:
     set_aside: Path
 
 
-def repair(directory: str | Path) -> Repaired:
+def repair(directory: str | Path, belongs: Callable[[str], bool] | None = None) -> Repaired:
     """Repairs a dataset in its place; a repair that was interrupted is finished.
 
     Args:
         directory: folder of the dataset.
+        belongs: whether a trial, by its id, is one of the dataset's; every one by default.
 
     Raises:
         DatasetError: if it has no readable sidecar, a process writes to it, it was repaired
@@ -70,7 +71,7 @@ def repair(directory: str | Path) -> Repaired:
     if not (folder / _NEW).is_dir():
         if aside.exists():
             raise DatasetError(f"{aside} is left from an earlier repair: move it away first")
-        _write(folder, sidecar)
+        _write(folder, sidecar, belongs or (lambda trial_id: True))
     try:
         aside.mkdir(exist_ok=True)
         for name in _FOLDERS:
@@ -88,13 +89,14 @@ def repair(directory: str | Path) -> Repaired:
     return Repaired(len(found.snapshot()), found.trials().num_rows, aside)
 
 
-def _write(folder: Path, sidecar: Sidecar) -> None:
+def _write(folder: Path, sidecar: Sidecar, belongs: Callable[[str], bool]) -> None:
     """Writes what is kept as a dataset into the folder."""
     journals = [one for one in sorted((folder / "journal").glob("*.jsonl")) if one.is_file()]
     for path in journals:
         if is_locked(path):
             raise DatasetError(f"a process writes to {path}: end it first")
-    trials = _trials(folder, sidecar, journals)
+    found = _trials(folder, sidecar, journals)
+    trials = {name: row for name, row in found.items() if belongs(name)}
     tables = list(_tables(folder, sidecar, journals, trials))
     schema = evaluation_schema(sidecar.space, sidecar.metrics)
     whole = pa.concat_tables([schema.empty_table(), *tables]).unify_dictionaries()

@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from archgym.data import Dataset, equal_trajectories
+from archgym.data.journal import with_checksum
 from archgym.experiment import Experiment, read_experiment
 
 HELPERS = "tests.experiment.runner_helpers"
@@ -40,6 +42,15 @@ def written(folder: Path, **changes: Any) -> Path:
     path = folder / "experiment.yaml"
     path.write_text(yaml.safe_dump(mapping(**changes)))
     return path
+
+
+def write_log(path: Path, lines: Sequence[dict[str, Any]]) -> None:
+    """Writes a log of trials with the checksums that these lines would have."""
+    before, texts = 0, []
+    for line in lines:
+        text, before = with_checksum({k: v for k, v in line.items() if k != "crc"}, before)
+        texts.append(text)
+    path.write_bytes(b"".join(texts))
 
 
 def slow(folder: Path, **changes: Any) -> Path:

@@ -15,7 +15,14 @@ from archgym.errors import ExperimentError, InvalidValueError, UnknownNameError
 from archgym.experiment import RunOptions, expand, load_experiment, run_experiment
 from archgym.experiment.results.files import CURVE_SCHEMA, TRIAL_SCHEMA
 from archgym.experiment.run.trial_batches import make_batches, shard_of
-from tests.experiment.experiments import HELPERS, archgym, assert_equal_runs, small, written
+from tests.experiment.experiments import (
+    HELPERS,
+    archgym,
+    assert_equal_runs,
+    small,
+    write_log,
+    written,
+)
 
 QUIET = RunOptions(local=True, quiet=True)
 
@@ -121,7 +128,7 @@ def test_the_time_of_a_trial_that_went_on_in_another_process_is_not_known(tmp_pa
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     ended = [line for line in lines if line.get("wall_s")]
     ended[0]["wall_s"] = 1e-7
-    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_log(log, lines)
     run_experiment(small(seeds=2), folder, RunOptions(local=True, quiet=True, resume=True))
     rows = pq.read_table(folder / "results" / "trials.parquet").to_pylist()
     unknown = {row["trial_id"] for row in rows if row["wall_s"] is None}

@@ -110,6 +110,20 @@ def lines(change: Lines, run: Path) -> None:
     journal(run).write_text("".join(kept))
 
 
+def log_lines(change: Lines, run: Path) -> None:
+    """Changes lines of the log of trials."""
+    path = only(run, "log/*.jsonl")
+    kept = path.read_text().splitlines(keepends=True)
+    change(kept)
+    path.write_text("".join(kept))
+
+
+def appended(content: bytes, run: Path) -> None:
+    """Something behind the last line of the journal."""
+    with journal(run).open("ab") as file:
+        file.write(content)
+
+
 def with_digit(number: int, found: list[str]) -> None:
     """One digit of a metric of a row is another one."""
     assert found[number].startswith("[")
@@ -204,6 +218,7 @@ FINISHED: dict[str, Damage] = {
     "log deleted": partial(deleted, of_run("log/*.jsonl")),
     "log: a byte": partial(changed_byte, of_run("log/*.jsonl"), 0.4),
     "checksums: a byte": partial(changed_byte, of_run("checksums.json"), 0.4),
+    "checksums deleted": partial(deleted, of_run("checksums.json")),
     "checksums cut": partial(cut, of_run("checksums.json"), -20),
 }
 """Damage to a finished run."""
@@ -252,6 +267,13 @@ INTERRUPTED: dict[str, Damage] = {
     "list of trials deleted": partial(deleted, of_run("trials.json")),
     "list of trials: another seed": partial(text, of_run("trials.json"), '"seed": 1', '"seed": 7'),
     "log not JSON": partial(text, of_run("log/*.jsonl"), '{"begin"', '["begin"'),
+    "log: a digit": partial(text, of_run("log/*.jsonl"), '"wall_s":', '"wall_s":9'),
+    "log: a line lost": partial(log_lines, lambda found: found.pop(1)),
+    "log: a line doubled": partial(log_lines, lambda found: found.insert(1, found[1])),
+    "checksums deleted": partial(deleted, of_run("checksums.json")),
+    "zeros behind the journal": partial(appended, bytes(512)),
+    "noise behind the journal": partial(appended, bytes(range(128, 255))),
+    "words behind the journal": partial(appended, b"hello"),
 }
 """Damage to a run that was killed before its journals became Parquet: 12 rows a trial, and a line
 before and behind them."""

@@ -12,12 +12,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from archgym.cli.output import printable
+from archgym.data.journal import with_checksum
 from tests.cli.conftest import Called
-from tests.trust.received import received_run
+from tests.trust.received import called, received_run
 from tests.trust.test_recorded import with_trial
 from tests.trust.test_shown import ESCAPES
 
@@ -42,6 +44,12 @@ COMMANDS = [
     ["proxy", "evaluate", ".", "."],
     ["proxy", "compare", ".", "--model", "forest"],
     ["proxy", "study", ".", "--model", "forest", "--sizes", "10", "--repetitions", "1"],
+    ["proxy", "search", "proxy.npz", "--budget", "20", "--verify", "2", "--record", NAME],
+    [
+        *("proxy", "collect", "Conformance-v0", "--set", "space=finite", "--target", "energy_pj"),
+        *("--budget", "6", "--rounds", "1", "-q", "--record", NAME),
+    ],
+    ["evaluate", "Conformance-v0", "--arg", "space=finite", "--simulator", "proxy:proxy.npz"],
     ["run", "experiment.yaml", "--local", "--resume", "--out", ".", "-q"],
     ["evaluate", "Conformance-v0", "--arg", "space=finite", "--record", NAME],
     ["evaluate", "Conformance-v0", "--simulator", "proxy:."],
@@ -106,6 +114,23 @@ def footer(key: bytes, value: str, run: Path, outside: Path) -> None:
         pq.write_table(table.replace_schema_metadata(known), path)
 
 
+def proxy(change: Callable[[dict[str, Any], Path], object], run: Path, outside: Path) -> None:
+    """Changes the arrays of a proxy."""
+    path = run / "proxy.npz"
+    with np.load(path) as read:
+        arrays = dict(read)
+    change(arrays, outside)
+    np.savez(path, **arrays)
+
+
+def header(arrays: dict[str, Any], outside: Path, **changes: str) -> None:
+    """Other places and names in what a proxy says of itself."""
+    data = json.loads(arrays["header"].tobytes())
+    for key, value in changes.items():
+        data["origin"][key] = value.replace("OUTSIDE", str(outside))
+    arrays["header"] = np.frombuffer(json.dumps(data).encode(), dtype=np.uint8)
+
+
 def text(name: str, content: str, run: Path, outside: Path) -> None:
     path = run / name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -129,8 +154,24 @@ def names_module(run: Path, outside: Path) -> None:
     trial("environment", "evil:Evil", run, outside)
 
 
+DECLARED = """
+name: Evil
+parameters: {level: {values: [1, 2], baseline: 1}}
+stages: {run: {run: [mkdir, OUTSIDE/ran]}}
+metrics: {size: {unit: count, seconds: run, read_unit: s}}
+objective: {minimize: size}
+"""
+
+
+def simulator_file(run: Path, outside: Path) -> None:
+    """An environment that runs a program, named wherever an environment is named."""
+    text("evil.yaml", DECLARED, run, outside)
+    text("datasets/evil.yaml", DECLARED, run, outside)
+    trial("environment", "evil.yaml", run, outside)
+    proxy(lambda arrays, outside: header(arrays, outside, environment="evil.yaml"), run, outside)
+
+
 FIRST = '[{{"trial_id": "{}", "state": "running", "in_flight": []}}]'
-QUOTED = json.dumps(ESCAPES)
 FOLDERS: dict[str, Callable[[Path, Path], object]] = {
     **{
         f"a link in the place of {name}": partial(link, name)
@@ -156,7 +197,20 @@ FOLDERS: dict[str, Callable[[Path, Path], object]] = {
         "experiment.yaml",
         "name: x\nbudget: 3\nenvironments: [{id: 'os:getcwd'}]\nagents: [{name: random}]\n",
     ),
-    "a pickle as the proxy": partial(pickled, "proxy.json"),
+    "a pickle as the proxy": partial(pickled, "proxy.npz"),
+    "a pickle in the proxy": partial(
+        proxy,
+        lambda arrays, outside: arrays.update(
+            header=np.array([Runs(outside / "ran")], dtype=object)
+        ),
+    ),
+    "a proxy of a module": partial(
+        proxy, lambda arrays, outside: header(arrays, outside, environment="evil:Evil")
+    ),
+    "a proxy of an outside file": partial(
+        proxy, lambda arrays, outside: header(arrays, outside, environment="OUTSIDE/evil.yaml")
+    ),
+    "a simulator file": simulator_file,
     "a pickle as evaluations": partial(pickled, f"{NAME}/evaluations/more.parquet"),
     "a trial outside": partial(trial, "trial_id", "../../../../outside/pwned"),
     "settings that record": partial(trial, "settings", '{"record": "OUTSIDE/rows"}'),
@@ -199,8 +253,13 @@ FOLDERS: dict[str, Callable[[Path, Path], object]] = {
     "logs that steer a terminal": partial(
         text,
         "log/x.jsonl",
-        f'{{"trial_id": "Conformance-v0.random.s0", "state": "failed", "error": {QUOTED}, '
-        '"wall_s": 1, "cpu_s": 1, "t": 1}\n',
+        with_checksum(
+            {
+                **{"trial_id": "Conformance-v0.random.s0", "state": "failed", "error": ESCAPES},
+                **{"wall_s": 1, "cpu_s": 1, "t": 1},
+            },
+            0,
+        )[0].decode(),
     ),
     "units that steer a terminal": partial(
         json_file,
@@ -222,7 +281,10 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return received_run(tmp_path_factory.mktemp("malicious") / "run")
+    folder = received_run(tmp_path_factory.mktemp("malicious") / "run")
+    train = ("proxy", "train", folder, "--model", "forest", "--out", folder / "proxy.npz", "-q")
+    assert called(train, folder).code == 0
+    return folder
 
 
 def harmless(

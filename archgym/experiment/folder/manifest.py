@@ -6,7 +6,6 @@ listed before its first trial, and all results at its end. Datasets have checksu
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 from collections.abc import Container, Iterator, Sequence
@@ -16,12 +15,19 @@ from pathlib import Path
 from archgym.errors import ArchgymError, ExperimentError
 from archgym.experiment.folder.names import MANIFEST
 from archgym.experiment.folder.run_folder import RunFolder
-from archgym.experiment.folder.trial_states import read_ends
+from archgym.experiment.folder.trial_states import problems_of_log, read_ends
 from archgym.reading.checked_json import read_checked_json
 from archgym.reading.files import opened
 from archgym.validation.repair import SET_ASIDE
 
-__all__ = ["check_prepared", "is_of_run", "list_prepared", "list_results", "problems_of_run"]
+__all__ = [
+    "check_prepared",
+    "is_of_run",
+    "list_nothing",
+    "list_prepared",
+    "list_results",
+    "problems_of_run",
+]
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,15 @@ class _Manifest:
 
     files: dict[str, str]
     checksum: str
+
+
+def list_nothing(folder: RunFolder) -> None:
+    """Lists no file, while those that are listed are written anew.
+
+    Raises:
+        ExperimentError: if it cannot be written.
+    """
+    _write(folder, [])
 
 
 def list_prepared(folder: RunFolder) -> None:
@@ -75,10 +90,7 @@ def problems_of_run(folder: RunFolder) -> list[str]:
     """What is wrong with a run beside what is wrong in its datasets; reads all of its files."""
     found = list(_problems(folder, None))
     for path in sorted(folder.logs.glob("*.jsonl")):
-        with opened(path) as file:
-            for number, line in enumerate(file, 1):
-                if line.endswith(b"\n") and not _is_object(line):
-                    found.append(f"log/{path.name}, line {number} is not JSON")
+        found += [f"log/{path.name}, {problem}" for problem in problems_of_log(path)]
     try:
         return found + _problems_of_trials(folder)
     except ArchgymError as error:
@@ -111,7 +123,9 @@ def _problems(folder: RunFolder, names: set[str] | None) -> Iterator[str]:
     try:
         listed = read_checked_json(path, _Manifest)
     except FileNotFoundError:
-        return  # of an earlier version, or killed while it was prepared
+        if names is None and folder.begun():  # else it was killed while it was prepared
+            yield f"{MANIFEST} is missing"
+        return
     except (OSError, ValueError) as error:
         yield f"cannot read {path}: {error}"
         return
@@ -149,12 +163,6 @@ def _problems_of_trials(folder: RunFolder) -> list[str]:
     lost = [name for name in lost if not repaired and held.get(name) != "finished"]
     text = "the end of trial {} is missing: its log says that it has finished"
     return found + [text.format(name) for name in lost]
-
-
-def _is_object(line: bytes) -> bool:
-    with contextlib.suppress(ValueError, RecursionError):
-        return isinstance(json.loads(line), dict)
-    return False
 
 
 def _checksum(files: dict[str, str]) -> str:

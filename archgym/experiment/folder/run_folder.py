@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,6 @@ from typing import Any
 
 from archgym.data import Dataset
 from archgym.errors import ExperimentError
-from archgym.experiment.folder.names import MANIFEST
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.load import experiment_yaml
 from archgym.experiment.spec.schema import Experiment
@@ -118,8 +116,6 @@ class RunFolder:
         Raises:
             ExperimentError: if they cannot be written.
         """
-        with contextlib.suppress(OSError):
-            (self.path / MANIFEST).unlink()  # it lists what is written anew
         self.write(self.path / "experiment.yaml", experiment_yaml(experiment), durable=True)
         self.write_json(
             self.path / "trials.json", [trial.to_json() for trial in trials], durable=True

@@ -1,7 +1,9 @@
 """The state of trials: a line when a trial begins and a line when it ends, one file per batch.
 
 Each line is handed to the operating system before anything else happens. Whatever ends a worker
-process, the file shows which trial it was in the middle of. Evaluations are in the datasets.
+process, the file shows which trial it was in the middle of. Evaluations are in the datasets. A line
+ends with the checksum of the line before it, continued: what was changed or lost is noticed, unless
+it is the last.
 """
 
 from __future__ import annotations
@@ -18,12 +20,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from archgym.data.journal import WRONG_CHECKSUM, checksum_of, with_checksum
 from archgym.errors import ExperimentError
 from archgym.experiment.folder.full_disk import stop_if_full
 from archgym.experiment.folder.lock import acquired
 from archgym.reading.files import opened
 
-__all__ = ["TrialEnd", "TrialLog", "read_ends"]
+__all__ = ["TrialEnd", "TrialLog", "problems_of_log", "read_ends"]
 
 _WAIT_S = 120.0
 
@@ -73,11 +76,14 @@ class TrialLog:
             raise ExperimentError(f"another process still works on {path.stem}")
         self.ends: dict[str, TrialEnd] = {}
         self.starts: Counter[str] = Counter()
-        for line in _lines(path):
+        self._checksum = whole = 0
+        for line, checksum, size in _lines(path):
+            self._checksum, whole = checksum, whole + size
             if "begin" in line:
                 self.starts[line["begin"]] += 1
-            else:
+            elif line:
                 self.ends[line["trial_id"]] = _end(line)
+        os.ftruncate(self._file, whole)  # a line that a power cut left half written
 
     def begin(self, trial_id: str) -> None:
         """Records that a trial begins."""
@@ -95,7 +101,7 @@ class TrialLog:
 
     def _write(self, line: dict[str, Any]) -> None:
         where = {"t": round(time.time(), 3), "pid": os.getpid(), "host": socket.gethostname()}
-        data = (json.dumps({**line, **where}) + "\n").encode()
+        data, checksum = with_checksum({**line, **where}, self._checksum)
         before = os.fstat(self._file).st_size
         try:
             if os.write(self._file, data) < len(data):
@@ -105,6 +111,7 @@ class TrialLog:
                 os.ftruncate(self._file, before)  # never leave half a line
             stop_if_full(error, self._path.parent.parent)
             raise ExperimentError(f"cannot write {self._path}: {error.strerror}") from error
+        self._checksum = checksum
 
 
 def read_ends(folder: Path) -> dict[str, TrialEnd]:
@@ -113,24 +120,51 @@ def read_ends(folder: Path) -> dict[str, TrialEnd]:
     Args:
         folder: of the logs.
     """
-    lines = [line for path in sorted(folder.glob("*.jsonl")) for line in _lines(path)]
-    ends = [line for line in lines if "trial_id" in line]
+    ends = [
+        line
+        for path in sorted(folder.glob("*.jsonl"))
+        for line, _, _ in _lines(path)
+        if "trial_id" in line
+    ]
     return {line["trial_id"]: _end(line) for line in sorted(ends, key=lambda line: line["t"])}
+
+
+def problems_of_log(path: Path) -> Iterator[str]:
+    """What is wrong with a log: lines that were changed, or are none of it.
+
+    Args:
+        path: of the log.
+    """
+    for number, (line, _, _) in enumerate(_lines(path), 1):
+        if not line:
+            yield f"line {number}: {WRONG_CHECKSUM}"
 
 
 def _end(line: dict[str, Any]) -> TrialEnd:
     return TrialEnd(line["state"], line["error"], line["wall_s"], line["cpu_s"])
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines that can be read: a process may have been killed in the middle of one."""
+def _lines(path: Path) -> Iterator[tuple[dict[str, Any], int, int]]:
+    """The whole lines: what each holds, empty if it is damaged; the checksum; and its bytes.
+
+    After a damaged line, those behind it are checked from what it gives as its checksum.
+    """
+    before = 0
     with opened(path) as file:
-        for line in file:
-            if line.endswith(b"\n"):
-                with contextlib.suppress(ValueError, RecursionError):
-                    data = json.loads(line)
-                    if isinstance(data, dict) and (_is_begin(data) or _is_end(data)):
-                        yield data
+        for text in file:
+            if not text.endswith(b"\n"):
+                return  # a process was killed in the middle of it
+            line: dict[str, Any] = {}
+            with contextlib.suppress(ValueError, RecursionError):
+                data = json.loads(text)
+                if isinstance(data, dict) and (_is_begin(data) or _is_end(data)):
+                    line = data
+            checksum = checksum_of(text, before)
+            if checksum is None:
+                given = line.get("crc")
+                checksum, line = given if isinstance(given, int) else 0, {}
+            before = checksum & 0xFFFFFFFF
+            yield line, before, len(text)
 
 
 def _is_begin(line: dict[str, Any]) -> bool:

@@ -15,7 +15,7 @@ from archgym.errors import DatasetError, ExperimentError, InvalidValueError
 from archgym.experiment.folder.full_disk import NoRoomError, explain_full_disk
 from archgym.experiment.folder.live_files import clear_live_files
 from archgym.experiment.folder.lock import locked, wait_for_workers
-from archgym.experiment.folder.manifest import list_prepared, list_results
+from archgym.experiment.folder.manifest import list_nothing, list_prepared, list_results
 from archgym.experiment.folder.resume_checks import (
     check_folder,
     check_raised_budgets,
@@ -120,6 +120,7 @@ def run_experiment(
         check_raised_budgets(folder.trials(), trials)
     with locked(folder) as run_id, explain_full_disk(folder.path):
         check_folder(folder, experiment, trials, options.resume, own_lock=True)
+        list_nothing(folder)
         folder.prepare(experiment, trials, initial)
         list_prepared(folder)
         clear_live_files(folder)
