@@ -174,9 +174,9 @@ def repair(folder: Source, json: Json = False) -> None:
     if not damaged:
         raise DatasetError(f"{folder} holds neither a run nor a dataset")
     done, failed = [], []
-    for one in damaged:  # each, whatever becomes of the others
+    for directory in damaged:  # each, whatever becomes of the others
         try:
-            done.append(keep(one, belongs))
+            done.append(keep(directory, belongs))
         except DatasetError as error:
             failed.append(error)
     if json and done:

@@ -7,7 +7,8 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from archgym.errors import DatasetError
 from archgym.problem.description import ProblemDescription
 from archgym.problem.metrics import Metric, check_metrics
 from archgym.problem.status import LABELS
-from archgym.reading.files import read_json
+from archgym.reading.files import JSON_LIMIT_BYTES, read_text
 from archgym.reading.texts import text_of
 from archgym.space import Designs, DesignSpace
 
@@ -104,32 +105,13 @@ class Sidecar:
         """
         path = directory / SIDECAR
         try:
-            data = read_json(path)
+            text = read_text(path, JSON_LIMIT_BYTES)
         except FileNotFoundError:
             raise DatasetError(f"{directory} is not a dataset: it has no {SIDECAR}") from None
         except (OSError, ValueError) as error:
             raise DatasetError(f"cannot read {path}: {error}") from error
-        if not isinstance(data, dict):
-            raise DatasetError(f"{path} is damaged: it holds no JSON object")
-        if data.get("format") != FORMAT:
-            raise DatasetError(
-                f"{path} has format {data.get('format')!r}; this version of archgym reads {FORMAT}"
-            )
-        given = data.pop(_CHECKSUM, None)
-        if given is None and data.keys() <= _KEYS:
-            pass  # of an earlier version
-        elif given != _checksum(data):
-            raise DatasetError(f"{path} is damaged: it was changed, its checksum is another one")
-        try:
-            simulator = {name: str(data["simulator"][name]) for name in ("name", "version")}
-            space = DesignSpace.from_json(data["design_space"])
-            metrics = tuple(Metric.from_json(m) for m in data["metrics"])
-            check_metrics(metrics, "the dataset")
-            evaluation_schema(space, metrics)
-            _try_out(space)
-            return Sidecar(space, metrics, simulator, dict(data.get("workloads", {})))
-        except Exception as error:  # whatever forged parameters and rules do
-            raise DatasetError(f"{path} is damaged: {type(error).__name__}: {error}") from error
+        read = _read_sidecar(path, text)
+        return replace(read, simulator=dict(read.simulator), workloads=dict(read.workloads))
 
     def save(self, directory: Path, *, replace: bool = False) -> None:
         """Writes the sidecar in one step; without ``replace``, only if there is none yet."""
@@ -177,6 +159,37 @@ class Sidecar:
 
 _CHECKSUM = "checksum"
 _KEYS = {"format", "design_space", "metrics", "simulator", "workloads"}
+
+
+@lru_cache(maxsize=8)
+def _read_sidecar(path: Path, text: str) -> Sidecar:
+    """The sidecar in a text; kept, since each trial of a run asks for the same one."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        reason = error if isinstance(error, ValueError) else "it is nested too deeply"
+        raise DatasetError(f"cannot read {path}: {reason}") from error
+    if not isinstance(data, dict):
+        raise DatasetError(f"{path} is damaged: it holds no JSON object")
+    if data.get("format") != FORMAT:
+        raise DatasetError(
+            f"{path} has format {data.get('format')!r}; this version of archgym reads {FORMAT}"
+        )
+    given = data.pop(_CHECKSUM, None)
+    if given is None and data.keys() <= _KEYS:
+        pass  # of an earlier version
+    elif given != _checksum(data):
+        raise DatasetError(f"{path} is damaged: it was changed, its checksum is another one")
+    try:
+        simulator = {name: str(data["simulator"][name]) for name in ("name", "version")}
+        space = DesignSpace.from_json(data["design_space"])
+        metrics = tuple(Metric.from_json(m) for m in data["metrics"])
+        check_metrics(metrics, "the dataset")
+        evaluation_schema(space, metrics)
+        _try_out(space)
+        return Sidecar(space, metrics, simulator, dict(data.get("workloads", {})))
+    except Exception as error:  # whatever forged parameters and rules do
+        raise DatasetError(f"{path} is damaged: {type(error).__name__}: {error}") from error
 
 
 def _checksum(data: Mapping[str, Any]) -> str:
