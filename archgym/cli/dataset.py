@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,7 +25,7 @@ from archgym.cli.output import echo, fail, line, print_json, print_table
 from archgym.errors import ArchgymError, DatasetError, InvalidValueError
 
 if TYPE_CHECKING:
-    from archgym.data import Selection
+    from archgym.data import Dataset, Selection
     from archgym.data.checks import Check
     from archgym.validation.replay import Replayed
 
@@ -98,6 +99,12 @@ def validate(
         float, typer.Option(help="Largest relative difference of values that count as equal.")
     ] = 1e-9,
     read_files: ReadFiles = False,
+    accept_source: Annotated[
+        bool,
+        typer.Option(
+            help="If all rows reproduce, let results of the edited simulator join these.",
+        ),
+    ] = False,
     where: Where = None,
     agent: Agents = None,
     workload: Workloads = None,
@@ -117,6 +124,10 @@ def validate(
 
     if replay and not (replay.isdigit() and int(replay)) and replay != "all":
         raise InvalidValueError(f"--replay takes a number of rows or 'all', not {replay!r}")
+    if accept_source and not replay:
+        raise InvalidValueError(
+            "--accept-source goes with --replay, which shows that metrics are equal"
+        )
     dataset = find_dataset(folder)
     checks = check(dataset)
     if (folder / "datasets").is_dir():
@@ -150,6 +161,17 @@ def validate(
         fail("no row could be evaluated again")
     if not passed or nothing:
         raise typer.Exit(1)
+    if accept_source and found is not None:
+        _accept_source(dataset, found)
+
+
+def _accept_source(dataset: Dataset, found: Replayed) -> None:
+    """Records the code that gave the same metrics as that of the dataset."""
+    if len(found.sources) != 1:
+        raise DatasetError(f"{dataset.directory}: its rows are simulated by several programs")
+    (digest,) = found.sources
+    replace(dataset.sidecar, source_sha256=digest).save(dataset.directory, replace=True)
+    echo(f"source {digest[:12] or 'of an installed package'} accepted")
 
 
 @commands.command("repair")

@@ -71,6 +71,10 @@ def differences(left: Dataset, right: Dataset) -> list[Difference]:
         found += _of_named(kind, _named(kind, mine), _named(kind, theirs))
     for field in sorted({*mine.simulator, *theirs.simulator}):
         found += _of("simulator's " + field, mine.simulator.get(field), theirs.simulator.get(field))
+    if mine.source_changed(theirs):
+        found += _of(
+            "source of the simulator (SHA-256)", mine.source_sha256[:16], theirs.source_sha256[:16]
+        )
     ours, others = left.trials().to_pylist(), right.trials().to_pylist()
     hashes = {row["workload"]: row["workload_sha256"] for row in ours}
     for workload, digest in sorted({(row["workload"], row["workload_sha256"]) for row in others}):

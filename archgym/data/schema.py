@@ -83,6 +83,8 @@ class Sidecar:
         space: the design space, with nothing fixed.
         metrics: the metrics, with units.
         simulator: name and version.
+        source_sha256: digest of the code that simulates, see
+            :func:`archgym.environment.source.source_sha256`; empty where the version says enough.
         workloads: hash of each workload by name, filled in when the dataset is sealed.
     """
 
@@ -90,11 +92,13 @@ class Sidecar:
     metrics: tuple[Metric, ...]
     simulator: dict[str, str]
     workloads: dict[str, str]
+    source_sha256: str = ""
 
     @staticmethod
     def of(problem: ProblemDescription) -> Sidecar:
         """The sidecar for evaluations of an environment."""
-        return Sidecar(problem.space, problem.metrics, dict(problem.simulator), {})
+        simulator, source = dict(problem.simulator), problem.source_sha256
+        return Sidecar(problem.space, problem.metrics, simulator, {}, source)
 
     @staticmethod
     def load(directory: Path) -> Sidecar:
@@ -122,6 +126,8 @@ class Sidecar:
             "simulator": self.simulator,
             "workloads": self.workloads,
         }
+        if self.source_sha256:
+            data["source_sha256"] = self.source_sha256
         data[_CHECKSUM] = _checksum(data)
         path = directory / SIDECAR
         try:
@@ -154,11 +160,24 @@ class Sidecar:
             return "the metrics differ"
         if self.simulator != other.simulator:
             return f"the simulators differ: {self.simulator} and {other.simulator}"
+        if self.source_changed(other):
+            return (
+                "the source of the simulator has changed since results were recorded, and its "
+                f"version {self.simulator['version']!r} has not, so they would mix: raise the "
+                "version and record into another folder, or put the source back; if metrics are "
+                "as before, archgym dataset validate DIR --replay --accept-source shows it, and "
+                "lets you go on"
+            )
         return ""
+
+    def source_changed(self, other: Sidecar) -> bool:
+        """Whether both know the code that simulates, and it is not the same."""
+        both = (self.source_sha256, other.source_sha256)
+        return all(both) and both[0] != both[1]
 
 
 _CHECKSUM = "checksum"
-_KEYS = {"format", "design_space", "metrics", "simulator", "workloads"}
+_KEYS = {"format", "design_space", "metrics", "simulator", "source_sha256", "workloads"}
 
 
 @lru_cache(maxsize=8)
@@ -187,7 +206,8 @@ def _read_sidecar(path: Path, text: str) -> Sidecar:
         check_metrics(metrics, "the dataset")
         evaluation_schema(space, metrics)
         _try_out(space)
-        return Sidecar(space, metrics, simulator, dict(data.get("workloads", {})))
+        workloads, source = dict(data.get("workloads", {})), str(data.get("source_sha256", ""))
+        return Sidecar(space, metrics, simulator, workloads, source)
     except Exception as error:  # whatever forged parameters and rules do
         raise DatasetError(f"{path} is damaged: {type(error).__name__}: {error}") from error
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.environment.source import source_sha256
 from archgym.errors import InvalidValueError
 from archgym.evaluation.baseline import simulated_metrics
 from archgym.evaluation.evaluator import Evaluator
@@ -90,6 +91,7 @@ class EvaluatedProblem(DesignProblem):
             workload_name=self.workload_name,
             workload_sha256=self.workload_sha256,
             simulator={"name": simulator.name, "version": simulator.version},
+            source_sha256=source_sha256(type(self), type(simulator)),
             metrics_given=tuple(simulator.metric_names),
             fidelities=self.fidelities,
             baseline_design=self.baseline_design,

@@ -30,6 +30,7 @@ class ProblemDescription:
         workload_name: the workload's label in tables and datasets.
         workload_sha256: hash of the workload's content; empty if the environment has none.
         simulator: ``name`` and ``version`` of the simulator.
+        source_sha256: digest of the code that simulates; empty where its version says enough.
         metrics_given: names of the metrics that the simulator gives.
         fidelities: at which designs can be simulated.
         baseline_design: the design that others are compared with, canonical.
@@ -46,6 +47,7 @@ class ProblemDescription:
     workload_name: str
     workload_sha256: str
     simulator: Mapping[str, str]
+    source_sha256: str
     metrics_given: tuple[str, ...]
     fidelities: tuple[Fidelity, ...]
     baseline_design: Mapping[str, Any]

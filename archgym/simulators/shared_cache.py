@@ -32,9 +32,9 @@ def simulation_key(
 ) -> bytes:
     """The key of a simulation: a hash of 32 bytes over all that its result depends on.
 
-    Environment, its version and settings, the workload's content, the simulator and its version,
-    the fidelity, and the canonical design; not the objective, the agent or the design space that
-    the design was found in.
+    Environment, its version, source and settings, the workload's content, the simulator and its
+    version, the fidelity, and the canonical design; not the objective, the agent or the design
+    space that the design was found in.
 
     Args:
         problem: the environment's description.
@@ -47,6 +47,7 @@ def simulation_key(
         "settings": problem.settings,
         "workload": [problem.workload_name, problem.workload_sha256],
         "simulator": [problem.simulator["name"], problem.simulator["version"]],
+        "source": problem.source_sha256,
         "metrics": list(problem.metrics_given),
         "fidelity": fidelity,
         "design": dict(design),

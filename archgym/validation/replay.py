@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from archgym.data.designs import design_columns, read_designs
 from archgym.data.problems import PROBLEM_COLUMNS
+from archgym.data.schema import Sidecar
 from archgym.data.selection import Selection
 from archgym.environment.environment import Environment
 from archgym.errors import ArchgymError, DatasetError, InvalidValueError, check_integer
@@ -60,12 +61,15 @@ class Replayed:
         mismatches: every value that differs, in the order of the dataset.
         skipped: rows that could not be evaluated again, by reason.
         notes: differences of settings or simulator from the record, which may explain mismatches.
+        sources: digests of the code that simulated the rows now, see
+            :func:`archgym.environment.source.source_sha256`.
     """
 
     rows: int = 0
     mismatches: list[Mismatch] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
+    sources: set[str] = field(default_factory=set)
 
     @property
     def rows_that_differ(self) -> int:
@@ -226,5 +230,8 @@ class _Player:
         version = {"name": env.simulator.name, "version": env.simulator.version}
         if version != self._sidecar.simulator:
             notes.append(f"the simulator was {self._sidecar.simulator}, now it is {version}")
+        self.found.sources.add(env.description.source_sha256)
+        if Sidecar.of(env.description).source_changed(self._sidecar):
+            notes.append("the source of the simulator has changed since")
         self.found.notes += [text for text in notes if text not in self.found.notes]
         return env

@@ -21,6 +21,7 @@ def fingerprint(problem: ProblemDescription) -> dict[str, str]:
     return {
         "version": problem.version,
         "simulator": f"{problem.simulator['name']} {problem.simulator['version']}",
+        "source of the simulator": problem.source_sha256[:16],
         "workload": f"{problem.workload_name} {problem.workload_sha256[:16]}".strip(),
         "metrics": ", ".join(problem.metrics_given),
         "design space": hashlib.sha256(space.encode()).hexdigest()[:16],
