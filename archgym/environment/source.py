@@ -3,7 +3,8 @@
 A version that nobody raised says nothing of an edit. So the classes of an environment and of its
 simulator are read with all that they name: functions, constants and classes of their module,
 modules beside it, and files beside it whose names stand in them. Comments, documentation and
-layout do not count, nor does what the classes do not use. Code that is installed as a package has
+layout do not count, nor does what the classes do not use, nor the design space and the metrics,
+which records hold themselves. Code that is installed as a package has
 its version instead, and archgym's own environments raise theirs when metrics change.
 """
 
@@ -24,6 +25,9 @@ __all__ = ["source_sha256"]
 
 _LIMIT_BYTES: Final = 1 << 26
 """Larger files beside the code are known by their size and date of change."""
+_RECORDED: Final = frozenset(
+    {"baseline", "default_objective", "design_space", "metrics", "version"}
+)
 _NAMES_FILE: Final = re.compile(r"(?=.{3,250}$)\w[\w ./+-]*\.\w+")
 _INSTALLED: Final = tuple(
     str(Path(place).resolve()) + "/"
@@ -117,6 +121,8 @@ class _Reader:
             if isinstance(statement, ast.Import | ast.ImportFrom):
                 self._follow(module, statement, name)
                 continue
+            if isinstance(statement, ast.ClassDef) and not statement.body:
+                continue
             text = ast.unparse(statement)  # the same in all versions of Python, as dump() is not
             self._texts[f"{where} {name} {number}"] = hashlib.sha256(text.encode()).hexdigest()
             self._within(module, module_name, statement)
@@ -178,7 +184,11 @@ class _Reader:
 
 
 class _Bare(ast.NodeTransformer):
-    """Leaves out documentation."""
+    """Leaves out documentation, and what records of results say of themselves."""
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        node.body = [one for one in node.body if not set(_defined(one)) & _RECORDED]
+        return self.generic_visit(node)
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         body = getattr(node, "body", None)
