@@ -11,9 +11,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, Final
 
+from archgym.declared.files import file_sha256
 from archgym.declared.load import Source, load_declaration
 from archgym.declared.names import Names
-from archgym.declared.plan import Plan, file_sha256
+from archgym.declared.plan import Plan
 from archgym.declared.run import Runner
 from archgym.declared.stage_folders import StageFolders, default_folder
 from archgym.environment.environment import Environment

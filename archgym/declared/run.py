@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from archgym.declared.extract import searched
+from archgym.declared.files import File
 from archgym.declared.kept import save_run
-from archgym.declared.plan import Failure, File, Plan, Stage
+from archgym.declared.plan import Failure, Plan, Stage
 from archgym.declared.readings import RunRecord, metrics_of
 from archgym.declared.stage_folders import StageFolders
 from archgym.errors import (
