@@ -131,6 +131,7 @@ class Plan:
         """Hash of what results depend on: the declaration without texts and limits, and files."""
         declared = self._source.declaration
         left_out = {"description", "install", "objective", "keep", "rules", "version", "workloads"}
+        left_out.add("where")  # the image is a part of the version
         data = declared.model_dump(mode="json", exclude=left_out)
         data["parameters"] = {
             name: one.when_inactive
@@ -141,6 +142,7 @@ class Plan:
             entry.pop("doc")
         for stage in data["stages"].values():
             stage.pop("uses")
+            stage.pop("where")
             for key in [key for key in stage if "limit" in key]:
                 stage.pop(key)
         files = [*self.files, *(file for stage in self.stages for file in stage.files)]

@@ -10,7 +10,7 @@ import shlex
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +18,7 @@ from typing import Any, Final
 from archgym.declared.extract import searched
 from archgym.declared.files import File
 from archgym.declared.kept import save_run
+from archgym.declared.places.place import HOST, Call, Place
 from archgym.declared.plan import Failure, Plan, Stage
 from archgym.declared.readings import RunRecord, metrics_of
 from archgym.declared.stage_folders import StageFolders
@@ -28,13 +29,12 @@ from archgym.errors import (
     SimulationError,
 )
 from archgym.simulators.external import ProgramOutput, ended_badly, run_program, stopped
-from archgym.simulators.launch import check_program, with_limits
-from archgym.simulators.leftovers import VARIABLE, end_leftovers, new_mark, newest_pid
+from archgym.simulators.leftovers import end_leftovers, new_mark, newest_pid
 
 __all__ = ["Runner"]
 
 _MB: Final = 1_000_000
-_LOCALE: Final = "C.UTF-8"
+_NO_LIMIT: Final = 1 << 62
 
 
 class Runner:
@@ -48,6 +48,8 @@ class Runner:
         keep: ``never``, ``failed`` or ``always``: which folders of runs stay.
         kept_in: where those that stay are put.
         install: how to get the program.
+        places: where stages run, by their names; on this machine if it is not there.
+        readable: files and folders besides ``here`` that commands may read in a container.
 
     Attributes:
         kept: folders of runs that stayed, in their order.
@@ -62,9 +64,12 @@ class Runner:
         keep: str,
         kept_in: Path,
         install: str,
+        places: Mapping[str, Place] | None = None,
+        readable: Sequence[Path] = (),
     ) -> None:
         self._plan, self._here, self._version, self._folders = plan, here, version, folders
         self._keep, self._kept_in, self._install = keep, kept_in, install
+        self._places, self._readable = places or {}, (here, *readable)
         self.kept: list[Path] = []
 
     def run(self, values: Mapping[str, Any]) -> dict[str, float]:
@@ -157,6 +162,8 @@ class Runner:
         inputs = [file_state(path) for path in (*self._plan.inputs, *stage.inputs)]
         codes = stage.entry.good_exit_codes
         parts = [stage.name, command, dict(env), hashes, inputs, self._version, codes]
+        if identity := self._places.get(stage.name, HOST).identity:
+            parts.append(identity)
         text = json.dumps(parts, sort_keys=True)
         return f"{stage.name}-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
@@ -194,23 +201,24 @@ class Runner:
         entry, mark, began = stage.entry, new_mark(), time.monotonic()
         newest = newest_pid()
         ending = "was not started"
-        file_limit = int(entry.file_limit_mb * _MB)
-        memory_limit = None if entry.memory_limit_mb is None else int(entry.memory_limit_mb * _MB)
+        place = self._places.get(stage.name, HOST)
+        call = self._call(stage, command, env, folder, run, mark)
         try:
-            check_program(command[0], folder, env.get("PATH"))
+            launch = place.launch(call)
             output = run_program(
-                with_limits(command, file_bytes=file_limit, memory_bytes=memory_limit),
+                launch.command,
                 folder,
                 time_limit_s=entry.time_limit_s,
-                environment={"LC_ALL": _LOCALE, **env, VARIABLE: mark},
+                environment=launch.environment,
                 output_limit_bytes=int(entry.output_limit_mb * _MB),
-                file_limit_bytes=file_limit,
-                memory_limit_bytes=memory_limit,
+                file_limit_bytes=launch.file_bytes or _NO_LIMIT,
+                memory_limit_bytes=launch.memory_bytes,
                 name=Path(command[0]).name,
                 good_exit_codes=None,
                 on_killed=partial(run.printed.__setitem__, stage.name),
             )
             ending = f"exit code {output.exit_code}"
+            place.check_ended(call, output)
             return output
         except MissingDependencyError as error:
             if stage.own_program:
@@ -222,6 +230,8 @@ class Runner:
             ending = str(error)
             raise type(error)(f"stage {stage.name}: {error}") from None
         finally:
+            if not ending.startswith("exit code"):
+                place.stop(call)
             end_leftovers(mark, newest)
             seconds = time.monotonic() - began
             run.ran.append(
@@ -229,6 +239,29 @@ class Runner:
                 f"{'' if folder == run.folder else f', in {folder}'}\n"
                 f"{shlex.join(command)}"
             )
+
+    def _call(
+        self,
+        stage: Stage,
+        command: list[str],
+        env: Mapping[str, str],
+        folder: Path,
+        run: RunRecord,
+        mark: str,
+    ) -> Call:
+        entry = stage.entry
+        folders = {Path(path) for path in run.values["folder"].values()}
+        return Call(
+            command,
+            folder.absolute(),
+            env,
+            mark,
+            entry.time_limit_s,
+            int(entry.file_limit_mb * _MB),
+            None if entry.memory_limit_mb is None else int(entry.memory_limit_mb * _MB),
+            (run.folder.absolute(),) if entry.uses is None else (),
+            (*self._readable, *sorted(folders - {folder, run.folder})),
+        )
 
     def _beside(self, command: list[str], folder: Path) -> str:
         """Advice if an argument is a file beside the declaration, which a run does not see."""
