@@ -17,10 +17,10 @@ from archgym.declared.load import Source, load_declaration
 from archgym.declared.names import Names
 from archgym.declared.places.engines import ENGINES, places_of
 from archgym.declared.places.place import Place
+from archgym.declared.places.version import program_version, version_text
 from archgym.declared.plan import Plan
 from archgym.declared.run import Runner
 from archgym.declared.stage_folders import StageFolders, default_folder
-from archgym.declared.version import program_version, version_text
 from archgym.environment.environment import Environment
 from archgym.errors import (
     ArchgymError,

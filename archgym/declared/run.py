@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import shlex
 import shutil
 import tempfile
@@ -15,11 +14,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from archgym.declared.extract import searched
+from archgym.declared.advice import beside, memory_advice
+from archgym.declared.failures import failure_in, failure_line
 from archgym.declared.files import File
 from archgym.declared.kept import save_run
 from archgym.declared.places.place import HOST, Call, Place
-from archgym.declared.plan import Failure, Plan, Stage
+from archgym.declared.plan import Plan, Stage
 from archgym.declared.readings import RunRecord, metrics_of
 from archgym.declared.stage_folders import StageFolders
 from archgym.errors import (
@@ -174,7 +174,7 @@ class Runner:
         tries: dict[int, int] = {}
         while True:
             output = run.printed[stage.name] = self._once(stage, command, env, folder, run)
-            failure = self._failure(stage, output)
+            failure = failure_in(self._plan.failures, stage.name, output)
             if failure is not None and failure.entry.means == "retry":
                 number = self._plan.failures.index(failure)
                 tries[number] = tries.get(number, 0) + 1
@@ -185,13 +185,14 @@ class Runner:
                 what = failure.entry.text or failure.entry.regex
                 again = ", also when tried again" if failure.entry.means == "retry" else ""
                 kind = NotCoveredError if failure.entry.means == "illegal" else SimulationError
-                raise kind(f"stage {stage.name} printed {what!r}{again}: {_line(failure, output)}")
+                line = failure_line(failure, stage.name, output)
+                raise kind(f"stage {stage.name} printed {what!r}{again}: {line}")
             if output.exit_code not in stage.entry.good_exit_codes:
                 name = Path(command[0]).name
                 good = ", ".join(map(str, stage.entry.good_exit_codes))
                 raise SimulationError(
                     f"stage {stage.name}: {ended_badly(name, output)} (good_exit_codes: {good})"
-                    f"{self._beside(command, folder)}"
+                    f"{memory_advice(stage.entry, output)}{beside(command, folder, self._here)}"
                 )
             return output
 
@@ -224,7 +225,7 @@ class Runner:
             if stage.own_program:
                 raise SimulationError(f"stage {stage.name}: {error}") from None
             advice = f". {self._install.rstrip('. ')}." if self._install else ""
-            advice = self._beside(command, folder) or advice
+            advice = beside(command, folder, self._here) or advice
             raise MissingDependencyError(f"stage {stage.name}: {error}{advice}") from None
         except (SimulationError, TimeoutError) as error:
             ending = str(error)
@@ -236,7 +237,8 @@ class Runner:
             seconds = time.monotonic() - began
             run.ran.append(
                 f"# stage {stage.name}: {ending}, {seconds:.3f} s"
-                f"{'' if folder == run.folder else f', in {folder}'}\n"
+                f"{'' if folder == run.folder else f', in {folder}'}"
+                f"{f', {place.title}' if place.title else ''}\n"
                 f"{shlex.join(command)}"
             )
 
@@ -262,29 +264,6 @@ class Runner:
             (run.folder.absolute(),) if entry.uses is None else (),
             (*self._readable, *sorted(folders - {folder, run.folder})),
         )
-
-    def _beside(self, command: list[str], folder: Path) -> str:
-        """Advice if an argument is a file beside the declaration, which a run does not see."""
-        for text in command:
-            path = Path(text)
-            missing = bool(text) and not path.is_absolute() and not (folder / path).exists()
-            if missing and (self._here / path).is_file():
-                path = Path(os.path.normpath(path))
-                return f". {path} stands beside the declaration: write {{{{ here }}}}/{path}"
-        return ""
-
-    def _failure(self, stage: Stage, output: ProgramOutput) -> Failure | None:
-        for failure in self._plan.failures:
-            entry = failure.entry
-            if entry.stage not in (None, stage.name):
-                continue
-            for text in (output.stdout, output.stderr):
-                if entry.text is not None:
-                    if entry.text in text:
-                        return failure
-                elif searched(failure.pattern, text, f"the output of stage {stage.name}"):
-                    return failure
-        return None
 
 
 def file_state(path: Path) -> list[Any]:
@@ -315,12 +294,3 @@ def _put(path: Path, content: bytes, executable: bool) -> None:
     path.write_bytes(content)
     if executable:
         path.chmod(0o755)
-
-
-def _line(failure: Failure, output: ProgramOutput) -> str:
-    """The line of the output that a failure is in."""
-    for text in (output.stdout, output.stderr):
-        for line in text.splitlines():
-            if failure.entry.text is not None and failure.entry.text in line:
-                return line.strip()[:300]
-    return (output.stderr or output.stdout).strip()[-300:]

@@ -55,6 +55,11 @@ class Container:
     options: tuple[str, ...]
     user: str
 
+    @property
+    def title(self) -> str:
+        """The image and the engine."""
+        return f"image {self.image} of {self.engine}"
+
     def launch(self, call: Call) -> Launch:
         """How a call is started in the container."""
         if self.engine == "apptainer":

@@ -66,15 +66,15 @@ class Launch:
 
 
 class Place(Hashable, Protocol):
-    """Somewhere commands run.
-
-    Attributes:
-        identity: what results depend on besides the program's version; empty on this machine.
-    """
+    """Somewhere commands run."""
 
     @property
     def identity(self) -> str:
         """What results depend on besides the program's version; empty on this machine."""
+
+    @property
+    def title(self) -> str:
+        """What people call it; empty for this machine."""
 
     def launch(self, call: Call) -> Launch:
         """How a call is started here.
@@ -98,6 +98,7 @@ class _Host:
     """This machine."""
 
     identity = ""
+    title = ""
 
     def launch(self, call: Call) -> Launch:
         check_program(call.command[0], call.folder, call.env.get("PATH"))
