@@ -15,8 +15,9 @@ from archgym.simulators.external import ProgramOutput
 __all__ = ["beside", "memory_advice", "nearest_lines"]
 
 _OUT_OF_MEMORY: Final = re.compile(
-    r"bad_alloc|memory ?error|(out of|not enough|insufficient|exhausted|cannot allocate) .{0,20}"
-    r"memory|memory (exhausted|allocation)|alloc\w* .{0,20}(failed|failure)",
+    r"\bkilled\s*$|bad_alloc|memory ?error|memory exhausted|memory allocation|"
+    r"(out of|not enough|insufficient|exhausted|cannot allocate) .{0,20}memory|"
+    r"alloc\w* .{0,20}(failed|failure)",
     re.IGNORECASE,
 )
 _ENDED_FOR_MEMORY: Final = (-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS)
