@@ -136,6 +136,13 @@ class DeclaredEnvironment(Environment):
             "where": f"host, {', '.join(ENGINES)}, or a mapping with container: where commands run",
         }
 
+    def held_out_workload(self) -> str | None:
+        """All that are held out together, unless one of them was chosen."""
+        declared = self.source.declaration.workloads
+        chosen = any(declared[name].held_out for name in self._chosen)
+        held_out = any(entry.held_out for entry in declared.values())
+        return HELD_OUT if held_out and not chosen else None
+
     def load_workload(self, spec: Any) -> None:
         """Chooses workloads: one by its name, all that are held out, or all others.
 

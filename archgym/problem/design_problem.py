@@ -117,6 +117,10 @@ class DesignProblem:
         """Names of the workloads that come with it, and a line on each."""
         return {}
 
+    def held_out_workload(self) -> Any:
+        """The workload on which what searches find is evaluated at their end, if there is one."""
+        return None
+
     @classmethod
     def argument_docs(cls) -> dict[str, str]:
         """The values that its own constructor arguments can have, a line each."""

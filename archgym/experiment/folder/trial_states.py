@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from archgym.analysis.held_out import HeldOut, held_out_of
 from archgym.errors import ExperimentError
 from archgym.experiment.folder.full_disk import stop_if_full
 from archgym.experiment.folder.lock import acquired
@@ -38,12 +39,14 @@ class TrialEnd:
         wall_s: seconds from its beginning to its end, in the last process that ran it; 0 if the
             process died.
         cpu_s: processor time of that process in the trial, s.
+        held_out: its best design on a workload that it did not search, if there is one.
     """
 
     state: str
     error: str = ""
     wall_s: float = 0.0
     cpu_s: float = 0.0
+    held_out: HeldOut | None = None
 
 
 class TrialLog:
@@ -119,7 +122,8 @@ def read_ends(folder: Path) -> dict[str, TrialEnd]:
 
 
 def _end(line: dict[str, Any]) -> TrialEnd:
-    return TrialEnd(line["state"], line["error"], line["wall_s"], line["cpu_s"])
+    held_out = held_out_of(line.get("held_out"))
+    return TrialEnd(line["state"], line["error"], line["wall_s"], line["cpu_s"], held_out)
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
