@@ -33,13 +33,13 @@ from archgym.problem.fidelity import FULL, Fidelity, check_fidelities
 from archgym.problem.metrics import Metric, metric_named
 from archgym.problem.objective import Objective
 from archgym.problem.simulator import SimulationResult, simulate_each
+from archgym.problem.spread import SPREAD
 from archgym.space import Designs
 
 __all__ = ["DeclaredEnvironment", "declared_class"]
 
 HELD_OUT: Final = "held_out"
 KEPT_IN: Final = "archgym-kept"
-_SPREAD: Final = "_spread_share"
 
 
 class DeclaredEnvironment(Environment):
@@ -115,7 +115,7 @@ class DeclaredEnvironment(Environment):
         return tuple(
             metric.name
             for metric in self.metrics
-            if not entries[metric.name.removesuffix(_SPREAD)].optional
+            if not entries[metric.name.removesuffix(SPREAD)].optional
         )
 
     @classmethod
@@ -221,7 +221,7 @@ class DeclaredEnvironment(Environment):
             return runs[0]
         found: dict[str, float] = {}
         for metric in self.metrics:
-            name = metric.name.removesuffix(_SPREAD)
+            name = metric.name.removesuffix(SPREAD)
             numbers = [run[name] for run in runs if name in run]
             if len(numbers) < len(runs):
                 continue
@@ -233,7 +233,7 @@ class DeclaredEnvironment(Environment):
         return found
 
     def _across(self, metric: Metric, numbers: Sequence[float], weights: Sequence[float]) -> float:
-        if metric.name.endswith(_SPREAD):
+        if metric.name.endswith(SPREAD):
             return max(numbers)
         how = self.source.declaration.metrics[metric.name].over_workloads
         if how == "worst":
@@ -287,6 +287,7 @@ def _made(path: Path, *state: int) -> type[DeclaredEnvironment]:
             "metrics": metrics,
             "default_objective": objective,
             "fidelities": fidelities,
+            "repeats": declaration.noise.repeats if declaration.noise else 1,
             "version": plan.content_sha256[:16],
         },
     )
@@ -310,7 +311,7 @@ def _metrics(source: Source) -> tuple[Metric, ...]:
         with source.at("noise", "spread"):
             metric_named(name, metrics)
         doc = f"standard deviation of {name} over its median, between runs of a design"
-        metrics.append(Metric(f"{name}{_SPREAD}", "", "minimize", doc))
+        metrics.append(Metric(f"{name}{SPREAD}", "", "minimize", doc))
     return tuple(metrics)
 
 

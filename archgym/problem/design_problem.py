@@ -61,6 +61,9 @@ class DesignProblem:
     caveats: ClassVar[Mapping[str, Expression]] = {}
     """Sentences about what metrics do not show, each with the designs that it concerns; printed
     wherever such a design is shown, and on the pages of the environment."""
+    repeats: int = 1
+    """Runs of a design of which its metrics are the medians; a metric ``NAME_spread_share`` is then
+    the standard deviation of metric ``NAME`` between them over the median."""
     modelled: ClassVar[tuple[str, ...]] = ()
     """Effects that the simulator models, a sentence each; on the page of ``archgym docs``."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from archgym.analysis.study import Problem
-from archgym.problem.metrics import change_text
+from archgym.problem.spread import change_of
 from archgym.report.table import Table, number_text
 
 __all__ = ["held_out_table"]
@@ -34,9 +34,9 @@ def held_out_table(problem: Problem) -> Iterator[Table]:
                     name,
                     f"{metric} ({units[metric]})" if units.get(metric) else metric,
                     _number(searched),
-                    _change(searched, problem.baseline_metrics.get(metric)),
+                    change_of(metric, chosen.metrics, problem.baseline_metrics) or "-",
                     _number(left_out),
-                    _change(left_out, held.baseline.get(metric)),
+                    change_of(metric, held.metrics, held.baseline) or "-",
                     "" if held.feasible else f"*{held.reason or 'not feasible'}",
                 ]
             )
@@ -56,7 +56,3 @@ def held_out_table(problem: Problem) -> Iterator[Table]:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else number_text(value)
-
-
-def _change(value: float | None, baseline: float | None) -> str:
-    return "-" if value is None else change_text(value, baseline) or "-"

@@ -13,7 +13,7 @@ from archgym.analysis.trials import TrialSummary
 from archgym.experiment.results.reproduce import evaluate_command
 from archgym.experiment.results.texts import plain, regret_text
 from archgym.experiment.spec.expand import Trial
-from archgym.problem.metrics import change_text
+from archgym.problem.spread import SPREAD, change_of, plus_minus
 from archgym.registry import environment_class, environment_names
 
 
@@ -62,9 +62,11 @@ def _metrics(values: Mapping[str, float | None], baseline: Mapping[str, float | 
     """Metrics with their change against the baseline design."""
     texts = []
     for name, value in values.items():
-        if value is not None:
-            change = change_text(value, baseline.get(name), digits=0)
-            texts.append(f"{name} {value:.5g}" + (f" ({change})" if change else ""))
+        if value is not None and not name.endswith(SPREAD):
+            change = change_of(name, values, baseline, digits=0)
+            around = plus_minus(name, values)
+            spread = "" if around is None else f" ± {around:.2g}"
+            texts.append(f"{name} {value:.5g}{spread}" + (f" ({change})" if change else ""))
     return texts
 
 
