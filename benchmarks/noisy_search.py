@@ -37,7 +37,7 @@ class Noisy(Environment):
 
     design_space = DesignSpace([Ordinal(name, _VALUES) for name in _NAMES])
     baseline = dict.fromkeys(_NAMES, 1)
-    metrics = (Metric("time_ms", "ms"),)
+    metrics: tuple[Metric, ...] = (Metric("time_ms", "ms"),)
     default_objective = "minimize time_ms"
     repeats = 3
     incidental_arguments = ("noise",)
