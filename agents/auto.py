@@ -111,6 +111,7 @@ class Auto(SequentialSampler):
             self._known.add(key)
             insort(self._ranked, value)
         for each in self._members:
+            each.spread = self.spread
             each.tell(designs, outcomes)
 
     def _next(self) -> Designs:

@@ -12,6 +12,7 @@ from archgym.agents.common.arrays import Floats
 from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST, FAILED_COST
+from archgym.agents.common.targets import noise_shares
 from archgym.space import Designs, FeatureEncoding
 
 _PORTFOLIO = ("EI", "LCB", "PI")
@@ -108,20 +109,20 @@ class Bayesian(ModelBasedSampler, SequentialSampler):
             return self._unseen.take(1, self._initial, tries=1)
         if not len(self._observations):
             return self._unseen.take(1)
-        x, y = self._data()
+        x, y, noise = self._data()
         candidates = self._candidates()
         if not len(candidates):
             return self._unseen.take(1)
         model = self._surrogate(len(y))
-        model.fit(x, y, int(self.rng.integers(1 << 31)))
+        model.fit(x, y, int(self.rng.integers(1 << 31)), noise)
         seen = self._features.encode(candidates)
         mean, deviation = model.predict(seen)
         best = self._choose(model, candidates, seen, mean, deviation)
         self._unseen.add(design := candidates[best : best + 1])
         return design
 
-    def _data(self) -> tuple[Floats, Floats]:
-        """Features and costs of observed designs, and of those in flight as if they were best."""
+    def _data(self) -> tuple[Floats, Floats, Floats | None]:
+        """Features, costs and noise of observed designs, and of those in flight as if best."""
         values = self._observations.costs
         feasible = values < BROKEN_LIMIT_COST
         if feasible.any():
@@ -132,7 +133,11 @@ class Bayesian(ModelBasedSampler, SequentialSampler):
         waiting = self._observations.waiting
         codes = np.concatenate([self._observations.codes, waiting])
         values = np.concatenate([values, np.full(len(waiting), values.min())])
-        return self._features.encode(Designs(self.space, codes)), values
+        noise = None
+        if self.spread is not None:
+            errors = np.sqrt((self._observations.errors**2).sum(axis=1)) / len(self.directions)
+            noise = noise_shares(values, np.concatenate([errors, np.zeros(len(waiting))]))
+        return self._features.encode(Designs(self.space, codes)), values, noise
 
     def _candidates(self) -> Designs:
         """Unseen legal designs: half one move from the best, a quarter two to four, rest random."""

@@ -17,6 +17,7 @@ from archgym.evaluation.best import Best
 from archgym.evaluation.outcome import Outcome, Outcomes
 from archgym.evaluation.trial_info import TrialInfo
 from archgym.problem.fidelity import FULL, Fidelity
+from archgym.problem.spread import GoalSpread
 from archgym.reading.pydantic_messages import allowed_text
 from archgym.space import Designs, DesignSpace
 
@@ -72,6 +73,8 @@ class Agent(ABC):
 
     Attributes:
         fidelities: those of the environment that is searched; until then the full one only.
+        spread: what spreads of metrics mean for the goals of the environment that is searched;
+            ``None`` if it gives none.
         hyperparameters: the validated hyperparameters.
         rng: seeded with ``seed``; the agent's only source of randomness.
         plans_by_budget: whether what it proposes depends on the budget, so that a finished trial
@@ -101,6 +104,7 @@ class Agent(ABC):
         check_integer("seed", seed, 0)
         self.space = space
         self.fidelities: tuple[Fidelity, ...] = (FULL,)
+        self.spread: GoalSpread | None = None
         self.directions = tuple(directions)
         self.seed = seed
         self.hyperparameters = self.check_hyperparameters(hyperparameters)
@@ -187,6 +191,7 @@ class Agent(ABC):
 
         env.on_evaluated = watch
         self.fidelities = env.fidelities
+        self.spread = GoalSpread.of(env.objective, env.metrics, env.repeats)
         state = "failed"
         try:
             with contextlib.suppress(BudgetExhausted):

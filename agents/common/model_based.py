@@ -31,7 +31,8 @@ class ModelBasedSampler(NewDesignSampler):
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:
         """Takes in data for the models."""
         self._unseen.learn(designs, outcomes)
-        self._observations.learn(designs, outcomes)
+        errors = None if self.spread is None else self.spread.errors(outcomes.metrics)
+        self._observations.learn(designs, outcomes, errors)
 
     def _expect(self, designs: Designs) -> None:
         self._observations.wait_for(designs)

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from archgym.agents.common.arrays import Ints
+from archgym.agents.common.arrays import Floats, Ints
 from archgym.agents.common.scores import costs, total_excess
 from archgym.evaluation.outcome import Outcomes
 from archgym.problem.status import Status
@@ -25,6 +25,7 @@ class Observations:
         costs: one number each (:func:`archgym.agents.common.scores.costs`), shape (n,).
         goals: cost of each goal, shape (n, n_goals).
         excess: by how much each limit is broken, shape (n, n_limits).
+        errors: standard error of each goal's cost, 0 where it is not known, shape (n, n_goals).
         total_excess: over all limits, infinite for a failure, shape (n,).
         failed: which have no metrics, shape (n,).
     """
@@ -33,6 +34,7 @@ class Observations:
         self.codes = space.designs(()).codes
         self.costs = np.empty(0)
         self.goals = np.empty((0, n_goals))
+        self.errors = np.empty((0, n_goals))
         self.excess = np.empty((0, 0))
         self.total_excess = np.empty(0)
         self.failed = np.empty(0, dtype=np.bool_)
@@ -62,8 +64,15 @@ class Observations:
         """Notes that designs were asked for."""
         self._waiting.update(zip(designs.keys(), designs.codes[:, None], strict=True))
 
-    def learn(self, designs: Designs, outcomes: Outcomes) -> tuple[int, bool]:
+    def learn(
+        self, designs: Designs, outcomes: Outcomes, errors: Floats | None = None
+    ) -> tuple[int, bool]:
         """Takes in outcomes; those of designs observed before are ignored.
+
+        Args:
+            designs: the designs.
+            outcomes: of each.
+            errors: standard errors of costs, shape (n, n_goals).
 
         Returns:
             How many are new, and whether any of all was waited for.
@@ -77,6 +86,8 @@ class Observations:
         excess, goals = outcomes.violations[new], outcomes.costs[new]
         self.excess = np.concatenate([self.excess, excess]) if len(self) else excess
         self.goals = np.concatenate([self.goals, goals]) if len(self) else goals
+        errors = np.zeros_like(outcomes.costs) if errors is None else errors
+        self.errors = np.concatenate([self.errors, errors[new]])
         self.total_excess = np.concatenate([self.total_excess, total_excess(outcomes)[new]])
         self.codes = np.concatenate([self.codes, designs.codes[new]])
         self.costs = np.concatenate([self.costs, costs(outcomes)[new]])

@@ -24,6 +24,7 @@ _AMPLITUDES, _LENGTHS, _NOISES = (1e-2, 1e2), (0.3, 1e2), (1e-6, 0.1)
 """Bounds of the signal's variance, the length scale and the noise's variance; the target has
 variance 1. The largest variance of the signal over the least of the noise bounds the condition of
 the covariance, so that deviations have at least three correct digits on every processor."""
+_JITTER = 1e-10  # as scikit-learn has it
 _RETUNE_GROWTH = 1.1
 _CLEAR_EVIDENCE = 5.0  # in log likelihood: odds of 150 to 1
 _LEAF = 3  # as scikit-optimize sets it
@@ -50,20 +51,27 @@ class GaussianProcess:
         self._targets = {"ratio": _Target(), "cost": _Target()}
         self._used = "ratio"
 
-    def fit(self, x: Floats, y: Floats, seed: int) -> None:
-        """Learns from features, shape (n, n_features), and costs, shape (n,)."""
+    def fit(self, x: Floats, y: Floats, seed: int, noise: Floats | None = None) -> None:
+        """Learns from features, shape (n, n_features), and costs, shape (n,).
+
+        Args:
+            x: features.
+            y: costs.
+            seed: of what is random.
+            noise: variance of each cost's noise that is known, as a share of that of all costs.
+        """
         forms = cost_forms(y)
         tune = len(y) >= _RETUNE_GROWTH * self._tuned_at
         if tune:
             self._tuned_at = len(y)
             likelihood = {
-                name: target.fit(x, forms[name][0], seed, tune=True) + forms[name][1]
+                name: target.fit(x, forms[name][0], seed, noise, tune=True) + forms[name][1]
                 for name, target in self._targets.items()
             }
             surely = likelihood["cost"] - likelihood["ratio"] > _CLEAR_EVIDENCE
             self._used = "cost" if surely else "ratio"
         else:
-            self._targets[self._used].fit(x, forms[self._used][0], seed, tune=False)
+            self._targets[self._used].fit(x, forms[self._used][0], seed, noise, tune=False)
         self.best = float(forms[self._used][0].min())
 
     def predict(self, x: Floats) -> tuple[Floats, Floats]:
@@ -79,18 +87,21 @@ class _Target:
         self._kernel: Any = ConstantKernel(1.0, _AMPLITUDES) * Matern(1.0, _LENGTHS, nu=2.5)
         self._noise = 1e-3
 
-    def fit(self, x: Floats, target: Floats, seed: int, *, tune: bool) -> float:
+    def fit(
+        self, x: Floats, target: Floats, seed: int, noise: Floats | None, *, tune: bool
+    ) -> float:
         """Fits; log likelihood of the target."""
         self.model = GaussianProcessRegressor(
             kernel=self._kernel + WhiteKernel(self._noise, _NOISES),
+            alpha=_JITTER if noise is None else _JITTER + noise,
             optimizer="fmin_l_bfgs_b" if tune else None,
             random_state=seed,
         )
         self.model.fit(x, target)
-        noise = self.model.kernel_.k2
+        white = self.model.kernel_.k2
         if tune:
-            self._kernel, self._noise = self.model.kernel_.k1, noise.noise_level
-        noise.noise_level = 0.0  # predictions are of the signal alone
+            self._kernel, self._noise = self.model.kernel_.k1, white.noise_level
+        white.noise_level = 0.0  # predictions are of the signal alone
         likelihood: float = self.model.log_marginal_likelihood_value_
         return likelihood
 
@@ -108,7 +119,7 @@ class Forest:
         self._trees = trees
         self._kind = ExtraTreesRegressor if extra else RandomForestRegressor
 
-    def fit(self, x: Floats, y: Floats, seed: int) -> None:
+    def fit(self, x: Floats, y: Floats, seed: int, noise: Floats | None = None) -> None:
         """See :meth:`GaussianProcess.fit`."""
         target, _ = standardised(y)
         self.best = float(target.min())

@@ -11,6 +11,7 @@ from archgym.agents.common.arrays import Bools, Floats
 _STEEPNESS = 100.0
 _STEP = 0.1
 """By which a limit that is just kept lies away from it, as does one that is just broken."""
+_MAX_NOISE = 4.0
 _FAILED, _SOUND = 1.0, -0.5
 """Excess that stands for failing, and for not failing."""
 
@@ -20,6 +21,17 @@ def standardised(values: Floats) -> tuple[Floats, Floats]:
     scale = values.std(axis=0)
     scale = np.where(scale > 0, scale, 1.0)
     return (values - values.mean(axis=0)) / scale, scale
+
+
+def noise_shares(cost: Floats, errors: Floats) -> Floats:
+    """Variance of the noise in each cost, as a share of the variance of all costs, shape (n,).
+
+    Args:
+        cost: log ratios to the baseline, shape (n,).
+        errors: their standard errors, 0 where they are not known, shape (n,).
+    """
+    scale = float(cost.var())
+    return np.asarray(np.minimum(errors**2 / scale, _MAX_NOISE)) if scale > 0 else 0.0 * errors
 
 
 def cost_forms(cost: Floats) -> dict[str, tuple[Floats, float]]:

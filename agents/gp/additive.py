@@ -37,7 +37,7 @@ class AdditiveProcess(GaussianProcess):
         self._interactions = interactions
         self.additive = False
 
-    def tune(self, x: Floats, y: Floats) -> None:
+    def tune(self, x: Floats, y: Floats, known_noise: Floats | float = 0.0) -> None:
         """Tunes the product kernel and learns which parameters act together.
 
         Whenever the product kernel was tuned anew, the two are compared.
@@ -45,16 +45,17 @@ class AdditiveProcess(GaussianProcess):
         Args:
             x: coordinates, shape (n, n_columns).
             y: targets, shape (n,).
+            known_noise: as for the plain process.
         """
         before = self._tuned_at
-        super().tune(x, y)
+        super().tune(x, y, known_noise)
         if self.additive or len(y) < _FEW or self._tuned_at != before:
             self._interactions.walk(self.alike(x, x), y)
         if self._tuned_at != before:
             self.additive = False
-            as_product = self.fit(x, y)
+            as_product = self.fit(x, y, known_noise)
             self.additive = True
-            self.additive = self.fit(x, y) > as_product
+            self.additive = self.fit(x, y, known_noise) > as_product
 
     @property
     def noise(self) -> float:

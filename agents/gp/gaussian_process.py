@@ -79,7 +79,7 @@ class GaussianProcess:
         """Variance of the noise as a share of the signal's."""
         return float(np.exp(self._theta[-1]))
 
-    def tune(self, x: Floats, y: Floats) -> None:
+    def tune(self, x: Floats, y: Floats, known_noise: Floats | float = 0.0) -> None:
         """Improves sensitivities, length scales and noise by a few gradient steps.
 
         It does so only when the data have grown by a twentieth since it last did.
@@ -87,6 +87,8 @@ class GaussianProcess:
         Args:
             x: coordinates, shape (n, n_columns).
             y: targets, shape (n,).
+            known_noise: variance of each target's noise that is known, besides what is learned,
+                as a share of the signal's, shape (n,).
         """
         if self._tuned_at and self._tuned_at <= len(y) < _RETUNE_GROWTH * self._tuned_at:
             return
@@ -97,7 +99,7 @@ class GaussianProcess:
         found = self._optimize.minimize(
             self._loss,
             self._theta,
-            args=(designs.index, pairs, y),
+            args=(designs.index, pairs, y, known_noise),
             jac=True,
             method="L-BFGS-B",
             bounds=self._bounds,
@@ -106,13 +108,13 @@ class GaussianProcess:
         if np.isfinite(found.x).all():
             self._theta = found.x
 
-    def fit(self, x: Floats, y: Floats) -> float:
-        """Conditions on data; log likelihood of the targets."""
+    def fit(self, x: Floats, y: Floats, known_noise: Floats | float = 0.0) -> float:
+        """Conditions on data as :meth:`tune` has them; log likelihood of the targets."""
         self._x = x
         kernel = self._covariance(x)
         noise, failed = self.noise, 1
         while failed:  # ends at the latest when the noise outweighs the signal
-            kernel[np.diag_indices(len(x))] = 1.0 + noise
+            kernel[np.diag_indices(len(x))] = 1.0 + noise + known_noise
             self._factor, failed = self._linalg.lapack.dpotrf(kernel, lower=1)
             noise *= 10.0
         return self.retarget(y)
@@ -187,7 +189,12 @@ class GaussianProcess:
         return (1.0 + r + r * r / 3.0) * decay, r, decay
 
     def _loss(
-        self, theta: Floats, index: Ints, pairs: LevelPairs, y: Floats
+        self,
+        theta: Floats,
+        index: Ints,
+        pairs: LevelPairs,
+        y: Floats,
+        known_noise: Floats | float = 0.0,
     ) -> tuple[float, Floats]:
         """Negative log posterior density up to a constant, and its gradient."""
         n, count = self._n, len(y)
@@ -197,7 +204,7 @@ class GaussianProcess:
         factors = 1.0 - s[pairs.column] * (1.0 - alike)
         k = self._products.sum_of_products(index, index, pairs, factors, self._all, lower=True)
         covariance = k.copy()
-        covariance[np.diag_indices(count)] = 1.0 + noise
+        covariance[np.diag_indices(count)] = 1.0 + noise + known_noise
         lower, failed = self._linalg.lapack.dpotrf(covariance, lower=1)
         if failed:
             return _IMPOSSIBLE, np.zeros_like(theta)

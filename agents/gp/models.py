@@ -13,6 +13,7 @@ from archgym.agents.common.targets import (
     broken_limits,
     cost_forms,
     distance_from_limits,
+    noise_shares,
 )
 from archgym.agents.gp.additive import AdditiveProcess
 from archgym.agents.gp.gaussian_process import GaussianProcess
@@ -91,9 +92,12 @@ class Models:
         feasible = bool((costs < BROKEN_LIMIT_COST).any())
         if feasible:
             forms = [cost_forms(goal) for goal in known.goals[rows][ok].T]
+            pairs = zip(known.goals[rows][ok].T, known.errors[rows][ok].T, strict=True)
+            noise = [noise_shares(goal, errors) for goal, errors in pairs]
         else:  # the way to what keeps the limits comes first
             forms = [cost_forms(distance_from_limits(excess[ok]))]
             del forms[0]["ratio"]
+            noise = [np.zeros(int(ok.sum()))]
             excess = excess[:, :0]
         limits = []
         for limit, seen, target in broken_limits(excess, ~ok):
@@ -103,26 +107,31 @@ class Models:
             limits.append(process)
         waiting = coordinates(self._space, known.waiting)
         goals, targets = [], []
-        for processes, form in zip(self.goals, forms, strict=False):
+        for processes, form, known_noise in zip(self.goals, forms, noise, strict=False):
             model = processes[turn % self._n_models]
-            targets.append(self._fit(model, x[ok], form, waiting))
+            targets.append(self._fit(model, x[ok], form, waiting, known_noise))
             goals.append(model)
         keeps = costs[ok] < BROKEN_LIMIT_COST if feasible else np.ones(int(ok.sum()), dtype=bool)
         return Learned(goals, np.stack(targets, axis=1)[keeps], limits, feasible)
 
     @staticmethod
     def _fit(
-        model: GaussianProcess, x: Floats, forms: dict[str, tuple[Floats, float]], waiting: Floats
+        model: GaussianProcess,
+        x: Floats,
+        forms: dict[str, tuple[Floats, float]],
+        waiting: Floats,
+        noise: Floats,
     ) -> Floats:
         """Fits a process to the likeliest form of a cost; gives its targets."""
         start = next(iter(forms.values()))[0]
-        model.tune(x, start)
-        model.fit(x, start)
+        model.tune(x, start, noise)
+        model.fit(x, start, noise)
         target, _ = max(forms.values(), key=lambda form: model.retarget(form[0]) + form[1])
         model.retarget(target)
         if len(waiting):
             expected, _ = model.predict(waiting)
-            model.fit(np.concatenate([x, waiting]), np.concatenate([target, expected]))
+            noise = np.concatenate([noise, np.zeros(len(waiting))])
+            model.fit(np.concatenate([x, waiting]), np.concatenate([target, expected]), noise)
         return target
 
     def _processes(self, additive: bool) -> list[GaussianProcess]:

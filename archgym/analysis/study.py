@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.analysis.dataset_rows import metric_vector
+from archgym.analysis.held_out import HeldOut
 from archgym.analysis.importance import Importance, importance
 from archgym.analysis.measures import Measures, non_dominated, regret
 from archgym.analysis.statistics import Comparison, compare_all
@@ -58,6 +59,7 @@ class StudiedTrial:
         hyperparameters: of the agent.
         seed: of the agent, -1 if it is not known.
         state: ``finished``, ``failed``, ``closed`` or ``running``.
+        held_out: its best design on a workload that it did not search, if there is one.
     """
 
     id: str
@@ -67,6 +69,7 @@ class StudiedTrial:
     hyperparameters: Mapping[str, Any]
     seed: int
     state: str
+    held_out: HeldOut | None = None
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +14,7 @@ from archgym.cli.output import console, paragraph, print_json, print_table
 from archgym.evaluation.outcome import Outcome
 
 if TYPE_CHECKING:
+    from archgym.analysis.held_out import HeldOut
     from archgym.analysis.trials import TrialSummary
     from archgym.experiment.spec.expand import Trial
 
@@ -26,22 +28,29 @@ def best(
     """Show the best designs of a run or a dataset."""
     from archgym.analysis.trials import read_trials
     from archgym.data import find_datasets
+    from archgym.experiment.folder.run_folder import RunFolder
+    from archgym.experiment.folder.trial_states import read_ends
     from archgym.experiment.results.reproduce import trials_in
 
     problems: dict[tuple[str, ...], list[TrialSummary]] = {}
     datasets = find_datasets(folder)
     trials = trials_in(folder, [(one, one.trials().to_pylist()) for one in datasets])
+    held_out = {name: end.held_out for name, end in read_ends(RunFolder(folder).logs).items()}
     for dataset in datasets:
         for summary in read_trials(dataset):
             problems.setdefault(summary.problem, []).append(summary)
     if json:
-        print_json([_json(summaries, trials) for summaries in problems.values()])
+        print_json([_json(summaries, trials, held_out) for summaries in problems.values()])
     else:
         for summaries in problems.values():
-            _show(summaries, trials)
+            _show(summaries, trials, held_out)
 
 
-def _json(summaries: list[TrialSummary], trials: Mapping[str, Trial]) -> dict[str, Any]:
+def _json(
+    summaries: list[TrialSummary],
+    trials: Mapping[str, Trial],
+    held_out: Mapping[str, HeldOut | None],
+) -> dict[str, Any]:
     from archgym.experiment.results.best_design import best_of
     from archgym.experiment.results.reproduce import evaluate_command
 
@@ -62,6 +71,8 @@ def _json(summaries: list[TrialSummary], trials: Mapping[str, Trial]) -> dict[st
         origin = {"trial_id": found.trial_id, "agent": found.agent, "seed": found.seed}
         data["best"] = {**origin, "at": found.best_at, **found_json(found, found.best)}
         data["best"]["regret"] = found.regret
+        left_out = held_out.get(found.trial_id)
+        data["best"]["held_out"] = None if left_out is None else dataclasses.asdict(left_out)
     if len(some.objective.goals) > 1:
         data["front"] = [
             {"trial_id": summary.trial_id, **found_json(summary, outcome)}
@@ -84,8 +95,12 @@ def _front(summaries: list[TrialSummary]) -> list[tuple[TrialSummary, Outcome]]:
     return sorted((all_of_them[i] for i in keep), key=lambda pair: pair[1].objectives)
 
 
-def _show(summaries: list[TrialSummary], trials: Mapping[str, Trial]) -> None:
-    from archgym.experiment.results.best_design import best_design, best_of
+def _show(
+    summaries: list[TrialSummary],
+    trials: Mapping[str, Trial],
+    held_out: Mapping[str, HeldOut | None],
+) -> None:
+    from archgym.experiment.results.best_design import best_design, best_held_out, best_of
     from archgym.experiment.results.tables import title
     from archgym.experiment.results.texts import common_values, design_text, value_text
 
@@ -104,6 +119,9 @@ def _show(summaries: list[TrialSummary], trials: Mapping[str, Trial]) -> None:
         paragraph(f"nothing could be simulated{partial}\n")
         return
     console().print(best_design(found, trials[found.trial_id]), crop=False)
+    left_out = held_out.get(found.trial_id)
+    if left_out is not None:
+        console().print(best_held_out(left_out), crop=False)
     goals = some.objective.goals
     if len(goals) > 1:
         front = _front(summaries)

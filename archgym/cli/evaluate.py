@@ -18,7 +18,7 @@ from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError, SimulationError
 from archgym.evaluation.baseline import simulated_metrics
 from archgym.evaluation.outcome import Outcome
-from archgym.problem.metrics import change_text
+from archgym.problem.spread import change_of
 from archgym.registry import is_declaration
 
 __all__ = ["evaluate"]
@@ -160,8 +160,9 @@ def _show(env: Environment, outcome: Outcome, data: dict[str, Any], chosen: Iter
     print_table(
         ("metric", ">value", "unit", ">baseline", ">change"),
         [
-            (metric.name, _text(value), metric.unit, _text(base), change_text(value, base))
+            (metric.name, _text(value), metric.unit, _text(base), change)
             for metric, (value, base) in zip(env.metrics, values, strict=True)
+            for change in [change_of(metric.name, outcome.metrics, data["baseline_metrics"])]
         ],
     )
     for assumption in data["assumptions"]:

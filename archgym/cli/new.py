@@ -7,9 +7,10 @@ import re
 from importlib import resources
 from pathlib import Path
 from string import Template
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from archgym.errors import ArchgymError, InvalidValueError
 
@@ -18,27 +19,41 @@ __all__ = ["commands"]
 commands = typer.Typer(no_args_is_help=True)
 
 
+class _OptionalFolder(TyperCommand):
+    """A command whose option ``--command`` may stand alone."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Puts an empty value after an option that has none."""
+        given = []
+        for number, word in enumerate(args):
+            given.append(word)
+            after = args[number + 1 : number + 2]
+            if word == "--command" and (not after or after[0].startswith("-")):
+                given.append("")
+        return super().parse_args(ctx, given)
+
+
 @commands.callback()
 def _group() -> None:
     """Write the first files of your own environment."""
 
 
-@commands.command("env")
+@commands.command("env", cls=_OptionalFolder)
 def env(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Such as MyCache or my_cache.")],
     out: Annotated[Path, typer.Option(help="Folder for the new files.")] = Path(),
     command: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            metavar="FOLDER",
-            help="Folder of one finished run of a program: write a YAML file around the program, "
-            "with a reading for each number in that folder.",
+            metavar="[FOLDER]",
+            help="Write a YAML file around a program. FOLDER is that of one finished run: each "
+            "number in it gets a reading. Without FOLDER, questions are asked.",
         ),
     ] = None,
 ) -> None:
     """Write a working environment and its test, which you then change into your own."""
     if command is not None:
-        _from_run(_names(name)[0], out, command)
+        _write_declaration(_names(name)[0], out, command)
         return
     templates = resources.files("archgym.cli") / "templates"
     module, class_name = _names(name)
@@ -63,23 +78,28 @@ def env(
     typer.echo(f"  {place}archgym evaluate {module}:{class_name} ways=8")
 
 
-def _from_run(name: str, out: Path, folder: Path) -> None:
-    """Writes a YAML file with what a finished run shows."""
-    from archgym.declared.kept import kept_run
-    from archgym.declared.propose import proposals, proposed_declaration
-
-    found, kept = proposals(folder), kept_run(folder)
+def _write_declaration(name: str, out: Path, folder: str) -> None:
+    """Writes a YAML file with what a finished run shows, or with what somebody answers."""
     path = out / f"{name}.yaml"
     if path.exists():
         raise ArchgymError(f"{path} exists already: choose another NAME or --out")
+    if folder:
+        from archgym.declared.kept import kept_run
+        from archgym.declared.propose import proposals, proposed_declaration
+
+        found, kept = proposals(Path(folder)), kept_run(Path(folder))
+        text = proposed_declaration(name, found, kept.stages if kept else ())
+        said = f"with {len(found)} metrics; next, after you have put in your command:"
+    else:
+        from archgym.cli.interview import interviewed
+
+        text, said = interviewed(name, out), "; next:"
     try:
         out.mkdir(parents=True, exist_ok=True)
-        path.write_text(
-            proposed_declaration(name, found, kept.stages if kept else ()), encoding="utf-8"
-        )
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ArchgymError(f"cannot write to {out}: {error.strerror}") from error
-    typer.echo(f"wrote {path} with {len(found)} metrics; next, after you have put in your command:")
+    typer.echo(f"wrote {path}{'' if said.startswith(';') else ' '}{said}")
     typer.echo(f"  archgym check {path}")
 
 

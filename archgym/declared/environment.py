@@ -5,22 +5,26 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
+import os
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, Final
 
+from archgym.declared.files import file_sha256
 from archgym.declared.load import Source, load_declaration
 from archgym.declared.names import Names
-from archgym.declared.plan import Plan, file_sha256
+from archgym.declared.places.engines import ENGINES, places_of
+from archgym.declared.places.place import Place
+from archgym.declared.places.version import program_version, version_text
+from archgym.declared.plan import Plan
 from archgym.declared.run import Runner
 from archgym.declared.stage_folders import StageFolders, default_folder
 from archgym.environment.environment import Environment
 from archgym.errors import (
     ArchgymError,
     InvalidValueError,
-    MissingDependencyError,
     SimulationError,
     UnknownNameError,
     check_choice,
@@ -29,15 +33,13 @@ from archgym.problem.fidelity import FULL, Fidelity, check_fidelities
 from archgym.problem.metrics import Metric, metric_named
 from archgym.problem.objective import Objective
 from archgym.problem.simulator import SimulationResult, simulate_each
-from archgym.simulators.external import private_folder, run_program
+from archgym.problem.spread import SPREAD
 from archgym.space import Designs
 
 __all__ = ["DeclaredEnvironment", "declared_class"]
 
 HELD_OUT: Final = "held_out"
 KEPT_IN: Final = "archgym-kept"
-_VERSION_LIMIT_S: Final = 60.0
-_SPREAD: Final = "_spread_share"
 
 
 class DeclaredEnvironment(Environment):
@@ -47,28 +49,41 @@ class DeclaredEnvironment(Environment):
         keep: ``never``, ``failed`` or ``always``: which folders of runs stay; as the file says if
             left out.
         stages: folder that holds those of stages with ``uses``; one of the user's by default.
+        where: ``host`` for this machine, ``docker``, ``podman`` or ``apptainer`` for the container
+            of the file, or a mapping in the place of the file's ``where``; as the file says if
+            left out.
         **arguments: see :class:`archgym.Environment`.
     """
 
     source: ClassVar[Source]
     plan: ClassVar[Plan]
     names: ClassVar[Names]
-    incidental_arguments = ("keep", "stages")
+    incidental_arguments = ("keep", "stages", "where")
     simulates_alone = True
 
     def __init__(
-        self, *, keep: str | None = None, stages: str | Path | None = None, **arguments: Any
+        self,
+        *,
+        keep: str | None = None,
+        stages: str | Path | None = None,
+        where: str | Mapping[str, Any] | None = None,
+        **arguments: Any,
     ) -> None:
         declaration = self.source.declaration
         keep = declaration.keep if keep is None else keep
         check_choice("keep", keep, ("never", "failed", "always"))
         folder = default_folder() if stages is None else Path(stages)
-        program = ""
+        program, places = "", dict[str, Place]()
         if arguments.get("simulator", "embedded") == "embedded":
+            own = {name: stage.where for name, stage in declaration.stages.items()}
+            folder_of_file, at = self.source.folder, self.source.at
+            places = places_of(declaration.where, own, folder_of_file, where, at)
             with self.source.at("version"):
-                program = _program_version(tuple(declaration.version), declaration.install)
+                command = tuple(declaration.version)
+                program = program_version(command, declaration.install, places.pop(""))
         # The class has a version too, for which the program is not asked.
-        vars(self)["version"] = _version(self.plan.content_sha256, program)
+        images = [place.identity for place in places.values()]
+        vars(self)["version"] = version_text(self.plan.content_sha256, images, program)
         self.runner = Runner(
             self.plan,
             self.source.folder,
@@ -77,6 +92,8 @@ class DeclaredEnvironment(Environment):
             keep,
             Path(KEPT_IN) / self.source.path.stem,
             declaration.install,
+            places,
+            _files_elsewhere(self.source),
         )
         self._chosen: tuple[str, ...] = ()
         super().__init__(**arguments)
@@ -98,7 +115,7 @@ class DeclaredEnvironment(Environment):
         return tuple(
             metric.name
             for metric in self.metrics
-            if not entries[metric.name.removesuffix(_SPREAD)].optional
+            if not entries[metric.name.removesuffix(SPREAD)].optional
         )
 
     @classmethod
@@ -112,11 +129,19 @@ class DeclaredEnvironment(Environment):
 
     @classmethod
     def argument_docs(cls) -> dict[str, str]:
-        """What ``keep`` and ``stages`` can be."""
+        """What ``keep``, ``stages`` and ``where`` can be."""
         return {
             "keep": f"never, failed or always: which folders of runs stay, in {KEPT_IN}",
             "stages": "folder that holds those of stages with 'uses'",
+            "where": f"host, {', '.join(ENGINES)}, or a mapping with container: where commands run",
         }
+
+    def held_out_workload(self) -> str | None:
+        """All that are held out together, unless one of them was chosen."""
+        declared = self.source.declaration.workloads
+        chosen = any(declared[name].held_out for name in self._chosen)
+        held_out = any(entry.held_out for entry in declared.values())
+        return HELD_OUT if held_out and not chosen else None
 
     def load_workload(self, spec: Any) -> None:
         """Chooses workloads: one by its name, all that are held out, or all others.
@@ -196,7 +221,7 @@ class DeclaredEnvironment(Environment):
             return runs[0]
         found: dict[str, float] = {}
         for metric in self.metrics:
-            name = metric.name.removesuffix(_SPREAD)
+            name = metric.name.removesuffix(SPREAD)
             numbers = [run[name] for run in runs if name in run]
             if len(numbers) < len(runs):
                 continue
@@ -208,7 +233,7 @@ class DeclaredEnvironment(Environment):
         return found
 
     def _across(self, metric: Metric, numbers: Sequence[float], weights: Sequence[float]) -> float:
-        if metric.name.endswith(_SPREAD):
+        if metric.name.endswith(SPREAD):
             return max(numbers)
         how = self.source.declaration.metrics[metric.name].over_workloads
         if how == "worst":
@@ -262,6 +287,7 @@ def _made(path: Path, *state: int) -> type[DeclaredEnvironment]:
             "metrics": metrics,
             "default_objective": objective,
             "fidelities": fidelities,
+            "repeats": declaration.noise.repeats if declaration.noise else 1,
             "version": plan.content_sha256[:16],
         },
     )
@@ -285,7 +311,7 @@ def _metrics(source: Source) -> tuple[Metric, ...]:
         with source.at("noise", "spread"):
             metric_named(name, metrics)
         doc = f"standard deviation of {name} over its median, between runs of a design"
-        metrics.append(Metric(f"{name}{_SPREAD}", "", "minimize", doc))
+        metrics.append(Metric(f"{name}{SPREAD}", "", "minimize", doc))
     return tuple(metrics)
 
 
@@ -310,28 +336,10 @@ def _fidelities(source: Source) -> tuple[Fidelity, ...]:
         return check_fidelities(found, source.path.name)
 
 
-@functools.cache
-def _program_version(command: tuple[str, ...], install: str) -> str:
-    """What the command prints, or the text of a command without a program."""
-    if not command:
-        return ""
-    if not command[0]:
-        return " ".join(command[1:])
-    try:
-        with private_folder() as folder:
-            output = run_program(command, folder, time_limit_s=_VERSION_LIMIT_S)
-    except (SimulationError, TimeoutError) as error:
-        raise InvalidValueError(f"the version cannot be had: {error}") from None
-    except MissingDependencyError as error:
-        advice = f". {install.rstrip('. ')}." if install else ""
-        raise MissingDependencyError(f"{error}{advice}") from None
-    lines = (output.stdout or output.stderr).strip().splitlines()
-    return "\n".join(lines)[:1000]
-
-
-def _version(content_sha256: str, program: str) -> str:
-    """The version that results are kept under: readable where the program says a short one."""
-    lines = (line.strip() for line in program.splitlines())
-    first = next((line[:60] for line in lines if any(map(str.isalnum, line))), "")
-    whole = hashlib.sha256(f"{content_sha256} {program}".encode()).hexdigest()[:16]
-    return f"{first} {whole}".strip()
+def _files_elsewhere(source: Source) -> list[Path]:
+    """Files that commands read and that are not below the folder of the declaration."""
+    declared = source.declaration
+    named = [*declared.inputs]
+    named += [path for one in declared.workloads.values() for path in one.files.values()]
+    paths = {Path(os.path.normpath(source.folder / name)) for name in named}
+    return sorted(path for path in paths if not path.is_relative_to(source.folder))

@@ -18,7 +18,7 @@ from archgym.errors import InvalidValueError, SimulationError
 from archgym.reading import xml_text
 from archgym.reading.suggestions import did_you_mean
 
-__all__ = ["Output", "compiled", "found_in", "read_number", "searched"]
+__all__ = ["Output", "compiled", "found_at", "found_in", "read_number"]
 
 READ_LIMIT_BYTES: Final = 1 << 26
 """64 MiB: size of an output or a file in which metrics are looked for."""
@@ -107,16 +107,17 @@ def compiled(pattern: str) -> Any:
         raise InvalidValueError(f"{pattern!r} is no regular expression: {error}") from None
 
 
-def searched(pattern: Any, text: str, name: str) -> bool:
-    """Whether a compiled pattern matches somewhere in a text.
+def found_at(pattern: Any, text: str, name: str) -> int | None:
+    """Where a compiled pattern matches first in a text; ``None`` if nowhere.
 
     Raises:
         SimulationError: if that takes too long.
     """
     try:
-        return pattern.search(text, timeout=PATTERN_LIMIT_S, concurrent=True) is not None
+        match = pattern.search(text, timeout=PATTERN_LIMIT_S, concurrent=True)
     except TimeoutError:
         raise _too_slow(pattern, name) from None
+    return None if match is None else int(match.start())
 
 
 def found_in(output: Output, kind: str, what: Any, options: Any) -> list[Any]:

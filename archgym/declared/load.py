@@ -128,8 +128,18 @@ def _explained(problem: Any, place: Place) -> ArchgymError:
     if kind in ("model_type", "model_attributes_type"):
         keys = ", ".join(_keys(_model_at(place)))
         return InvalidValueError(f"it is {given!r:.80}, allowed is a mapping with the keys {keys}")
-    quoted = f", as '{given}'" if kind == "string_type" and isinstance(given, int | float) else ""
+    quoted = _in_quotes(given) if kind == "string_type" else ""
     return InvalidValueError(f"it cannot be {given!r:.80}: {allowed_text(problem)}{quoted}")
+
+
+def _in_quotes(given: Any) -> str:
+    """Advice where YAML made something else of a word."""
+    if isinstance(given, bool):
+        words = "yes, on or true" if given else "no, off or false"
+        return f"; YAML reads {words} as {given}, so put the word in quotes"
+    if isinstance(given, int | float):
+        return f", as '{given}' in quotes"
+    return "; YAML reads nothing, ~ and null as None: '' is an empty text" if given is None else ""
 
 
 def _keys(model: type[pydantic.BaseModel]) -> list[str]:

@@ -7,66 +7,36 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path, PurePosixPath
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, Final
 
-from archgym.declared.edits import FORMATS, edited, steps_of
+from archgym.declared.edits import steps_of
 from archgym.declared.extract import compiled
+from archgym.declared.files import File, declared_file, file_sha256
 from archgym.declared.load import Source
 from archgym.declared.names import BUILT_IN, Names
 from archgym.declared.schema import (
-    CONTENTS,
     READINGS,
     FailureEntry,
-    FileEntry,
     MetricEntry,
     StageEntry,
 )
 from archgym.declared.templates import Template
 from archgym.declared.units import factor
 from archgym.errors import InvalidValueError, UnknownNameError, check_choice
-from archgym.reading.files import read_bytes, read_text
 from archgym.space import Expression, param
 from archgym.space.expression import Literal
 from archgym.space.formula import parse_formula
 
-__all__ = ["Failure", "File", "Plan", "Reading", "Stage"]
+__all__ = ["Failure", "Plan", "Reading", "Stage"]
 
-_TEMPLATE_LIMIT_BYTES: Final = 1 << 26
-_COPY_LIMIT_BYTES: Final = 1 << 32
 _FOLDER: Final = re.compile(r"\bfolder\.([A-Za-z_]\w*)")
 _HERE: Final = re.compile(r"\{\{\s*here\s*\}\}/([\w./+-]+)")
 _OUTPUTS: Final = ("stdout", "stderr")
-
-
-@dataclass(frozen=True)
-class File:
-    """A file to write: its path, and its content from the values of a design."""
-
-    path: str
-    template: Template | None
-    raw: bytes
-    format: str
-    set: Mapping[str, Template | Any]
-    executable: bool = False
-
-    def content(self, values: Mapping[str, Any]) -> bytes:
-        """What is written.
-
-        Raises:
-            SimulationError: if a value is not there.
-        """
-        if self.template is not None:
-            return self.template.fill(values).encode()
-        if not self.set:
-            return self.raw
-        new = {path: _typed(value, values) for path, value in self.set.items()}
-        return edited(self.raw.decode("utf-8"), self.format, new).encode()
 
 
 @dataclass(frozen=True)
@@ -140,7 +110,7 @@ class Plan:
         declaration = source.declaration
         self.stages = tuple(self._stage(name) for name in declaration.stages)
         self.files = tuple(
-            self._file(number, entry, names.all)
+            declared_file(source, number, partial(self._template, allowed=names.all))
             for number, entry in enumerate(declaration.files)
             if entry.stage is None
         )
@@ -161,6 +131,7 @@ class Plan:
         """Hash of what results depend on: the declaration without texts and limits, and files."""
         declared = self._source.declaration
         left_out = {"description", "install", "objective", "keep", "rules", "version", "workloads"}
+        left_out.add("where")  # the image is a part of the version
         data = declared.model_dump(mode="json", exclude=left_out)
         data["parameters"] = {
             name: one.when_inactive
@@ -171,6 +142,7 @@ class Plan:
             entry.pop("doc")
         for stage in data["stages"].values():
             stage.pop("uses")
+            stage.pop("where")
             for key in [key for key in stage if "limit" in key]:
                 stage.pop(key)
         files = [*self.files, *(file for stage in self.stages for file in stage.files)]
@@ -208,8 +180,9 @@ class Plan:
         for variable, text in entry.env.items():
             with source.at("stages", name, "env", variable):
                 env[variable] = self._template(text, allowed, name)
+        template = partial(self._template, allowed=allowed, stage=name)
         files = tuple(
-            self._file(number, file, allowed)
+            declared_file(source, number, template)
             for number, file in enumerate(source.declaration.files)
             if file.stage == name
         )
@@ -227,71 +200,6 @@ class Plan:
             for name in _FOLDER.findall(text):
                 check_choice("folder", name, before if uses else [*before, "run"])
         return template
-
-    def _file(self, number: int, entry: FileEntry, allowed: Collection[str]) -> File:
-        source = self._source
-        with source.at("files", number):
-            kinds = entry.given(CONTENTS)
-            if len(kinds) != 1:
-                found = " and ".join(kinds) or "none"
-                keys = ", ".join(CONTENTS)
-                raise InvalidValueError(f"it has exactly one of the keys {keys}, not {found}")
-            self._check_file_stage(entry)
-            path = PurePosixPath(entry.path)
-            if path.is_absolute() or ".." in path.parts or not path.name:
-                raise InvalidValueError(
-                    f"path is {entry.path!r}, allowed is a path inside the folder of the run"
-                )
-            if (entry.set is not None) != (entry.edit is not None):
-                raise InvalidValueError("'edit' and 'set' go together: a file, and what is set")
-        with source.at("files", number, kinds[0]):
-            return self._content(entry, allowed)
-
-    def _check_file_stage(self, entry: FileEntry) -> None:
-        if entry.stage is None:
-            return
-        stages = self._source.declaration.stages
-        own = [name for name, stage in stages.items() if stage.uses is not None]
-        if entry.stage in stages and entry.stage not in own:
-            raise InvalidValueError(
-                f"stage {entry.stage!r} has no 'uses', so it runs in the folder of the run: "
-                "leave out 'stage'"
-            )
-        check_choice("stage with 'uses'", entry.stage, own)
-
-    def _content(self, entry: FileEntry, allowed: Collection[str]) -> File:
-        source, stage = self._source, entry.stage or ""
-        if entry.text is not None:
-            return File(entry.path, self._template(entry.text, allowed, stage), b"", "", {})
-        try:
-            if entry.template is not None:
-                text = read_text(source.beside(entry.template), _TEMPLATE_LIMIT_BYTES)
-                return File(entry.path, self._template(text, allowed, stage), b"", "", {})
-            if entry.copy_ is not None:
-                path = source.beside(entry.copy_)
-                raw = read_bytes(path, _COPY_LIMIT_BYTES)
-                return File(entry.path, None, raw, "", {}, os.access(path, os.X_OK))
-            path = source.beside(str(entry.edit))
-            text = read_text(path, _TEMPLATE_LIMIT_BYTES)
-        except OSError as error:
-            raise InvalidValueError(f"{error.filename} cannot be read: {error.strerror}") from None
-        except UnicodeDecodeError as error:
-            raise InvalidValueError(f"it is not a text file in UTF-8: {error.reason}") from None
-        kind = entry.format or FORMATS.get(path.suffix.lstrip(".").lower(), "")
-        if not kind:
-            raise InvalidValueError(
-                f"the ending of {path.name} does not say its format: give format: json, yaml, ini "
-                "or xml"
-            )
-        new = {
-            place: self._template(value, allowed, stage) if isinstance(value, str) else value
-            for place, value in (entry.set or {}).items()
-        }
-        if kind in ("json", "yaml"):
-            for place in new:
-                steps_of(place)
-        edited(text, kind, dict.fromkeys(new, 0))  # every path leads somewhere
-        return File(entry.path, None, text.encode(), kind, new)
 
     def _failure(self, number: int, entry: FailureEntry) -> Failure:
         with self._source.at("failures", number):
@@ -349,21 +257,3 @@ class Plan:
                         f"{text!r}: {name} must be listed before the metric that needs it"
                     ) from None
             raise
-
-
-def file_sha256(path: Path) -> str:
-    """Hash of a file's content.
-
-    Raises:
-        InvalidValueError: if it cannot be read.
-    """
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise InvalidValueError(f"{path} cannot be read: {error.strerror}") from None
-
-
-def _typed(value: Any, values: Mapping[str, Any]) -> Any:
-    """A value to set: an expression alone keeps the type of its value."""
-    return value.value(values) if isinstance(value, Template) else value

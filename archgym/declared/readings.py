@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from archgym.declared.advice import nearest_lines
 from archgym.declared.extract import READ_LIMIT_BYTES, Output, found_in, near_hint, read_number
 from archgym.declared.names import evaluated
 from archgym.declared.plan import Reading
@@ -79,6 +80,7 @@ def _value(reading: Reading, run: RunRecord, found: Mapping[str, float]) -> floa
     hint = near_hint(output, reading.kind, reading.what)
     raise SimulationError(
         f"{reading.name}: nothing in {output.name} matches{hint} ({_look(reading)})"
+        f"{_near(reading, output)}"
     )
 
 
@@ -125,6 +127,16 @@ def _one_file(folder: Path, name: str) -> Path | None:
         shown = ", ".join(one.name for one in found[:4])
         raise SimulationError(f"{len(found)} files are called {name!r}: {shown}")
     return found[0] if found else None
+
+
+def _near(reading: Reading, output: Output) -> str:
+    """Lines in which people see what the output has instead."""
+    if not output.text.strip():
+        return f"; {output.name} is empty"
+    if reading.kind not in ("regex", "key"):
+        return ""
+    what = reading.what.pattern if reading.kind == "regex" else reading.what
+    return f"; nearest lines: {nearest_lines(what, output.text)}"
 
 
 def _look(reading: Reading) -> str:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import shlex
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from archgym.declared.extract import searched
+from archgym.declared.advice import beside, memory_advice
+from archgym.declared.failures import failure_in, failure_line
+from archgym.declared.files import File
 from archgym.declared.kept import save_run
-from archgym.declared.plan import Failure, File, Plan, Stage
+from archgym.declared.places.place import HOST, Call, Place
+from archgym.declared.plan import Plan, Stage
 from archgym.declared.readings import RunRecord, metrics_of
 from archgym.declared.stage_folders import StageFolders
 from archgym.errors import (
@@ -27,13 +29,12 @@ from archgym.errors import (
     SimulationError,
 )
 from archgym.simulators.external import ProgramOutput, ended_badly, run_program, stopped
-from archgym.simulators.launch import check_program, with_limits
-from archgym.simulators.leftovers import VARIABLE, end_leftovers, new_mark, newest_pid
+from archgym.simulators.leftovers import end_leftovers, new_mark, newest_pid
 
 __all__ = ["Runner"]
 
 _MB: Final = 1_000_000
-_LOCALE: Final = "C.UTF-8"
+_NO_LIMIT: Final = 1 << 62
 
 
 class Runner:
@@ -47,6 +48,8 @@ class Runner:
         keep: ``never``, ``failed`` or ``always``: which folders of runs stay.
         kept_in: where those that stay are put.
         install: how to get the program.
+        places: where stages run, by their names; on this machine if it is not there.
+        readable: files and folders besides ``here`` that commands may read in a container.
 
     Attributes:
         kept: folders of runs that stayed, in their order.
@@ -61,9 +64,12 @@ class Runner:
         keep: str,
         kept_in: Path,
         install: str,
+        places: Mapping[str, Place] | None = None,
+        readable: Sequence[Path] = (),
     ) -> None:
         self._plan, self._here, self._version, self._folders = plan, here, version, folders
         self._keep, self._kept_in, self._install = keep, kept_in, install
+        self._places, self._readable = places or {}, (here, *readable)
         self.kept: list[Path] = []
 
     def run(self, values: Mapping[str, Any]) -> dict[str, float]:
@@ -156,6 +162,8 @@ class Runner:
         inputs = [file_state(path) for path in (*self._plan.inputs, *stage.inputs)]
         codes = stage.entry.good_exit_codes
         parts = [stage.name, command, dict(env), hashes, inputs, self._version, codes]
+        if identity := self._places.get(stage.name, HOST).identity:
+            parts.append(identity)
         text = json.dumps(parts, sort_keys=True)
         return f"{stage.name}-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
@@ -166,7 +174,7 @@ class Runner:
         tries: dict[int, int] = {}
         while True:
             output = run.printed[stage.name] = self._once(stage, command, env, folder, run)
-            failure = self._failure(stage, output)
+            failure = failure_in(self._plan.failures, stage.name, output)
             if failure is not None and failure.entry.means == "retry":
                 number = self._plan.failures.index(failure)
                 tries[number] = tries.get(number, 0) + 1
@@ -177,13 +185,14 @@ class Runner:
                 what = failure.entry.text or failure.entry.regex
                 again = ", also when tried again" if failure.entry.means == "retry" else ""
                 kind = NotCoveredError if failure.entry.means == "illegal" else SimulationError
-                raise kind(f"stage {stage.name} printed {what!r}{again}: {_line(failure, output)}")
+                line = failure_line(failure, stage.name, output)
+                raise kind(f"stage {stage.name} printed {what!r}{again}: {line}")
             if output.exit_code not in stage.entry.good_exit_codes:
                 name = Path(command[0]).name
                 good = ", ".join(map(str, stage.entry.good_exit_codes))
                 raise SimulationError(
                     f"stage {stage.name}: {ended_badly(name, output)} (good_exit_codes: {good})"
-                    f"{self._beside(command, folder)}"
+                    f"{memory_advice(stage.entry, output)}{beside(command, folder, self._here)}"
                 )
             return output
 
@@ -193,64 +202,68 @@ class Runner:
         entry, mark, began = stage.entry, new_mark(), time.monotonic()
         newest = newest_pid()
         ending = "was not started"
-        file_limit = int(entry.file_limit_mb * _MB)
-        memory_limit = None if entry.memory_limit_mb is None else int(entry.memory_limit_mb * _MB)
+        place = self._places.get(stage.name, HOST)
+        call = self._call(stage, command, env, folder, run, mark)
         try:
-            check_program(command[0], folder, env.get("PATH"))
+            launch = place.launch(call)
             output = run_program(
-                with_limits(command, file_bytes=file_limit, memory_bytes=memory_limit),
+                launch.command,
                 folder,
                 time_limit_s=entry.time_limit_s,
-                environment={"LC_ALL": _LOCALE, **env, VARIABLE: mark},
+                environment=launch.environment,
                 output_limit_bytes=int(entry.output_limit_mb * _MB),
-                file_limit_bytes=file_limit,
-                memory_limit_bytes=memory_limit,
+                file_limit_bytes=launch.file_bytes or _NO_LIMIT,
+                memory_limit_bytes=launch.memory_bytes,
                 name=Path(command[0]).name,
                 good_exit_codes=None,
                 on_killed=partial(run.printed.__setitem__, stage.name),
             )
             ending = f"exit code {output.exit_code}"
+            place.check_ended(call, output)
             return output
         except MissingDependencyError as error:
             if stage.own_program:
                 raise SimulationError(f"stage {stage.name}: {error}") from None
             advice = f". {self._install.rstrip('. ')}." if self._install else ""
-            advice = self._beside(command, folder) or advice
+            advice = beside(command, folder, self._here) or advice
             raise MissingDependencyError(f"stage {stage.name}: {error}{advice}") from None
         except (SimulationError, TimeoutError) as error:
             ending = str(error)
             raise type(error)(f"stage {stage.name}: {error}") from None
         finally:
+            if not ending.startswith("exit code"):
+                place.stop(call)
             end_leftovers(mark, newest)
             seconds = time.monotonic() - began
             run.ran.append(
                 f"# stage {stage.name}: {ending}, {seconds:.3f} s"
-                f"{'' if folder == run.folder else f', in {folder}'}\n"
+                f"{'' if folder == run.folder else f', in {folder}'}"
+                f"{f', {place.title}' if place.title else ''}\n"
                 f"{shlex.join(command)}"
             )
 
-    def _beside(self, command: list[str], folder: Path) -> str:
-        """Advice if an argument is a file beside the declaration, which a run does not see."""
-        for text in command:
-            path = Path(text)
-            missing = bool(text) and not path.is_absolute() and not (folder / path).exists()
-            if missing and (self._here / path).is_file():
-                path = Path(os.path.normpath(path))
-                return f". {path} stands beside the declaration: write {{{{ here }}}}/{path}"
-        return ""
-
-    def _failure(self, stage: Stage, output: ProgramOutput) -> Failure | None:
-        for failure in self._plan.failures:
-            entry = failure.entry
-            if entry.stage not in (None, stage.name):
-                continue
-            for text in (output.stdout, output.stderr):
-                if entry.text is not None:
-                    if entry.text in text:
-                        return failure
-                elif searched(failure.pattern, text, f"the output of stage {stage.name}"):
-                    return failure
-        return None
+    def _call(
+        self,
+        stage: Stage,
+        command: list[str],
+        env: Mapping[str, str],
+        folder: Path,
+        run: RunRecord,
+        mark: str,
+    ) -> Call:
+        entry = stage.entry
+        folders = {Path(path) for path in run.values["folder"].values()}
+        return Call(
+            command,
+            folder.absolute(),
+            env,
+            mark,
+            entry.time_limit_s,
+            int(entry.file_limit_mb * _MB),
+            None if entry.memory_limit_mb is None else int(entry.memory_limit_mb * _MB),
+            (run.folder.absolute(),) if entry.uses is None else (),
+            (*self._readable, *sorted(folders - {folder, run.folder})),
+        )
 
 
 def file_state(path: Path) -> list[Any]:
@@ -281,12 +294,3 @@ def _put(path: Path, content: bytes, executable: bool) -> None:
     path.write_bytes(content)
     if executable:
         path.chmod(0o755)
-
-
-def _line(failure: Failure, output: ProgramOutput) -> str:
-    """The line of the output that a failure is in."""
-    for text in (output.stdout, output.stderr):
-        for line in text.splitlines():
-            if failure.entry.text is not None and failure.entry.text in line:
-                return line.strip()[:300]
-    return (output.stderr or output.stdout).strip()[-300:]

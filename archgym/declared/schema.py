@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from archgym.declared.places.entry import WhereEntry
 from archgym.problem.metrics import Direction
 
 __all__ = [
@@ -159,6 +160,9 @@ class StageEntry(_Model):
     env: dict[str, str] = Field(
         default_factory=dict, description="environment variables; each value is a template"
     )
+    where: WhereEntry | None = Field(
+        default=None, description="host or a container; that of the declaration if left out"
+    )
 
 
 class MetricEntry(_Model):
@@ -290,6 +294,9 @@ class Declaration(_Model):
         default_factory=list,
         description="a command that prints the program's version, a part of what results are "
         "kept under; or a text",
+    )
+    where: WhereEntry | None = Field(
+        default=None, description="host (as if left out) or a container: where commands run"
     )
     inputs: list[str] = Field(
         default_factory=list,

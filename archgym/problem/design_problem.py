@@ -61,6 +61,9 @@ class DesignProblem:
     caveats: ClassVar[Mapping[str, Expression]] = {}
     """Sentences about what metrics do not show, each with the designs that it concerns; printed
     wherever such a design is shown, and on the pages of the environment."""
+    repeats: int = 1
+    """Runs of a design of which its metrics are the medians; a metric ``NAME_spread_share`` is then
+    the standard deviation of metric ``NAME`` between them over the median."""
     modelled: ClassVar[tuple[str, ...]] = ()
     """Effects that the simulator models, a sentence each; on the page of ``archgym docs``."""
 
@@ -116,6 +119,10 @@ class DesignProblem:
     def workloads(cls) -> dict[str, str]:
         """Names of the workloads that come with it, and a line on each."""
         return {}
+
+    def held_out_workload(self) -> Any:
+        """The workload on which what searches find is evaluated at their end, if there is one."""
+        return None
 
     @classmethod
     def argument_docs(cls) -> dict[str, str]:

@@ -12,6 +12,7 @@ from archgym.analysis.study import Problem, Study
 from archgym.charts.description import Axis, Chart, Series
 from archgym.report import panels
 from archgym.report.designs import ShownDesign, best_designs, front_designs
+from archgym.report.held_out_table import held_out_table
 from archgym.report.problem_tables import front_table, pairs_table, results_table, settings_table
 from archgym.report.space_charts import importance_chart, parallel_coordinates
 from archgym.report.study_tables import (
@@ -83,7 +84,8 @@ def problem_sections(study: Study, problem: Problem, points: int, designs: int) 
     fronts = [*panels.hypervolumes(problem), *panels.fronts(problem)]
     front = front_designs(problem)
     front_tables = [front_table(problem, front)] if front else []
-    results = [results_table(study, problem), *pairs_table(problem)]
+    tables = (*pairs_table(problem), *held_out_table(problem))
+    results = [results_table(study, problem), *tables]
     spread, settings = [panels.lottery(study, problem)], list(settings_table(study, problem))
     sections = [
         Section("progress", "Best so far", [*by_budget, *by_time]),

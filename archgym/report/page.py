@@ -14,7 +14,7 @@ from archgym.analysis.study import Problem, Study
 from archgym.charts.description import COLOURS, DASHES
 from archgym.errors import ReportError
 from archgym.problem.goals import direction, goal_label
-from archgym.problem.metrics import change_text
+from archgym.problem.spread import change_of, plus_minus
 from archgym.report.content import Section, overview, problem_sections
 from archgym.report.designs import ShownDesign
 from archgym.report.files import write_data
@@ -115,7 +115,8 @@ def _page(
         problems=list(zip(study.problems, sections, strict=True)),
         goals=_goals,
         summary=_summary,
-        change=change_text,
+        change=change_of,
+        around=plus_minus,
         links=links,
         closing=failed_trials_table(study),
         texts=_texts(study),

@@ -299,6 +299,7 @@ def _studied(entry: _Entry, prefix: str) -> StudiedTrial:
         id=prefix + entry.trial.trial_id,
         **{name: getattr(entry.trial, name) for name in copied},
         state="failed" if failed and entry.row["state"] != "finished" else entry.row["state"],
+        held_out=entry.end.held_out if entry.end is not None else None,
     )
 
 

@@ -15,6 +15,7 @@ from archgym.analysis.study import Group, Problem, Study
 from archgym.experiment.results.texts import regret_text
 from archgym.problem.goals import direction, goal_label
 from archgym.problem.metrics import change_text
+from archgym.problem.spread import WITHIN, spread_of_goal, within_spread
 from archgym.report.table import SIGNIFICANT, Table, independence, number_text, p_text
 
 _MAX_NAMES = 12
@@ -134,6 +135,9 @@ def comparison_table(study: Study) -> Table:
             conclusion = "the same results"
         if p < SIGNIFICANT:
             conclusion = f"*{second} is {'worse' if superiority > 0.5 else 'better'}"
+        spreads = [_spread_of_best(problem, group) for group in (one, two)]
+        if within_spread(medians[0], medians[1], *spreads):
+            conclusion = WITHIN
         rows.append(
             [
                 problem.name,
@@ -165,6 +169,17 @@ def comparison_table(study: Study) -> Table:
         "trial of the second is better than one of the first, ties counting half. "
         f"{independence(*study.problems)}{_unpaired(study, pairs)}",
     )
+
+
+def _spread_of_best(problem: Problem, group: Group) -> float:
+    """How far runs of a searcher's best design lie apart, over the goal; 0 if not known."""
+    if problem.several:
+        return 0.0
+    of_group = set(group.trials.tolist())
+    for number, row in problem.best_trials:
+        if number in of_group and row in problem.chosen:
+            return spread_of_goal(problem.objective.goals[0], problem.chosen[row].metrics)
+    return 0.0
 
 
 def reasons_table(problem: Problem) -> Iterator[Table]:

@@ -57,8 +57,48 @@ def test_a_file_beside_the_declaration_is_found_in_the_message(
 
 
 def test_a_number_as_an_argument_is_shown_in_quotes(write: Write) -> None:
-    with pytest.raises(ArchgymError, match=r"line 5: .*cannot be 3: .*as '3'"):
+    with pytest.raises(ArchgymError, match=r"line 5: .*cannot be 3: .*as '3' in quotes"):
         archgym.make(write(text=SECONDS.replace('[sh, -c, "echo', '[sh, 3, "echo')))
+
+
+@pytest.mark.parametrize(
+    ("word", "advice"),
+    [("off", "YAML reads no, off or false as False, so put the word in quotes"), ("", "'' is an")],
+)
+def test_a_word_that_yaml_reads_as_something_else(write: Write, word: str, advice: str) -> None:
+    env = f"time_limit_s: 10\n    env: {{MODE: {word}}}"
+    with pytest.raises(ArchgymError, match=rf"line \d+: stages.run.env.MODE: .*{advice}"):
+        archgym.make(write(("time_limit_s: 10", env)))
+
+
+def test_the_nearest_lines_are_shown_where_nothing_matches(write: Write) -> None:
+    env = archgym.make(write(("'area: (\\d+)'", "'total area is (\\d+)'")))
+    message = r"nothing in stdout of stage run matches .*; nearest lines: area: 40$"
+    with pytest.raises(ArchgymError, match=message):
+        env.evaluate(env.baseline_design)
+    path = write(("'{ printf", "'{ if (0) printf"), name="silent.yaml")
+    with pytest.raises(ArchgymError, match=r"wait_ns: .*; stdout of stage run is empty"):
+        archgym.make(path).simulate_baseline()
+
+
+def test_the_line_of_a_failure_is_shown(write: Write) -> None:
+    failures = "failures:\n  - {regex: 'cred.t', means: failed}\nstages:\n"
+    with pytest.raises(ArchgymError, match=r"printed 'cred.t': credits: 2$"):
+        archgym.make(write(("stages:\n", failures))).simulate_baseline()
+
+
+@pytest.mark.parametrize("code", ["echo Killed >&2; exit 9", "kill -SEGV $$"])
+def test_the_memory_limit_is_named_where_a_program_may_have_died_of_it(
+    write: Write, code: str
+) -> None:
+    limit = "x], memory_limit_mb: 500}"
+    text = SECONDS.replace('"echo $OLDPWD$SHLVL. > size.txt"]}', f"'{code}', {limit}")
+    with pytest.raises(ArchgymError, match="may need more than its memory_limit_mb of 500"):
+        archgym.make(write(text=text)).simulate_baseline()
+    without = write(text=text.replace(", memory_limit_mb: 500", ""))
+    with pytest.raises(ArchgymError) as caught:
+        archgym.make(without).simulate_baseline()
+    assert "memory" not in str(caught.value)
 
 
 def test_a_metric_without_a_unit_says_that_units_make_other_endings(write: Write) -> None:

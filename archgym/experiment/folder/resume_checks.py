@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from archgym.experiment.folder.run_folder import LOCK, WORKERS, RunFolder
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.schema import Experiment
 from archgym.reading import plain_yaml as bounded_yaml
-from archgym.registry import agent_class
+from archgym.registry import agent_class, is_declaration
 
 __all__ = ["check_folder", "check_raised_budgets", "check_unchanged"]
 
@@ -187,8 +188,9 @@ def _check_steps(dataset: Dataset) -> None:
 
 def _contains(trials: Sequence[Trial], before: Sequence[Trial], exactly: bool) -> bool:
     """Whether the trials are those of the run; or, not ``exactly``, more or with more budget."""
+    before, trials = _named_alike(before), _named_alike(trials)
     if exactly:
-        return list(before) == list(trials)
+        return before == trials
     now = {trial.trial_id: trial for trial in trials}
     return all(
         (new := now.get(old.trial_id)) is not None
@@ -196,6 +198,19 @@ def _contains(trials: Sequence[Trial], before: Sequence[Trial], exactly: bool) -
         and replace(new, budget=old.budget, hours=old.hours) == old
         for old in before
     )
+
+
+def _named_alike(trials: Sequence[Trial]) -> list[Trial]:
+    """Trials with the name of a file for its path, which depends on the working folder.
+
+    Whether its content is the same is checked by the environment's version.
+    """
+    return [
+        replace(trial, environment=Path(trial.environment).name)
+        if is_declaration(trial.environment)
+        else trial
+        for trial in trials
+    ]
 
 
 def _raised(old: Trial, new: Trial) -> bool:

@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from archgym.analysis.held_out import HeldOut, held_out_of
 from archgym.data.journal import WRONG_CHECKSUM, checksum_of, with_checksum
 from archgym.errors import ExperimentError
 from archgym.experiment.folder.full_disk import stop_if_full
@@ -41,12 +42,14 @@ class TrialEnd:
         wall_s: seconds from its beginning to its end, in the last process that ran it; 0 if the
             process died.
         cpu_s: processor time of that process in the trial, s.
+        held_out: its best design on a workload that it did not search, if there is one.
     """
 
     state: str
     error: str = ""
     wall_s: float = 0.0
     cpu_s: float = 0.0
+    held_out: HeldOut | None = None
 
 
 class TrialLog:
@@ -141,7 +144,8 @@ def problems_of_log(path: Path) -> Iterator[str]:
 
 
 def _end(line: dict[str, Any]) -> TrialEnd:
-    return TrialEnd(line["state"], line["error"], line["wall_s"], line["cpu_s"])
+    held_out = held_out_of(line.get("held_out"))
+    return TrialEnd(line["state"], line["error"], line["wall_s"], line["cpu_s"], held_out)
 
 
 def _lines(path: Path) -> Iterator[tuple[dict[str, Any], int, int]]:

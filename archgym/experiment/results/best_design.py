@@ -8,11 +8,12 @@ from typing import Any
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
+from archgym.analysis.held_out import HeldOut
 from archgym.analysis.trials import TrialSummary
 from archgym.experiment.results.reproduce import evaluate_command
 from archgym.experiment.results.texts import plain, regret_text
 from archgym.experiment.spec.expand import Trial
-from archgym.problem.metrics import change_text
+from archgym.problem.spread import SPREAD, change_of, plus_minus
 from archgym.registry import environment_class, environment_names
 
 
@@ -38,11 +39,7 @@ def best_design(summary: TrialSummary, trial: Trial) -> RenderableType:
         caveats = environment_class(summary.environment).caveats_of(summary.best.design)
     several = len(summary.objective.goals) > 1
     what = "Best compromise" if several else "Best design"
-    metrics = []
-    for name, value in summary.best.metrics.items():
-        if value is not None:
-            change = change_text(value, summary.baseline_metrics.get(name), digits=0)
-            metrics.append(f"{name} {value:.5g}" + (f" ({change})" if change else ""))
+    metrics = _metrics(summary.best.metrics, summary.baseline_metrics)
     changes = _changes(summary.best.design, summary.baseline_design)
     return Group(
         Text(f"{what} ({feasible}{origin}); evaluate it again with:", style="bold"),
@@ -51,6 +48,26 @@ def best_design(summary: TrialSummary, trial: Trial) -> RenderableType:
         *([_Flow("other than the baseline: ", changes)] if changes else []),
         *(Text(f"  note: {caveat}", style="yellow") for caveat in caveats),
     )
+
+
+def best_held_out(held_out: HeldOut) -> RenderableType:
+    """The metrics of the best design of a trial on the workload that its search left out."""
+    metrics = _metrics(held_out.metrics, held_out.baseline)
+    reason = "" if held_out.feasible else f"not feasible: {held_out.reason}"
+    label = "" if held_out.workload == "held_out" else f"workload {held_out.workload}, "
+    return _Flow(f"on {label}held out: ", [*metrics, *([reason] if reason else [])], "dim")
+
+
+def _metrics(values: Mapping[str, float | None], baseline: Mapping[str, float | None]) -> list[str]:
+    """Metrics with their change against the baseline design."""
+    texts = []
+    for name, value in values.items():
+        if value is not None and not name.endswith(SPREAD):
+            change = change_of(name, values, baseline, digits=0)
+            around = plus_minus(name, values)
+            spread = "" if around is None else f" ± {around:.2g}"
+            texts.append(f"{name} {value:.5g}{spread}" + (f" ({change})" if change else ""))
+    return texts
 
 
 def _changes(design: Mapping[str, Any], baseline: Mapping[str, Any]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 from archgym.environment.environment import Environment
 from archgym.errors import ArchgymError, ExperimentError
@@ -77,6 +78,14 @@ class Environments:
         if type(environment).close is Environment.close:
             self._held = environment
         self.trial_id = ""
+
+    def held_out(self, trial: Trial, workload: Any) -> Environment:
+        """The environment of a trial on another workload; it records nothing.
+
+        Raises:
+            ArchgymError: if it cannot be made.
+        """
+        return make(trial.environment, **{**trial.arguments, "workload": workload})
 
     @property
     def slots(self) -> int:

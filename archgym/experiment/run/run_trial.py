@@ -16,6 +16,7 @@ from archgym.experiment.folder.full_disk import stop_if_full
 from archgym.experiment.folder.trial_states import TrialEnd
 from archgym.experiment.run.busy import Busy
 from archgym.experiment.run.environments import Environments, NoBaselineError
+from archgym.experiment.run.held_out import evaluated_held_out
 from archgym.experiment.run.live_logs import live_logs
 from archgym.experiment.run.progress import Counters
 from archgym.experiment.spec.checks import goal_directions
@@ -51,7 +52,7 @@ def run_trial(
     """
     began, cpu = time.perf_counter(), time.process_time()
     folder, watch = environments.folder, _Watch(report)
-    state, error = "finished", ""
+    state, error, held_out = "finished", "", None
     try:
         with (
             environments.of(trial) as environment,
@@ -65,7 +66,7 @@ def run_trial(
                 seed=trial.seed,
                 **trial.hyperparameters,
             )
-            agent.search(
+            result = agent.search(
                 environment,
                 trial.budget,
                 hours=trial.hours,
@@ -73,6 +74,7 @@ def run_trial(
                 trial_id=trial.trial_id,
                 resume=resume,
             )
+            held_out = evaluated_held_out(trial, environment, result.best, environments)
     except NoBaselineError:
         raise  # no other trial in the environment could begin
     except Exception as raised:
@@ -84,8 +86,8 @@ def run_trial(
     else:
         folder.error_file(trial.trial_id).unlink(missing_ok=True)
     watch.report()
-    seconds = time.perf_counter() - began, time.process_time() - cpu
-    return TrialEnd(state, error, *(round(s, 6) for s in seconds))
+    wall_s, cpu_s = (round(t, 6) for t in (time.perf_counter() - began, time.process_time() - cpu))
+    return TrialEnd(state, error, wall_s, cpu_s, held_out)
 
 
 class _Watch:

@@ -73,6 +73,9 @@ def check_experiment(experiment: Experiment, trials: Sequence[Trial]) -> dict[st
     for trial in first_of_each(trials, "setting"):
         where = f"environments[{entry_position(experiment, trial)}]"
         environments[trial.setting] = make_environment(trial.environment, trial.arguments, where)
+        if trial.held_out is not None:
+            other = {**trial.arguments, "workload": trial.held_out}
+            make_environment(trial.environment, other, f"{where}.held_out")
     for trial in first_of_each(trials, "setting", "agent_label"):
         _check_agent(trial, environments[trial.setting])
     return environments

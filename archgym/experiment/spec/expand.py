@@ -44,6 +44,8 @@ class Trial:
         initial: designs that are evaluated first, or where they are read from.
         baseline_first: whether the baseline design is evaluated before these.
         hours: that the simulations take together; ``None`` for no limit.
+        held_out: workload on which the best design is evaluated at the end, besides that of the
+            environment's own.
     """
 
     trial_id: str
@@ -59,6 +61,7 @@ class Trial:
     initial: str | list[dict[str, Any]] = field(default_factory=list)
     baseline_first: bool = True
     hours: float | None = None
+    held_out: Any = None
 
     @property
     def weight(self) -> float:
@@ -141,6 +144,7 @@ def expand(experiment: Experiment) -> list[Trial]:
             hours=experiment.hours,
             initial=setting.entry.initial,
             baseline_first=experiment.baseline_first,
+            held_out=setting.entry.held_out,
         )
         for (setting, setting_id, key), (searcher, agent_id), seed in itertools.product(
             zip(settings, setting_ids, dataset_keys, strict=True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
@@ -15,6 +16,7 @@ from archgym.experiment.spec.schema import Experiment, read_experiment
 from archgym.reading import plain_yaml as bounded_yaml
 from archgym.reading.files import meant_file, read_text
 from archgym.reading.written_yaml import WrittenLoader
+from archgym.registry import is_declaration
 
 __all__ = [
     "experiment_yaml",
@@ -39,7 +41,7 @@ def load_experiment(source: str | Path, settings: Iterable[str] = ()) -> Experim
         UnknownNameError, InvalidValueError: if it is not a valid experiment.
     """
     name, text = _source(source)
-    data = parse_value(text, name)
+    data = _found_beside(parse_value(text, name), Path(source).parent)
     try:
         return read_experiment(with_settings(data, settings))
     except (UnknownNameError, InvalidValueError) as error:
@@ -80,6 +82,25 @@ def with_settings(data: Any, settings: Iterable[str]) -> Any:
             raise InvalidValueError(f"--set {setting!r} is not of the form key=value")
         _put(data, path.strip().split("."), parse_value(text, f"--set {setting}"), f"--set {path}")
     return data
+
+
+def _found_beside(data: Any, folder: Path) -> Any:
+    """The experiment with files of environments that lie beside it named from the working folder.
+
+    A file that is not there is looked for from the working folder, as all other paths are.
+    """
+    entries = data.get("environments") if isinstance(data, dict) else None
+    for entry in entries if isinstance(entries, list) else ():
+        name = entry.get("id") if isinstance(entry, dict) else None
+        if isinstance(name, str) and is_declaration(name) and (folder / name).is_file():
+            entry["id"] = _from_here(folder / name)
+    return data
+
+
+def _from_here(path: Path) -> str:
+    """A path from the working folder if it is below that, else the absolute one."""
+    absolute, here = Path(os.path.abspath(path)), Path.cwd()
+    return str(absolute.relative_to(here) if absolute.is_relative_to(here) else absolute)
 
 
 def _put(node: Any, path: list[str], value: Any, where: str) -> None:

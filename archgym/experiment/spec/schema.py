@@ -55,6 +55,11 @@ class EnvironmentEntry(_Model):
         default=None,
         description="a workload, or a list of them; the environment's default if left out",
     )
+    held_out: Any = Field(
+        default=None,
+        description="a workload that is not searched: the best design of each trial is evaluated "
+        "on it at the end, which reports show apart; a YAML file's own if left out",
+    )
     objective: str | dict[str, Any] | None = Field(
         default=None,
         description="'minimize METRIC', or a mapping with minimize, maximize, product, target, "

@@ -217,9 +217,9 @@ def test_old_and_bad_data_are_left_out_of_the_model_when_there_is_too_much(
     sizes: list[int] = []
     original = GaussianProcess.fit
 
-    def fit(self: GaussianProcess, x: Any, y: Any) -> float:
+    def fit(self: GaussianProcess, x: Any, y: Any, *more: Any) -> float:
         sizes.append(len(y))
-        return original(self, x, y)
+        return original(self, x, y, *more)
 
     monkeypatch.setattr(GaussianProcess, "fit", fit)
     env = ConformanceEnvironment(objective="minimize access_ns")
