@@ -60,6 +60,24 @@ class Source:
             raise InvalidValueError(f"there is no file {path}{meant_file(path)}")
         return path
 
+    def all_beside(self, pattern: str) -> list[Path]:
+        """The files of a name in which ``*`` stands for a part; sorted, at least one.
+
+        Raises:
+            InvalidValueError: if there is none.
+        """
+        if "*" not in pattern:
+            return [self.beside(pattern)]
+        try:
+            found = sorted(path for path in self.folder.glob(pattern) if path.is_file())
+        except (ValueError, NotImplementedError) as error:
+            raise InvalidValueError(f"{pattern!r} is no pattern of paths: {error}") from None
+        if not found:
+            install = self.declaration.install.rstrip(". ")
+            advice = f". To install: {install}." if install else ""
+            raise InvalidValueError(f"no file in {self.folder} is called {pattern!r}{advice}")
+        return found
+
 
 def load_declaration(path: str | Path) -> Source:
     """The declaration in a file.

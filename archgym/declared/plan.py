@@ -151,10 +151,10 @@ class Plan:
         for name, entry in declaration.metrics.items():
             with source.at("metrics", name):
                 self.readings.append(self._reading(name, entry))
-        self.inputs = []
+        self.inputs: list[Path] = []
         for number, name in enumerate(declaration.inputs):
             with source.at("inputs", number):
-                self.inputs.append(source.beside(name))
+                self.inputs += source.all_beside(name)
 
     @cached_property
     def content_sha256(self) -> str:

@@ -293,7 +293,8 @@ class Declaration(_Model):
     )
     inputs: list[str] = Field(
         default_factory=list,
-        description="further files beside this one that commands read; results depend on them",
+        description="further files beside this one that commands read; results depend on them; "
+        "in a name, * stands for any part",
     )
     keep: Literal["never", "failed", "always"] = Field(
         default="never", description="which folders of runs stay, in archgym-kept"
