@@ -92,9 +92,10 @@ def _computed(reading: Reading, values: Mapping[str, Any]) -> float | None:
     value = evaluated(reading.what, values)
     if isinstance(value, float) and not math.isfinite(value):
         shown = [f"{name} = {values[name]:g}" for name in reading.what.names if _real(values[name])]
+        given = f" (with {', '.join(shown)})" if shown else ""
         raise SimulationError(
             f"{reading.name}: {reading.entry.formula} has no value: it divides by zero, or is too "
-            f"large (with {', '.join(shown)})"
+            f"large{given}"
         )
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise SimulationError(f"{reading.name}: the formula gives {value!r:.60}, not a number")

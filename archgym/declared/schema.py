@@ -309,7 +309,7 @@ class Declaration(_Model):
     def _text_or_command(cls, value: Any) -> Any:
         if value is not None and not isinstance(value, str | list):
             raise ValueError(
-                f"allowed is a text, as '{value!s:.40}', or a command as a list, as [gcc, --version]"
+                f"allowed is a text, as '{value!s:.40}', or a command, as [gcc, --version]"
             )
         return ["", value] if isinstance(value, str) else value
 

@@ -20,7 +20,7 @@ class WrittenLoader(BoundedLoader):
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         """Says which value cannot be read, as a number of 5,000 digits or the 99th of May."""
         try:
-            return super().construct_object(node, deep)  # type: ignore[no-untyped-call]
+            return super().construct_object(node, deep)
         except (ValueError, OverflowError):
             raise yaml.MarkedYAMLError(
                 problem=f"the value {str(node.value)[:20]}... cannot be read",

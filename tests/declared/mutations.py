@@ -76,9 +76,12 @@ class Text:
         """The text with another value."""
         start, end = node.start_mark.index, node.end_mark.index
         tail = self.text[end:]
-        if not isinstance(node, yaml.ScalarNode) and not node.flow_style:
-            tail = "\n" + tail
-        elif isinstance(node, yaml.ScalarNode) and node.style in ("|", ">"):
+        block = (
+            node.style in ("|", ">")
+            if isinstance(node, yaml.ScalarNode)
+            else isinstance(node, yaml.CollectionNode) and not node.flow_style
+        )
+        if block:
             tail = "\n" + tail
         return self.text[:start] + new + tail
 
@@ -280,7 +283,7 @@ def bad_expression(file: Text, rng: random.Random) -> Made:
 def divides_by_zero(file: Text, rng: random.Random) -> Made:
     for part in file.of("metrics"):
         name = _names(part.value)[0]
-        given = f"metrics:\n  z_count: {{formula: 1 / 0}}\n"
+        given = "metrics:\n  z_count: {formula: 1 / 0}\n"
         yield "1 / 0", file.text.replace("metrics:\n", given, 1), ("z_count", "zero")
         after = f"  z_count: {{formula: 1 / ({name} - {name})}}\n"
         end = part.value.end_mark.index

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import tempfile
 import time
 import uuid
@@ -17,17 +18,25 @@ import pytest
 
 import archgym
 from tests.cli.conftest import Called, call  # noqa: F401 - a fixture
-from tests.declared import mutations, stand_ins
+from tests.declared import mutations
 from tests.declared.stand_ins import BEHAVIOURS, LAST, SOURCES, make_examples
+
+
+def _two(stems: list[str], number: int) -> list[str]:
+    """Two neighbours, which differ from number to number."""
+    return [stems[(2 * number + one) % len(stems)] for one in (0, 1)]
+
 
 MISTAKES = mutations.mutations(140, seed=25)
 RUNS = [
     (name, stem)
     for number, (name, behaviour) in enumerate(BEHAVIOURS.items())
-    for stem in (list(SOURCES) if behaviour.reads_file else list(LAST))[number % 3 :: 3][:2]
+    for stem in _two(list(SOURCES) if behaviour.reads_file else list(LAST), number)
 ]
 """Each behaviour with two of the files."""
 LINES_AT_MOST = 5
+MEMORY_KB = 300_000
+"""By which a mistake may make this process grow."""
 
 
 class Traces:
@@ -51,6 +60,11 @@ class Traces:
         for entry in stages.iterdir() if stages.exists() else ():
             assert entry.suffix == ".lock" or (entry / "complete.json").is_file()
         assert running(self.mark) == []
+
+
+def peak_kb() -> int:
+    """The most memory that this process has had, kB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def running(mark: str) -> list[str]:
@@ -80,9 +94,10 @@ Call = Callable[..., Called]
 def check_mistake(mutation: mutations.Mutation, traces: Traces, call: Call) -> str:  # noqa: F811
     make_examples(traces.folder)
     path = mutations.write(traces.folder, mutation)
-    began = time.monotonic()
+    memory, began = peak_kb(), time.monotonic()
     said = call("evaluate", path)
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 60
+    assert peak_kb() - memory < MEMORY_KB
     message = said.err + said.out
     check_message(message)
     assert said.code == 2 or "status failed" in said.out, message
@@ -106,7 +121,8 @@ def check_run(name: str, stem: str, traces: Traces) -> str:
     path = traces.folder / f"{stem}.yaml"
     text = path.read_text()
     before, last, after = text.rpartition("  run:" if stem != "fpga" else "  place:")
-    limits = f"time_limit_s: 0.7, output_limit_mb: 1, {behaviour.limits}"
+    seconds = 0.7 if behaviour.status == "timeout" else 30
+    limits = f"time_limit_s: {seconds}, output_limit_mb: 1, {behaviour.limits}"
     assert "time_limit_s: " in after, stem
     after = re.sub(r"time_limit_s: \d+", "time_limit_s: LIMITS", after, count=1)
     block = re.search(r"^    time_limit_s: LIMITS", after, re.MULTILINE)
@@ -114,15 +130,18 @@ def check_run(name: str, stem: str, traces: Traces) -> str:
     path.write_text(before + last + after.replace("time_limit_s: LIMITS", joined))
     env = archgym.make(str(path))
     env.baseline_metrics = [1.0] * len(env.metrics)
-    began = time.monotonic()
+    memory, began = peak_kb(), time.monotonic()
     outcome = env.evaluate(env.baseline_design)
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 60
+    assert peak_kb() - memory < MEMORY_KB
     assert outcome.status == behaviour.status, outcome.reason
     assert re.search(behaviour.reason, outcome.reason, re.DOTALL), outcome.reason
     assert len(outcome.reason.splitlines()) <= LINES_AT_MOST, outcome.reason
     if outcome.status != "ok":
         check_message(outcome.reason)
-        assert re.match(r"(workload \w+: )?(stage \w+|\w+): ", outcome.reason), outcome.reason
+        assert re.match(r"(workload \w+: )?(stage \w+:|\w+:|\w+ is) ", outcome.reason), (
+            outcome.reason
+        )
     traces.check_nothing_is_left()
     return outcome.reason
 
