@@ -19,7 +19,7 @@ import pytest
 import archgym
 from tests.cli.conftest import Called, call  # noqa: F401 - a fixture
 from tests.declared import mutations
-from tests.declared.stand_ins import BEHAVIOURS, LAST, SOURCES, make_examples
+from tests.declared.stand_ins import BEHAVIOURS, LAST, SOURCES, make_examples, program
 
 
 def _two(stems: list[str], number: int) -> list[str]:
@@ -109,6 +109,17 @@ def check_mistake(mutation: mutations.Mutation, traces: Traces, call: Call) -> s
     return message
 
 
+STARTS: dict[str, Callable[[Path], object]] = {
+    "is not there": lambda path: path.unlink(),
+    "is not executable": lambda path: path.chmod(0o644),
+    "is a folder": lambda path: (path.unlink(), path.mkdir()),
+    "needs an interpreter that is not there": lambda path: path.write_text("#!/no/such/sh\n"),
+    "is empty": lambda path: path.write_text(""),
+    "is for another processor": lambda path: path.write_bytes(b"\x7fELF\2\1\1" + bytes(90)),
+}
+"""What can be wrong with a program before it runs."""
+
+
 def check_message(message: str) -> None:
     assert message.strip()
     assert "Traceback" not in message
@@ -167,6 +178,24 @@ def test_a_mistake_is_one_clear_message(
     call: Call,  # noqa: F811
 ) -> None:
     check_mistake(mutation, traces, call)
+
+
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("stem", ["gem5", "champsim"])
+def test_a_program_that_cannot_start_is_one_message(
+    start: str,
+    stem: str,
+    traces: Traces,
+    call: Call,  # noqa: F811
+) -> None:
+    make_examples(traces.folder)
+    STARTS[start](program(traces.folder, stem))
+    said = call("evaluate", traces.folder / f"{stem}.yaml")
+    message = said.err + said.out
+    check_message(message)
+    assert said.code in (1, 2), message
+    assert program(traces.folder, stem).name in message or "stage run left no file" in message
+    traces.check_nothing_is_left()
 
 
 @pytest.mark.parametrize("case", sampled(RUNS, 7))
