@@ -150,9 +150,13 @@ def found_in(output: Output, kind: str, what: Any, options: Any) -> list[Any]:
 def near_hint(output: Output, kind: str, what: Any) -> str:
     """What may have been meant by a reading that found nothing; empty if nothing is near."""
     if kind == "key" and output.keys:
-        hint = did_you_mean(what, list(output.keys)[:1000])
+        hint = did_you_mean(what, [_printable(key) for key in list(output.keys)[:1000]])
         return f". {hint}" if hint.startswith("Did") else ""
     return ""
+
+
+def _printable(text: str) -> str:
+    return "".join(one if one.isprintable() else "?" for one in text)[:80]
 
 
 def read_number(values: Sequence[Any], take: str) -> float:

@@ -14,6 +14,7 @@ import pydantic
 import yaml
 
 from archgym.declared.schema import Declaration
+from archgym.declared.yaml_messages import not_utf8, not_yaml
 from archgym.errors import ArchgymError, InvalidValueError, UnknownNameError
 from archgym.reading.files import meant_file, read_text
 from archgym.reading.plain_yaml import YAML_LIMIT_BYTES
@@ -60,6 +61,24 @@ class Source:
             raise InvalidValueError(f"there is no file {path}{meant_file(path)}")
         return path
 
+    def all_beside(self, pattern: str) -> list[Path]:
+        """The files of a name in which ``*`` stands for a part; sorted, at least one.
+
+        Raises:
+            InvalidValueError: if there is none.
+        """
+        if "*" not in pattern:
+            return [self.beside(pattern)]
+        try:
+            found = sorted(path for path in self.folder.glob(pattern) if path.is_file())
+        except (ValueError, NotImplementedError) as error:
+            raise InvalidValueError(f"{pattern!r} is no pattern of paths: {error}") from None
+        if not found:
+            install = self.declaration.install.rstrip(". ")
+            advice = f". To install: {install}." if install else ""
+            raise InvalidValueError(f"no file in {self.folder} is called {pattern!r}{advice}")
+        return found
+
 
 def load_declaration(path: str | Path) -> Source:
     """The declaration in a file.
@@ -75,16 +94,11 @@ def load_declaration(path: str | Path) -> Source:
         near = "" if path.exists() else meant_file(path)
         raise InvalidValueError(f"cannot read {path}: {error.strerror}{near}") from None
     except UnicodeDecodeError as error:
-        raise InvalidValueError(f"{path} is not a text file in UTF-8: {error.reason}") from None
+        raise not_utf8(path, error) from None
     try:
         data, lines = parse_with_lines(text)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f", line {mark.line + 1}" if mark else ""
-        problem = " ".join(part for part in (error.context, error.problem) if part)
-        raise InvalidValueError(f"{path}{place}: this is not YAML: {problem}") from None
     except yaml.YAMLError as error:
-        raise InvalidValueError(f"{path}: this is not YAML: {error}") from None
+        raise not_yaml(path, text, error) from None
     if not isinstance(data, Mapping):
         keys = ", ".join(Declaration.model_fields)
         raise InvalidValueError(f"{path}: a declaration is a mapping with the keys {keys}")

@@ -147,7 +147,7 @@ class Names:
     def _rule(self, name: str, text: str) -> Rule:
         known: dict[str, Expression | Literal] = {n: param(n) for n in self._given}
         found = parse_formula(text, {**known, **self.derived})
-        if not isinstance(found, Expression):
+        if not isinstance(found, Expression) or not found.names:
             raise InvalidValueError(f"{text!r} looks at no parameter")
         for other in found.names:
             if other not in self._entries:
@@ -232,10 +232,16 @@ def _scalars(values: Iterable[Any]) -> list[Any]:
 def _powers(low: int, high: int) -> list[int]:
     for value in (low, high):
         if value < 1 or value & (value - 1):
-            raise InvalidValueError(f"powers_of_two: {value} is no power of two")
+            raise InvalidValueError(f"powers_of_two: {shortened(value)} is no power of two")
     if low > high:
         raise InvalidValueError(f"powers_of_two: needs low <= high, got {low} and {high}")
     return [1 << n for n in range(low.bit_length() - 1, high.bit_length())]
+
+
+def shortened(value: int) -> str:
+    """A whole number in at most some 20 characters."""
+    digits = str(value)
+    return digits if len(digits) <= 20 else f"{digits[:12]}... ({len(digits)} digits)"
 
 
 def _check_same(given: Iterable[str], wanted: Iterable[str], whose: str) -> None:

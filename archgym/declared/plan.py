@@ -121,10 +121,10 @@ class Plan:
         for name, entry in declaration.metrics.items():
             with source.at("metrics", name):
                 self.readings.append(self._reading(name, entry))
-        self.inputs = []
+        self.inputs: list[Path] = []
         for number, name in enumerate(declaration.inputs):
             with source.at("inputs", number):
-                self.inputs.append(source.beside(name))
+                self.inputs += source.all_beside(name)
 
     @cached_property
     def content_sha256(self) -> str:
@@ -231,6 +231,11 @@ class Plan:
             check_choice("stage", what, stages)
             if stages[what].uses is not None:
                 raise InvalidValueError(f"stage {what!r} has 'uses': it does not run each time")
+        for path in (entry.source, entry.file_size or ""):
+            if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+                raise InvalidValueError(
+                    f"the file is {path!r}, allowed is a path inside the folder of the stage"
+                )
         if entry.where and kind != "csv":
             raise InvalidValueError(f"where is for a csv, not for {kind}")
         read_unit = {"seconds": "s", "file_size": "B"}.get(kind, entry.read_unit)

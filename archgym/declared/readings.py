@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,9 +92,20 @@ def _computed(reading: Reading, values: Mapping[str, Any]) -> float | None:
     if missing:
         raise SimulationError(f"{reading.name}: {missing[0]} has no value in this design")
     value = evaluated(reading.what, values)
+    if isinstance(value, float) and not math.isfinite(value):
+        shown = [f"{name} = {values[name]:g}" for name in reading.what.names if _real(values[name])]
+        given = f" (with {', '.join(shown)})" if shown else ""
+        raise SimulationError(
+            f"{reading.name}: {reading.entry.formula} has no value: it divides by zero, or is too "
+            f"large{given}"
+        )
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise SimulationError(f"{reading.name}: the formula gives {value!r:.60}, not a number")
     return value
+
+
+def _real(value: Any) -> bool:
+    return isinstance(value, int | float)
 
 
 def _output(reading: Reading, run: RunRecord) -> Output | None:

@@ -270,7 +270,7 @@ class Declaration(_Model):
 
     description: str = Field(default="", description="what it is, in a line")
     install: str = Field(default="", description="how to get the program, for messages")
-    parameters: dict[Name, ParameterEntry] = Field(min_length=1)
+    parameters: dict[Name, ParameterEntry] = Field(min_length=1, description="the knobs, by name")
     derived: dict[Name, Scalar] = Field(
         default_factory=dict, description="name: an expression of parameters and names above it"
     )
@@ -279,8 +279,12 @@ class Declaration(_Model):
     )
     workloads: dict[Name, WorkloadEntry] = Field(default_factory=dict)
     files: list[FileEntry] = Field(default_factory=list)
-    stages: dict[Name, StageEntry] = Field(min_length=1)
-    metrics: dict[Name, MetricEntry] = Field(min_length=1)
+    stages: dict[Name, StageEntry] = Field(
+        min_length=1, description="the commands, by name, in their order"
+    )
+    metrics: dict[Name, MetricEntry] = Field(
+        min_length=1, description="the numbers in the output, by name"
+    )
     objective: str | dict[str, Any] | None = Field(
         default=None,
         description="as in an experiment; the first metric's goal if left out",
@@ -300,7 +304,8 @@ class Declaration(_Model):
     )
     inputs: list[str] = Field(
         default_factory=list,
-        description="further files beside this one that commands read; results depend on them",
+        description="further files beside this one that commands read; results depend on them; "
+        "in a name, * stands for any part",
     )
     keep: Literal["never", "failed", "always"] = Field(
         default="never", description="which folders of runs stay, in archgym-kept"
@@ -309,6 +314,10 @@ class Declaration(_Model):
     @field_validator("version", mode="before")
     @classmethod
     def _text_or_command(cls, value: Any) -> Any:
+        if value is not None and not isinstance(value, str | list):
+            raise ValueError(
+                f"allowed is a text, as '{value!s:.40}', or a command, as [gcc, --version]"
+            )
         return ["", value] if isinstance(value, str) else value
 
     @field_validator("objective", mode="before")

@@ -81,7 +81,7 @@ class Template:
             raise InvalidValueError(f"{_short(text)} is nested too deeply") from None
         for name in sorted(used):
             if name not in names:
-                raise UnknownNameError(f"name in {_short(text)}", name, names, where)
+                raise UnknownNameError("name", name, names, _place(text, name, where))
         self.names = frozenset(used)
 
     def fill(self, values: Mapping[str, Any]) -> str:
@@ -131,6 +131,15 @@ class Template:
             raise SimulationError(
                 f"{_short(self.text)} cannot be filled in: {type(error).__name__}: {text_of(error)}"
             ) from None
+
+
+def _place(text: str, name: str, owner: str) -> str:
+    """Where a name stands in a template."""
+    lines = text.strip("\n").splitlines()
+    found = [n for n, line in enumerate(lines) if re.search(rf"\b{re.escape(name)}\b", line)]
+    line = lines[found[0]] if found else text
+    number = f"line {found[0] + 1} of the text, " if found and len(lines) > 1 else ""
+    return f"in {number}{_short(line)}{f', {owner}' if owner else ''}"
 
 
 def _short(text: str) -> str:

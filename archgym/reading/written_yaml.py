@@ -17,6 +17,16 @@ Path = tuple[str | int, ...]
 class WrittenLoader(BoundedLoader):
     """YAML as people expect it: text keys, no key twice, 1e-3 a number, no dates."""
 
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Says which value cannot be read, as a number of 5,000 digits or the 99th of May."""
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, OverflowError):
+            raise yaml.MarkedYAMLError(
+                problem=f"the value {str(node.value)[:20]}... cannot be read",
+                problem_mark=node.start_mark,
+            ) from None
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         """Refuses a key that is no text, or is there twice."""
         self.flatten_mapping(node)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "simulators"
 
 QUEUE = r"""
 description: A queue, simulated by awk.
@@ -51,3 +54,16 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
         return str(tmp_path / name)
 
     return write
+
+
+def copy_examples(folder: Path) -> None:
+    """Copies the files around real simulators, with empty ones in place of ChampSim's sources."""
+    for path in EXAMPLES.iterdir():
+        if path.is_file():
+            shutil.copy(path, folder)
+    champsim = folder / "champsim"
+    names = ("inc/a.h", "src/main.cc", "btb/a/a.cc", "btb/a/a.h")
+    traces = (f"traces/{name}.champsim.xz" for name in ("sort", "sqlite", "gzip"))
+    for name in (*names, *traces):
+        (champsim / name).parent.mkdir(parents=True, exist_ok=True)
+        (champsim / name).touch()
