@@ -14,7 +14,7 @@ import pydantic
 from archgym.environment.environment import Environment
 from archgym.errors import BudgetExhausted, InvalidValueError, UnknownNameError, check_integer
 from archgym.evaluation.best import Best
-from archgym.evaluation.outcome import Outcome, Outcomes
+from archgym.evaluation.outcome import Outcome, Outcomes, told
 from archgym.evaluation.trial_info import TrialInfo
 from archgym.problem.fidelity import FULL, Fidelity
 from archgym.reading.pydantic_messages import allowed_text
@@ -269,7 +269,7 @@ class Sampler(Agent):
         while True:
             if len(designs):
                 outcomes = env.evaluate_batch(designs, fidelity)
-                self.tell(outcomes.designs, outcomes)
+                self.tell(outcomes.designs, told(outcomes))
             if env.evaluator.exhausted:
                 return
             designs = _checked(self.name, self.ask(self.batch_size))
@@ -319,7 +319,7 @@ def keep_busy(
             return
         for _, outcomes in env.collect(core.patience_s):
             in_flight -= 1
-            learn(outcomes)
+            learn(told(outcomes))
 
 
 def _checked(agent: str, designs: Designs) -> Designs:

@@ -25,6 +25,7 @@ from archgym.declared.schema import (
     FailureEntry,
     FileEntry,
     MetricEntry,
+    PartialEntry,
     StageEntry,
 )
 from archgym.declared.templates import Template
@@ -35,7 +36,7 @@ from archgym.space import Expression, param
 from archgym.space.expression import Literal
 from archgym.space.formula import parse_formula
 
-__all__ = ["Failure", "File", "Plan", "Reading", "Stage"]
+__all__ = ["Failure", "File", "Partial", "Plan", "Reading", "Stage"]
 
 _TEMPLATE_LIMIT_BYTES: Final = 1 << 26
 _COPY_LIMIT_BYTES: Final = 1 << 32
@@ -124,6 +125,29 @@ class Reading:
     factor: float
 
 
+@dataclass(frozen=True)
+class Partial:
+    """How a run is looked at while it goes on.
+
+    Attributes:
+        stage: that is looked at.
+        source: ``stdout``, ``stderr`` or the path of a file.
+        pattern: finds in a line how far the run is.
+        counts: whether each line that matches is one step.
+        whole: what the number is at the end.
+        at: shares of the run at which metrics are looked at, ascending.
+        known: names of metrics that can be known before the end.
+    """
+
+    stage: str
+    source: str
+    pattern: Any
+    counts: bool
+    whole: Expression | Literal
+    at: tuple[float, ...]
+    known: tuple[str, ...]
+
+
 class Plan:
     """All that a declaration says about running a design.
 
@@ -151,6 +175,10 @@ class Plan:
         for name, entry in declaration.metrics.items():
             with source.at("metrics", name):
                 self.readings.append(self._reading(name, entry))
+        self.partial = None
+        if declaration.partial is not None:
+            with source.at("partial"):
+                self.partial = self._partial(declaration.partial)
         self.inputs = []
         for number, name in enumerate(declaration.inputs):
             with source.at("inputs", number):
@@ -161,6 +189,7 @@ class Plan:
         """Hash of what results depend on: the declaration without texts and limits, and files."""
         declared = self._source.declaration
         left_out = {"description", "install", "objective", "keep", "rules", "version", "workloads"}
+        left_out |= {"partial"}
         data = declared.model_dump(mode="json", exclude=left_out)
         data["parameters"] = {
             name: one.when_inactive
@@ -333,6 +362,41 @@ class Plan:
             what,
             stage,
             1.0 if read_unit is None else factor(read_unit, entry.unit),
+        )
+
+    def _partial(self, entry: PartialEntry) -> Partial:
+        if (entry.regex is None) == (entry.counts is None):
+            raise InvalidValueError("it has exactly one of the keys regex and counts")
+        stages = self._source.declaration.stages
+        stage = entry.stage if entry.stage is not None else list(stages)[-1]
+        check_choice("stage", stage, stages)
+        if stages[stage].uses is not None:
+            raise InvalidValueError(f"stage {stage!r} has 'uses': it does not run each time")
+        if sorted(set(entry.at)) != entry.at:
+            raise InvalidValueError(f"at is {entry.at}, but its shares ascend")
+        before = list(stages)[: list(stages).index(stage)]
+        known: list[str] = []
+        for reading in self.readings:
+            of_stage = reading.stage == stage and reading.entry.source == entry.source
+            metrics = {one.name for one in self.readings}
+            needed = metrics & set(getattr(reading.what, "names", ()))
+            if (reading.stage in before if reading.kind != "formula" else needed <= set(known)) or (
+                of_stage and reading.kind in ("regex", "key")
+            ):
+                known.append(reading.name)
+        if not any(one.name in known and one.stage == stage for one in self.readings):
+            raise InvalidValueError(
+                f"no metric is read from {entry.source} of stage {stage!r} by regex or key, so "
+                "there is nothing to look at while it runs"
+            )
+        return Partial(
+            stage,
+            entry.source,
+            compiled(entry.regex or entry.counts or ""),
+            entry.counts is not None,
+            self._formula(str(entry.of)),
+            tuple(entry.at),
+            tuple(known),
         )
 
     def _formula(self, text: str) -> Expression | Literal:

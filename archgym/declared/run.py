@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from archgym.declared.extract import searched
 from archgym.declared.kept import save_run
+from archgym.declared.partial import Look, PartialReader
 from archgym.declared.plan import Failure, File, Plan, Stage
 from archgym.declared.readings import RunRecord, metrics_of
 from archgym.declared.stage_folders import StageFolders
@@ -25,6 +26,7 @@ from archgym.errors import (
     MissingDependencyError,
     NotCoveredError,
     SimulationError,
+    StoppedEarly,
 )
 from archgym.simulators.external import ProgramOutput, ended_badly, run_program, stopped
 from archgym.simulators.launch import check_program, with_limits
@@ -66,11 +68,13 @@ class Runner:
         self._keep, self._kept_in, self._install = keep, kept_in, install
         self.kept: list[Path] = []
 
-    def run(self, values: Mapping[str, Any]) -> dict[str, float]:
+    def run(self, values: Mapping[str, Any], look: Look | None = None) -> dict[str, float]:
         """Metrics of one run; those without a value are optional ones that were not there.
 
         Args:
             values: of every name that templates may have, but for the folders.
+            look: called with the share of the run that is over and the metrics so far, at each
+                share of ``partial``; it ends the run by an error.
 
         Raises:
             SimulationError, NotCoveredError, TimeoutError: as the run ended.
@@ -82,6 +86,9 @@ class Runner:
             )
             try:
                 _write(self._plan.files, folder, run.values)
+                if look is not None and self._plan.partial is not None:
+                    asked = (self._plan.partial, self._plan.readings, run, look)
+                    run.looks[asked[0].stage] = lambda: PartialReader(*asked).read
                 for stage in self._plan.stages:
                     self._stage(stage, run)
                 return metrics_of(self._plan.readings, run)
@@ -105,8 +112,8 @@ class Runner:
         folder = Path(tempfile.mkdtemp(prefix="archgym-"))
         try:
             yield folder
-        except (ArchgymError, TimeoutError):
-            if self._keep == "failed":
+        except (ArchgymError, TimeoutError) as error:
+            if self._keep == "failed" and not isinstance(error, StoppedEarly):
                 self._kept_in.mkdir(parents=True, exist_ok=True)
                 name = f"{_now()}{folder.name.removeprefix('archgym-')}"
                 self.kept.append(Path(shutil.move(folder, self._kept_in / name)))
@@ -208,6 +215,7 @@ class Runner:
                 name=Path(command[0]).name,
                 good_exit_codes=None,
                 on_killed=partial(run.printed.__setitem__, stage.name),
+                on_output=look() if (look := run.looks.get(stage.name)) else None,
             )
             ending = f"exit code {output.exit_code}"
             return output
@@ -217,6 +225,9 @@ class Runner:
             advice = f". {self._install.rstrip('. ')}." if self._install else ""
             advice = self._beside(command, folder) or advice
             raise MissingDependencyError(f"stage {stage.name}: {error}{advice}") from None
+        except StoppedEarly as error:
+            ending = str(error)
+            raise
         except (SimulationError, TimeoutError) as error:
             ending = str(error)
             raise type(error)(f"stage {stage.name}: {error}") from None

@@ -16,6 +16,7 @@ __all__ = [
     "MetricEntry",
     "NoiseEntry",
     "ParameterEntry",
+    "PartialEntry",
     "StageEntry",
     "WorkloadEntry",
 ]
@@ -261,6 +262,39 @@ class NoiseEntry(_Model):
     )
 
 
+class PartialEntry(_Model):
+    """What a stage says while it runs: how far it is; metrics are read from the same text."""
+
+    regex: str | None = Field(
+        default=None,
+        min_length=1,
+        description="regular expression of a line; the group 'value', or the first one, is how "
+        "far the run is",
+    )
+    counts: str | None = Field(
+        default=None,
+        min_length=1,
+        description="regular expression; each line that matches is one step",
+    )
+    of: Scalar = Field(
+        default=1,
+        description="the number, or a formula of it, at which the run is at its end: 1 for "
+        "fractions, 100 for percent",
+    )
+    source: str = Field(
+        default="stdout", alias="from", description="stdout, stderr, or the path of a file"
+    )
+    stage: str | None = Field(
+        default=None, description="whose output or file it is; the last stage if left out"
+    )
+    at: list[Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]] = Field(
+        default_factory=lambda: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9],
+        min_length=1,
+        max_length=100,
+        description="shares of the run at which metrics are looked at",
+    )
+
+
 class Declaration(_Model):
     """An environment around any program."""
 
@@ -286,6 +320,9 @@ class Declaration(_Model):
         default_factory=list, description="ascending; the last one has value and cost 1"
     )
     noise: NoiseEntry | None = None
+    partial: PartialEntry | None = Field(
+        default=None, description="how a search sees metrics while the program runs"
+    )
     version: list[str] = Field(
         default_factory=list,
         description="a command that prints the program's version, a part of what results are "
