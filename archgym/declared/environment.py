@@ -127,7 +127,7 @@ class DeclaredEnvironment(Environment):
         declaration, partial = self.source.declaration, self.plan.partial
         if declaration.noise is not None or len(self._chosen) > 1:
             return self.metrics_given
-        return () if partial is None else partial.known
+        return () if partial is None else tuple(one.name for one in partial.readings)
 
     def load_workload(self, spec: Any) -> None:
         """Chooses workloads: one by its name, all that are held out, or all others.

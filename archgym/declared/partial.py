@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from archgym.declared.extract import Output, found_in, read_number, searched
 from archgym.declared.names import evaluated
-from archgym.declared.plan import Partial, Reading
+from archgym.declared.partial_plan import Partial, Reading
 from archgym.declared.readings import RunRecord, metrics_of, one_file
 from archgym.errors import ArchgymError
 
@@ -34,16 +34,12 @@ class PartialReader:
 
     Args:
         partial: how it is looked at.
-        readings: of all metrics.
         run: the run.
         look: takes metrics.
     """
 
-    def __init__(
-        self, partial: Partial, readings: Sequence[Reading], run: RunRecord, look: Look
-    ) -> None:
+    def __init__(self, partial: Partial, run: RunRecord, look: Look) -> None:
         self._partial, self._run, self._look = partial, run, look
-        self._readings = [one for one in readings if one.name in partial.known]
         whole = _number(partial.whole, run.values)
         self._whole = whole if whole is not None and whole > 0 else None
         self._left = list(partial.at)
@@ -116,7 +112,7 @@ class PartialReader:
         self._lines, self._held = [], 0
         output = Output(text, f"{self._partial.source} while it runs")
         found: dict[str, float] = {}
-        for reading in self._readings:
+        for reading in self._partial.readings:
             value = self._value(reading, output, found)
             if value is not None and math.isfinite(value):
                 found[reading.name] = value

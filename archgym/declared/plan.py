@@ -19,13 +19,13 @@ from archgym.declared.edits import FORMATS, edited, steps_of
 from archgym.declared.extract import compiled
 from archgym.declared.load import Source
 from archgym.declared.names import BUILT_IN, Names
+from archgym.declared.partial_plan import Partial, Reading, planned
 from archgym.declared.schema import (
     CONTENTS,
     READINGS,
     FailureEntry,
     FileEntry,
     MetricEntry,
-    PartialEntry,
     StageEntry,
 )
 from archgym.declared.templates import Template
@@ -36,7 +36,7 @@ from archgym.space import Expression, param
 from archgym.space.expression import Literal
 from archgym.space.formula import parse_formula
 
-__all__ = ["Failure", "File", "Partial", "Plan", "Reading", "Stage"]
+__all__ = ["Failure", "File", "Plan", "Stage"]
 
 _TEMPLATE_LIMIT_BYTES: Final = 1 << 26
 _COPY_LIMIT_BYTES: Final = 1 << 32
@@ -104,50 +104,6 @@ class Failure:
     pattern: Any
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How one metric is read.
-
-    Attributes:
-        name: of the metric.
-        entry: as declared.
-        kind: one of :data:`archgym.declared.schema.READINGS`.
-        what: the pattern, key, path, column, stage or expression.
-        stage: whose output it is.
-        factor: by which the number is multiplied.
-    """
-
-    name: str
-    entry: MetricEntry
-    kind: str
-    what: Any
-    stage: str
-    factor: float
-
-
-@dataclass(frozen=True)
-class Partial:
-    """How a run is looked at while it goes on.
-
-    Attributes:
-        stage: that is looked at.
-        source: ``stdout``, ``stderr`` or the path of a file.
-        pattern: finds in a line how far the run is.
-        counts: whether each line that matches is one step.
-        whole: what the number is at the end.
-        at: shares of the run at which metrics are looked at, ascending.
-        known: names of metrics that can be known before the end.
-    """
-
-    stage: str
-    source: str
-    pattern: Any
-    counts: bool
-    whole: Expression | Literal
-    at: tuple[float, ...]
-    known: tuple[str, ...]
-
-
 class Plan:
     """All that a declaration says about running a design.
 
@@ -175,10 +131,11 @@ class Plan:
         for name, entry in declaration.metrics.items():
             with source.at("metrics", name):
                 self.readings.append(self._reading(name, entry))
-        self.partial = None
+        self.partial: Partial | None = None
         if declaration.partial is not None:
             with source.at("partial"):
-                self.partial = self._partial(declaration.partial)
+                whole = self._formula(str(declaration.partial.of))
+                self.partial = planned(source, self.readings, whole)
         self.inputs = []
         for number, name in enumerate(declaration.inputs):
             with source.at("inputs", number):
@@ -362,41 +319,6 @@ class Plan:
             what,
             stage,
             1.0 if read_unit is None else factor(read_unit, entry.unit),
-        )
-
-    def _partial(self, entry: PartialEntry) -> Partial:
-        if (entry.regex is None) == (entry.counts is None):
-            raise InvalidValueError("it has exactly one of the keys regex and counts")
-        stages = self._source.declaration.stages
-        stage = entry.stage if entry.stage is not None else list(stages)[-1]
-        check_choice("stage", stage, stages)
-        if stages[stage].uses is not None:
-            raise InvalidValueError(f"stage {stage!r} has 'uses': it does not run each time")
-        if sorted(set(entry.at)) != entry.at:
-            raise InvalidValueError(f"at is {entry.at}, but its shares ascend")
-        before = list(stages)[: list(stages).index(stage)]
-        known: list[str] = []
-        for reading in self.readings:
-            of_stage = reading.stage == stage and reading.entry.source == entry.source
-            metrics = {one.name for one in self.readings}
-            needed = metrics & set(getattr(reading.what, "names", ()))
-            if (reading.stage in before if reading.kind != "formula" else needed <= set(known)) or (
-                of_stage and reading.kind in ("regex", "key")
-            ):
-                known.append(reading.name)
-        if not any(one.name in known and one.stage == stage for one in self.readings):
-            raise InvalidValueError(
-                f"no metric is read from {entry.source} of stage {stage!r} by regex or key, so "
-                "there is nothing to look at while it runs"
-            )
-        return Partial(
-            stage,
-            entry.source,
-            compiled(entry.regex or entry.counts or ""),
-            entry.counts is not None,
-            self._formula(str(entry.of)),
-            tuple(entry.at),
-            tuple(known),
         )
 
     def _formula(self, text: str) -> Expression | Literal:

@@ -9,7 +9,7 @@ from typing import Any
 
 from archgym.declared.extract import READ_LIMIT_BYTES, Output, found_in, near_hint, read_number
 from archgym.declared.names import evaluated
-from archgym.declared.plan import Reading
+from archgym.declared.partial_plan import Reading
 from archgym.errors import SimulationError
 from archgym.reading.files import read_bytes
 from archgym.simulators.external import ProgramOutput

@@ -87,7 +87,7 @@ class Runner:
             try:
                 _write(self._plan.files, folder, run.values)
                 if look is not None and self._plan.partial is not None:
-                    asked = (self._plan.partial, self._plan.readings, run, look)
+                    asked = (self._plan.partial, run, look)
                     run.looks[asked[0].stage] = lambda: PartialReader(*asked).read
                 for stage in self._plan.stages:
                     self._stage(stage, run)

@@ -287,6 +287,11 @@ class PartialEntry(_Model):
     stage: str | None = Field(
         default=None, description="whose output or file it is; the last stage if left out"
     )
+    metrics: dict[Name, str] = Field(
+        default_factory=dict,
+        description="metric: regular expression, where a metric is read in another way than at "
+        "the end; its unit is then that of the metric",
+    )
     at: list[Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]] = Field(
         default_factory=lambda: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9],
         min_length=1,
