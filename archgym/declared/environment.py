@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, Final
 
+from archgym.declared.checkpoints import Checkpoints
 from archgym.declared.load import Source, load_declaration
 from archgym.declared.names import Names
 from archgym.declared.partial import Look
@@ -177,7 +178,7 @@ class DeclaredEnvironment(Environment):
         part = next((one.values for one in declaration.fidelities if one.value == fidelity), {})
         if not self._chosen:
             look = watch.look if watch else None
-            return self._repeated(design, {**part, "workload": ""}, look)
+            return self._repeated(design, {**part, "workload": ""}, look, fidelity)
         results: list[dict[str, float]] = []
 
         def look_at(share: float, metrics: Mapping[str, float]) -> None:
@@ -190,7 +191,8 @@ class DeclaredEnvironment(Environment):
             files = {key: str(self.source.folder / path) for key, path in entry.files.items()}
             others = {**part, **entry.values, **files, "workload": name}
             try:
-                results.append(self._repeated(design, others, look_at if watch else None))
+                seen = look_at if watch else None
+                results.append(self._repeated(design, others, seen, fidelity))
             except StoppedEarly:
                 raise
             except (ArchgymError, TimeoutError) as error:
@@ -202,13 +204,18 @@ class DeclaredEnvironment(Environment):
         return self._over_workloads(results)
 
     def _repeated(
-        self, design: Mapping[str, Any], others: Mapping[str, Any], look: Look | None
+        self,
+        design: Mapping[str, Any],
+        others: Mapping[str, Any],
+        look: Look | None,
+        fidelity: float,
     ) -> dict[str, float]:
         """Metrics of a design on one workload: medians, where it is run several times."""
         noise = self.source.declaration.noise
         values = self.names.values(design, others)
         if noise is None:
-            return self.runner.run({**values, "repeat": 0}, look)
+            kept = self._checkpoints(design, others["workload"], 0, fidelity)
+            return self.runner.run({**values, "repeat": 0}, look, kept)
         runs: list[Mapping[str, float]] = []
 
         def look_at(share: float, metrics: Mapping[str, float]) -> None:
@@ -216,11 +223,23 @@ class DeclaredEnvironment(Environment):
             look((len(runs) + share) / noise.repeats, self._medians([*runs, metrics]))
 
         for number in range(noise.repeats):
-            run = self.runner.run({**values, "repeat": number}, look and look_at)
+            kept = self._checkpoints(design, others["workload"], number, fidelity)
+            own = {**values, "repeat": number}
+            run = self.runner.run(own, None if look is None else look_at, kept)
             runs.append(run)
             if look is not None and len(runs) < noise.repeats:
                 look(len(runs) / noise.repeats, self._medians(runs))
         return self._medians(runs)
+
+    def _checkpoints(
+        self, design: Mapping[str, Any], workload: str, repeat: int, fidelity: float
+    ) -> Checkpoints | None:
+        """What shorter runs of a design left, where the declaration has a checkpoint."""
+        if self.plan.checkpoint is None:
+            return None
+        values = [one.value for one in self.source.declaration.fidelities]
+        parts = [self.version, sorted(design.items()), workload, self.workload_sha256, repeat]
+        return Checkpoints(self.runner.folders(), parts, values, fidelity)
 
     def _medians(self, runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
         """Metrics of several runs; those that a run lacks are left out."""

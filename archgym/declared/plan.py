@@ -124,6 +124,7 @@ class Plan:
             for number, entry in enumerate(declaration.files)
             if entry.stage is None
         )
+        self.checkpoint = self._checkpoint()
         self.failures = tuple(
             self._failure(number, entry) for number, entry in enumerate(declaration.failures)
         )
@@ -156,7 +157,7 @@ class Plan:
         for entry in (*data["metrics"].values(), *data["fidelities"]):
             entry.pop("doc")
         for stage in data["stages"].values():
-            stage.pop("uses")
+            stage.pop("uses"), stage.pop("checkpoint")
             for key in [key for key in stage if "limit" in key]:
                 stage.pop(key)
         files = [*self.files, *(file for stage in self.stages for file in stage.files)]
@@ -178,7 +179,9 @@ class Plan:
                     raise InvalidValueError(
                         "a stage with 'uses' is not called run: folder.run is the run's folder"
                     )
-            usable = [one for one in allowed if one not in ("here", "folder", "repeat")]
+            usable = [
+                one for one in allowed if one not in ("here", "folder", "repeat", "resumed_from")
+            ]
             for number, one in enumerate(entry.uses):
                 with source.at("stages", name, "uses", number):
                     check_choice("name", one, usable)
@@ -202,6 +205,28 @@ class Plan:
         named = [source.folder / found for text in entry.run for found in _HERE.findall(text)]
         inputs = tuple(path for path in named if path.is_file())
         return Stage(name, entry, tuple(command), env, files, inputs)
+
+    def _checkpoint(self) -> tuple[str, str] | None:
+        """The stage that has a checkpoint, and its path; ``None`` if there is none."""
+        declaration = self._source.declaration
+        found = None
+        for name, stage in declaration.stages.items():
+            if stage.checkpoint is None:
+                continue
+            with self._source.at("stages", name, "checkpoint"):
+                path = PurePosixPath(stage.checkpoint)
+                if path.is_absolute() or ".." in path.parts or not path.name:
+                    raise InvalidValueError(
+                        f"it is {stage.checkpoint!r}, allowed is a path in the folder of the run"
+                    )
+                if stage.uses is not None:
+                    raise InvalidValueError(f"stage {name!r} has 'uses': it does not run each time")
+                if len(declaration.fidelities) < 2:
+                    raise InvalidValueError("a checkpoint needs two fidelities or more")
+                if found is not None:
+                    raise InvalidValueError(f"stage {found[0]!r} has one already")
+            found = name, stage.checkpoint
+        return found
 
     def _template(self, text: str, allowed: Collection[str], stage: str = "") -> Template:
         uses = stage and self._source.declaration.stages[stage].uses is not None

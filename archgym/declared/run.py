@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from archgym.declared.checkpoints import Checkpoints
 from archgym.declared.extract import searched
 from archgym.declared.kept import save_run
 from archgym.declared.partial import Look, PartialReader
@@ -51,6 +52,7 @@ class Runner:
         install: how to get the program.
 
     Attributes:
+        folders: gives what keeps the folders of stages.
         kept: folders of runs that stayed, in their order.
     """
 
@@ -64,17 +66,23 @@ class Runner:
         kept_in: Path,
         install: str,
     ) -> None:
-        self._plan, self._here, self._version, self._folders = plan, here, version, folders
+        self._plan, self._here, self._version, self.folders = plan, here, version, folders
         self._keep, self._kept_in, self._install = keep, kept_in, install
         self.kept: list[Path] = []
 
-    def run(self, values: Mapping[str, Any], look: Look | None = None) -> dict[str, float]:
+    def run(
+        self,
+        values: Mapping[str, Any],
+        look: Look | None = None,
+        checkpoints: Checkpoints | None = None,
+    ) -> dict[str, float]:
         """Metrics of one run; those without a value are optional ones that were not there.
 
         Args:
             values: of every name that templates may have, but for the folders.
             look: called with the share of the run that is over and the metrics so far, at each
                 share of ``partial``; it ends the run by an error.
+            checkpoints: of the design, where a longer run goes on from what a shorter one left.
 
         Raises:
             SimulationError, NotCoveredError, TimeoutError: as the run ended.
@@ -85,12 +93,17 @@ class Runner:
                 folder, {**values, "here": str(self._here), "folder": {"run": str(folder)}}
             )
             try:
+                self._go_on(run, checkpoints)
                 _write(self._plan.files, folder, run.values)
                 if look is not None and self._plan.partial is not None:
                     asked = (self._plan.partial, run, look)
                     run.looks[asked[0].stage] = lambda: PartialReader(*asked).read
                 for stage in self._plan.stages:
                     self._stage(stage, run)
+                    if checkpoints is not None and self._plan.checkpoint is not None:
+                        name, path = self._plan.checkpoint
+                        if name == stage.name:
+                            checkpoints.save(path, folder)
                 return metrics_of(self._plan.readings, run)
             except OSError as error:
                 if isinstance(error, TimeoutError):
@@ -99,6 +112,15 @@ class Runner:
             finally:
                 if self._keep != "never":
                     save_run(folder, (file.path for file in self._plan.files), run.ran, run.printed)
+
+    def _go_on(self, run: RunRecord, checkpoints: Checkpoints | None) -> None:
+        """Takes over what a shorter run left, where one did."""
+        run.values["resumed_from"] = 0
+        if checkpoints is not None and self._plan.checkpoint is not None:
+            path = self._plan.checkpoint[1]
+            found = run.values["resumed_from"] = checkpoints.restore(path, run.folder)
+            if found:
+                run.ran.append(f"# {path}: as a run at fidelity {found:g} left it")
 
     @contextlib.contextmanager
     def _folder(self) -> Iterator[Path]:
@@ -147,7 +169,7 @@ class Runner:
             return self._tried(stage, command, env, folder, run)
 
         before = len(run.ran)
-        folder, run.printed[stage.name] = self._folders().obtain(key, build)
+        folder, run.printed[stage.name] = self.folders().obtain(key, build)
         if len(run.ran) == before:
             run.ran.append(f"# stage {stage.name}: run before, in {folder}\n{shlex.join(command)}")
         run.values["folder"] = {**run.values["folder"], stage.name: str(folder)}

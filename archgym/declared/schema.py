@@ -148,6 +148,12 @@ class StageEntry(_Model):
         description="names of the only values that it sees: it runs once for equal ones, in a "
         "folder of its own that later stages see as folder.STAGE",
     )
+    checkpoint: str | None = Field(
+        default=None,
+        min_length=1,
+        description="file or folder that it leaves at a lower fidelity and goes on from at a "
+        "higher one; templates see resumed_from, the fidelity that it is of",
+    )
     time_limit_s: Seconds = Field(default=3600, description="s; then the design is a timeout")
     memory_limit_mb: Megabytes | None = Field(
         default=None, description="address space of each process, MB (10^6 bytes)"
