@@ -16,7 +16,7 @@ from archgym.agents.common.observations import some_outcomes
 from archgym.environment.environment import Environment
 from archgym.errors import AgentUnsuitableError, InvalidValueError, UnknownNameError
 from archgym.evaluation.best import Best
-from archgym.evaluation.outcome import Outcomes
+from archgym.evaluation.outcome import Outcomes, told
 from archgym.problem.status import Status
 from archgym.registry import agent_class
 from archgym.space import Designs
@@ -118,7 +118,7 @@ class Staged(agent.Agent):
         """Runs both stages, and what is left of the budget."""
         rounds, share = self.hyperparameters.rounds, self.hyperparameters.share
         limits = self.hyperparameters.first_limits == "kept"
-        self._known = [env.evaluate_batch(initial)] if len(initial) else []
+        self._known = [told(env.evaluate_batch(initial))] if len(initial) else []
         best = env.design_space.codes(env.baseline_design)
         for turn in range(rounds):
             most, last = turn + share, turn + 1 if turn < rounds - 1 else np.inf
@@ -182,7 +182,7 @@ class Staged(agent.Agent):
             designs = searcher.ask(int(min(searcher.batch_size, left)))
             if env.evaluator.exhausted or not len(designs):
                 break
-            outcomes = env.evaluate_batch(Designs(env.design_space, designs.codes))
+            outcomes = told(env.evaluate_batch(Designs(env.design_space, designs.codes)))
             self._known.append(outcomes)
             learn(outcomes)
             idle = 0 if env.evaluator.spent > spent else idle + 1

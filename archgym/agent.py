@@ -14,7 +14,7 @@ import pydantic
 from archgym.environment.environment import Environment
 from archgym.errors import BudgetExhausted, InvalidValueError, UnknownNameError, check_integer
 from archgym.evaluation.best import Best
-from archgym.evaluation.outcome import Outcome, Outcomes
+from archgym.evaluation.outcome import Outcome, Outcomes, told
 from archgym.evaluation.trial_info import TrialInfo
 from archgym.problem.fidelity import FULL, Fidelity
 from archgym.problem.spread import GoalSpread
@@ -274,7 +274,7 @@ class Sampler(Agent):
         while True:
             if len(designs):
                 outcomes = env.evaluate_batch(designs, fidelity)
-                self.tell(outcomes.designs, outcomes)
+                self.tell(outcomes.designs, told(outcomes))
             if env.evaluator.exhausted:
                 return
             designs = _checked(self.name, self.ask(self.batch_size))
@@ -324,7 +324,7 @@ def keep_busy(
             return
         for _, outcomes in env.collect(core.patience_s):
             in_flight -= 1
-            learn(outcomes)
+            learn(told(outcomes))
 
 
 def _checked(agent: str, designs: Designs) -> Designs:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sysconfig
 import traceback
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,24 @@ class SimulationError(ArchgymError):
 
 class NotCoveredError(ArchgymError):
     """Raised by a simulator for a design that it does not model; becomes status ``illegal``."""
+
+
+class StoppedEarly(ArchgymError):
+    """Ends the simulation of a design that is clearly worse; becomes status ``stopped``.
+
+    Args:
+        reason: at which progress, and why.
+        record: ``progress`` in (0, 1), ``so_far`` (metrics by progress) and ``predicted`` (metrics
+            of the whole run), as plain values.
+    """
+
+    def __init__(self, reason: str, record: Mapping[str, Any]) -> None:
+        super().__init__(reason)
+        self.record = dict(record)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Both arguments."""
+        return StoppedEarly, (str(self), self.record)
 
 
 class BudgetExhausted(ArchgymError):

@@ -275,7 +275,10 @@ class _Rows:
             (status < 0, "an unknown status"),
             (~((reward >= -1) & (reward <= 1)), "a reward outside [-1, 1]"),
             (feasible & (status != Status.OK), "feasible, though its status is not ok"),
-            ((status != Status.OK) & (reward != -1), "a reward other than -1, though not ok"),
+            (
+                (status != Status.OK) & (status != Status.STOPPED) & (reward != -1),
+                "a reward other than -1, though not ok",
+            ),
             (feasible & (reward < 0), "feasible, with a reward below 0"),
             (~feasible & silent, "not feasible, without a reason"),
             (feasible & ~silent, "feasible, with a reason against it"),

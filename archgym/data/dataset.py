@@ -45,8 +45,9 @@ from archgym.data.records import check_line, check_trial
 from archgym.data.schema import TRIAL_FIELDS, TRIAL_SCHEMA, Sidecar, evaluation_schema
 from archgym.data.snapshot import Snapshot, counts_of
 from archgym.errors import DatasetError, check_received
+from archgym.evaluation.early_stopping import predicted_metrics
 from archgym.evaluation.resumed_log import ResumedLog
-from archgym.problem.status import STATUS_OF
+from archgym.problem.status import STATUS_OF, Status
 from archgym.reading.files import opened
 
 TIMING_COLUMNS = ("simulation_s", "agent_s", "timestamp", "cached", "worker", "started")
@@ -154,10 +155,15 @@ class Dataset:
         if -1 in status:
             wrong = table["status"][status.index(-1)].as_py()
             raise DatasetError(f"{self.directory}: trial {trial_id!r} has status {wrong!r}")
+        values = np.column_stack(metrics).astype(np.float64).reshape(len(table), len(metrics))
+        partial = table["partial"].to_pylist()
+        for row in np.flatnonzero(np.array(status, dtype=np.int8) == Status.STOPPED).tolist():
+            names = [metric.name for metric in self.sidecar.metrics]
+            values[row] = predicted_metrics(partial[row], names)
         return ResumedLog(
             steps.astype(np.int64),
             design_codes(self.sidecar.space, table),
-            np.column_stack(metrics).astype(np.float64).reshape(len(table), len(metrics)),
+            values,
             np.array(status, dtype=np.int8),
             table["reason"].to_pylist(),
             table["fidelity"].to_numpy(),
@@ -165,6 +171,7 @@ class Dataset:
             proposal=table["proposal"].fill_null(-1).to_numpy(),
             proposed=table["proposed"].fill_null(-1).to_numpy(),
             ended=table["timestamp"].to_numpy().astype("datetime64[us]").astype(np.int64) / 1e6,
+            partial=partial,
         )
 
     def info(self) -> dict[str, Any]:

@@ -53,10 +53,17 @@ ROW_FIELDS = (
     "agent_ns",
     "timestamp_us",
 )
-FLIGHT_FIELDS = ("proposal", "proposed", "worker", "started_us")
-"""Further fields of a row whose design was simulated by an executor."""
-_LENGTHS = (len(ROW_FIELDS), len(ROW_FIELDS) + len(FLIGHT_FIELDS))
-"""Numbers of values that a row without a checksum may have."""
+FLIGHT_FIELDS = ("proposal", "proposed", "worker", "started_us", "partial")
+"""Further fields of a row whose design was simulated by an executor; the last one is left out
+where nothing looked at the run while it went on."""
+ROW_LENGTHS = (
+    len(ROW_FIELDS),
+    len(ROW_FIELDS) + len(FLIGHT_FIELDS) - 1,
+    len(ROW_FIELDS) + len(FLIGHT_FIELDS),
+)
+"""Numbers of values that a row without its checksum may have."""
+_LENGTHS = ROW_LENGTHS[:2]
+"""Those of versions that wrote no checksums."""
 WRONG_CHECKSUM = "its checksum is wrong: it was changed, or a line before it is missing or doubled"
 SYNC_S = 1.0
 _BEGINNING = re.compile(rb'(\[|\[\d+(,[ -~]*)?|\{|\{"[ -~]*)')
@@ -366,7 +373,7 @@ def ends_oddly(path: Path) -> bool:
 
 def row_values(row: list[Any]) -> list[Any]:
     """The values of a row of a journal, without a checksum behind them."""
-    return row[:-1] if len(row) - 1 in _LENGTHS else row
+    return row[:-1] if len(row) - 1 in ROW_LENGTHS else row
 
 
 def is_locked(path: Path) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from archgym.data.journal import FLIGHT_FIELDS, ROW_FIELDS
+from archgym.data.journal import FLIGHT_FIELDS, ROW_FIELDS, ROW_LENGTHS
 from archgym.errors import ArchgymError, DatasetError
 from archgym.problem.fidelity import Fidelity
 from archgym.problem.metrics import Metric
@@ -91,8 +91,8 @@ def check_rows(
     names: tuple[str, ...] = ()
     for length, group in itertools.groupby(rows, len):
         some = list(group)
-        names = ROW_FIELDS if length == len(ROW_FIELDS) else _ALL_FIELDS
-        if length != len(names):
+        names = _ALL_FIELDS[:length]
+        if length not in ROW_LENGTHS:
             raise DatasetError(f"{path} is damaged: a row has {length} values: {some[0]!r:.120}")
         columns = dict(zip(names, zip(*some, strict=True), strict=True))
         if all(_sound(columns, name, space, n_metrics, trials) for name in names):
@@ -191,7 +191,7 @@ def _sound(
         return kinds <= {int, bool} and set(column) <= {0, 1}
     if name in ("reward", "fidelity"):
         return kinds <= {int, float} and all(abs(value) < 1e300 for value in column)
-    if name in ("reason", "worker"):
+    if name in ("reason", "worker", "partial"):
         return kinds <= ({str} if name == "reason" else {str, _NONE})
     if name == "parent_step" or name in FLIGHT_FIELDS:
         column = [value for value in column if value is not None]

@@ -68,11 +68,14 @@ FLIGHT_COLUMNS: dict[str, pa.DataType] = {
     "proposed": pa.int64(),
     "worker": pa.dictionary(pa.int32(), pa.string()),
     "started": pa.timestamp("us", "UTC"),
+    "partial": pa.string(),
 }
 """Columns that are null unless an executor simulated the design. ``proposal`` is its number in the
 order of proposals and ``proposed`` the number of proposals before its outcome was there, both null
 where outcomes are in the order of proposals; ``worker`` simulated it, and began when ``started``
-says. Files from before there were executors lack them."""
+says. ``partial`` is what the run had on the way where the search stops runs early, as a JSON text:
+``so_far`` holds metrics by progress; of a run that was stopped, ``progress`` says where, and
+``predicted`` holds the metrics that its agent was told. Files of earlier versions lack some."""
 
 
 @dataclass(frozen=True)
@@ -264,8 +267,7 @@ def rows_to_table(
     if not rows:
         return schema.empty_table()
     fields = (*ROW_FIELDS, *FLIGHT_FIELDS)
-    none = [None] * len(FLIGHT_FIELDS)
-    rows = [row if len(row) == len(fields) else [*row, *none] for row in rows]
+    rows = [[*row, *[None] * (len(fields) - len(row))] for row in rows]
     columns = dict(zip(fields, zip(*rows, strict=True), strict=True))
     codes = np.array(columns["codes"], dtype=np.int64).reshape(len(rows), len(space.names))
     designs = Designs(space, codes)

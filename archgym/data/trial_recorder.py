@@ -237,7 +237,10 @@ def _of_flight(flight: Flight | None) -> str:
     if flight is None:
         return ""
     began = None if flight.started is None else round(flight.started * 1e6)
-    return "," + json.dumps([flight.proposal, flight.proposed, flight.worker or None, began])[1:-1]
+    fields = [flight.proposal, flight.proposed, flight.worker or None, began]
+    if flight.partial is not None:
+        fields.append(flight.partial)
+    return "," + json.dumps(fields)[1:-1]
 
 
 def _json_or_none(value: Any) -> str | None:

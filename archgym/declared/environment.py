@@ -12,9 +12,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, Final
 
+from archgym.declared.checkpoints import Checkpoints
 from archgym.declared.files import file_sha256
 from archgym.declared.load import Source, load_declaration
 from archgym.declared.names import Names
+from archgym.declared.partial import Look
 from archgym.declared.places.engines import ENGINES, places_of
 from archgym.declared.places.place import Place
 from archgym.declared.places.version import program_version, version_text
@@ -26,6 +28,7 @@ from archgym.errors import (
     ArchgymError,
     InvalidValueError,
     SimulationError,
+    StoppedEarly,
     UnknownNameError,
     check_choice,
 )
@@ -34,6 +37,7 @@ from archgym.problem.metrics import Metric, metric_named
 from archgym.problem.objective import Objective
 from archgym.problem.simulator import SimulationResult, simulate_each
 from archgym.problem.spread import SPREAD
+from archgym.simulators.early_stopping import current_watch
 from archgym.space import Designs
 
 __all__ = ["DeclaredEnvironment", "declared_class"]
@@ -143,6 +147,14 @@ class DeclaredEnvironment(Environment):
         held_out = any(entry.held_out for entry in declared.values())
         return HELD_OUT if held_out and not chosen else None
 
+    @property
+    def metrics_so_far(self) -> tuple[str, ...]:
+        """Metrics that can be known before all runs of a design have ended."""
+        declaration, partial = self.source.declaration, self.plan.partial
+        if declaration.noise is not None or len(self._chosen) > 1:
+            return self.metrics_given
+        return () if partial is None else tuple(one.name for one in partial.readings)
+
     def load_workload(self, spec: Any) -> None:
         """Chooses workloads: one by its name, all that are held out, or all others.
 
@@ -187,38 +199,75 @@ class DeclaredEnvironment(Environment):
     # -- one design ------------------------------------------------------------------------------
 
     def _simulate(self, design: Mapping[str, Any], fidelity: float) -> dict[str, float]:
-        declaration = self.source.declaration
+        declaration, watch = self.source.declaration, current_watch()
         part = next((one.values for one in declaration.fidelities if one.value == fidelity), {})
         if not self._chosen:
-            return self._repeated(design, {**part, "workload": ""})
-        results = []
+            look = watch.look if watch else None
+            return self._repeated(design, {**part, "workload": ""}, look, fidelity)
+        results: list[dict[str, float]] = []
+
+        def look_at(share: float, metrics: Mapping[str, float]) -> None:
+            assert watch is not None
+            so_far = self._over_workloads([*results, metrics])
+            watch.look((len(results) + share) / len(self._chosen), so_far)
+
         for name in self._chosen:
             entry = declaration.workloads[name]
             files = {key: str(self.source.folder / path) for key, path in entry.files.items()}
+            others = {**part, **entry.values, **files, "workload": name}
             try:
-                others = {**part, **entry.values, **files, "workload": name}
-                results.append(self._repeated(design, others))
+                seen = look_at if watch else None
+                results.append(self._repeated(design, others, seen, fidelity))
+            except StoppedEarly:
+                raise
             except (ArchgymError, TimeoutError) as error:
                 if len(self._chosen) > 1:
                     error.args = (f"workload {name}: {error}",)
                 raise
-        weights = [declaration.workloads[name].weight for name in self._chosen]
-        return {
-            metric.name: self._across(metric, [one[metric.name] for one in results], weights)
-            for metric in self.metrics
-            if all(metric.name in one for one in results)
-        }
+            if watch is not None and len(results) < len(self._chosen):
+                watch.look(len(results) / len(self._chosen), self._over_workloads(results))
+        return self._over_workloads(results)
 
-    def _repeated(self, design: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, float]:
+    def _repeated(
+        self,
+        design: Mapping[str, Any],
+        others: Mapping[str, Any],
+        look: Look | None,
+        fidelity: float,
+    ) -> dict[str, float]:
         """Metrics of a design on one workload: medians, where it is run several times."""
         noise = self.source.declaration.noise
         values = self.names.values(design, others)
-        runs = [
-            self.runner.run({**values, "repeat": number})
-            for number in range(noise.repeats if noise else 1)
-        ]
         if noise is None:
-            return runs[0]
+            kept = self._checkpoints(design, others["workload"], 0, fidelity)
+            return self.runner.run({**values, "repeat": 0}, look, kept)
+        runs: list[Mapping[str, float]] = []
+
+        def look_at(share: float, metrics: Mapping[str, float]) -> None:
+            assert look is not None
+            look((len(runs) + share) / noise.repeats, self._medians([*runs, metrics]))
+
+        for number in range(noise.repeats):
+            kept = self._checkpoints(design, others["workload"], number, fidelity)
+            own = {**values, "repeat": number}
+            run = self.runner.run(own, None if look is None else look_at, kept)
+            runs.append(run)
+            if look is not None and len(runs) < noise.repeats:
+                look(len(runs) / noise.repeats, self._medians(runs))
+        return self._medians(runs)
+
+    def _checkpoints(
+        self, design: Mapping[str, Any], workload: str, repeat: int, fidelity: float
+    ) -> Checkpoints | None:
+        """What shorter runs of a design left, where the declaration has a checkpoint."""
+        if self.plan.checkpoint is None:
+            return None
+        values = [one.value for one in self.source.declaration.fidelities]
+        parts = [self.version, sorted(design.items()), workload, self.workload_sha256, repeat]
+        return Checkpoints(self.runner.folders(), parts, values, fidelity)
+
+    def _medians(self, runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
+        """Metrics of several runs; those that a run lacks are left out."""
         found: dict[str, float] = {}
         for metric in self.metrics:
             name = metric.name.removesuffix(SPREAD)
@@ -228,9 +277,19 @@ class DeclaredEnvironment(Environment):
             median = statistics.median(numbers)
             if name == metric.name:
                 found[name] = median
-            else:
+            elif len(numbers) > 1:
                 found[metric.name] = statistics.stdev(numbers) / abs(median) if median else 0.0
         return found
+
+    def _over_workloads(self, results: Sequence[Mapping[str, float]]) -> dict[str, float]:
+        """Metrics over the first workloads, all of them at the end."""
+        names = self._chosen[: len(results)]
+        weights = [self.source.declaration.workloads[name].weight for name in names]
+        return {
+            metric.name: self._across(metric, [one[metric.name] for one in results], weights)
+            for metric in self.metrics
+            if all(metric.name in one for one in results)
+        }
 
     def _across(self, metric: Metric, numbers: Sequence[float], weights: Sequence[float]) -> float:
         if metric.name.endswith(SPREAD):

@@ -34,6 +34,7 @@ BUILT_IN: Final = {
     "folder": "folder.STAGE is the folder of a stage, folder.run that of the run",
     "workload": "name of the workload",
     "repeat": "number of the run of a design, from 0",
+    "resumed_from": "fidelity whose checkpoint the run goes on from, 0 if it begins anew",
 }
 """Names that every template may have."""
 _EXACT: Final = 2.0**53

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from archgym.declared.edits import steps_of
@@ -19,6 +19,7 @@ from archgym.declared.extract import compiled
 from archgym.declared.files import File, declared_file, file_sha256
 from archgym.declared.load import Source
 from archgym.declared.names import BUILT_IN, Names
+from archgym.declared.partial_plan import Partial, Reading, planned
 from archgym.declared.schema import (
     READINGS,
     FailureEntry,
@@ -32,7 +33,7 @@ from archgym.space import Expression, param
 from archgym.space.expression import Literal
 from archgym.space.formula import parse_formula
 
-__all__ = ["Failure", "Plan", "Reading", "Stage"]
+__all__ = ["Failure", "Plan", "Stage"]
 
 _FOLDER: Final = re.compile(r"\bfolder\.([A-Za-z_]\w*)")
 _HERE: Final = re.compile(r"\{\{\s*here\s*\}\}/([\w./+-]+)")
@@ -73,27 +74,6 @@ class Failure:
     pattern: Any
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How one metric is read.
-
-    Attributes:
-        name: of the metric.
-        entry: as declared.
-        kind: one of :data:`archgym.declared.schema.READINGS`.
-        what: the pattern, key, path, column, stage or expression.
-        stage: whose output it is.
-        factor: by which the number is multiplied.
-    """
-
-    name: str
-    entry: MetricEntry
-    kind: str
-    what: Any
-    stage: str
-    factor: float
-
-
 class Plan:
     """All that a declaration says about running a design.
 
@@ -114,6 +94,7 @@ class Plan:
             for number, entry in enumerate(declaration.files)
             if entry.stage is None
         )
+        self.checkpoint = self._checkpoint()
         self.failures = tuple(
             self._failure(number, entry) for number, entry in enumerate(declaration.failures)
         )
@@ -121,6 +102,11 @@ class Plan:
         for name, entry in declaration.metrics.items():
             with source.at("metrics", name):
                 self.readings.append(self._reading(name, entry))
+        self.partial: Partial | None = None
+        if declaration.partial is not None:
+            with source.at("partial"):
+                whole = self._formula(str(declaration.partial.of))
+                self.partial = planned(source, self.readings, whole)
         self.inputs: list[Path] = []
         for number, name in enumerate(declaration.inputs):
             with source.at("inputs", number):
@@ -131,7 +117,7 @@ class Plan:
         """Hash of what results depend on: the declaration without texts and limits, and files."""
         declared = self._source.declaration
         left_out = {"description", "install", "objective", "keep", "rules", "version", "workloads"}
-        left_out.add("where")  # the image is a part of the version
+        left_out |= {"partial", "where"}  # the image is a part of the version
         data = declared.model_dump(mode="json", exclude=left_out)
         data["parameters"] = {
             name: one.when_inactive
@@ -141,8 +127,8 @@ class Plan:
         for entry in (*data["metrics"].values(), *data["fidelities"]):
             entry.pop("doc")
         for stage in data["stages"].values():
-            stage.pop("uses")
-            stage.pop("where")
+            for key in ("uses", "where", "checkpoint"):
+                stage.pop(key)
             for key in [key for key in stage if "limit" in key]:
                 stage.pop(key)
         files = [*self.files, *(file for stage in self.stages for file in stage.files)]
@@ -164,7 +150,9 @@ class Plan:
                     raise InvalidValueError(
                         "a stage with 'uses' is not called run: folder.run is the run's folder"
                     )
-            usable = [one for one in allowed if one not in ("here", "folder", "repeat")]
+            usable = [
+                one for one in allowed if one not in ("here", "folder", "repeat", "resumed_from")
+            ]
             for number, one in enumerate(entry.uses):
                 with source.at("stages", name, "uses", number):
                     check_choice("name", one, usable)
@@ -189,6 +177,28 @@ class Plan:
         named = [source.folder / found for text in entry.run for found in _HERE.findall(text)]
         inputs = tuple(path for path in named if path.is_file())
         return Stage(name, entry, tuple(command), env, files, inputs)
+
+    def _checkpoint(self) -> tuple[str, str] | None:
+        """The stage that has a checkpoint, and its path; ``None`` if there is none."""
+        declaration = self._source.declaration
+        found = None
+        for name, stage in declaration.stages.items():
+            if stage.checkpoint is None:
+                continue
+            with self._source.at("stages", name, "checkpoint"):
+                path = PurePosixPath(stage.checkpoint)
+                if path.is_absolute() or ".." in path.parts or not path.name:
+                    raise InvalidValueError(
+                        f"it is {stage.checkpoint!r}, allowed is a path in the folder of the run"
+                    )
+                if stage.uses is not None:
+                    raise InvalidValueError(f"stage {name!r} has 'uses': it does not run each time")
+                if len(declaration.fidelities) < 2:
+                    raise InvalidValueError("a checkpoint needs two fidelities or more")
+                if found is not None:
+                    raise InvalidValueError(f"stage {found[0]!r} has one already")
+            found = name, stage.checkpoint
+        return found
 
     def _template(self, text: str, allowed: Collection[str], stage: str = "") -> Template:
         uses = stage and self._source.declaration.stages[stage].uses is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,12 @@ from typing import Any
 from archgym.declared.advice import nearest_lines
 from archgym.declared.extract import READ_LIMIT_BYTES, Output, found_in, near_hint, read_number
 from archgym.declared.names import evaluated
-from archgym.declared.plan import Reading
+from archgym.declared.partial_plan import Reading
 from archgym.errors import SimulationError
 from archgym.reading.files import read_bytes
 from archgym.simulators.external import ProgramOutput
 
-__all__ = ["RunRecord", "metrics_of"]
+__all__ = ["RunRecord", "metrics_of", "one_file"]
 
 
 @dataclass
@@ -29,6 +29,7 @@ class RunRecord:
         ran: what was run, for people.
         printed: outputs of stages that have ended, also badly.
         outputs: texts that were read, by stage and source.
+        looks: of stages that are looked at while they run, what makes a reader of their outputs.
     """
 
     folder: Path
@@ -36,6 +37,7 @@ class RunRecord:
     ran: list[str] = field(default_factory=list)
     printed: dict[str, ProgramOutput] = field(default_factory=dict)
     outputs: dict[tuple[str, str], Output] = field(default_factory=dict)
+    looks: dict[str, Callable[[], Callable[[Sequence[bytes]], None]]] = field(default_factory=dict)
 
     def folder_of(self, stage: str) -> Path:
         """Where a stage ran."""
@@ -115,7 +117,7 @@ def _output(reading: Reading, run: RunRecord) -> Output | None:
         if source in ("stdout", "stderr"):
             text, name = getattr(run.printed[stage], source), f"{source} of stage {stage}"
         else:
-            path = _one_file(run.folder_of(stage), source)
+            path = one_file(run.folder_of(stage), source)
             if path is None:
                 if reading.entry.optional:
                     return None
@@ -129,7 +131,7 @@ def _output(reading: Reading, run: RunRecord) -> Output | None:
     return run.outputs[stage, source]
 
 
-def _one_file(folder: Path, name: str) -> Path | None:
+def one_file(folder: Path, name: str) -> Path | None:
     """The file of a name, in which ``*`` stands for any text."""
     if "*" not in name:
         path = folder / name

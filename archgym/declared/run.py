@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from archgym.declared.advice import beside, memory_advice
+from archgym.declared.checkpoints import Checkpoints
 from archgym.declared.failures import failure_in, failure_line
 from archgym.declared.files import File
 from archgym.declared.kept import save_run
+from archgym.declared.partial import Look, PartialReader
 from archgym.declared.places.place import HOST, Call, Place
 from archgym.declared.plan import Plan, Stage
 from archgym.declared.readings import RunRecord, metrics_of
@@ -27,6 +29,7 @@ from archgym.errors import (
     MissingDependencyError,
     NotCoveredError,
     SimulationError,
+    StoppedEarly,
 )
 from archgym.simulators.external import ProgramOutput, ended_badly, run_program, stopped
 from archgym.simulators.leftovers import end_leftovers, new_mark, newest_pid
@@ -52,6 +55,7 @@ class Runner:
         readable: files and folders besides ``here`` that commands may read in a container.
 
     Attributes:
+        folders: gives what keeps the folders of stages.
         kept: folders of runs that stayed, in their order.
     """
 
@@ -67,16 +71,24 @@ class Runner:
         places: Mapping[str, Place] | None = None,
         readable: Sequence[Path] = (),
     ) -> None:
-        self._plan, self._here, self._version, self._folders = plan, here, version, folders
+        self._plan, self._here, self._version, self.folders = plan, here, version, folders
         self._keep, self._kept_in, self._install = keep, kept_in, install
         self._places, self._readable = places or {}, (here, *readable)
         self.kept: list[Path] = []
 
-    def run(self, values: Mapping[str, Any]) -> dict[str, float]:
+    def run(
+        self,
+        values: Mapping[str, Any],
+        look: Look | None = None,
+        checkpoints: Checkpoints | None = None,
+    ) -> dict[str, float]:
         """Metrics of one run; those without a value are optional ones that were not there.
 
         Args:
             values: of every name that templates may have, but for the folders.
+            look: called with the share of the run that is over and the metrics so far, at each
+                share of ``partial``; it ends the run by an error.
+            checkpoints: of the design, where a longer run goes on from what a shorter one left.
 
         Raises:
             SimulationError, NotCoveredError, TimeoutError: as the run ended.
@@ -87,9 +99,17 @@ class Runner:
                 folder, {**values, "here": str(self._here), "folder": {"run": str(folder)}}
             )
             try:
+                self._go_on(run, checkpoints)
                 _write(self._plan.files, folder, run.values)
+                if look is not None and self._plan.partial is not None:
+                    asked = (self._plan.partial, run, look)
+                    run.looks[asked[0].stage] = lambda: PartialReader(*asked).read
                 for stage in self._plan.stages:
                     self._stage(stage, run)
+                    if checkpoints is not None and self._plan.checkpoint is not None:
+                        name, path = self._plan.checkpoint
+                        if name == stage.name:
+                            checkpoints.save(path, folder)
                 return metrics_of(self._plan.readings, run)
             except OSError as error:
                 if isinstance(error, TimeoutError):
@@ -98,6 +118,15 @@ class Runner:
             finally:
                 if self._keep != "never":
                     save_run(folder, (file.path for file in self._plan.files), run.ran, run.printed)
+
+    def _go_on(self, run: RunRecord, checkpoints: Checkpoints | None) -> None:
+        """Takes over what a shorter run left, where one did."""
+        run.values["resumed_from"] = 0
+        if checkpoints is not None and self._plan.checkpoint is not None:
+            path = self._plan.checkpoint[1]
+            found = run.values["resumed_from"] = checkpoints.restore(path, run.folder)
+            if found:
+                run.ran.append(f"# {path}: as a run at fidelity {found:g} left it")
 
     @contextlib.contextmanager
     def _folder(self) -> Iterator[Path]:
@@ -111,8 +140,8 @@ class Runner:
         folder = Path(tempfile.mkdtemp(prefix="archgym-"))
         try:
             yield folder
-        except (ArchgymError, TimeoutError):
-            if self._keep == "failed":
+        except (ArchgymError, TimeoutError) as error:
+            if self._keep == "failed" and not isinstance(error, StoppedEarly):
                 self._kept_in.mkdir(parents=True, exist_ok=True)
                 name = f"{_now()}{folder.name.removeprefix('archgym-')}"
                 self.kept.append(Path(shutil.move(folder, self._kept_in / name)))
@@ -146,7 +175,7 @@ class Runner:
             return self._tried(stage, command, env, folder, run)
 
         before = len(run.ran)
-        folder, run.printed[stage.name] = self._folders().obtain(key, build)
+        folder, run.printed[stage.name] = self.folders().obtain(key, build)
         if len(run.ran) == before:
             run.ran.append(f"# stage {stage.name}: run before, in {folder}\n{shlex.join(command)}")
         run.values["folder"] = {**run.values["folder"], stage.name: str(folder)}
@@ -217,6 +246,7 @@ class Runner:
                 name=Path(command[0]).name,
                 good_exit_codes=None,
                 on_killed=partial(run.printed.__setitem__, stage.name),
+                on_output=look() if (look := run.looks.get(stage.name)) else None,
             )
             ending = f"exit code {output.exit_code}"
             place.check_ended(call, output)
@@ -227,6 +257,9 @@ class Runner:
             advice = f". {self._install.rstrip('. ')}." if self._install else ""
             advice = beside(command, folder, self._here) or advice
             raise MissingDependencyError(f"stage {stage.name}: {error}{advice}") from None
+        except StoppedEarly as error:
+            ending = str(error)
+            raise
         except (SimulationError, TimeoutError) as error:
             ending = str(error)
             raise type(error)(f"stage {stage.name}: {error}") from None

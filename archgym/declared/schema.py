@@ -17,6 +17,7 @@ __all__ = [
     "MetricEntry",
     "NoiseEntry",
     "ParameterEntry",
+    "PartialEntry",
     "StageEntry",
     "WorkloadEntry",
 ]
@@ -148,6 +149,12 @@ class StageEntry(_Model):
         description="names of the only values that it sees: it runs once for equal ones, in a "
         "folder of its own that later stages see as folder.STAGE",
     )
+    checkpoint: str | None = Field(
+        default=None,
+        min_length=1,
+        description="file or folder that it leaves at a lower fidelity and goes on from at a "
+        "higher one; templates see resumed_from, the fidelity that it is of",
+    )
     time_limit_s: Seconds = Field(default=3600, description="s; then the design is a timeout")
     memory_limit_mb: Megabytes | None = Field(
         default=None, description="address space of each process, MB (10^6 bytes)"
@@ -265,6 +272,44 @@ class NoiseEntry(_Model):
     )
 
 
+class PartialEntry(_Model):
+    """What a stage says while it runs: how far it is; metrics are read from the same text."""
+
+    regex: str | None = Field(
+        default=None,
+        min_length=1,
+        description="regular expression of a line; the group 'value', or the first one, is how "
+        "far the run is",
+    )
+    counts: str | None = Field(
+        default=None,
+        min_length=1,
+        description="regular expression; each line that matches is one step",
+    )
+    of: Scalar = Field(
+        default=1,
+        description="the number, or a formula of it, at which the run is at its end: 1 for "
+        "fractions, 100 for percent",
+    )
+    source: str = Field(
+        default="stdout", alias="from", description="stdout, stderr, or the path of a file"
+    )
+    stage: str | None = Field(
+        default=None, description="whose output or file it is; the last stage if left out"
+    )
+    metrics: dict[Name, str] = Field(
+        default_factory=dict,
+        description="metric: regular expression, where a metric is read in another way than at "
+        "the end; its unit is then that of the metric",
+    )
+    at: list[Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]] = Field(
+        default_factory=lambda: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9],
+        min_length=1,
+        max_length=100,
+        description="shares of the run at which metrics are looked at",
+    )
+
+
 class Declaration(_Model):
     """An environment around any program."""
 
@@ -294,6 +339,9 @@ class Declaration(_Model):
         default_factory=list, description="ascending; the last one has value and cost 1"
     )
     noise: NoiseEntry | None = None
+    partial: PartialEntry | None = Field(
+        default=None, description="how a search sees metrics while the program runs"
+    )
     version: list[str] = Field(
         default_factory=list,
         description="a command that prints the program's version, a part of what results are "

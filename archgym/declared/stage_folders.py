@@ -41,12 +41,15 @@ class StageFolders:
     Args:
         folder: that holds them; made if it is not there.
 
+    Attributes:
+        path: the folder.
+
     Raises:
         InvalidValueError: if it cannot be written.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder.absolute()
+        self._folder = self.path = folder.absolute()
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -79,6 +82,20 @@ class StageFolders:
                 raise
             self._complete(own, output)
         return own / _WORK, output
+
+    def mark_used(self, own: Path, *, make: bool = False) -> None:
+        """Notes that a folder in it is used now, so that it is not deleted for a while.
+
+        Args:
+            own: the folder.
+            make: whether it is a new one.
+
+        Raises:
+            OSError: if it is not there.
+        """
+        if make:
+            (own / _COMPLETE).touch()
+        os.utime(own / _COMPLETE)
 
     def _known(self, own: Path) -> ProgramOutput | None:
         try:

@@ -58,6 +58,7 @@ class Ledger:
         self._cache = EvaluationCache(len(metrics), len(values) * self._keys_of_level - 1)
         self._partial = 0  # rows of the cache that are below full fidelity
         self._flying = 0  # designs in flight at full fidelity
+        self._scorer = scorer
         self._scoring = OutcomeBuilder(self._names, scorer, self._cache)
         self._returned_at = time.perf_counter()
         self._in_agent = 0.0

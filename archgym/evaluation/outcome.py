@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.problem.status import LABELS
+from archgym.problem.status import LABELS, Status
 from archgym.space import Designs
 
 
@@ -18,7 +18,8 @@ class Row(NamedTuple):
 
     Attributes:
         codes: the canonical design's codes.
-        metrics: value of each metric in its unit, NaN where there is none.
+        metrics: value of each metric in its unit, NaN where there is none; if the status is
+            ``stopped``, predicted ones, which objectives, costs, violations and reward follow.
         objectives: value of each goal, minimised; ``inf`` unless the status is ``ok``.
         costs: log ratio of each goal to the baseline; ``inf`` unless the status is ``ok``.
         violations: relative excess over each limit, negative where it is kept; NaN unless the
@@ -67,8 +68,8 @@ class Outcome:
         violations: relative excess over each limit, negative where it is kept.
         reward: bounded score, larger is better.
         status: label of a :class:`~archgym.problem.status.Status`: ``ok``, ``illegal``,
-            ``failed`` or ``timeout``.
-        reason: why the design is illegal or failed, or which limits it breaks.
+            ``failed``, ``timeout`` or ``stopped``.
+        reason: why the design is illegal, failed or was stopped, or which limits it breaks.
         feasible: legal, simulated, and within all limits.
         cached: evaluated before in this trial, so not simulated and not counted.
         simulation_s: seconds that the simulator took.
@@ -164,6 +165,24 @@ class Outcomes:
         columns: dict[str, Any] = {name: np.array([getattr(row, name)]) for name in Row._fields[1:]}
         columns |= {"status": columns["status"].astype(np.int8), "reason": [row.reason]}
         return Outcomes(designs, metric_names, **columns)
+
+
+def told(outcomes: Outcomes) -> Outcomes:
+    """The outcomes as an agent learns them.
+
+    A design that was stopped early counts as one that was simulated, with the metrics that were
+    predicted for it: they are worse than the best, and an agent that searches by rank or by a
+    model needs to know by how much.
+    """
+    stopped = outcomes.status == Status.STOPPED
+    if not stopped.any():
+        return outcomes
+    keeps = ~(outcomes.violations > 0).any(axis=1)
+    return replace(
+        outcomes,
+        status=np.where(stopped, np.int8(Status.OK), outcomes.status),
+        feasible=outcomes.feasible | (stopped & keeps),
+    )
 
 
 def joined(first: Outcomes, second: Outcomes) -> Outcomes:

@@ -13,7 +13,7 @@ from archgym.problem.scoring import FAILED_REWARD, Scorer
 from archgym.problem.status import Status
 from archgym.space import Designs
 
-_OK, _ILLEGAL = Status.OK, Status.ILLEGAL  # looked up once, which is faster
+_OK, _ILLEGAL, _STOPPED = Status.OK, Status.ILLEGAL, Status.STOPPED  # once, which is faster
 
 
 class OutcomeBuilder:
@@ -53,14 +53,15 @@ class OutcomeBuilder:
             fidelity: at which it was simulated.
         """
         status = self._cache.status(row) if row >= 0 else _ILLEGAL
-        if status == _OK:
+        scored, feasible = self._unscored, False
+        if status in (_OK, _STOPPED):
             metrics = self._cache.values(row)
             objectives, costs, excess, reward = self._scorer.score(metrics)
             scored = metrics, objectives, costs, excess, reward
+        if status == _OK:
             reason = self._broken_limits(excess)
             feasible = not reason
         else:
-            scored, feasible = self._unscored, False
             reason = reason or self._cache.reason(row)
         return Row(codes, *scored, status, reason, feasible, cached, seconds, fidelity)
 
@@ -94,9 +95,10 @@ class OutcomeBuilder:
         simulation_s = np.zeros(len(found))
         simulation_s[new] = seconds
         scorer, ok = self._scorer, status == _OK
+        scored = ok | (status == _STOPPED)
         objectives, costs = scorer.values(metrics), scorer.costs(metrics)
         violations = scorer.violations(metrics)
-        reward = np.where(ok, scorer.rewards(costs, violations), FAILED_REWARD)
+        reward = np.where(scored, scorer.rewards(costs, violations), FAILED_REWARD)
         feasible = ok & ~(violations > 0).any(axis=1)
         texts = [""] * len(found)
         for i in np.flatnonzero(~feasible).tolist():
@@ -105,8 +107,8 @@ class OutcomeBuilder:
                 if ok[i]
                 else reasons.get(i) or self._cache.reason(rows[i])
             )
-        objectives[~ok] = costs[~ok] = np.inf
-        violations[~ok] = np.nan
+        objectives[~scored] = costs[~scored] = np.inf
+        violations[~scored] = np.nan
         return Outcomes(
             designs=designs,
             metric_names=self._names,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from archgym.errors import ReplayMismatchError
+from archgym.evaluation.early_stopping import EarlyStopping, partial_text
 from archgym.evaluation.ledger import Ledger
 from archgym.evaluation.outcome import Outcomes, Row
 from archgym.evaluation.recorder_protocol import Flight
@@ -209,7 +210,15 @@ class Queue(Ledger):
         executor = getattr(self._simulator, "executor", None)
         if executor is None:
             executor = InProcessExecutor(self._simulator, self._space, self._at_a_time)
-        return Tickets(executor)
+        early = self._early
+        return Tickets(executor) if early is None else Tickets(executor, early.rule)
+
+    @cached_property
+    def _early(self) -> EarlyStopping | None:
+        """What stops runs early, where the search does."""
+        if not getattr(self._simulator, "stop_early", False):
+            return None
+        return EarlyStopping(self._metrics, self._scorer)
 
     @cached_property
     def _at_a_time(self) -> int:
@@ -239,6 +248,9 @@ class Queue(Ledger):
         max_new, max_proposed = self._room(len(designs), level)
         reasons = self._space.illegal_reasons(designs)
         agent_s = self._in_agent / max(1, len(designs))
+        rule = None
+        if self._early is not None and not level and getattr(self._simulator, "timeless", False):
+            rule = self._early.rule()  # before any of the batch ends
         taken: list[Ticket] = []
         new = 0
         pairs = zip(designs.keys(), designs.codes.tolist(), strict=True)
@@ -252,7 +264,7 @@ class Queue(Ledger):
             step = None if first is None else first + i
             number = self._proposed + i
             ticket = Ticket(
-                number, codes, key, level, fidelity, reason, agent_s, self._clock, step, leads
+                number, codes, key, level, fidelity, reason, agent_s, self._clock, step, leads, rule
             )
             self._tickets.add(ticket)
             taken.append(ticket)
@@ -272,7 +284,8 @@ class Queue(Ledger):
         for ticket, arrival in self._tickets.collect(0 if ready else timeout_s):
             result = read_result(arrival.result, self._metrics, self._given)
             self.live_s += arrival.seconds
-            self._land(ticket, result, arrival.seconds, arrival)
+            partial = None if self._early is None else partial_text(arrival.result)
+            self._land(ticket, result, arrival.seconds, arrival, partial)
         self._settle()
 
     def _feed(self) -> None:
@@ -302,7 +315,8 @@ class Queue(Ledger):
         assert self._log is not None
         self._clock = max(self._clock, float(self._log.ended[row]))
         seconds = float(self._log.seconds[row]) if ticket.leads else 0.0
-        self._land(ticket, self._log.result(row), seconds, None, logged=True)
+        partial = self._log.partial[row]
+        self._land(ticket, self._log.result(row), seconds, None, partial, logged=True)
 
     def _land(
         self,
@@ -310,6 +324,7 @@ class Queue(Ledger):
         result: tuple[Status, list[float], str] | None,
         seconds: float,
         arrival: Arrival | None,
+        partial: str | None = None,
         *,
         logged: bool = False,
     ) -> None:
@@ -320,6 +335,7 @@ class Queue(Ledger):
             result: of its simulation, if it leads.
             seconds: that the simulation took.
             arrival: from the executor, if it simulated the design now.
+            partial: what the run had on the way.
             logged: whether the log of a resumed trial holds the row.
         """
         first = len(self._cache)
@@ -333,8 +349,10 @@ class Queue(Ledger):
         )
         if not logged:
             step = self.proposals + self._allotted if ticket.step is None else ticket.step
-            flight = self._flight(ticket, arrival)
+            flight = self._flight(ticket, arrival, partial)
             self._record(first, step, ticket.agent_s, lambda: (outcome,), flight)
+        if self._early is not None and ticket.leads:
+            self._early.learn(outcome, partial)
         self._budget.reserve(ticket.level, -int(ticket.leads), -1)
         if ticket.leads and not ticket.level:
             self._flying -= 1
@@ -347,7 +365,9 @@ class Queue(Ledger):
         ticket.outcome = outcome
         self._collected.append(ticket)
 
-    def _flight(self, ticket: Ticket, arrival: Arrival | None) -> Flight | None:
+    def _flight(
+        self, ticket: Ticket, arrival: Arrival | None, partial: str | None
+    ) -> Flight | None:
         in_order = ticket.step is not None
         return Flight(
             None if in_order else ticket.number,
@@ -355,4 +375,5 @@ class Queue(Ledger):
             "" if arrival is None else arrival.worker,
             arrival.started if arrival is not None and arrival.worker else None,
             self.now if arrival is None else arrival.ended,
+            partial,
         )

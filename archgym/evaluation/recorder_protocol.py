@@ -24,6 +24,7 @@ class Flight(NamedTuple):
         worker: name of the worker; empty if none simulated it.
         started: when that worker began, seconds since the epoch; ``None`` if none did.
         ended: when the outcome was there.
+        partial: JSON text of what the run had on the way, where the search stops runs early.
     """
 
     proposal: int | None
@@ -31,6 +32,7 @@ class Flight(NamedTuple):
     worker: str
     started: float | None
     ended: float
+    partial: str | None = None
 
 
 class Recorder(Protocol):

@@ -22,7 +22,8 @@ class ResumedLog:
     Attributes:
         steps: of the rows, ascending, shape (n,).
         codes: designs, shape (n, n_parameters).
-        metrics: NaN where there are none, shape (n, n_metrics).
+        metrics: NaN where there are none, predicted ones of a run that was stopped early, shape
+            (n, n_metrics).
         status: codes of :class:`~archgym.problem.status.Status`, shape (n,).
         reason: one text a row.
         fidelity: at which the designs were evaluated, shape (n,).
@@ -31,6 +32,7 @@ class ResumedLog:
             shape (n,).
         proposed: number of proposals before the outcome was there, -1 likewise, shape (n,).
         ended: when the outcome was there, seconds since the epoch, shape (n,).
+        partial: what the run of a row had on the way, a JSON text or ``None``.
     """
 
     steps: NDArray[np.int64]
@@ -43,6 +45,7 @@ class ResumedLog:
     proposal: NDArray[np.int64]
     proposed: NDArray[np.int64]
     ended: NDArray[np.float64]
+    partial: list[str | None]
 
     @cached_property
     def whole(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,7 @@ class Ticket:
         agent_s: seconds that the agent spent on it.
         since: time on the executor's clock when it was submitted, in the replay of a trial's log.
         step: of its row; ``None``: its row has the place in which its outcome comes.
+        rule: by which it may be stopped early; ``None``: by the one when it is handed over.
         leads: whether it is simulated; else it is illegal, or a design like it is known or leads.
         row: of its result in the cache, once it is there; -1 if it is illegal.
         outcome: once it is there.
@@ -43,6 +44,7 @@ class Ticket:
     since: float
     step: int | None
     leads: bool
+    rule: Mapping[str, Any] | None = None
     row: int = -1
     outcome: Row | None = None
 
@@ -52,10 +54,13 @@ class Tickets:
 
     Args:
         executor: simulates those that lead.
+        rule: gives the rule by which the next one may be stopped early.
     """
 
-    def __init__(self, executor: Executor) -> None:
-        self.executor = executor
+    def __init__(
+        self, executor: Executor, rule: Callable[[], Mapping[str, Any] | None] = lambda: None
+    ) -> None:
+        self.executor, self._rule = executor, rule
         executor.restart()
         self._all: dict[int, Ticket] = {}
         self._backlog: dict[int, Ticket] = {}  # that lead, and were not handed over yet
@@ -143,7 +148,11 @@ class Tickets:
 
     def _send(self, ticket: Ticket) -> None:
         number = next(_numbers)
-        self.executor.submit(number, ticket.codes, ticket.fidelity)
+        rule = self._rule() if ticket.rule is None and ticket.fidelity == 1 else ticket.rule
+        if rule is None:
+            self.executor.submit(number, ticket.codes, ticket.fidelity)
+        else:
+            self.executor.submit(number, ticket.codes, ticket.fidelity, rule)
         self._sent[number] = ticket
         del self._backlog[ticket.number]
 

@@ -202,6 +202,14 @@ class DesignProblem:
         return tuple(metric.name for metric in self.metrics)
 
     @property
+    def metrics_so_far(self) -> tuple[str, ...]:
+        """Names of metrics that are known while a design is simulated, by default none.
+
+        From them a search may stop it early: :mod:`archgym.simulators.early_stopping`.
+        """
+        return ()
+
+    @property
     def workload_name(self) -> str:
         """Label of the workload in tables and datasets."""
         return "" if self.workload is None else str(self.workload)

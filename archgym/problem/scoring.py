@@ -77,6 +77,11 @@ class Scorer:
         return values, costs, excess, self._reward(costs, excess)
 
     @property
+    def baseline(self) -> list[float]:
+        """Metrics of the baseline design, in the order of the columns."""
+        return list(self._baseline.values())
+
+    @property
     def metric_names(self) -> tuple[str, ...]:
         """Names of the columns to score."""
         return tuple(self._columns)

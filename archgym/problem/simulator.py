@@ -6,12 +6,14 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
-from archgym.errors import ArchgymError, NotCoveredError, SimulationError
+from archgym.errors import ArchgymError, NotCoveredError, SimulationError, StoppedEarly
 from archgym.problem.fidelity import Fidelity
 from archgym.reading.texts import text_of
 from archgym.space import Designs
 
-SimulationResult = Mapping[str, float] | SimulationError | NotCoveredError | TimeoutError
+SimulationResult = (
+    Mapping[str, float] | SimulationError | NotCoveredError | TimeoutError | StoppedEarly
+)
 """Metrics of one design, or why there are none."""
 
 
@@ -72,7 +74,7 @@ def simulate_each(simulator: _OneByOne, designs: Designs) -> list[tuple[Simulati
         result: SimulationResult
         try:
             result = simulator.simulate(design)
-        except (SimulationError, NotCoveredError, TimeoutError) as error:
+        except (SimulationError, NotCoveredError, TimeoutError, StoppedEarly) as error:
             result = error
         except ArchgymError:
             raise

@@ -24,6 +24,8 @@ class Status(IntEnum):
     """A rule is broken, or the simulator does not cover the design: nothing was simulated."""
     FAILED = 2
     TIMEOUT = 3
+    STOPPED = 4
+    """The search ended the simulation, since the design was clearly worse than the best one."""
 
     def __init__(self, code: int) -> None:
         self.label = self.name.lower()

@@ -14,9 +14,9 @@ limit or is not covered is a result like any other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from archgym.problem.simulator import SimulationResult
 
@@ -102,13 +102,21 @@ class Executor(Protocol):
         """
         ...
 
-    def submit(self, ticket: int, codes: Sequence[int], fidelity: float) -> None:
+    def submit(
+        self,
+        ticket: int,
+        codes: Sequence[int],
+        fidelity: float,
+        rule: Mapping[str, Any] | None = None,
+    ) -> None:
         """Takes a design; does not wait for its simulation.
 
         Args:
             ticket: its number, never used before with this executor.
             codes: canonical codes of the design.
             fidelity: at which it is simulated.
+            rule: by which it may be stopped early, as plain values; ``None``: it runs to its end,
+                and nothing looks at it. See :mod:`archgym.simulators.early_stopping`.
 
         Raises:
             ArchgymError: if no design can be simulated.

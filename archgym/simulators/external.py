@@ -39,6 +39,8 @@ _UNUSABLE = (errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR)
 _OF_THE_SHELL = ("PWD", "OLDPWD", "SHLVL", "_")
 """Environment variables that differ with the folder in which somebody began, and so may results."""
 _POLL_S = 0.1
+_SHORTEST_POLL_S, _POLL_SHARE = 0.01, 0.02
+"""How often a program is looked at whose output is read while it runs: s, share of its time."""
 _SHOWN_BYTES = 65536
 _stop_of_batch: ContextVar[threading.Event | None] = ContextVar("stop of batch", default=None)
 """Set in a thread of a batch: the event after which its programs are stopped."""
@@ -107,6 +109,7 @@ def run_program(
     name: str = "",
     good_exit_codes: Collection[int] | None = (0,),
     on_killed: Callable[[ProgramOutput], None] | None = None,
+    on_output: Callable[[Sequence[bytes]], None] | None = None,
 ) -> ProgramOutput:
     """Run a program to its end, without a shell and without standard input.
 
@@ -125,6 +128,8 @@ def run_program(
         name: what messages call the program; by default the executable.
         good_exit_codes: exit codes of a success; ``None`` takes every ending, also by a signal.
         on_killed: takes what it had printed when it is killed for its time or its output.
+        on_output: called with all that it has printed so far to its two outputs, again and again
+            while it runs and once at its end; the program is killed if this raises an error.
 
     Raises:
         MissingDependencyError: if the executable cannot be started.
@@ -156,7 +161,7 @@ def run_program(
             try:
                 _limit(process.pid, file_limit_bytes, time_limit_s, memory_limit_bytes)
                 end = start + time_limit_s
-                _read(process, outputs, name, end, time_limit_s, output_limit_bytes)
+                _read(process, outputs, name, end, time_limit_s, output_limit_bytes, on_output)
             finally:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, signal.SIGKILL)
@@ -243,9 +248,14 @@ def _read(
     end: float,
     time_limit_s: float,
     limit: int,
+    on_output: Callable[[Sequence[bytes]], None] | None,
 ) -> None:
     """Reads both outputs into ``outputs``, until the program ends."""
+    start = time.monotonic()
     while True:
+        poll_s = _POLL_S
+        if on_output is not None:
+            poll_s = min(_POLL_S, max(_SHORTEST_POLL_S, _POLL_SHARE * (time.monotonic() - start)))
         # Asked before the pipes are read, so that nothing printed before the end is missed.
         ended = process.poll() is not None
         left = end - time.monotonic()
@@ -254,7 +264,7 @@ def _read(
         if stopped():
             raise SimulationError(f"{name} was stopped with the batch that it belongs to")
         try:
-            outputs[:] = process.communicate(timeout=min(left, _POLL_S))
+            outputs[:] = process.communicate(timeout=min(left, poll_s))
             ended = True
         except subprocess.TimeoutExpired as error:  # a child of it may hold the pipes open
             outputs[:] = error.stdout or b"", error.stderr or b""
@@ -262,6 +272,8 @@ def _read(
             if len(output) > limit:
                 shown = last_lines(output[-_SHOWN_BYTES:].decode("utf-8", errors="replace"))
                 raise SimulationError(f"{name} printed more than {limit} bytes: {shown}")
+        if on_output is not None:
+            on_output(outputs)
         if ended:
             return
 

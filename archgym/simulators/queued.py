@@ -6,13 +6,15 @@ import itertools
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any
 
 import numpy as np
 
 from archgym.problem.description import ProblemDescription
 from archgym.problem.simulator import MultiFidelitySimulator, SimulationResult, Simulator
+from archgym.simulators.early_stopping import WatchedMetrics, watching
 from archgym.simulators.executor import Arrival, Executor, Running
 from archgym.simulators.external import available_cores, stoppable_threads
 from archgym.simulators.result import check_results
@@ -28,6 +30,8 @@ __all__ = [
     "simulate_one",
 ]
 
+_Job = tuple[int, Sequence[int], float, Mapping[str, Any] | None]
+"""A ticket, the codes of its design, its fidelity, and by which rule it may be stopped."""
 TimedResult = tuple[SimulationResult, float]
 """The result of a simulation, and how long it took, s."""
 
@@ -47,9 +51,19 @@ class QueuedSimulator:
         inner: whose name, version, metrics and fidelities it has.
         executor: simulates.
         asynchronous: whether searches propose a design whenever a worker is free, not in batches.
+        stop_early: whether searches end runs of designs that are clearly worse.
+        timeless: whether no decision may depend on which of several runs ends first.
     """
 
-    def __init__(self, inner: Simulator, executor: Executor, *, asynchronous: bool) -> None:
+    def __init__(
+        self,
+        inner: Simulator,
+        executor: Executor,
+        *,
+        asynchronous: bool,
+        stop_early: bool = False,
+        timeless: bool = False,
+    ) -> None:
         self.name, self.version = inner.name, inner.version
         self.metric_names = inner.metric_names
         if hasattr(inner, "fidelities"):
@@ -57,6 +71,7 @@ class QueuedSimulator:
         if hasattr(inner, "optimum"):
             self.optimum = inner.optimum
         self.executor, self.asynchronous = executor, asynchronous
+        self.stop_early, self.timeless = stop_early, timeless
         self._numbers = itertools.count(-1, -1)  # the core's tickets count upwards
 
     def simulate(self, designs: Designs) -> list[TimedResult]:
@@ -97,7 +112,7 @@ class InProcessExecutor:
     def __init__(self, simulator: Simulator, space: DesignSpace, threads: int = 1) -> None:
         self._simulator, self._space = simulator, space
         self.slots = max(1, threads)
-        self._waiting: deque[tuple[int, Sequence[int], float]] = deque()
+        self._waiting: deque[_Job] = deque()
         self._begun: dict[Future[Arrival], int] = {}
         self._threads: tuple[ThreadPoolExecutor, threading.Event] | None = None
 
@@ -109,9 +124,15 @@ class InProcessExecutor:
         """See :class:`~archgym.simulators.executor.Executor`."""
         return time.time()
 
-    def submit(self, ticket: int, codes: Sequence[int], fidelity: float) -> None:
+    def submit(
+        self,
+        ticket: int,
+        codes: Sequence[int],
+        fidelity: float,
+        rule: Mapping[str, Any] | None = None,
+    ) -> None:
         """See :class:`~archgym.simulators.executor.Executor`."""
-        self._waiting.append((ticket, codes, fidelity))
+        self._waiting.append((ticket, codes, fidelity, rule))
 
     def collect(self, timeout_s: float | None) -> list[Arrival]:
         """Simulates the designs that wait longest; with one at a time that one, to its end."""
@@ -145,9 +166,15 @@ class InProcessExecutor:
         self._waiting.clear()
         self._end_threads()
 
-    def _simulate(self, ticket: int, codes: Sequence[int], fidelity: float) -> Arrival:
+    def _simulate(
+        self,
+        ticket: int,
+        codes: Sequence[int],
+        fidelity: float,
+        rule: Mapping[str, Any] | None,
+    ) -> Arrival:
         began = time.time()
-        result, seconds = simulate_one(self._simulator, self._space, codes, fidelity)
+        result, seconds = simulate_one(self._simulator, self._space, codes, fidelity, rule)
         return Arrival(ticket, result, seconds, "", began, time.time())
 
     def _is_over(self, future: Future[Arrival], done: set[Future[Arrival]]) -> bool:
@@ -198,7 +225,13 @@ class CachedExecutor:
         """See :class:`~archgym.simulators.executor.Executor`."""
         return self._inner.now()
 
-    def submit(self, ticket: int, codes: Sequence[int], fidelity: float) -> None:
+    def submit(
+        self,
+        ticket: int,
+        codes: Sequence[int],
+        fidelity: float,
+        rule: Mapping[str, Any] | None = None,
+    ) -> None:
         """See :class:`~archgym.simulators.executor.Executor`."""
         began = time.perf_counter()
         key = simulation_key(self._problem, self._problem.space.design(codes), fidelity)
@@ -208,7 +241,7 @@ class CachedExecutor:
             self._found.append(Arrival(ticket, held[key], seconds, "", now, now))
         else:
             self._keys[ticket] = key
-            self._inner.submit(ticket, codes, fidelity)
+            self._inner.submit(ticket, codes, fidelity, rule)
 
     def collect(self, timeout_s: float | None) -> list[Arrival]:
         """See :class:`~archgym.simulators.executor.Executor`."""
@@ -235,10 +268,28 @@ class CachedExecutor:
 
 
 def simulate_one(
-    simulator: Simulator, space: DesignSpace, codes: Sequence[int], fidelity: float
+    simulator: Simulator,
+    space: DesignSpace,
+    codes: Sequence[int],
+    fidelity: float,
+    rule: Mapping[str, Any] | None = None,
 ) -> TimedResult:
-    """Simulates one design; gives the result and how long it took, s."""
+    """Simulates one design; gives the result and how long it took, s.
+
+    Args:
+        simulator: that simulates.
+        space: of the design.
+        codes: of the design.
+        fidelity: at which it is simulated.
+        rule: by which it may be stopped early; see :mod:`archgym.simulators.early_stopping`.
+    """
     designs = Designs(space, np.array([codes], dtype=np.int64))
-    results = simulate_at(simulator, designs, fidelity)
+    if rule is None:
+        results = simulate_at(simulator, designs, fidelity)
+        check_results(results, simulator.name, 1)
+        return results[0]
+    with watching(rule) as watch:
+        results = simulate_at(simulator, designs, fidelity)
     check_results(results, simulator.name, 1)
-    return results[0]
+    result, seconds = results[0]
+    return WatchedMetrics(result, watch.so_far) if isinstance(result, Mapping) else result, seconds

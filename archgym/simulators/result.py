@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from archgym.errors import InvalidValueError, NotCoveredError, SimulationError
+from archgym.errors import InvalidValueError, NotCoveredError, SimulationError, StoppedEarly
 from archgym.problem import Metric, Status
 from archgym.reading.texts import text_of
 
@@ -48,7 +48,8 @@ def read_result(
 
     Returns:
         The status, the value of each of ``metrics`` (NaN for one that is not
-        given, and everywhere unless the status is ``ok``), and the reason of a failure.
+        given, and everywhere unless the status is ``ok``; predicted ones if it is ``stopped``),
+        and the reason of a failure.
     """
     nothing = [math.nan] * len(metrics)
     if isinstance(result, Mapping):
@@ -57,6 +58,9 @@ def read_result(
         except Exception as error:  # of a mapping or a number with methods of its own
             values, reason = [], f"the result cannot be read: {type(error).__name__}"
         return (Status.FAILED, nothing, reason) if reason else (_OK, values, "")
+    if isinstance(result, StoppedEarly):
+        predicted = result.record["predicted"]
+        return Status.STOPPED, [predicted.get(m.name, math.nan) for m in metrics], text_of(result)
     if isinstance(result, NotCoveredError):
         reason = text_of(result) or "the simulator does not cover this design"
         return Status.ILLEGAL, nothing, reason

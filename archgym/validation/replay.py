@@ -151,8 +151,10 @@ class _Player:
         """Evaluates rows again."""
         ids = np.array(table["trial_id"].to_pylist(), dtype=object)
         fidelity = table["fidelity"].to_numpy().astype(np.float64)
-        left = np.array(table["status"].to_pylist(), dtype=object) != "timeout"
-        self._skip("a timeout depends on the machine", int((~left).sum()))
+        status = np.array(table["status"].to_pylist(), dtype=object)
+        left = (status != "timeout") & (status != "stopped")
+        self._skip("a timeout depends on the machine", int((status == "timeout").sum()))
+        self._skip("it was stopped early", int((status == "stopped").sum()))
         for trial_id in dict.fromkeys(ids[left]):
             mine = left & (ids == trial_id)
             made = self._environment_of(self._trials.get(trial_id))

@@ -34,6 +34,11 @@ module bench;
     if (push && !full) written <= written + 1;
     if (push && full) stalls <= stalls + 1;
     if (pop && !empty) taken <= taken + 1;
+    if (pop && !empty && (taken + 1) % (BEATS / 16) == 0) begin
+      $display("cycles: %0d", cycle);  // so far
+      $display("taken: %0d", taken + 1);
+      $fflush;
+    end
     if (taken == BEATS) begin
       $display("cycles: %0d", cycle);
       $display("stalls: %0d", stalls);

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -60,7 +61,13 @@ class ShuffledExecutor:
         """The number of calls of :meth:`collect`."""
         return self._clock
 
-    def submit(self, ticket: int, codes: Sequence[int], fidelity: float) -> None:
+    def submit(
+        self,
+        ticket: int,
+        codes: Sequence[int],
+        fidelity: float,
+        rule: Mapping[str, Any] | None = None,
+    ) -> None:
         """See :class:`~archgym.simulators.executor.Executor`."""
         self._held[ticket] = codes, fidelity
         self.sent.append(tuple(codes))

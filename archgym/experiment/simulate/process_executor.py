@@ -56,9 +56,9 @@ class _Process(Worker):
         self._process = SimulatingProcess(*self._job)
         self.link = self._process.link
 
-    def send(self, codes: Sequence[int], fidelity: float) -> None:
+    def send(self, codes: Sequence[int], fidelity: float, rule: Mapping[str, Any] | None) -> None:
         if self._process is not None:
-            self._process.simulate(codes, fidelity)
+            self._process.simulate(codes, fidelity, rule)
 
     def stop(self) -> None:
         process, self._process = self._process, None

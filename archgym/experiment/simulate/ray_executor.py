@@ -100,8 +100,8 @@ class _Actor(Worker):
         self._actor = ray.remote(**self._options)(_Environment).remote()
         self.task = self._actor.start.remote(*self._job)
 
-    def send(self, codes: Sequence[int], fidelity: float) -> None:
-        self.task = self._actor.simulate.remote(codes, fidelity)
+    def send(self, codes: Sequence[int], fidelity: float, rule: Mapping[str, Any] | None) -> None:
+        self.task = self._actor.simulate.remote(codes, fidelity, rule)
 
     def stop(self) -> None:
         actor, self._actor, self.task = self._actor, None, None
@@ -125,6 +125,8 @@ class _Environment:
             return {"refused": f"{type(error).__name__}: {error}"}
         return {"ready": True, "name": f"{socket.gethostname()}, process {os.getpid()}"}
 
-    def simulate(self, codes: list[int], fidelity: float) -> dict[str, Any]:
+    def simulate(
+        self, codes: list[int], fidelity: float, rule: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
         """See :func:`archgym.experiment.simulate.worker_process.answer`."""
-        return answer(self._environment, codes, fidelity)
+        return answer(self._environment, codes, fidelity, rule)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from archgym.experiment.simulate.durations import Durations
 from archgym.problem.simulator import SimulationResult, Simulator
@@ -58,7 +59,13 @@ class SimulatedExecutor:
         """See :class:`~archgym.simulators.executor.SettableClock`."""
         self._now = now
 
-    def submit(self, ticket: int, codes: Sequence[int], fidelity: float) -> None:
+    def submit(
+        self,
+        ticket: int,
+        codes: Sequence[int],
+        fidelity: float,
+        rule: Mapping[str, Any] | None = None,
+    ) -> None:
         """See :class:`~archgym.simulators.executor.Executor`."""
         result: SimulationResult
         result, _ = simulate_one(self._simulator, self._space, codes, fidelity)

@@ -54,9 +54,11 @@ class SimulatingProcess:
         job = {"environment": environment, "arguments": dict(arguments)}
         self._tell({**job, "problem": dict(problem or {})})
 
-    def simulate(self, codes: Sequence[int], fidelity: float) -> None:
+    def simulate(
+        self, codes: Sequence[int], fidelity: float, rule: Mapping[str, Any] | None = None
+    ) -> None:
         """Begins a simulation; the answer comes through the link."""
-        self._tell({"codes": list(codes), "fidelity": fidelity})
+        self._tell({"codes": list(codes), "fidelity": fidelity, "rule": rule})
 
     def answer(self) -> dict[str, Any] | None:
         """What it says; ``None`` if it has ended. Waits for it."""

@@ -22,6 +22,7 @@ from archgym.errors import InvalidValueError
 from archgym.experiment.simulate.durations import Durations
 from archgym.experiment.simulate.process_executor import ProcessExecutor
 from archgym.experiment.simulate.simulated_clock import SimulatedExecutor
+from archgym.experiment.spec.checks import check_stop_early
 from archgym.experiment.spec.schema import read_simulation
 from archgym.experiment.spec.simulation import SimulationSettings
 from archgym.problem.description import ProblemDescription
@@ -30,6 +31,7 @@ from archgym.registry import make
 from archgym.simulators.executor import Executor, Running
 from archgym.simulators.queued import (
     CachedExecutor,
+    InProcessExecutor,
     QueuedSimulator,
     TimedResult,
     designs_at_a_time,
@@ -126,6 +128,9 @@ class Simulators:
         """
         settings, simulator = self._settings, environment.simulator
         asynchronous = settings.asynchronous and settings.several
+        stop_early = settings.stop_early
+        if stop_early:
+            check_stop_early(environment)
         executor: Executor
         if settings.simulated:
             if environment.durable == "auto":
@@ -140,10 +145,19 @@ class Simulators:
         else:
             if self._cache is not None:
                 cache = self._cache
-                environment.simulator = _Cached(simulator, environment.description, cache)
-            return
+                simulator = _Cached(simulator, environment.description, cache)
+                environment.simulator = simulator
+            if not stop_early:
+                return
+            executor = InProcessExecutor(simulator, environment.design_space)
         self._executors.append(executor)
-        environment.simulator = QueuedSimulator(simulator, executor, asynchronous=asynchronous)
+        environment.simulator = QueuedSimulator(
+            simulator,
+            executor,
+            asynchronous=asynchronous,
+            stop_early=stop_early,
+            timeless=settings.several and not asynchronous,
+        )
 
     def simulate_baseline(self, environment: Environment) -> None:
         """Simulates the baseline design of an environment, with the same simulator.

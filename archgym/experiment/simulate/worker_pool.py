@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from archgym.errors import ArchgymError, NotCoveredError, SimulationError
+from archgym.errors import ArchgymError, NotCoveredError, SimulationError, StoppedEarly
 from archgym.problem.simulator import SimulationResult
+from archgym.simulators.early_stopping import WatchedMetrics
 from archgym.simulators.executor import Arrival, Attempts, Running
 
 __all__ = ["Worker", "WorkerPool", "read_answer"]
@@ -28,12 +29,14 @@ class _Job:
         tries: attempts so far, without those that were preempted.
         died: attempts whose worker died.
         since: when it was submitted, or its attempt began.
+        rule: by which it may be stopped early.
     """
 
     ticket: int
     codes: Sequence[int]
     fidelity: float
     since: float
+    rule: Mapping[str, Any] | None = None
     tries: int = 0
     died: int = 0
 
@@ -61,7 +64,7 @@ class Worker(ABC):
         """Begins to start; the answer is ``{"ready": ...}`` or ``{"refused": why}``."""
 
     @abstractmethod
-    def send(self, codes: Sequence[int], fidelity: float) -> None:
+    def send(self, codes: Sequence[int], fidelity: float, rule: Mapping[str, Any] | None) -> None:
         """Begins to simulate a design; the answer is one for :func:`read_answer`."""
 
     @abstractmethod
@@ -104,10 +107,16 @@ class WorkerPool(ABC):
         """See :class:`~archgym.simulators.executor.Executor`."""
         return time.time()
 
-    def submit(self, ticket: int, codes: Sequence[int], fidelity: float) -> None:
+    def submit(
+        self,
+        ticket: int,
+        codes: Sequence[int],
+        fidelity: float,
+        rule: Mapping[str, Any] | None = None,
+    ) -> None:
         """See :class:`~archgym.simulators.executor.Executor`."""
         plain = [int(code) for code in codes]
-        self._waiting.append(_Job(ticket, plain, float(fidelity), time.time()))
+        self._waiting.append(_Job(ticket, plain, float(fidelity), time.time(), rule))
         self._assign()
 
     def collect(self, timeout_s: float | None) -> list[Arrival]:
@@ -177,7 +186,7 @@ class WorkerPool(ABC):
                 job = worker.job = self._waiting.popleft()
                 self._limit(worker, self._attempts.time_limit_s)
                 job.since = time.time()
-                worker.send(job.codes, job.fidelity)
+                worker.send(job.codes, job.fidelity, job.rule)
         starting = sum(worker.on and not worker.ready for worker in self._workers)
         off = [worker for worker in self._workers if not worker.on]
         for worker in off[: max(0, len(self._waiting) - starting)]:
@@ -263,8 +272,12 @@ def read_answer(answer: Mapping[str, Any]) -> tuple[SimulationResult, float]:
         ArchgymError: if the answer concerns every design.
     """
     seconds = float(answer["seconds"])
+    if "stopped" in answer:
+        return StoppedEarly(str(answer["reason"]), answer["stopped"]), seconds
     if "metrics" in answer:
-        return answer["metrics"], seconds
+        so_far = answer.get("so_far")
+        metrics = answer["metrics"]
+        return metrics if so_far is None else WatchedMetrics(metrics, so_far), seconds
     if "fatal" in answer:
         raise ArchgymError(answer["fatal"])
     reason = answer["reason"]

@@ -20,29 +20,40 @@ from typing import Any
 import numpy as np
 
 from archgym.environment.environment import Environment
-from archgym.errors import ArchgymError, NotCoveredError, SimulationError
+from archgym.errors import ArchgymError, NotCoveredError, SimulationError, StoppedEarly
 from archgym.experiment.simulate.fingerprint import difference, fingerprint
 from archgym.registry import make
+from archgym.simulators.early_stopping import WatchedMetrics
 from archgym.simulators.queued import simulate_one
 
 __all__ = ["answer", "main", "make_ready"]
 
 
-def answer(environment: Environment, codes: Sequence[int], fidelity: float) -> dict[str, Any]:
+def answer(
+    environment: Environment,
+    codes: Sequence[int],
+    fidelity: float,
+    rule: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """Simulates one design; gives the result as plain values.
 
     Args:
         environment: whose simulator is used.
         codes: canonical codes of the design.
         fidelity: at which it is simulated.
+        rule: by which it may be stopped early.
     """
     simulator, space = environment.simulator, environment.design_space
     try:
-        result, seconds = simulate_one(simulator, space, codes, fidelity)
+        result, seconds = simulate_one(simulator, space, codes, fidelity, rule)
     except ArchgymError as error:  # concerns every design, such as a missing program
         return {"fatal": str(error), "seconds": 0.0}
     if isinstance(result, Mapping):
-        return {"metrics": {k: _plain(v) for k, v in result.items()}, "seconds": float(seconds)}
+        so_far = {"so_far": result.so_far} if isinstance(result, WatchedMetrics) else {}
+        metrics = {k: _plain(v) for k, v in result.items()}
+        return {"metrics": metrics, **so_far, "seconds": float(seconds)}
+    if isinstance(result, StoppedEarly):
+        return {"stopped": result.record, "reason": str(result), "seconds": float(seconds)}
     kind = "failed"
     if isinstance(result, NotCoveredError):
         kind = "not_covered"
@@ -84,7 +95,7 @@ def main() -> None:
     _say(link, {"ready": True})
     while True:
         question = questions.get()
-        _say(link, answer(environment, question["codes"], question["fidelity"]))
+        _say(link, answer(environment, question["codes"], question["fidelity"], question["rule"]))
 
 
 def _listen(link: Connection[Any, Any], questions: queue.Queue[dict[str, Any]]) -> None:

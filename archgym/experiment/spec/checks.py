@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from archgym.environment.environment import Environment
-from archgym.errors import ArchgymError, ExperimentError
+from archgym.errors import ArchgymError, ExperimentError, InvalidValueError
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.schema import Experiment
 from archgym.registry import agent_class, environment_class, make, make_agent
 
 __all__ = [
     "check_experiment",
+    "check_stop_early",
     "entry_position",
     "first_of_each",
     "goal_directions",
@@ -76,9 +77,36 @@ def check_experiment(experiment: Experiment, trials: Sequence[Trial]) -> dict[st
         if trial.held_out is not None:
             other = {**trial.arguments, "workload": trial.held_out}
             make_environment(trial.environment, other, f"{where}.held_out")
+        if experiment.simulation.stop_early:
+            with located(where):
+                check_stop_early(environments[trial.setting])
     for trial in first_of_each(trials, "setting", "agent_label"):
         _check_agent(trial, environments[trial.setting])
     return environments
+
+
+def check_stop_early(environment: Environment) -> None:
+    """Refuses an environment whose runs cannot be stopped early.
+
+    Raises:
+        InvalidValueError: if not every metric that the objective looks at is known on the way.
+    """
+    what = "simulation.stop_early"
+    name = environment.simulator.name
+    if name != "embedded":
+        raise InvalidValueError(f"{what}: simulator {name!r} gives no metrics on the way")
+    known = environment.metrics_so_far
+    if not known:
+        raise InvalidValueError(
+            f"{what}: {environment.name} gives no metrics while a design is simulated: a declared "
+            "environment says with 'partial' what it prints, or has 'noise' or several workloads"
+        )
+    for metric in environment.objective.metric_names():
+        if metric not in known:
+            raise InvalidValueError(
+                f"{what}: the objective looks at {metric}, which is not known before the end; "
+                f"known are {', '.join(known)}"
+            )
 
 
 def goal_directions(environment: Environment) -> list[str]:

@@ -67,6 +67,11 @@ class SimulationSettings(BaseModel):
         description="how often a simulation that failed or died is tried again; needs workers "
         "or time_limit_s, but for the baseline design, which is tried again after a time limit too",
     )
+    stop_early: bool = Field(
+        default=False,
+        description="whether the simulation of a design is ended whose metrics so far show that it "
+        "is clearly worse than the best; for environments that give metrics on the way",
+    )
     cache: str = Field(
         default="",
         description="file that keeps results for other trials and runs; made if it is not there",
@@ -156,6 +161,8 @@ class SimulationSettings(BaseModel):
             raise ValueError("a duration needs clock: simulated")
         if self.simulated and self.leased:
             raise ValueError("clock: simulated needs no workers of others: leave executor out")
+        if self.simulated and self.stop_early:
+            raise ValueError("clock: simulated takes no stop_early: nothing takes long")
         if self.simulated and self.cache:
             raise ValueError("clock: simulated takes no cache: nothing takes long")
         return self

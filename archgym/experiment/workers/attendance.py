@@ -15,7 +15,7 @@ import archgym
 from archgym.errors import ArchgymError
 from archgym.experiment.workers.line_files import LineReader, append_line, beat
 from archgym.experiment.workers.queue_folder import FORMAT, QueueFolder, QueueInfo
-from archgym.experiment.workers.remote_worker import ticket_of
+from archgym.experiment.workers.remote_worker import Task, ticket_of
 from archgym.experiment.workers.slots import Done, Slots
 from archgym.experiment.workers.told import Told
 
@@ -77,7 +77,7 @@ class Attendance:
         self._info, self._slots, self._told = info, slots, told
         self._inbox, self._outbox = queue.inbox(name), queue.outbox(name)
         self._tickets = LineReader(self._inbox)
-        self._waiting: deque[tuple[int, tuple[int, ...], float]] = deque()
+        self._waiting: deque[Task] = deque()
         self._recent: deque[float] = deque([1.0], maxlen=_RECENT)
         self._pause = _FASTEST_S
         self._next_beat = time.monotonic()
@@ -142,7 +142,7 @@ class Attendance:
                 self._slots.cancel(number)
             elif (ticket := ticket_of(line)) is not None:
                 self._waiting.append(ticket)
-        while self._waiting and self._slots.take(*self._waiting[0]):
+        while self._waiting and self._slots.take(self._waiting[0]):
             self._waiting.popleft()
         if self.busy:
             self.idle_since = time.monotonic()

@@ -19,7 +19,7 @@ from archgym.experiment.workers.remote_worker import Answer, Given, RemoteWorker
 __all__ = ["EarlierResults"]
 
 _Key = tuple[tuple[int, ...], float]
-_TAKEN = ("metrics", "error")
+_TAKEN = ("metrics", "stopped", "error")
 _FAILED = "failed"
 
 

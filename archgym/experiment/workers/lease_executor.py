@@ -129,11 +129,18 @@ class LeaseExecutor:
         """See :class:`~archgym.simulators.executor.Executor`."""
         return time.time()
 
-    def submit(self, ticket: int, codes: Sequence[int], fidelity: float) -> None:
+    def submit(
+        self,
+        ticket: int,
+        codes: Sequence[int],
+        fidelity: float,
+        rule: Mapping[str, Any] | None = None,
+    ) -> None:
         """See :class:`~archgym.simulators.executor.Executor`."""
         now = time.time()
         with self._changed:
-            new = Ticket(ticket, tuple(int(code) for code in codes), float(fidelity), now)
+            plain = tuple(int(code) for code in codes)
+            new = Ticket(ticket, plain, float(fidelity), now, rule=rule)
             self._open[ticket] = new
             found = self._earlier.take(new, now)
             if found is not None:

@@ -7,7 +7,8 @@ nothing depends on locks, on exclusive creation, or on several clocks. In the fo
 
     queues/run.json              the run, and whether it goes on (run-3-of-16.json for a shard)
     queues/NAME/queue.json       what is simulated; the driver renews its time while it lives
-    queues/NAME/WORKER.in        {"ticket": 7, "codes": [...], "fidelity": 1.0} or {"cancel": 7}
+    queues/NAME/WORKER.in        {"ticket": 7, "codes": [...], "fidelity": 1.0}, with a "rule"
+                                 by which it may be stopped early; or {"cancel": 7}
     queues/NAME/WORKER.out       {"hello": ...}, {"done": 7, ...}, {"bye": ...}; renewed as well
     queues/NAME/collected        {"tickets": [...]} whose results are in the journal
 """

@@ -8,9 +8,21 @@ from typing import Any
 
 from archgym.experiment.workers.line_files import LineReader, append_line
 from archgym.experiment.workers.queue_folder import QueueFolder
+from archgym.simulators.early_stopping import is_so_far, is_stop
 
-__all__ = ["Answer", "Given", "RemoteWorker", "Ticket", "first_free", "read_inbox", "ticket_of"]
+__all__ = [
+    "Answer",
+    "Given",
+    "RemoteWorker",
+    "Task",
+    "Ticket",
+    "first_free",
+    "read_inbox",
+    "ticket_of",
+]
 
+Task = tuple[int, tuple[int, ...], float, Mapping[str, Any] | None]
+"""A ticket as a worker gets it: number, codes, fidelity, and by which rule it may be stopped."""
 _MAX_SLOTS = 4096
 _MAX_NUMBER = 1e15  # of seconds since the epoch and the like
 
@@ -26,6 +38,7 @@ class Ticket:
         submitted: when it was submitted, seconds since the epoch.
         failures: attempts that failed.
         lost: workers that were lost while they had it.
+        rule: by which it may be stopped early.
     """
 
     number: int
@@ -34,6 +47,7 @@ class Ticket:
     submitted: float
     failures: int = 0
     lost: int = 0
+    rule: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -140,6 +154,8 @@ class RemoteWorker:
             OSError: if it cannot be written.
         """
         line = {"ticket": ticket.number, "codes": ticket.codes, "fidelity": ticket.fidelity}
+        if ticket.rule is not None:
+            line["rule"] = ticket.rule
         append_line(self.queue.inbox(self.name), line)
         self.given[ticket.number] = Given(ticket, now)
 
@@ -171,19 +187,21 @@ def read_inbox(queue: QueueFolder, worker: str) -> dict[int, tuple[tuple[int, ..
                 if "cancel" in line:
                     found.pop(line["cancel"], None)
                 elif (ticket := ticket_of(line)) is not None:
-                    found[ticket[0]] = ticket[1:]
+                    found[ticket[0]] = ticket[1:3]
     except (OSError, TypeError):
         return found
     return found
 
 
-def ticket_of(line: Mapping[str, Any]) -> tuple[int, tuple[int, ...], float] | None:
-    """Number, codes and fidelity in a line of an inbox; ``None`` if it is no ticket."""
+def ticket_of(line: Mapping[str, Any]) -> Task | None:
+    """Number, codes, fidelity and rule in a line of an inbox; ``None`` if it is no ticket."""
     number, codes, fidelity = line.get("ticket"), line.get("codes"), line.get("fidelity")
     plain = isinstance(codes, list) and all(type(code) is int for code in codes)
     if type(number) is int and plain and _is_number(fidelity):
         assert isinstance(codes, list)
-        return number, tuple(codes), float(fidelity or 0.0)
+        rule = line.get("rule")
+        known = rule if isinstance(rule, dict) else None
+        return number, tuple(codes), float(fidelity or 0.0), known
     return None
 
 
@@ -202,8 +220,10 @@ def _is_valid(content: Mapping[str, Any]) -> bool:
     metrics = content.get("metrics")
     if not _is_number(content.get("seconds")):
         return False
+    if isinstance(content.get("stopped"), dict):
+        return isinstance(content.get("reason"), str) and is_stop(content["stopped"])
     if isinstance(metrics, dict):
-        return True
+        return is_so_far(content.get("so_far", {}))
     if "died" in content:
         return True
     known = content.get("error") in ("failed", "not_covered", "timeout")

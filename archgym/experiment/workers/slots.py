@@ -11,6 +11,7 @@ from typing import Any
 from archgym.errors import ArchgymError
 from archgym.experiment.simulate.simulating_process import START_S, SimulatingProcess
 from archgym.experiment.workers.queue_folder import Job
+from archgym.experiment.workers.remote_worker import Task
 
 __all__ = ["Done", "Slots"]
 
@@ -45,7 +46,7 @@ class _Slot:
     child: SimulatingProcess | None = None
     ready: bool = False
     starts: int = 0
-    ticket: tuple[int, tuple[int, ...], float] | None = None
+    ticket: Task | None = None
     began: float = 0.0
     """Of the start or of the simulation, by the monotonic clock."""
 
@@ -86,11 +87,11 @@ class Slots:
         """Whether there is room for a ticket."""
         return any(slot.ticket is None for slot in self._slots)
 
-    def take(self, number: int, codes: tuple[int, ...], fidelity: float) -> bool:
+    def take(self, ticket: Task) -> bool:
         """Begins a simulation; whether there was room for it."""
         for slot in self._slots:
             if slot.ticket is None:
-                slot.ticket = (number, codes, fidelity)
+                slot.ticket = ticket
                 self._begin(slot)
                 return True
         return False
