@@ -12,8 +12,14 @@ from typing import TypeVar
 
 import typer
 
-from archgym.declared.interview import Answers, Knob, declaration_text, knob_of, reading_words
-from archgym.declared.propose import Proposal, proposals
+from archgym.declared.proposals.interview import (
+    Answers,
+    Knob,
+    declaration_text,
+    knob_of,
+    reading_words,
+)
+from archgym.declared.proposals.propose import Proposal, proposals
 from archgym.errors import ArchgymError, InvalidValueError, UnknownNameError, check_choice
 from archgym.simulators.external import private_folder, run_program
 from archgym.simulators.launch import check_program

@@ -85,7 +85,7 @@ def _write_declaration(name: str, out: Path, folder: str) -> None:
         raise ArchgymError(f"{path} exists already: choose another NAME or --out")
     if folder:
         from archgym.declared.kept import kept_run
-        from archgym.declared.propose import proposals, proposed_declaration
+        from archgym.declared.proposals.propose import proposals, proposed_declaration
 
         found, kept = proposals(Path(folder)), kept_run(Path(folder))
         text = proposed_declaration(name, found, kept.stages if kept else ())

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import math
 import os
-import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, Final
 
-from archgym.declared.checkpoints import Checkpoints
+from archgym.declared.design_simulation import DesignSimulation
 from archgym.declared.files import file_sha256
+from archgym.declared.goals import fidelities_of, metrics_of, objective_of
 from archgym.declared.load import Source, load_declaration
 from archgym.declared.names import Names
-from archgym.declared.partial import Look
 from archgym.declared.places.engines import ENGINES, places_of
 from archgym.declared.places.place import Place
 from archgym.declared.places.version import program_version, version_text
@@ -25,19 +23,12 @@ from archgym.declared.run import Runner
 from archgym.declared.stage_folders import StageFolders, default_folder
 from archgym.environment.environment import Environment
 from archgym.errors import (
-    ArchgymError,
     InvalidValueError,
-    SimulationError,
-    StoppedEarly,
     UnknownNameError,
     check_choice,
 )
-from archgym.problem.fidelity import FULL, Fidelity, check_fidelities
-from archgym.problem.metrics import Metric, metric_named
-from archgym.problem.objective import Objective
 from archgym.problem.simulator import SimulationResult, simulate_each
 from archgym.problem.spread import SPREAD
-from archgym.simulators.early_stopping import current_watch
 from archgym.space import Designs
 
 __all__ = ["DeclaredEnvironment", "declared_class"]
@@ -193,119 +184,17 @@ class DeclaredEnvironment(Environment):
         self, designs: Designs, fidelity: float
     ) -> list[tuple[SimulationResult, float]]:
         """Runs the program for each design, one after the other."""
-        one = SimpleNamespace(simulate=functools.partial(self._simulate, fidelity=fidelity))
+        simulation = DesignSimulation(
+            self.source,
+            self.plan,
+            self.names,
+            self.metrics,
+            self.runner,
+            self._chosen,
+            (self.version, self.workload_sha256),
+        )
+        one = SimpleNamespace(simulate=functools.partial(simulation.simulate, fidelity=fidelity))
         return simulate_each(one, designs)
-
-    # -- one design ------------------------------------------------------------------------------
-
-    def _simulate(self, design: Mapping[str, Any], fidelity: float) -> dict[str, float]:
-        declaration, watch = self.source.declaration, current_watch()
-        part = next((one.values for one in declaration.fidelities if one.value == fidelity), {})
-        if not self._chosen:
-            look = watch.look if watch else None
-            return self._repeated(design, {**part, "workload": ""}, look, fidelity)
-        results: list[dict[str, float]] = []
-
-        def look_at(share: float, metrics: Mapping[str, float]) -> None:
-            assert watch is not None
-            so_far = self._over_workloads([*results, metrics])
-            watch.look((len(results) + share) / len(self._chosen), so_far)
-
-        for name in self._chosen:
-            entry = declaration.workloads[name]
-            files = {key: str(self.source.folder / path) for key, path in entry.files.items()}
-            others = {**part, **entry.values, **files, "workload": name}
-            try:
-                seen = look_at if watch else None
-                results.append(self._repeated(design, others, seen, fidelity))
-            except StoppedEarly:
-                raise
-            except (ArchgymError, TimeoutError) as error:
-                if len(self._chosen) > 1:
-                    error.args = (f"workload {name}: {error}",)
-                raise
-            if watch is not None and len(results) < len(self._chosen):
-                watch.look(len(results) / len(self._chosen), self._over_workloads(results))
-        return self._over_workloads(results)
-
-    def _repeated(
-        self,
-        design: Mapping[str, Any],
-        others: Mapping[str, Any],
-        look: Look | None,
-        fidelity: float,
-    ) -> dict[str, float]:
-        """Metrics of a design on one workload: medians, where it is run several times."""
-        noise = self.source.declaration.noise
-        values = self.names.values(design, others)
-        if noise is None:
-            kept = self._checkpoints(design, others["workload"], 0, fidelity)
-            return self.runner.run({**values, "repeat": 0}, look, kept)
-        runs: list[Mapping[str, float]] = []
-
-        def look_at(share: float, metrics: Mapping[str, float]) -> None:
-            assert look is not None
-            look((len(runs) + share) / noise.repeats, self._medians([*runs, metrics]))
-
-        for number in range(noise.repeats):
-            kept = self._checkpoints(design, others["workload"], number, fidelity)
-            own = {**values, "repeat": number}
-            run = self.runner.run(own, None if look is None else look_at, kept)
-            runs.append(run)
-            if look is not None and len(runs) < noise.repeats:
-                look(len(runs) / noise.repeats, self._medians(runs))
-        return self._medians(runs)
-
-    def _checkpoints(
-        self, design: Mapping[str, Any], workload: str, repeat: int, fidelity: float
-    ) -> Checkpoints | None:
-        """What shorter runs of a design left, where the declaration has a checkpoint."""
-        if self.plan.checkpoint is None:
-            return None
-        values = [one.value for one in self.source.declaration.fidelities]
-        parts = [self.version, sorted(design.items()), workload, self.workload_sha256, repeat]
-        return Checkpoints(self.runner.folders(), parts, values, fidelity)
-
-    def _medians(self, runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
-        """Metrics of several runs; those that a run lacks are left out."""
-        found: dict[str, float] = {}
-        for metric in self.metrics:
-            name = metric.name.removesuffix(SPREAD)
-            numbers = [run[name] for run in runs if name in run]
-            if len(numbers) < len(runs):
-                continue
-            median = statistics.median(numbers)
-            if name == metric.name:
-                found[name] = median
-            elif len(numbers) > 1:
-                found[metric.name] = statistics.stdev(numbers) / abs(median) if median else 0.0
-        return found
-
-    def _over_workloads(self, results: Sequence[Mapping[str, float]]) -> dict[str, float]:
-        """Metrics over the first workloads, all of them at the end."""
-        names = self._chosen[: len(results)]
-        weights = [self.source.declaration.workloads[name].weight for name in names]
-        return {
-            metric.name: self._across(metric, [one[metric.name] for one in results], weights)
-            for metric in self.metrics
-            if all(metric.name in one for one in results)
-        }
-
-    def _across(self, metric: Metric, numbers: Sequence[float], weights: Sequence[float]) -> float:
-        if metric.name.endswith(SPREAD):
-            return max(numbers)
-        how = self.source.declaration.metrics[metric.name].over_workloads
-        if how == "worst":
-            return max(numbers) if metric.direction == "minimize" else min(numbers)
-        pairs = list(zip(numbers, weights, strict=True))
-        if how == "sum":
-            return math.fsum(number * weight for number, weight in pairs)
-        if how == "mean":
-            return math.fsum(n * w for n, w in pairs) / math.fsum(weights)
-        if min(numbers) <= 0:
-            raise SimulationError(f"{metric.name} has no geometric mean: {min(numbers):g} is in it")
-        logs = math.fsum(math.log(number) * weight for number, weight in pairs)
-        return math.exp(logs / math.fsum(weights))
 
 
 def declared_class(path: str | Path) -> type[DeclaredEnvironment]:
@@ -327,11 +216,11 @@ def declared_class(path: str | Path) -> type[DeclaredEnvironment]:
 def _made(path: Path, *state: int) -> type[DeclaredEnvironment]:
     source = load_declaration(path)
     declaration = source.declaration
-    names, metrics = Names(source), _metrics(source)
+    names, metrics = Names(source), metrics_of(source)
     plan = Plan(source, names)
     with source.at("objective"):
-        objective = _objective(source, metrics)
-    fidelities = _fidelities(source)
+        objective = objective_of(source, metrics)
+    fidelities = fidelities_of(source)
     return type(
         path.stem,
         (DeclaredEnvironment,),
@@ -350,49 +239,6 @@ def _made(path: Path, *state: int) -> type[DeclaredEnvironment]:
             "version": plan.content_sha256[:16],
         },
     )
-
-
-def _metrics(source: Source) -> tuple[Metric, ...]:
-    metrics = []
-    for name, entry in source.declaration.metrics.items():
-        with source.at("metrics", name):
-            if name in source.declaration.parameters or name in source.declaration.derived:
-                raise InvalidValueError("a parameter or a derived value has this name, too")
-            metrics.append(Metric(name, entry.unit, entry.goal, entry.doc, entry.signed))
-    noise = source.declaration.noise
-    if noise is None:
-        return tuple(metrics)
-    wanted = noise.spread
-    if wanted is None:
-        objective = Objective.parse(_objective(source, metrics))
-        wanted = sorted(objective.metric_names())
-    for name in wanted:
-        with source.at("noise", "spread"):
-            metric_named(name, metrics)
-        doc = f"standard deviation of {name} over its median, between runs of a design"
-        metrics.append(Metric(f"{name}{SPREAD}", "", "minimize", doc))
-    return tuple(metrics)
-
-
-def _objective(source: Source, metrics: Sequence[Metric]) -> str | dict[str, Any]:
-    given = source.declaration.objective
-    found = given if given is not None else f"{metrics[0].direction} {metrics[0].name}"
-    objective = Objective.parse(found)
-    objective.check(tuple(metrics))
-    for name in objective.metric_names():
-        entry = source.declaration.metrics.get(name)
-        if entry is not None and entry.optional:
-            raise InvalidValueError(f"metric {name!r} is optional, so it cannot be in an objective")
-    return found
-
-
-def _fidelities(source: Source) -> tuple[Fidelity, ...]:
-    entries = source.declaration.fidelities
-    if not entries:
-        return (FULL,)
-    with source.at("fidelities"):
-        found = [Fidelity(entry.value, entry.cost, entry.doc) for entry in entries]
-        return check_fidelities(found, source.path.name)
 
 
 def _files_elsewhere(source: Source) -> list[Path]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from archgym.declared.extract import found_at
 from archgym.declared.plan import Failure
+from archgym.declared.readings.extract import found_at
 from archgym.simulators.external import ProgramOutput
 
 __all__ = ["failure_in", "failure_line"]

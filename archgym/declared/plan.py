@@ -15,11 +15,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from archgym.declared.edits import steps_of
-from archgym.declared.extract import compiled
 from archgym.declared.files import File, declared_file, file_sha256
 from archgym.declared.load import Source
 from archgym.declared.names import BUILT_IN, Names
-from archgym.declared.partial_plan import Partial, Reading, planned
+from archgym.declared.readings.extract import compiled
+from archgym.declared.readings.partial_plan import Partial, Reading, planned
 from archgym.declared.schema import (
     READINGS,
     FailureEntry,

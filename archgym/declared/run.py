@@ -19,10 +19,10 @@ from archgym.declared.checkpoints import Checkpoints
 from archgym.declared.failures import failure_in, failure_line
 from archgym.declared.files import File
 from archgym.declared.kept import save_run
-from archgym.declared.partial import Look, PartialReader
 from archgym.declared.places.place import HOST, Call, Place
 from archgym.declared.plan import Plan, Stage
-from archgym.declared.readings import RunRecord, metrics_of
+from archgym.declared.readings.at_end import RunRecord, metrics_of
+from archgym.declared.readings.partial import Look, PartialReader
 from archgym.declared.stage_folders import StageFolders
 from archgym.errors import (
     ArchgymError,

@@ -334,7 +334,7 @@ def test_a_bad_run_is_one_reason_and_leaves_nothing(
 
 
 def test_a_regular_expression_is_bounded_in_time(write: Write, monkeypatch: Any) -> None:
-    monkeypatch.setattr("archgym.declared.extract.PATTERN_LIMIT_S", 0.2)
+    monkeypatch.setattr("archgym.declared.readings.extract.PATTERN_LIMIT_S", 0.2)
     path = write(
         ("RUN", "echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab"),
         ("key: wait", "regex: '(a|aa)+$'"),

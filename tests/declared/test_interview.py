@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import archgym
-from archgym.declared.interview import knob_of
+from archgym.declared.proposals.interview import knob_of
 from archgym.errors import ArchgymError
 from tests.cli.conftest import Called, call  # noqa: F401 - a fixture
 

@@ -10,7 +10,7 @@ import pytest
 
 import archgym
 from archgym.declared import DeclaredEnvironment
-from archgym.declared.propose import proposals, proposed_declaration
+from archgym.declared.proposals.propose import proposals, proposed_declaration
 from archgym.errors import InvalidValueError, SimulationError
 from tests.cli.conftest import Called, call  # noqa: F401 - a fixture
 from tests.declared.conftest import Write

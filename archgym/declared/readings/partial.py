@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from archgym.declared.extract import Output, found_at, found_in, read_number
 from archgym.declared.names import evaluated
-from archgym.declared.partial_plan import Partial, Reading
-from archgym.declared.readings import RunRecord, metrics_of, one_file
+from archgym.declared.readings.at_end import RunRecord, metrics_of, one_file
+from archgym.declared.readings.extract import Output, found_at, found_in, read_number
+from archgym.declared.readings.partial_plan import Partial, Reading
 from archgym.errors import ArchgymError
 
 __all__ = ["Look", "PartialReader"]

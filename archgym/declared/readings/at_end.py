@@ -9,9 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from archgym.declared.advice import nearest_lines
-from archgym.declared.extract import READ_LIMIT_BYTES, Output, found_in, near_hint, read_number
 from archgym.declared.names import evaluated
-from archgym.declared.partial_plan import Reading
+from archgym.declared.readings.extract import (
+    READ_LIMIT_BYTES,
+    Output,
+    found_in,
+    near_hint,
+    read_number,
+)
+from archgym.declared.readings.partial_plan import Reading
 from archgym.errors import SimulationError
 from archgym.reading.files import read_bytes
 from archgym.simulators.external import ProgramOutput

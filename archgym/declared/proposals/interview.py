@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import yaml
 
-from archgym.declared.propose import Proposal
+from archgym.declared.proposals.propose import Proposal
 from archgym.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["Answers", "Knob", "declaration_text", "knob_of", "reading_words"]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from archgym.declared.extract import compiled
 from archgym.declared.load import Source
+from archgym.declared.readings.extract import compiled
 from archgym.declared.schema import MetricEntry
 from archgym.errors import InvalidValueError, check_choice
 from archgym.space import Expression

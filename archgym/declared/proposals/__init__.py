@@ -1,0 +1,1 @@
+"""The first file of an environment, from a finished run or from answers to questions."""
