@@ -19,9 +19,9 @@ from archgym.analysis.timeline import NEVER_US, run_times
 from archgym.problem.fidelity import Fidelity, cost_units
 from archgym.problem.status import Status
 
-COUNTS = ("feasible", "infeasible", "failed", "timeout", "illegal", "duplicate")
+COUNTS = ("feasible", "infeasible", "failed", "timeout", "stopped", "illegal", "duplicate")
 """Kinds of proposals: simulated and within all limits, simulated and beyond one, failed, timed
-out, against a rule of the space, or known before. The first four were simulated."""
+out, stopped early, against a rule of the space, or known before. The first five were simulated."""
 WITHIN = 0.01
 """A design that is worse than the optimum by at most this share has reached it."""
 HYPERVOLUME_POINTS = 24
@@ -96,7 +96,7 @@ class Measures:
     @property
     def simulations(self) -> NDArray[np.int64]:
         """Designs that were simulated, each fidelity by itself, shape (n_trials,)."""
-        return np.asarray(self.counts[:, :4].sum(axis=1))
+        return np.asarray(self.counts[:, :5].sum(axis=1))
 
 
 def measure(
@@ -236,9 +236,13 @@ def _counts(rows: Rows, n_trials: int) -> NDArray[np.int64]:
             rows.cached,
             rows.status == Status.FAILED,
             rows.status == Status.TIMEOUT,
+            rows.status == Status.STOPPED,
             rows.feasible,
         ],
-        [COUNTS.index(name) for name in ("illegal", "duplicate", "failed", "timeout", "feasible")],
+        [
+            COUNTS.index(name)
+            for name in ("illegal", "duplicate", "failed", "timeout", "stopped", "feasible")
+        ],
         COUNTS.index("infeasible"),
     )
     size = len(COUNTS)

@@ -30,6 +30,7 @@ from archgym.analysis.measures import COUNTS, Measures, measure, reaches, regret
 from archgym.data import Dataset
 from archgym.data.designs import design_codes, design_columns
 from archgym.evaluation.best import Best
+from archgym.evaluation.early_stopping import saved_s
 from archgym.evaluation.outcome import Outcome, Outcomes
 from archgym.problem.goals import natural
 from archgym.problem.metrics import Metric
@@ -63,6 +64,8 @@ class TrialSummary:
         duplicates: proposals that were known already.
         illegal: proposals that broke a rule or were not covered by the simulator.
         failed: simulations that failed or took too long.
+        stopped: simulations that the search stopped early.
+        saved_s: about how much simulation that saved, by the progress at which they were, s.
         reasons: reasons of these failures, and how often each occurred.
         better: full simulations that were feasible and better than the baseline design.
         best: the best outcome at full fidelity, ``None`` if nothing could be simulated.
@@ -124,6 +127,8 @@ class TrialSummary:
     optimum: NDArray[np.float64] | None = None
     baseline_design: dict[str, Any] = field(default_factory=dict)
     reasons: dict[str, int] = field(default_factory=dict, repr=False)
+    stopped: int = 0
+    saved_s: float = 0.0
 
     @property
     def seconds(self) -> float:
@@ -157,7 +162,8 @@ class TrialSummary:
         """A JSON object, without the curve."""
         plain = (
             "trial_id dataset environment settings workload fixed agent hyperparameters seed "
-            "state simulations full_simulations spent proposals duplicates illegal failed better"
+            "state simulations full_simulations spent proposals duplicates illegal failed stopped "
+            "better"
         )
         return {
             **{name: getattr(self, name) for name in plain.split()},
@@ -168,6 +174,7 @@ class TrialSummary:
             "front": [self.outcome_json(outcome) for outcome in self.front],
             "hypervolume": self.hypervolume,
             "seconds": round(self.seconds, 3),
+            "saved_s": round(self.saved_s, 3),
         }
 
 
@@ -190,7 +197,7 @@ def stream_trials(dataset: Dataset) -> Iterator[TrialSummary]:
             left[count["values"]] += count["counts"]
     waiting: dict[str, list[_Arrays]] = {}
     columns = [
-        *("trial_id", "reward", "reason", *PLAIN_COLUMNS),
+        *("trial_id", "reward", "reason", "partial", *PLAIN_COLUMNS),
         *design_columns(dataset.sidecar.space),
         *(f"metric.{metric.name}" for metric in dataset.sidecar.metrics),
     ]
@@ -226,7 +233,18 @@ def _arrays(dataset: Dataset, table: pa.Table) -> _Arrays:
         "metrics": np.column_stack(metrics).astype(np.float64),
         "reward": table["reward"].to_numpy(),
         "reason": np.array(table["reason"].to_pylist(), dtype=object),
+        "saved_s": _saved(table),
     }
+
+
+def _saved(table: pa.Table) -> NDArray[np.float64]:
+    """About how many seconds were saved by stopping each run, shape (n,)."""
+    found = np.zeros(len(table))
+    status = table["status"].cast(pa.string()).to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(status == Status.STOPPED.label)
+    some = table.select(["partial", "simulation_s"]).take(rows).to_pylist()
+    found[rows] = [saved_s(row["partial"], row["simulation_s"]) for row in some]
+    return found
 
 
 def _joined(parts: Sequence[_Arrays]) -> _Arrays:
@@ -244,7 +262,7 @@ def _summarise(dataset: Dataset, row: dict[str, Any], arrays: _Arrays) -> TrialS
     scorer = scorer_of(row, metrics)
     objective = scorer.objective
     n = len(arrays["step"])
-    others = ("codes", "metrics", "reward", "reason")
+    others = ("codes", "metrics", "reward", "reason", "saved_s")
     plain = {name: array for name, array in arrays.items() if name not in others}
     trial = np.zeros(n, dtype=np.int32)
     rows = Rows.scored(scorer, arrays["metrics"], plain, trial, np.arange(n))
@@ -262,7 +280,7 @@ def _summarise(dataset: Dataset, row: dict[str, Any], arrays: _Arrays) -> TrialS
     near = reaches(improvements[0][:, 3])
     counts = dict(zip(COUNTS, found.counts[0].tolist(), strict=True))
     full = rows.counted & rows.full
-    failed = rows.counted & (rows.status > Status.ILLEGAL)
+    failed = rows.counted & np.isin(rows.status, (Status.FAILED, Status.TIMEOUT))
     baseline = parsed(row["baseline"])
     recorded = ("trial_id", "environment", "workload", "agent", "seed", "state")
     return TrialSummary(
@@ -278,6 +296,8 @@ def _summarise(dataset: Dataset, row: dict[str, Any], arrays: _Arrays) -> TrialS
         duplicates=counts["duplicate"],
         illegal=counts["illegal"],
         failed=counts["failed"] + counts["timeout"],
+        stopped=counts["stopped"],
+        saved_s=float(arrays["saved_s"].sum()),
         reasons=Counter(arrays["reason"][failed].tolist()),
         better=int((full & rows.feasible & (arrays["reward"] > 0.5)).sum()),
         best=best.outcome,

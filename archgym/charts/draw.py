@@ -26,6 +26,7 @@ _PARTS = {
     "infeasible": "#e69f00",
     "failed": "#d55e00",
     "timeout": "#cc79a7",
+    "stopped": "#f0e442",
     "illegal": "#7f7f7f",
     "duplicate": "#56b4e9",
     "simulator": "#0072b2",

@@ -6,7 +6,7 @@
   const hidden = new Set();
   const drawn = new Map(); // element of a plot -> its chart
   const PARTS = {
-    feasible: "#009e73", infeasible: "#e69f00", failed: "#d55e00", timeout: "#cc79a7", illegal: "#7f7f7f",
+    feasible: "#009e73", infeasible: "#e69f00", failed: "#d55e00", timeout: "#cc79a7", stopped: "#f0e442", illegal: "#7f7f7f",
     duplicate: "#56b4e9", simulator: "#0072b2", agent: "#e69f00", framework: "#cc79a7",
   };
 

@@ -71,9 +71,10 @@ def test_agrees_with_the_summaries(case: str, tmp_path: Path) -> None:
         for number, trial_id in enumerate(problem.ids):
             mine, counts = known[trial_id], measures.counts[number]
             assert counts.sum() == mine.proposals
-            assert counts[:4].sum() == mine.simulations
+            assert counts[:5].sum() == mine.simulations
             assert counts[2] + counts[3] == mine.failed
-            assert (counts[4], counts[5]) == (mine.illegal, mine.duplicates)
+            assert counts[4] == mine.stopped
+            assert (counts[5], counts[6]) == (mine.illegal, mine.duplicates)
             assert measures.spent[number] == pytest.approx(mine.spent)
             if len(mine.curve):
                 assert measures.best[number].tolist() == mine.curve[-1].tolist()

@@ -73,6 +73,9 @@ def _designs(run: RunStatus) -> str:
     unit = "" if run.unit == "designs" else " hours of simulation"
     spent = f"{run.spent:,.6g} of {run.budget:,.6g}{unit} spent{share}"
     parts = [f"{run.simulations:,} simulated, {spent}"]
+    if run.stopped:
+        saved = clock_text(run.saved_s)
+        parts.append(f"{run.stopped:,} stopped early, which saved about {saved} of simulation")
     if run.state == "running" and run.per_hour is not None:
         rate = f"{run.per_hour:,.0f}" if run.per_hour >= 100 else f"{run.per_hour:.3g}"
         parts.append(f"{rate}{unit} an hour")

@@ -75,6 +75,8 @@ class RunStatus:
         workers: how many could be: slots now, or the most at a time before.
         per_hour: budget spent an hour lately; ``None`` if there is too little to say.
         best: of each problem.
+        stopped: simulations that searches stopped early.
+        saved_s: about how much simulation that saved, s.
         at: seconds since the epoch.
     """
 
@@ -91,6 +93,8 @@ class RunStatus:
     workers: int
     per_hour: float | None
     best: Sequence[Best]
+    stopped: int = 0
+    saved_s: float = 0.0
     at: float = field(default_factory=time.time)
 
     @property
@@ -116,6 +120,8 @@ class RunStatus:
             "trials": dict(self.trials),
             "simulations": self.simulations,
             "proposals": self.proposals,
+            "stopped": self.stopped,
+            "saved_s": round(self.saved_s, 3),
             "spent": self.spent,
             "budget": self.budget,
             "unit": self.unit,
@@ -190,6 +196,8 @@ def read_status(path: str | Path) -> RunStatus:
         workers=sum(state.slots for state in live) or workers,
         per_hour=per_hour,
         best=_best(trials, by_id),
+        stopped=sum(summary.stopped for summary in summaries),
+        saved_s=sum(summary.saved_s for summary in summaries),
         at=now,
     )
 

@@ -218,6 +218,8 @@ def _count_columns(known: Sequence[TrialSummary]) -> list[_Column]:
     columns["sims"] = lambda found: f"{sum(s.simulations for s in found):,}"
     if any(one.spent != one.simulations for one in known):
         columns["spent"] = lambda found: f"{sum(s.spent for s in found):,.6g}"
+    if any(one.stopped for one in known):
+        columns["stopped"] = lambda found: f"{sum(s.stopped for s in found):,}"
     columns["dupl."] = lambda found: _share(found, "duplicates", "proposals")
     columns["illegal"] = lambda found: _share(found, "illegal", "proposals")
     return list(columns.items())
