@@ -177,7 +177,7 @@ def run_program(
 
 def ended_badly(name: str, output: ProgramOutput) -> SimulationError:
     """The error for a program that ended with a bad exit code or by a signal."""
-    shown = last_lines(output.stderr) or last_lines(output.stdout) or "it printed nothing"
+    shown = _ends(output.stderr) or _ends(output.stdout) or "it printed nothing"
     return SimulationError(f"{name} {_ending(output.exit_code)}: {shown}")
 
 
@@ -185,6 +185,13 @@ def last_lines(text: str, lines: int = 5, characters: int = 600) -> str:
     """The end of a program's output, for a message: the last lines that are not empty."""
     kept = [line.strip() for line in text.splitlines() if line.strip()][-lines:]
     return " | ".join(kept)[-characters:]
+
+
+def _ends(text: str) -> str:
+    """The last lines, after the first one: a usage hides the complaint above it."""
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    shown = last_lines(text)
+    return shown if shown.startswith(first) else f"{first[:200]} | ... | {last_lines(text, 4, 400)}"
 
 
 class _OneByOne(Protocol):
