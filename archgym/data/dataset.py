@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -48,7 +48,7 @@ from archgym.errors import DatasetError, check_received
 from archgym.evaluation.early_stopping import predicted_metrics
 from archgym.evaluation.resumed_log import ResumedLog
 from archgym.problem.status import STATUS_OF, Status
-from archgym.reading.files import opened
+from archgym.reading.files import lines_of, opened
 
 TIMING_COLUMNS = ("simulation_s", "agent_s", "timestamp", "cached", "worker", "started")
 """Columns in which equal trajectories may differ."""
@@ -339,8 +339,10 @@ def _journal_names(names: Any) -> list[str]:
 def _trials_of(path: Path) -> list[dict[str, Any]]:
     rows: dict[int, dict[str, Any]] = {}
     with opened(path) as file:
-        # Rows are passed over.
-        lines = ((number, line) for number, line in enumerate(file, 1) if line[:1] != b"[")
+        numbered = enumerate(_whole(file, path), 1)
+        lines = (
+            (number, line) for number, line in numbered if line[:1] != b"["
+        )  # rows are passed over
         for number, _, line in read_journal(path, lines):
             check_line(path, number, line)
             if "trial" in line:
@@ -354,6 +356,18 @@ def _trials_of(path: Path) -> list[dict[str, Any]]:
                 ended = int(line["timestamp"] * 1e6)
                 rows[line["end"]].update(state=line["state"], ended=ended)
     return list(rows.values())
+
+
+def _whole(file: BinaryIO, path: Path) -> Iterator[bytes]:
+    """The lines of a journal.
+
+    Raises:
+        DatasetError: if a line is too long, or cannot be read.
+    """
+    try:
+        yield from lines_of(file, path)
+    except OSError as error:
+        raise DatasetError(f"{path} is damaged: {error.strerror or error}") from error
 
 
 def begun_trial(line: Mapping[str, Any]) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from archgym.errors import DatasetError
-from archgym.reading.files import opened
+from archgym.reading.files import LINE_LIMIT_BYTES, opened
 
 ROW_FIELDS = (
     "n",
@@ -364,9 +364,11 @@ def ends_oddly(path: Path) -> bool:
         end = file.seek(0, os.SEEK_END)
         tail, step = b"", 1 << 16
         while end and b"\n" not in tail:
-            file.seek(max(end - step, 0))
-            tail = file.read(end - file.tell()) + tail
-            end = max(end - step, 0)
+            if len(tail) > LINE_LIMIT_BYTES:
+                return True
+            start = file.seek(max(end - step, 0))
+            tail = file.read(end - start) + tail
+            end, step = start, 2 * step
     rest = tail.rpartition(b"\n")[2]
     return bool(rest) and not _BEGINNING.fullmatch(rest)
 

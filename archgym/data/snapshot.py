@@ -17,7 +17,7 @@ from archgym.data.journal import Checksums, read_journal, row_values
 from archgym.data.records import check_line, check_rows
 from archgym.data.schema import FLIGHT_COLUMNS, Sidecar, evaluation_schema, rows_to_table
 from archgym.errors import DatasetError
-from archgym.reading.files import opened
+from archgym.reading.files import LINE_LIMIT_BYTES, opened
 
 ROWS_A_BLOCK = 1 << 16
 """Maximum number of rows of a block from Parquet."""
@@ -170,6 +170,11 @@ class _Journal:
         for place in range(0, self._size, _BYTES_AT_ONCE):
             size = min(_BYTES_AT_ONCE, self._size - place)
             *whole, rest = (rest + os.pread(self._file.fileno(), size, place)).split(b"\n")
+            if len(rest) > LINE_LIMIT_BYTES:
+                raise DatasetError(
+                    f"{self.path} is damaged: a line is longer than the limit of "
+                    f"{LINE_LIMIT_BYTES:,} bytes"
+                )
             yield from (line + b"\n" for line in whole)
         yield rest
 

@@ -19,6 +19,7 @@ import os
 import stat
 import zipfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -27,6 +28,8 @@ from numpy.typing import NDArray
 
 JSON_LIMIT_BYTES: Final = 1 << 26
 """64 MiB: far more than any description, card or sidecar has."""
+LINE_LIMIT_BYTES: Final = 1 << 26
+"""64 MiB: far more than any line of a journal or log has."""
 _GZIP = b"\x1f\x8b"
 _MAX_BESIDE = 10_000
 
@@ -61,6 +64,22 @@ def opened(path: Path) -> io.BufferedReader:
             str(path),
         )
     return open(handle, "rb")
+
+
+def lines_of(file: BinaryIO, path: Path) -> Iterator[bytes]:
+    """The lines of an open file, each with its end; a file of zeros is not one huge line.
+
+    Args:
+        file: is read from where it is.
+        path: of it, for messages.
+
+    Raises:
+        OSError: if a line is longer than :data:`LINE_LIMIT_BYTES`.
+    """
+    while line := file.readline(LINE_LIMIT_BYTES + 1):
+        if len(line) > LINE_LIMIT_BYTES:
+            raise _too_large(path, LINE_LIMIT_BYTES, "a line is longer")
+        yield line
 
 
 def read_bytes(path: Path, limit_bytes: int, *, unpack: bool = False) -> bytes:
@@ -161,5 +180,5 @@ def _array(file: Any, size: int) -> NDArray[Any]:
     return values.reshape(shape[::-1]).T if fortran else values.reshape(shape)
 
 
-def _too_large(path: object, limit_bytes: int) -> OSError:
-    return OSError(errno.EFBIG, f"larger than the limit of {limit_bytes:,} bytes", str(path))
+def _too_large(path: object, limit_bytes: int, what: str = "larger") -> OSError:
+    return OSError(errno.EFBIG, f"{what} than the limit of {limit_bytes:,} bytes", str(path))

@@ -29,6 +29,7 @@ from archgym.data.records import check_line, check_trial
 from archgym.data.schema import Sidecar, evaluation_schema
 from archgym.data.snapshot import Snapshot, journal_tables
 from archgym.errors import DatasetError, check_received
+from archgym.reading.files import lines_of, opened
 
 __all__ = ["SET_ASIDE", "Repaired", "repair"]
 
@@ -158,10 +159,16 @@ def _tables(
                 yield table.filter(pc.is_in(table["trial_id"].cast(pa.string()), known))
 
 
+def _lines(path: Path) -> Iterator[bytes]:
+    """The lines of a journal, up to one that is too long or cannot be read."""
+    with contextlib.suppress(OSError), opened(path) as file:
+        yield from lines_of(file, path)
+
+
 def _sound_lines(path: Path) -> Iterator[tuple[bytes, Any]]:
     """The lines of a journal up to the first wrong one of each trial."""
     checksums, begun, broken = Checksums(), set[Any](), set[Any]()
-    for number, text in enumerate(path.read_bytes().splitlines(keepends=True), 1):
+    for number, text in enumerate(_lines(path), 1):
         try:
             ((_, _, line),) = read_journal(path, [(number, text)])
             if not isinstance(line, list):

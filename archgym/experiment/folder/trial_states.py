@@ -25,7 +25,7 @@ from archgym.data.journal import WRONG_CHECKSUM, checksum_of, with_checksum
 from archgym.errors import ExperimentError
 from archgym.experiment.folder.full_disk import stop_if_full
 from archgym.experiment.folder.lock import acquired
-from archgym.reading.files import opened
+from archgym.reading.files import LINE_LIMIT_BYTES, opened
 
 __all__ = ["TrialEnd", "TrialLog", "problems_of_log", "read_ends"]
 
@@ -155,7 +155,10 @@ def _lines(path: Path) -> Iterator[tuple[dict[str, Any], int, int]]:
     """
     before = 0
     with opened(path) as file:
-        for text in file:
+        while text := file.readline(LINE_LIMIT_BYTES):
+            if len(text) == LINE_LIMIT_BYTES:
+                yield {}, 0, len(text)
+                return
             if not text.endswith(b"\n"):
                 return  # a process was killed in the middle of it
             line: dict[str, Any] = {}
