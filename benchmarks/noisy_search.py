@@ -12,7 +12,7 @@ import argparse
 import itertools
 import statistics
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class Noisy(Environment):
 
     design_space = DesignSpace([Ordinal(name, _VALUES) for name in _NAMES])
     baseline = dict.fromkeys(_NAMES, 1)
-    metrics: tuple[Metric, ...] = (Metric("time_ms", "ms"),)
+    metrics: ClassVar[tuple[Metric, ...]] = (Metric("time_ms", "ms"),)
     default_objective = "minimize time_ms"
     repeats = 3
     incidental_arguments = ("noise",)

@@ -26,6 +26,7 @@ def finished(tmp_path: Path) -> Path:
     )
     (folder / "stats.json").write_text('{"l2": {"misses": 3, "ok": true}, "cores": [{"ms": 1.5}]}')
     (folder / "table.csv").write_text("case,power\nx,1.5\n")
+    (folder / "more.csv").write_text("case;area mm2;note\nx;1;a\ny;2.5;b\n")
     (folder / "core").write_bytes(bytes(range(256)))
     return folder
 
@@ -36,6 +37,10 @@ def test_every_number_has_a_reading(finished: Path, tmp_path: Path) -> None:
     assert found["ipc_count"] == ({"key": "ipc"}, "1.75")
     assert found["l2_misses_count"] == ({"from": "stats.json", "json": "l2.misses"}, "3")
     assert found["power_count"] == ({"from": "table.csv", "csv": "power"}, "1.5")
+    assert found["area_mm2_count"] == (
+        {"from": "more.csv", "csv": "area mm2", "separator": ";"},
+        "2.5",
+    )
     assert found["delta_v"][0]["signed"]
     (pattern,) = [
         one["regex"] for one, _ in found.values() if "regex" in one and "D1" in one["regex"]

@@ -23,6 +23,7 @@ __all__ = ["Proposal", "proposals", "proposed_declaration"]
 _MAX_FILES: Final = 200
 _READ_LIMIT_BYTES: Final = 1 << 22
 _MAX_SHOWN: Final = 40
+_SEPARATORS: Final = (",", ";", "\t")
 _PRINTED: Final = ("stdout", "stderr")
 _NUMBER: Final = r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _KEYED: Final = re.compile(
@@ -135,7 +136,7 @@ def _of_file(text: str, ending: str, where: Mapping[str, str]) -> Iterator[Propo
         for path, value in _leaves(data):
             yield _proposal(path, "", {"json": path}, where, str(value))
         return
-    if ending == ".csv":
+    if ending in (".csv", ".tsv"):
         yield from _of_csv(text, where)
         return
     for line in text.splitlines():
@@ -151,14 +152,18 @@ def _of_file(text: str, ending: str, where: Mapping[str, str]) -> Iterator[Propo
 
 
 def _of_csv(content: str, where: Mapping[str, str]) -> Iterator[Proposal]:
+    heading = content.lstrip("\n").partition("\n")[0]
+    separator = max(_SEPARATORS, key=heading.count)
     try:
-        rows = list(csv.DictReader(io.StringIO(content), skipinitialspace=True))
+        lines = io.StringIO(content.lstrip("\n"))
+        rows = list(csv.DictReader(lines, delimiter=separator, skipinitialspace=True))
     except csv.Error:
         return
     for column, value in (rows[-1] if rows else {}).items():
         text = value.strip() if isinstance(column, str) and isinstance(value, str) else ""
         if re.fullmatch(_NUMBER, text):
-            yield _proposal(column, "", {"csv": column.strip()}, where, text)
+            other = {} if separator == "," else {"separator": separator}
+            yield _proposal(column, "", {"csv": column.strip(), **other}, where, text)
 
 
 def _leaves(data: Any, path: str = "") -> Iterator[tuple[str, Any]]:
