@@ -48,6 +48,7 @@ from archgym.errors import DatasetError, check_received
 from archgym.evaluation.resumed_log import ResumedLog
 from archgym.problem.status import STATUS_OF
 from archgym.reading.files import lines_of, opened
+from archgym.reading.parquet import read_rows
 
 TIMING_COLUMNS = ("simulation_s", "agent_s", "timestamp", "cached", "worker", "started")
 """Columns in which equal trajectories may differ."""
@@ -296,8 +297,7 @@ def _locked(directory: Path) -> Iterator[None]:
 def parquet_trials(path: Path) -> list[dict[str, Any]]:
     """Rows of a file of trials; columns that an older version did not write are null."""
     try:
-        with pq.ParquetFile(path.absolute(), page_checksum_verification=True) as file:
-            rows: list[dict[str, Any]] = file.read().to_pylist()
+        rows = read_rows(path)
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError) as error:
