@@ -49,6 +49,7 @@ from archgym.evaluation.early_stopping import predicted_metrics
 from archgym.evaluation.resumed_log import ResumedLog
 from archgym.problem.status import STATUS_OF, Status
 from archgym.reading.files import lines_of, opened
+from archgym.reading.parquet import read_rows
 
 TIMING_COLUMNS = ("simulation_s", "agent_s", "timestamp", "cached", "worker", "started")
 """Columns in which equal trajectories may differ."""
@@ -303,8 +304,7 @@ def _locked(directory: Path) -> Iterator[None]:
 def parquet_trials(path: Path) -> list[dict[str, Any]]:
     """Rows of a file of trials; columns that an older version did not write are null."""
     try:
-        with pq.ParquetFile(path.absolute(), page_checksum_verification=True) as file:
-            rows: list[dict[str, Any]] = file.read().to_pylist()
+        rows = read_rows(path)
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError) as error:

@@ -111,9 +111,9 @@ class Journal:
     def begin(self, trial: dict[str, Any]) -> tuple[int, int]:
         """Announces a trial; the number that its rows carry, and the checksum so far."""
         n = next(self._trials)
-        self._open_trials.add(n)
         line, checksum = with_checksum({"trial": trial, "n": n}, 0)
         self.append([line])
+        self._open_trials.add(n)
         return n, checksum
 
     def append(self, blocks: Iterable[bytes]) -> None:

@@ -18,6 +18,7 @@ from archgym.data.records import check_line, check_rows
 from archgym.data.schema import FLIGHT_COLUMNS, Sidecar, evaluation_schema, rows_to_table
 from archgym.errors import DatasetError
 from archgym.reading.files import LINE_LIMIT_BYTES, opened
+from archgym.reading.parquet import check_columns
 
 ROWS_A_BLOCK = 1 << 16
 """Maximum number of rows of a block from Parquet."""
@@ -88,6 +89,7 @@ class Snapshot:
             try:
                 # Nothing is taken from the folders' names.
                 with pq.ParquetFile(path.absolute(), page_checksum_verification=True) as file:
+                    check_columns(path, file.metadata)
                     for number in range(file.metadata.num_row_groups):
                         stop = start + file.metadata.row_group(number).num_rows
                         if keep is None or keep[start:stop].any():

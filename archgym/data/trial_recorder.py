@@ -144,8 +144,10 @@ class TrialRecorder:
 
     def _begin(self) -> None:
         description = self._description()  # first: what fails must not leave an open journal
-        self._journal = journal_of(self.directory)
-        self._n, self._checksum = self._journal.begin(description)
+        self._journal = None  # until the line is there: on a full disk nothing is to end the trial
+        journal = journal_of(self.directory)
+        self._n, self._checksum = journal.begin(description)
+        self._journal = journal
         self._rows = 0
 
     def _blocks(

@@ -73,6 +73,8 @@ def repair(directory: str | Path, belongs: Callable[[str], bool] | None = None) 
         if aside.exists():
             raise DatasetError(f"{aside} is left from an earlier repair: move it away first")
         _write(folder, sidecar, belongs or (lambda trial_id: True))
+    elif not aside.exists() and not (folder / _NEW / "evaluations").is_dir():
+        raise DatasetError(f"{folder / _NEW} is not of an earlier repair: move it away first")
     try:
         aside.mkdir(exist_ok=True)
         for name in _FOLDERS:
