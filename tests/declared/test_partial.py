@@ -42,7 +42,7 @@ metrics:
 partial: {regex: 'done (\\d+)', of: 100}
 """
 PYTHON = ("awk, -f, ", "python3, ")
-RULE = {"growth": {}, "best": []}
+RULE: dict[str, Any] = {"growth": {}, "best": []}
 
 
 @pytest.fixture
