@@ -37,6 +37,7 @@ import yaml
 from archgym.environment.environment import Environment
 from archgym.experiment.workers.attendance import Attendance
 from archgym.experiment.workers.queue_folder import Job, queue_folders
+from archgym.experiment.workers.remote_worker import Task
 from archgym.experiment.workers.slots import Done, Slots
 from archgym.experiment.workers.told import told_by_signals
 from archgym.problem.metrics import Metric
@@ -86,9 +87,10 @@ class StandIn(Slots):
     def free(self) -> bool:
         return self._held is None
 
-    def take(self, number: int, codes: tuple[int, ...], fidelity: float) -> bool:
+    def take(self, ticket: Task) -> bool:
         if self._held is not None:
             return False
+        number, codes, *_ = ticket
         self._held = number, codes, time.time()
         return True
 

@@ -10,6 +10,7 @@ that a design that was stopped has failed, in place of the metrics that are pred
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 import resource
 import statistics
@@ -17,10 +18,9 @@ import tempfile
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
-import archgym.agent
 from archgym.data import Dataset
-from archgym.evaluation.outcome import Outcomes
 from archgym.experiment.simulate.simulators import environment_with_workers
 from archgym.registry import make_agent
 
@@ -63,8 +63,9 @@ def _children_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _as_they_are(outcomes: Outcomes) -> Outcomes:
-    return outcomes
+def _told_as_failures() -> contextlib.AbstractContextManager[object]:
+    """Agents get outcomes as they are: a status other than ok is a failure to them."""
+    return mock.patch("archgym.agent.told", lambda outcomes: outcomes)
 
 
 def main() -> None:
@@ -76,16 +77,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--failures", action="store_true")
     options = parser.parse_args()
-    told = archgym.agent.told
     kinds = ["whole", "stopped", *(["failures"] if options.failures else [])]
     for path in options.files:
         print(f"{path}, agent {options.agent}, {options.budget} designs", flush=True)
         found: dict[str, list[Search]] = {kind: [] for kind in kinds}
         for seed in range(options.seeds):
             for kind in kinds:
-                archgym.agent.told = _as_they_are if kind == "failures" else told
-                one = search(path, options.agent, options.budget, seed, kind != "whole")
-                archgym.agent.told = told
+                with _told_as_failures() if kind == "failures" else contextlib.nullcontext():
+                    one = search(path, options.agent, options.budget, seed, kind != "whole")
                 found[kind].append(one)
                 print(
                     f"  seed {seed} {kind:8} {one.seconds:7.1f} s, processor {one.cpu_s:6.1f} s, "

@@ -59,6 +59,8 @@ def check_program(
     if not first.passed:
         return results
     program = ProgramRuns(made[0])
+    if program.env.plan.partial is None:
+        names = [name for name in names if name != "partial"]
     checks = {name: partial(check, program) for name, check in _CHECKS.items() if name in names}
     return results + run_all(checks, on_result)
 
@@ -91,6 +93,23 @@ def check_metrics(program: ProgramRuns) -> str:
     if missing:
         raise UnpolishedError(f"{', '.join(shown)}; no value in the baseline: {', '.join(missing)}")
     return ", ".join(shown)
+
+
+def check_partial(program: ProgramRuns) -> str:
+    """What ``partial`` shows while the baseline runs."""
+    program.metrics(program.env.baseline_design)
+    looks = [(share, seen) for share, seen in program.so_far.items() if seen]
+    if not looks:
+        partial = program.env.plan.partial
+        assert partial is not None
+        where = f"{partial.source} of stage {partial.stage}"
+        reached = ", ".join(program.so_far) or "none"
+        raise UnpolishedError(
+            f"no metric was seen in {where} on the way; shares reached: {reached}"
+        )
+    shares = ", ".join(f"{float(share):.0%}" for share, _ in looks)
+    first = ", ".join(f"{name} = {value:.6g}" for name, value in looks[0][1].items())
+    return f"metrics are seen at {shares}; at the first of them {first}"
 
 
 def check_parameters(program: ProgramRuns) -> str:
@@ -146,6 +165,7 @@ def check_time(program: ProgramRuns) -> str:
 _CHECKS: dict[str, Callable[[ProgramRuns], str]] = {
     "baseline_twice": check_baseline_twice,
     "metrics": check_metrics,
+    "partial": check_partial,
     "parameters": check_parameters,
     "time": check_time,
 }

@@ -13,6 +13,7 @@ from archgym.check.result import CheckFailed
 from archgym.declared import DeclaredEnvironment
 from archgym.environment.environment import Environment
 from archgym.problem.simulator import SimulationResult
+from archgym.simulators.early_stopping import SoFar, watching
 from archgym.simulators.result import read_result
 
 __all__ = ["Move", "ProgramRuns", "RefusedDesignError", "difference", "move_parameter"]
@@ -23,11 +24,17 @@ _MAX_STARTS = 5
 
 
 class ProgramRuns:
-    """Runs designs of an environment, each as often as it is asked for."""
+    """Runs designs of an environment, each as often as it is asked for.
+
+    Attributes:
+        seconds: that each run took.
+        so_far: metrics that the last run had on the way, by progress.
+    """
 
     def __init__(self, env: DeclaredEnvironment) -> None:
         self.env = env
         self.seconds: list[float] = []
+        self.so_far: SoFar = {}
         self._twice: list[dict[str, float]] | None = None
 
     def metrics(self, design: Mapping[str, Any]) -> dict[str, float]:
@@ -38,7 +45,9 @@ class ProgramRuns:
         """
         designs = self.env.design_space.designs([design])
         result: SimulationResult
-        ((result, seconds),) = self.env.simulator.simulate(designs)
+        with watching({}) as watch:
+            ((result, seconds),) = self.env.simulator.simulate(designs)
+        self.so_far = watch.so_far
         self.seconds.append(seconds)
         status, values, reason = read_result(
             result, self.env.metrics, self.env.simulator.metric_names

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import archgym
+from archgym.check.program import check_program
 from archgym.data import Dataset, validate
 from archgym.errors import InvalidValueError, SimulationError, StoppedEarly
 from archgym.experiment.simulate.simulators import environment_with_workers
@@ -42,7 +43,7 @@ metrics:
 partial: {regex: 'done (\\d+)', of: 100}
 """
 PYTHON = ("awk, -f, ", "python3, ")
-RULE = {"growth": {}, "best": []}
+RULE: dict[str, Any] = {"growth": {}, "best": []}
 
 
 @pytest.fixture
@@ -353,3 +354,14 @@ def test_a_search_that_cannot_stop_anything_is_refused(declared: Write, write: W
         ),
     ):
         pass
+
+
+def test_check_shows_what_is_seen(declared: Write) -> None:
+    (_, result) = check_program(declared(), only=["can_be_made", "partial"])
+    assert result.passed
+    assert "metrics are seen at 10%, 20%" in result.detail
+    (_, result) = check_program(declared(("done (", "finished (")), only=["can_be_made", "partial"])
+    assert not result.passed
+    assert "no metric was seen in stdout of stage run" in result.detail
+    silent = declared(("partial: {regex: 'done (\\d+)', of: 100}", ""))
+    assert check_program(silent, only=["partial"]) == []
