@@ -305,8 +305,11 @@ def _fidelities(source: Source) -> tuple[Fidelity, ...]:
     entries = source.declaration.fidelities
     if not entries:
         return (FULL,)
+    found = []
+    for number, entry in enumerate(entries):
+        with source.at("fidelities", number):
+            found.append(Fidelity(entry.value, entry.cost, entry.doc))
     with source.at("fidelities"):
-        found = [Fidelity(entry.value, entry.cost, entry.doc) for entry in entries]
         return check_fidelities(found, source.path.name)
 
 
