@@ -68,6 +68,9 @@ def fidelities_of(source: Source) -> tuple[Fidelity, ...]:
     entries = source.declaration.fidelities
     if not entries:
         return (FULL,)
+    found = []
+    for number, entry in enumerate(entries):
+        with source.at("fidelities", number):
+            found.append(Fidelity(entry.value, entry.cost, entry.doc))
     with source.at("fidelities"):
-        found = [Fidelity(entry.value, entry.cost, entry.doc) for entry in entries]
         return check_fidelities(found, source.path.name)

@@ -141,7 +141,8 @@ def _explained(problem: Any, place: Place) -> ArchgymError:
         )
     if kind in ("model_type", "model_attributes_type"):
         keys = ", ".join(_keys(_model_at(place)))
-        return InvalidValueError(f"it is {given!r:.80}, allowed is a mapping with the keys {keys}")
+        found = "empty" if given is None else f"{given!r:.80}"
+        return InvalidValueError(f"it is {found}, allowed is a mapping with the keys {keys}")
     quoted = _in_quotes(given) if kind == "string_type" else ""
     return InvalidValueError(f"it cannot be {given!r:.80}: {allowed_text(problem)}{quoted}")
 

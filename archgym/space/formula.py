@@ -125,6 +125,8 @@ class _Reader:
             return Expression(sign, (self.read(left), self.read(right)))
         if self._is_word(left) and not self._is_word(right):
             left, right = right, left
+        if isinstance(left, ast.Constant):  # what is compared with a number is no word
+            return Expression(sign, (self.read(left), self.read(right)))
         return Expression(sign, (self.read(left), self._word_or(right)))
 
     def _called(self, name: str, args: list[ast.expr]) -> Expression:

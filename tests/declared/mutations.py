@@ -74,24 +74,17 @@ class Text:
 
     def replaced(self, node: yaml.Node, new: str) -> str:
         """The text with another value."""
-        start, end = node.start_mark.index, node.end_mark.index
-        tail = self.text[end:]
-        block = (
-            node.style in ("|", ">")
-            if isinstance(node, yaml.ScalarNode)
-            else isinstance(node, yaml.CollectionNode) and not node.flow_style
-        )
-        if block:
-            tail = "\n" + tail
-        return self.text[:start] + new + tail
+        start = node.start_mark.index
+        end = start + len(self.text[start : node.end_mark.index].rstrip())
+        return self.text[:start] + new + self.text[end:]
 
     def without(self, part: Part) -> str:
         """The text without a key and its value."""
-        start, end = part.key.start_mark.index, part.value.end_mark.index
+        start = part.key.start_mark.index
+        end = start + len(self.text[start : part.value.end_mark.index].rstrip())
         if not part.in_braces:
             start = self.text.rfind("\n", 0, start) + 1
-            end = end if self.text[end - 1] == "\n" else self.text.find("\n", end) + 1
-            return self.text[:start] + self.text[end:]
+            return self.text[:start] + self.text[self.text.find("\n", end) + 1 :]
         rest = self.text[end:]
         if rest.startswith(","):
             return self.text[:start] + rest[1:].lstrip()
@@ -150,8 +143,9 @@ def missing_key(file: Text, rng: random.Random) -> Made:
         "failures.*.means", "fidelities.*.value", "fidelities.*.cost", "noise.repeats",
     )  # fmt: skip
     for part in file.of(*needed):
-        yield ".".join(part.path), file.without(part), (".".join(part.path), "missing")
-    for part in file.of("files.*.path", "files.*.text", "metrics.*.key", "metrics.*.regex"):
+        names = (".".join(part.path[:-1]) or part.path[0], "missing|it is empty")
+        yield ".".join(part.path), file.without(part), names
+    for part in file.of("files.*.text", "metrics.*.key", "metrics.*.regex"):
         yield ".".join(part.path), file.without(part), (".".join(part.path[:2]),)
 
 
@@ -185,7 +179,7 @@ _WRONG: Final = {
     "failures": ("none", "a list"),
     "files": ("{a: b}", "a list"),
     "objective": ("[time]", "'minimize METRIC'"),
-    "version": ("5", "a list"),
+    "version": ("5", "a text, as '5'"),
     "inputs": ("fifo.v", "a list"),
 }
 _FAR: Final = {
@@ -199,7 +193,7 @@ _FAR: Final = {
     "fidelities.*.value": ("2", "2"),
     "fidelities.*.cost": ("-1", "-1"),
     "noise.repeats": ("1e9", "1000"),
-    "workloads.*.values": ("{1: 2}", "put it in quotes"),
+    "workloads.*.values": ("{a-b: 2}", "a name is made of letters"),
     "metrics.*.regex": ("'(unclosed'", "no regular expression"),
     "metrics.*.json": ("'a[b'", "no path"),
     "stages.*.run": ("['']", "empty"),

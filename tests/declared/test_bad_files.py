@@ -71,6 +71,11 @@ MISTAKES = {
         "polcy == fifo",
         "unknown name 'polcy'.*'policy'",
     ),
+    "when with a mistyped name and a number": (
+        "baseline: 1}",
+        "baseline: 1, when: dept != 2}",
+        "unknown name 'dept'. Did you mean 'depth'",
+    ),
     "when with an unknown value": ("policy == fifo", "policy == fofo", "fofo"),
     "when looks ahead": ("baseline: 4", "baseline: 4, when: width > 1", "unknown name 'width'"),
     "rule that is no expression": ("<= 32", "<=", "rules.small: .*is no expression"),

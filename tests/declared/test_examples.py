@@ -54,7 +54,7 @@ def test_a_file_is_short_and_can_be_read(path: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param(p, marks=[pytest.mark.nightly if p.stem in LONG else pytest.mark.full])
+        pytest.param(p, marks=[pytest.mark.full, *([pytest.mark.nightly] * (p.stem in LONG))])
         for p in FILES
     ],
     ids=lambda path: path.stem,

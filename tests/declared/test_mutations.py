@@ -109,10 +109,15 @@ def check_mistake(mutation: mutations.Mutation, traces: Traces, call: Call) -> s
     return message
 
 
+def into_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
 STARTS: dict[str, Callable[[Path], object]] = {
     "is not there": lambda path: path.unlink(),
     "is not executable": lambda path: path.chmod(0o644),
-    "is a folder": lambda path: (path.unlink(), path.mkdir()),
+    "is a folder": into_folder,
     "needs an interpreter that is not there": lambda path: path.write_text("#!/no/such/sh\n"),
     "is empty": lambda path: path.write_text(""),
     "is for another processor": lambda path: path.write_bytes(b"\x7fELF\2\1\1" + bytes(90)),
