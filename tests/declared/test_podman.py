@@ -20,7 +20,7 @@ from tests.declared.conftest import Write
 pytestmark = pytest.mark.full
 
 IMAGE = "localhost/archgym-test:1"
-_OPTIONS = (
+_OPTIONS: tuple[list[str], ...] = (
     [],
     ["--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024"],
     ["--ulimit=nofile=20000:20000", "--ulimit=nproc=4096:4096"],
