@@ -135,7 +135,7 @@ class BoTorchSearch(ModelBasedSampler, SequentialSampler):
         """Takes in data for the models and resizes the trust region."""
         self._unseen.learn(designs, outcomes)
         before = self._observations.costs
-        new, proposed = self._observations.learn(designs, outcomes)
+        new, proposed = self._observations.learn(designs, outcomes, self._errors(outcomes))
         if new and proposed and len(before) >= self.hyperparameters.n_initial:
             self._resize(success=bool(self._observations.costs[-new:].min() < before.min()))
 
@@ -163,7 +163,7 @@ class BoTorchSearch(ModelBasedSampler, SequentialSampler):
         known = self._observations
         rows = known.rows(self.hyperparameters.most_data)
         x, seed = self._coordinates(known.codes[rows]), int(self.rng.integers(1 << 31))
-        value = self._models.fit(x, known, rows, seed)
+        value = self._models.fit(x, known, rows, seed, noisy=self.spread is not None)
 
         def of(designs: Designs) -> Floats:
             pending = known.waiting[-_MAX_PENDING:]

@@ -26,10 +26,11 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from archgym.agents.common.arrays import Bools, Floats, Ints
 from archgym.agents.common.observations import Observations
 from archgym.agents.common.scores import BROKEN_LIMIT_COST
-from archgym.agents.common.targets import broken_limits, standardised
+from archgym.agents.common.targets import broken_limits, noise_shares, standardised
 
 _FIRST_STEPS, _STEPS = 50, 20
 _RETUNE_GROWTH = 1.1
+_LEAST_NOISE = 1e-4
 _STEEPEST = 1.5
 """Targets of a broken limit are from 0.5 up to 2."""
 _REFERENCE = 0.1
@@ -57,7 +58,7 @@ class Acquisition:
         self._states: dict[str, tuple[int, Any]] = {}  # when fitted, and hyperparameters
 
     def fit(
-        self, x: Floats, known: Observations, rows: Ints, seed: int
+        self, x: Floats, known: Observations, rows: Ints, seed: int, *, noisy: bool = False
     ) -> Callable[[Floats, Floats], Floats]:
         """Learns from observations.
 
@@ -66,6 +67,7 @@ class Acquisition:
             known: all observations.
             rows: which designs these are, shape (n,).
             seed: of what is drawn.
+            noisy: whether the standard errors of the observations are known.
 
         Returns:
             The function to maximise, shape (n,), of coordinates, shape (n, n_free), and those of
@@ -73,7 +75,11 @@ class Acquisition:
         """
         ok, n, points = ~known.failed[rows], len(known), torch.from_numpy(x)
         y = -standardised(known.goals[rows][ok])[0]  # maximised
-        models = [self._model(f"goal {i}", points[ok], goal, n) for i, goal in enumerate(y.T)]
+        goals, errors = known.goals[rows][ok], known.errors[rows][ok]
+        models = []
+        for i, goal in enumerate(y.T):
+            noise = noise_shares(goals[:, i], errors[:, i]) if noisy else None
+            models.append(self._model(f"goal {i}", points[ok], goal, n, noise))
         for i, seen, target in broken_limits(known.excess[rows], ~ok, _STEEPEST):
             models.append(self._model(f"limit {i}", points[seen], target, n))
         feasible = known.costs[rows][ok] < BROKEN_LIMIT_COST
@@ -111,12 +117,17 @@ class Acquisition:
             prune_baseline=True,
         )
 
-    def _model(self, name: str, x: Any, y: Floats, observed: int) -> Any:
+    def _model(
+        self, name: str, x: Any, y: Floats, observed: int, noise: Floats | None = None
+    ) -> Any:
         target = torch.from_numpy(y.copy())[:, None]
+        known: dict[str, Any] = {"outcome_transform": None}
+        if noise is not None:
+            known["train_Yvar"] = torch.from_numpy(np.maximum(noise, _LEAST_NOISE))[:, None]
         if self._unordered:
-            model = MixedSingleTaskGP(x, target, cat_dims=self._unordered, outcome_transform=None)
+            model = MixedSingleTaskGP(x, target, cat_dims=self._unordered, **known)
         else:
-            model = SingleTaskGP(x, target, outcome_transform=None)
+            model = SingleTaskGP(x, target, **known)
         tuned_at, state = self._states.get(name, (0, None))
         if state is not None:
             model.load_state_dict(state)

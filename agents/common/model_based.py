@@ -31,8 +31,11 @@ class ModelBasedSampler(NewDesignSampler):
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:
         """Takes in data for the models."""
         self._unseen.learn(designs, outcomes)
-        errors = None if self.spread is None else self.spread.errors(outcomes.metrics)
-        self._observations.learn(designs, outcomes, errors)
+        self._observations.learn(designs, outcomes, self._errors(outcomes))
+
+    def _errors(self, outcomes: Outcomes) -> Floats | None:
+        """Standard errors of the costs of goals; ``None`` if the environment gives no spread."""
+        return None if self.spread is None else self.spread.errors(outcomes.metrics)
 
     def _expect(self, designs: Designs) -> None:
         self._observations.wait_for(designs)

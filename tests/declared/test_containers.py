@@ -219,6 +219,9 @@ def test_a_program_that_is_not_in_the_image_is_named(engines: Engines, made: Any
     env = made(("run: [sh, -c, 'read", "run: [sim, -c, 'read"))
     with pytest.raises(MissingDependencyError, match="no program 'sim' in the image sim:1"):
         env.evaluate({"depth": 2})
+    own = ('echo "depth', 'echo "sh: x: no such file or directory" >&2; exit 127; echo "depth')
+    with pytest.raises(SimulationError, match="sh ended with exit code 127: sh: x: no such file"):
+        made(own).simulate_baseline()
 
 
 def test_an_engine_for_a_file_without_a_container(write: Write) -> None:

@@ -61,8 +61,10 @@ def test_no_spread_and_a_spread_of_zero_give_the_same_search(agent: str) -> None
     assert np.array_equal(*found)
 
 
-@pytest.mark.parametrize("agent", ["gp", "bayesian"])
+@pytest.mark.parametrize("agent", ["gp", "bayesian", "botorch"])
 def test_models_learn_from_the_spread(agent: str) -> None:
+    if agent == "botorch":
+        pytest.importorskip("botorch")
     found = []
     for kind in (Noisy, NoisyWithSpread):
         env = kind(noise=0.5)

@@ -29,7 +29,13 @@ __all__ = ["Container", "ask"]
 
 _ASK_LIMIT_S: Final = 60.0
 _NOT_THERE: Final = (126, 127, 255)
-_NOT_THERE_TEXTS: Final = ("executable file not found", "no such file or directory")
+_NOT_THERE_TEXTS: Final = (
+    'exec: "{}"',  # runc
+    "stat {}: no such file",  # runc, of a path
+    "executable file `{}` not found",  # crun
+    "exec {} failed",  # Docker's first process
+    '"{}": executable file not found',  # Apptainer
+)
 _APPTAINER: Final = "APPTAINERENV_"
 
 
@@ -87,14 +93,15 @@ class Container:
         Raises:
             MissingDependencyError: if it is not there, or the engine could not begin.
         """
-        said = output.stderr[-4000:].lower()
         program = call.command[0]
-        missing = any(text in said for text in _NOT_THERE_TEXTS)
-        if output.exit_code in _NOT_THERE and missing and Path(program).name.lower() in said:
+        said = (text.format(program) for text in _NOT_THERE_TEXTS)
+        if output.exit_code in _NOT_THERE and any(text in output.stderr for text in said):
             raise MissingDependencyError(
                 f"there is no program {program!r} in the image {self.image}"
             )
-        if self.engine != "apptainer" and output.exit_code == 125:
+        own = (f"{self.engine}:", "Error")
+        by_engine = any(line.startswith(own) for line in output.stderr.splitlines()[-20:])
+        if self.engine != "apptainer" and output.exit_code == 125 and by_engine:
             raise MissingDependencyError(
                 f"{self.engine} could not begin: {last_lines(output.stderr) or 'it says nothing'}"
             )
