@@ -22,7 +22,7 @@ from archgym.experiment.spec.schema import read_experiment
 from archgym.reading import plain_yaml as bounded_yaml
 from archgym.reading.checked_json import read_checked_json
 
-_RESULTS_LIMIT_BYTES = 1 << 32
+_RESULTS_LIMIT_BYTES = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,11 @@ def _ends(run: RunFolder, facts: Mapping[str, Any]) -> dict[str, TrialEnd]:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        from archgym.reading.parquet import check_columns
+
         try:
             columns = ["trial_id", "state", "error", "wall_s"]
+            check_columns(path, pq.read_metadata(path.absolute()))
             table = pq.read_table(path.absolute(), columns=columns, partitioning=None)
             rows = table.cast(pa.schema([TRIAL_SCHEMA.field(name) for name in columns])).to_pylist()
         except (pa.ArrowException, OSError, KeyError) as error:
