@@ -23,6 +23,7 @@ from archgym.check.result import (
     run_all,
 )
 from archgym.declared import DeclaredEnvironment
+from archgym.problem.spread import SPREAD
 from archgym.registry import make
 from archgym.simulators.external import available_cores
 
@@ -97,16 +98,15 @@ def check_metrics(program: ProgramRuns) -> str:
 
 def check_partial(program: ProgramRuns) -> str:
     """What ``partial`` shows while the baseline runs."""
-    program.metrics(program.env.baseline_design)
-    looks = [(share, seen) for share, seen in program.so_far.items() if seen]
+    program.baseline_twice()
+    looks = [(share, seen) for share, seen in program.baseline_so_far.items() if seen]
     if not looks:
         partial = program.env.plan.partial
         assert partial is not None
         where = f"{partial.source} of stage {partial.stage}"
-        reached = ", ".join(program.so_far) or "none"
-        raise UnpolishedError(
-            f"no metric was seen in {where} on the way; shares reached: {reached}"
-        )
+        reached = ", ".join(program.baseline_so_far)
+        hint = f"shares reached: {reached}" if reached else "is 'of' the number at the end?"
+        raise UnpolishedError(f"no metric was seen in {where} on the way; {hint}")
     shares = ", ".join(f"{float(share):.0%}" for share, _ in looks)
     first = ", ".join(f"{name} = {value:.6g}" for name, value in looks[0][1].items())
     return f"metrics are seen at {shares}; at the first of them {first}"
@@ -129,7 +129,11 @@ def check_parameters(program: ProgramRuns) -> str:
         changed = [
             f"{key} {base[key]:.4g} -> {value:.4g}"
             for key, value in moved.items()
-            if key in base and difference(base[key], value) > 3 * noise.get(key, 0.0)
+            for spread in [f"{key}{SPREAD}"]
+            if key in base
+            and not key.endswith(SPREAD)
+            and difference(base[key], value)
+            > max(3 * noise.get(key, 0.0), 2 * base.get(spread, 0.0), 2 * moved.get(spread, 0.0))
         ]
         what = f"{name} {move.before[name]} -> {move.after[name]}"
         also = f" ({move.refused_text()})" if move.refused else ""
@@ -137,7 +141,8 @@ def check_parameters(program: ProgramRuns) -> str:
             lines.append(f"{what}: {', '.join(changed[:3])}{also}")
         else:
             idle.append(f"{what}{also}")
-    parts = [f"no metric changed with {'; '.join(idle)}"] if idle else []
+    beyond = " by more than its spread" if program.env.source.declaration.noise else ""
+    parts = [f"no metric changed{beyond} with {'; '.join(idle)}"] if idle else []
     parts += [f"{one.name} cannot be moved: {one.refused_text()}" for one in stuck]
     if lines:
         parts.append(f"{'Others: ' if parts else ''}{'; '.join(lines)}")

@@ -29,13 +29,16 @@ class ProgramRuns:
     Attributes:
         seconds: that each run took.
         so_far: metrics that the last run had on the way, by progress.
+        baseline_so_far: those of the baseline.
     """
 
     def __init__(self, env: DeclaredEnvironment) -> None:
         self.env = env
         self.seconds: list[float] = []
         self.so_far: SoFar = {}
+        self.baseline_so_far: SoFar = {}
         self._twice: list[dict[str, float]] | None = None
+        self._refused: RefusedDesignError | None = None
 
     def metrics(self, design: Mapping[str, Any]) -> dict[str, float]:
         """Metrics of a design; those without a value are left out.
@@ -58,9 +61,21 @@ class ProgramRuns:
         return {metric.name: value for metric, value in pairs if value == value}
 
     def baseline_twice(self) -> list[dict[str, float]]:
-        """Metrics of the baseline, run twice."""
+        """Metrics of the baseline, run twice.
+
+        Raises:
+            RefusedDesignError: if it has none; the reason is given the first time.
+        """
+        if self._refused is not None:
+            design, status = self._refused.design, self._refused.status
+            raise RefusedDesignError(design, status, "the baseline, see above")
         if self._twice is None:
-            self._twice = [self.metrics(self.env.baseline_design) for _ in range(2)]
+            try:
+                self._twice = [self.metrics(self.env.baseline_design) for _ in range(2)]
+            except RefusedDesignError as error:
+                self._refused = error
+                raise
+            self.baseline_so_far = self.so_far
         return self._twice
 
     def before(self, design: Mapping[str, Any]) -> dict[str, float]:

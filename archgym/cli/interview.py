@@ -6,7 +6,8 @@ import contextlib
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,12 +16,13 @@ import typer
 from archgym.declared.proposals.interview import (
     Answers,
     Knob,
+    check_name,
     declaration_text,
     knob_of,
     reading_words,
 )
-from archgym.declared.proposals.propose import Proposal, proposals
-from archgym.errors import ArchgymError, InvalidValueError, UnknownNameError, check_choice
+from archgym.declared.proposals.propose import Proposal, file_size, proposals
+from archgym.errors import ArchgymError, InvalidValueError, check_choice
 from archgym.simulators.external import private_folder, run_program
 from archgym.simulators.launch import check_program
 
@@ -48,7 +50,7 @@ def interviewed(name: str, out: Path) -> str:
         )
     answers = Answers(name, _asked("Program and arguments, as you type them", _command))
     answers.knobs = _knobs(answers.command)
-    answers.metrics, answers.exit_code = _metrics(answers.command)
+    answers.metrics = _metrics(answers)
     names = [one.name for one in answers.metrics]
     goal = _asked(f"Which one is optimised ({', '.join(names[:_SHOWN])})", _one_of(names), names[0])
     direction = _asked("minimize or maximize it", _one_of(["minimize", "maximize"]), "minimize")
@@ -82,40 +84,37 @@ def _knobs(command: Sequence[str]) -> list[Knob]:
         if part and not any(part in text for text in command[1:]):
             typer.echo(f"  {part!r} does not stand in the arguments {shlex.join(command[1:])}")
         elif part:
-            name = typer.prompt("  Its name")
-            with _told():
-                values = typer.prompt("  Its values, as 1 2 4 or 1..16 or lru fifo")
-                found.append(knob_of(name, part, values, command))
+            name = _asked("  Its name", check_name)
+            read = partial(_knob, name, part, command)
+            found.append(_asked("  Its values, as 1 2 4 or 1..16 or lru fifo", read))
         elif found:
             return found
         else:
             typer.echo("  at least one part is varied")
 
 
-@contextlib.contextmanager
-def _told() -> Iterator[None]:
-    """Tells what is wrong with an answer, and goes on."""
-    try:
-        yield
-    except (InvalidValueError, UnknownNameError) as error:
-        typer.echo(f"  {error}")
+def _knob(name: str, part: str, command: Sequence[str], values: str) -> Knob:
+    return knob_of(name, part, values, command)
 
 
-def _metrics(command: Sequence[str]) -> tuple[list[Proposal], int]:
-    """Numbers to read, and the exit code of the run in which they were seen."""
+def _metrics(answers: Answers) -> list[Proposal]:
+    """Numbers to read; what else the run shows in which they are seen goes to the answers."""
+    command = answers.command
     where = typer.prompt(
         "Where the numbers appear: stdout, stderr or a file that it writes (empty: look for them)",
         default="",
         show_default=False,
     )
     if typer.confirm(f"Run {shlex.join(command)} once now, to look for them?", default=False):
-        found, code = _run(command, where)
+        found = _run(answers, where)
         if found:
-            return _chosen(found), code
-    return [_asked("Words before a number in the output, as 'total cycles:'", _worded(where))], 0
+            return _chosen(found)
+    return [_asked("Words before a number in the output, as 'total cycles:'", _worded(where))]
 
 
-def _run(command: Sequence[str], where: str) -> tuple[list[Proposal], int]:
+def _run(answers: Answers, where: str) -> list[Proposal]:
+    command = answers.command
+    before = {text: _state(text) for text in command[1:]}
     with private_folder() as folder:
         program = os.path.abspath(command[0]) if os.sep in command[0] else command[0]
         words = [program, *(_absolute(text) for text in command[1:])]
@@ -123,19 +122,24 @@ def _run(command: Sequence[str], where: str) -> tuple[list[Proposal], int]:
             output = run_program(words, folder, time_limit_s=_TIME_LIMIT_S, good_exit_codes=None)
         except (ArchgymError, TimeoutError) as error:
             typer.echo(f"  {error}")
-            return [], 0
+            return []
+        answers.exit_code = max(0, output.exit_code)
+        answers.written = [text for text, was in before.items() if was and _state(text) != was]
+        made = {one.name: one.stat().st_size for one in folder.iterdir() if one.is_file()}
+        made |= {_last(text): os.stat(_last(text)).st_size for text in answers.written}
         typer.echo(f"  it took {output.seconds:.3g} s and ended with exit code {output.exit_code}")
         for name in ("stdout", "stderr"):
             (folder / name).write_text(getattr(output, name), encoding="utf-8")
-        try:
+        found: list[Proposal] = []
+        with contextlib.suppress(InvalidValueError):  # no number at all
             found = proposals(folder)
-        except InvalidValueError as error:
-            typer.echo(f"  {error}")
-            return [], 0
+    sizes = [(name, made[name]) for name in sorted(made) if not Path(name).is_absolute()]
+    found += [file_size(name, size) for name, size in sizes]
+    found.append(Proposal("time_s", "s", {"seconds": "run"}, f"{output.seconds:.3g}"))
     own = [one for one in found if one.reading.get("from", "stdout") == where]
     if where and not own:
         typer.echo(f"  {where} has no number after a name or a word")
-    return own or found, max(0, output.exit_code)
+    return own or found
 
 
 def _chosen(found: list[Proposal]) -> list[Proposal]:
@@ -168,6 +172,20 @@ def _one_of(allowed: Sequence[str]) -> Callable[[str], str]:
         return text
 
     return read
+
+
+def _last(text: str) -> str:
+    """The file that an argument names, also one such as ``--out=FILE``."""
+    return text.rpartition("=")[2]
+
+
+def _state(text: str) -> tuple[int, int] | None:
+    """When a file that an argument names was changed, and its size; ``None`` if there is none."""
+    try:
+        about = os.stat(_last(text) or ".")
+    except OSError:
+        return None
+    return about.st_mtime_ns, about.st_size
 
 
 def _absolute(text: str) -> str:

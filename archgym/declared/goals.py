@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from archgym.declared.load import Source
+from archgym.declared.units import unit_hint
 from archgym.errors import InvalidValueError
 from archgym.problem.fidelity import FULL, Fidelity, check_fidelities
 from archgym.problem.metrics import Metric, metric_named
@@ -26,7 +27,10 @@ def metrics_of(source: Source) -> tuple[Metric, ...]:
         with source.at("metrics", name):
             if name in source.declaration.parameters or name in source.declaration.derived:
                 raise InvalidValueError("a parameter or a derived value has this name, too")
-            metrics.append(Metric(name, entry.unit, entry.goal, entry.doc, entry.signed))
+            try:
+                metrics.append(Metric(name, entry.unit, entry.goal, entry.doc, entry.signed))
+            except InvalidValueError as error:
+                raise InvalidValueError(f"{error}{unit_hint(entry.unit)}") from None
     noise = source.declaration.noise
     if noise is None:
         return tuple(metrics)

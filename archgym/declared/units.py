@@ -49,11 +49,32 @@ def _table() -> Mapping[str, tuple[str, float]]:
 
 
 _UNITS: Final = _table()
+_SPELLED: Final = {
+    **{unit.lower(): unit for unit in ("ms", "us", "ns", "s", "kB", "MB", "GB")},
+    **{f"{prefix}{word}": f"{short}s" for prefix, short in
+       (("", ""), ("m", "m"), ("u", "u"), ("n", "n"), ("milli", "m"), ("micro", "u"), ("nano", "n"))
+       for word in ("sec", "secs", "second", "seconds")},
+    **{f"{prefix}{word}": f"{short}B" for prefix, short in
+       (("", ""), ("k", "k"), ("kilo", "k"), ("m", "M"), ("mega", "M"), ("g", "G"), ("giga", "G"))
+       for word in ("byte", "bytes")},
+    "kib": "KiB", "mib": "MiB", "gib": "GiB", "percent": "%", "minutes": "min", "hours": "h",
+}  # fmt: skip
+"""Other spellings of units, in small letters."""
 
 
 def known_unit(unit: str) -> bool:
     """Whether a unit converts to others."""
     return unit in _UNITS
+
+
+def unit_hint(unit: str) -> str:
+    """A sentence on a unit that is nearly one that converts; empty if it is none such.
+
+    >>> unit_hint("msec"), unit_hint("cycles")
+    (". Is the unit 'ms' meant?", '')
+    """
+    near = _SPELLED.get(unit.lower())
+    return f". Is the unit {near!r} meant?" if near and near != unit else ""
 
 
 def factor(read: str, wanted: str) -> float:
@@ -74,6 +95,8 @@ def factor(read: str, wanted: str) -> float:
         return 1.0
     for unit in (read, wanted):
         if unit not in _UNITS:
+            if hint := unit_hint(unit):
+                raise InvalidValueError(f"unknown unit to convert {unit!r}{hint}")
             raise UnknownNameError("unit to convert", unit, [name for name in _UNITS if name])
     (kind, one), (other_kind, other) = _UNITS[read], _UNITS[wanted]
     if kind != other_kind:

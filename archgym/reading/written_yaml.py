@@ -35,7 +35,7 @@ class WrittenLoader(BoundedLoader):
             key = self.construct_object(key_node)
             if not isinstance(key, str):
                 raise yaml.MarkedYAMLError(
-                    problem=f"the key {key!r} is not a text: put it in quotes",
+                    problem=_not_text(key_node.value, key),
                     problem_mark=key_node.start_mark,
                 )
             if key in seen:
@@ -55,6 +55,15 @@ WrittenLoader.add_implicit_resolver(
     re.compile(r"[-+]?(\d[\d_]*)?\.?\d[\d_]*[eE][-+]?\d+"),
     list("-+.0123456789"),
 )
+
+
+def _not_text(written: object, key: object) -> str:
+    if isinstance(key, bool):
+        return (
+            f"the key {written} is read as {str(key).lower()}, as YAML reads on, off, yes and no: "
+            "is another key meant? Otherwise put it in quotes"
+        )
+    return f"the key {key!r} is not a text: put it in quotes"
 
 
 def parse_with_lines(text: str) -> tuple[Any, dict[Path, int]]:

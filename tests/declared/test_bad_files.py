@@ -140,6 +140,9 @@ MISTAKES = {
     # metrics
     "name without its unit": ("  wait_ns:", "  wait:", "must end in '_ns'"),
     "wrong unit": ("read_unit: us", "read_unit: MHz", "metrics.wait_ns: 'MHz' is a frequency"),
+    "spelled out unit": ("read_unit: us", "read_unit: usecs", "Is the unit 'us' meant?"),
+    "spelled out unit of a metric": ("unit: ns", "unit: nsec", "Is the unit 'ns' meant?"),
+    "key that YAML reads as a boolean": ("stages:", "off:", "the key off is read as false"),
     "unknown unit": ("read_unit: us", "read_unit: uss", "Did you mean 'us'"),
     "no pattern": ("'area: (\\d+)'", "'area: (\\d+'", "is no regular expression"),
     "two readings": ("{key: wait", "{key: wait, json: a", "exactly one of the keys"),

@@ -42,6 +42,21 @@ def test_a_noisy_program_is_told(write: Write) -> None:
     assert "noise: {repeats: 3}" in result.detail
 
 
+def test_a_change_within_the_noise_is_none(write: Write) -> None:
+    """The number of the process differs from run to run, by more than by the parameter."""
+    shell = "      - sh\n      - -c\n      - 'echo wait = $(($$ % 7 + 1)) us; echo area: 1'\n"
+    noisy = ("metrics:", "noise: {repeats: 5}\nmetrics:")
+    (result,) = check(write(("      - awk\n", shell), noisy), only=["parameters"])
+    assert "no metric changed by more than its spread with depth 4 -> 16" in result.detail
+
+
+def test_a_reason_is_given_once(write: Write) -> None:
+    found = check(write(("0.1/($1*$2)", "0.1/(16-$1)/0")))
+    details = [result.detail for result in found if not result.passed]
+    assert len([text for text in details if "is not a number" in text]) == 1
+    assert len([text for text in details if "the baseline, see above" in text]) >= 2
+
+
 def test_a_program_that_fails_is_told(write: Write) -> None:
     path = write(("0.1/($1*$2)", "0.1/(16-$1)/0"))
     found = {result.name: result for result in check(path)}

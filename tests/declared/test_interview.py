@@ -54,6 +54,30 @@ def test_questions_lead_to_a_file_that_works(answer: Callable[..., Called]) -> N
     assert env.evaluate({"time": 60, "policy": "fifo"}).metrics == {"total_time_us": 60}
 
 
+def test_a_file_that_the_program_writes_is_none_that_it_reads(
+    answer: Callable[..., Called], tmp_path: Path
+) -> None:
+    """It exists from an earlier try by hand; workers must not all write that one."""
+    (tmp_path / "sim.sh").write_text('cp "$1" "$2"; echo "$1 : 40.5%  of $3" >&2\n')
+    (tmp_path / "in.txt").write_text("12345")
+    (tmp_path / "out.txt").write_text("old")
+    command = "sh sim.sh in.txt out.txt 5"
+    done = answer(
+        command, "5", "size", "1..x", "1..9", "", "", "y", "", "out_txt_size_b", "minimize"
+    )
+    assert done.code == 0, done.err
+    assert "'1..x' is no range of numbers" in done.out
+    text = (tmp_path / "my_sim.yaml").read_text()
+    assert "'{{ here }}/in.txt', out.txt" in text
+    (tmp_path / "out.txt").write_text("old")
+    env = archgym.make("my_sim.yaml")
+    metrics = env.evaluate({"size": 6}).metrics
+    assert metrics["out_txt_size_b"] == 5
+    assert metrics["value_share"] == pytest.approx(0.405)
+    assert metrics["time_s"] > 0
+    assert (tmp_path / "out.txt").read_text() == "old"
+
+
 def test_without_a_run_the_words_before_a_number_are_asked(answer: Callable[..., Called]) -> None:
     done = answer("sh sim.sh 25 4", "4", "ways", "2 4 8", "", "stderr", "n", "load", "", "maximize")
     assert done.code == 0, done.err

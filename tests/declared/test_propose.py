@@ -31,6 +31,17 @@ def finished(tmp_path: Path) -> Path:
     return folder
 
 
+def test_what_was_printed_comes_first(tmp_path: Path) -> None:
+    text = "".join(f"word{number}: {number}\n" for number in range(1000))
+    (tmp_path / "input.txt").write_text(text)
+    (tmp_path / "stderr").write_text("/tmp/a/perl.bin : 47.34%  (1.4 => 0.7)\n")
+    found = proposals(tmp_path)
+    assert found[0].name == "value_share"
+    assert found[0].reading["read_unit"] == "%"
+    assert "perl" not in found[0].reading["regex"]
+    assert "801 numbers more" in proposed_declaration("x", found)
+
+
 def test_every_number_has_a_reading(finished: Path, tmp_path: Path) -> None:
     found = {one.name: (one.reading, one.value) for one in proposals(finished)}
     assert found["total_time_us"] == ({"key": "total time"}, "12.5")

@@ -15,7 +15,7 @@ import yaml
 from archgym.declared.proposals.propose import Proposal
 from archgym.errors import InvalidValueError, UnknownNameError
 
-__all__ = ["Answers", "Knob", "declaration_text", "knob_of", "reading_words"]
+__all__ = ["Answers", "Knob", "check_name", "declaration_text", "knob_of", "reading_words"]
 
 _RANGE: Final = re.compile(r"\s*(?P<low>[-+.\deE]+?)\s*\.\.\s*(?P<high>[-+.\deE]+)\s*")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -47,6 +47,7 @@ class Answers:
         metrics: numbers of its output.
         goals: ``minimize`` or ``maximize`` of metrics; the first of it is the objective.
         exit_code: with which it ends when all is well.
+        written: arguments that name files which it writes: they belong into the run's folder.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Answers:
     metrics: list[Proposal] = field(default_factory=list)
     goals: dict[str, str] = field(default_factory=dict)
     exit_code: int = 0
+    written: list[str] = field(default_factory=list)
 
 
 def knob_of(name: str, part: str, values: str, command: Sequence[str]) -> Knob:
@@ -74,8 +76,7 @@ def knob_of(name: str, part: str, values: str, command: Sequence[str]) -> Knob:
     Raises:
         InvalidValueError, UnknownNameError: if it is not possible.
     """
-    if not _NAME.fullmatch(name):
-        raise InvalidValueError(f"a name is made of letters, digits and '_', not {name!r}")
+    check_name(name)
     if not any(part in text for text in command[1:]):
         raise UnknownNameError("part of the command", part, list(command[1:]))
     baseline = _scalar(part)
@@ -87,6 +88,8 @@ def knob_of(name: str, part: str, values: str, command: Sequence[str]) -> Knob:
         if not ends[0] <= baseline <= ends[1]:
             raise InvalidValueError(f"{part} stands in the command and is not in {values}")
         return Knob(name, part, {kind: ends, "baseline": baseline})
+    if ".." in values:
+        raise InvalidValueError(f"{values!r} is no range of numbers, as 1..16 or 0.5..2.0 is one")
     listed = [_scalar(word) for word in values.replace(",", " ").split()]
     if baseline not in listed:
         raise InvalidValueError(
@@ -96,6 +99,17 @@ def knob_of(name: str, part: str, values: str, command: Sequence[str]) -> Knob:
     kind = "values" if numbers else "choices"
     listed = sorted(listed) if numbers else [str(one) for one in listed]
     return Knob(name, part, {kind: listed, "baseline": baseline if numbers else part})
+
+
+def check_name(name: str) -> str:
+    """A name that a parameter can have.
+
+    Raises:
+        InvalidValueError: if it is none.
+    """
+    if not _NAME.fullmatch(name):
+        raise InvalidValueError(f"a name is made of letters, digits and '_', not {name!r}")
+    return name
 
 
 def reading_words(words: str) -> str:
@@ -112,7 +126,10 @@ def declaration_text(answers: Answers, out: Path) -> str:
         answers: what was said.
         out: folder in which the declaration will be.
     """
-    command = [answers.command[0], *(_beside(text, out) for text in answers.command[1:])]
+    command = [
+        text if number == 0 or text in answers.written else _beside(text, out)
+        for number, text in enumerate(answers.command)
+    ]
     if os.sep in command[0]:
         command[0] = _beside(command[0], out)
     for knob in answers.knobs:

@@ -23,11 +23,15 @@ __all__ = ["Proposal", "proposals", "proposed_declaration"]
 _MAX_FILES: Final = 200
 _READ_LIMIT_BYTES: Final = 1 << 22
 _MAX_SHOWN: Final = 40
+_MAX_LISTED: Final = 200
 _SEPARATORS: Final = (",", ";", "\t")
 _PRINTED: Final = ("stdout", "stderr")
 _NUMBER: Final = r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _KEYED: Final = re.compile(
     rf"^\s*(?P<key>[A-Za-z_][^=:\n]{{0,60}}?)\s*[=:]\s*(?P<value>{_NUMBER})\s*(?P<unit>[^\s,;()]*)"
+)
+_PATH_KEYED: Final = re.compile(
+    rf"^\s*(?P<key>\S*/[^=:\n]{{0,200}}?)\s*[=:]\s*(?P<value>{_NUMBER})\s*(?P<unit>[^\s,;()]*)"
 )
 _WORDED: Final = re.compile(
     rf"^[^A-Za-z]*(?P<words>[A-Za-z].{{0,60}}?[A-Za-z)\]:=])\s+(?P<value>{_NUMBER})(?![\w.])"
@@ -69,7 +73,7 @@ def proposals(folder: Path) -> list[Proposal]:
     kept = kept_run(folder)
     own = set() if kept is None else {folder / path for path in (*kept.files, COMMANDS)}
     files = (path for path in folder.rglob("*") if path.is_file() and path not in own)
-    for path in sorted(files)[:_MAX_FILES]:
+    for path in sorted(files, key=_printed_first)[:_MAX_FILES]:
         try:
             text = read_bytes(path, _READ_LIMIT_BYTES).decode("utf-8")
         except (OSError, UnicodeDecodeError):
@@ -80,6 +84,11 @@ def proposals(folder: Path) -> list[Proposal]:
     if not found:
         raise InvalidValueError(f"no file in {folder} has a number after a name or a word")
     return list(found.values())
+
+
+def file_size(name: str, size: int) -> Proposal:
+    """A reading of the size of a file that a run writes."""
+    return _proposal(f"{Path(name).name} size", "B", {"file_size": name}, {}, str(size))
 
 
 def proposed_declaration(name: str, found: list[Proposal], stages: Sequence[str] = ()) -> str:
@@ -106,13 +115,15 @@ def proposed_declaration(name: str, found: list[Proposal], stages: Sequence[str]
         "metrics:\n"
     )
     lines = []
-    for number, one in enumerate(found):
+    for number, one in enumerate(found[:_MAX_LISTED]):
         entry = {**one.reading, **({"unit": one.unit} if one.unit else {})}
         text = yaml.safe_dump(
             entry, default_flow_style=True, width=10_000, sort_keys=False, allow_unicode=True
         ).strip()
         mark = "  " if number < _MAX_SHOWN else "  # "
         lines.append(f"{mark}{one.name}: {text}  # {one.value}")
+    if len(found) > _MAX_LISTED:
+        lines.append(f"  # and {len(found) - _MAX_LISTED:,} numbers more")
     return head + "\n".join(lines) + "\n"
 
 
@@ -125,6 +136,11 @@ def _source(path: Path, stages: Sequence[str]) -> dict[str, str]:
         return {"from": str(path)}
     others = {} if stage == stages[-1] else {"stage": stage}
     return {**others, **({} if ending == "stdout" else {"from": ending})}
+
+
+def _printed_first(path: Path) -> tuple[bool, Path]:
+    """What programs print is a summary more often than other files are."""
+    return path.stem not in _PRINTED and path.suffix.removeprefix(".") not in _PRINTED, path
 
 
 def _of_file(text: str, ending: str, where: Mapping[str, str]) -> Iterator[Proposal]:
@@ -140,7 +156,10 @@ def _of_file(text: str, ending: str, where: Mapping[str, str]) -> Iterator[Propo
         yield from _of_csv(text, where)
         return
     for line in text.splitlines():
-        if keyed := _KEYED.match(line):
+        keyed = _KEYED.match(line) or _PATH_KEYED.match(line)
+        if keyed and "/" in keyed["key"]:
+            yield _after_path(keyed, where)
+        elif keyed:
             key = " ".join(keyed["key"].split())
             yield _proposal(key, keyed["unit"], {"key": key}, where, keyed["value"])
         elif worded := _WORDED.match(line):
@@ -149,6 +168,15 @@ def _of_file(text: str, ending: str, where: Mapping[str, str]) -> Iterator[Propo
             yield _proposal(
                 worded["words"], worded["unit"], {"regex": pattern}, where, worded["value"]
             )
+
+
+def _after_path(found: re.Match[str], where: Mapping[str, str]) -> Proposal:
+    """A number after words with the path of a file, which is another one in the next run."""
+    words = found["key"].split()
+    parts = [r"\S*/\S*" if "/" in word else re.escape(word) for word in words]
+    pattern = r"\s+".join(parts) + r"\s*[=:]\s*([-+\d.,eE]+)"
+    key = " ".join(word for word in words if "/" not in word)
+    return _proposal(key, found["unit"], {"regex": pattern}, where, found["value"])
 
 
 def _of_csv(content: str, where: Mapping[str, str]) -> Iterator[Proposal]:
@@ -181,13 +209,15 @@ def _leaves(data: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 def _proposal(
     key: str, unit: str, reading: dict[str, Any], where: Mapping[str, str], value: str
 ) -> Proposal:
-    unit = unit if known_unit(unit) and unit != "%" else ""
+    if unit == "%":
+        reading, key, unit = {**reading, "read_unit": "%"}, f"{key or 'value'} share", ""
+    unit = unit if known_unit(unit) else ""
     base = re.sub(r"\W+|_+", "_", key).strip("_").lower() or "value"
     base = f"n_{base}" if base[0].isdigit() else base
     ending = unit.lower().replace("/", "_per_").replace("µ", "u").replace("²", "2")
     ending = ending if re.fullmatch(r"\w+", ending) else "count"
-    name = base if base == ending or base.endswith(f"_{ending}") else f"{base}_{ending or 'count'}"
-    if not unit and not re.search(r"_(rate|share|count)$", name):
-        name = f"{base}_count"
+    name = base if base == ending or base.endswith(f"_{ending}") else f"{base}_{ending}"
+    if not unit:
+        name = base if re.search(r"_(rate|share|count)$", base) else f"{base}_count"
     signed = {"signed": True} if value.startswith("-") else {}
     return Proposal(name, unit, {**where, **reading, **signed}, value)

@@ -26,6 +26,8 @@ _HELD_CHARACTERS: Final = 1 << 22
 """How much of the text between two shares is searched for metrics: its end."""
 _LINE_BYTES: Final = 1 << 16
 """Longer lines are cut."""
+_BEYOND: Final = 1.05
+"""A run that is further than its end by more than this is not looked at any more."""
 _CHUNK_BYTES: Final = 1 << 22
 
 
@@ -82,6 +84,8 @@ class PartialReader:
                 self._lines = ["\n".join(self._lines)[-_HELD_CHARACTERS:]]
                 self._held = len(self._lines[0]) + 1
             share = self._share(line)
+            if share is not None and share > _BEYOND:
+                self._left = []  # ``of`` is not the number at the end
             if share is not None and self._left and share >= self._left[0] * (1 - 1e-9):
                 passed = [at for at in self._left if share >= at * (1 - 1e-9)]
                 self._left = self._left[len(passed) :]
