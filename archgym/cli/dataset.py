@@ -202,9 +202,11 @@ def repair(folder: Source, json: Json = False) -> None:
         except DatasetError as error:
             failed.append(error)
     if json and done:
-        print_json([{**vars(one), "set_aside": str(one.set_aside)} for one in done])
+        aside = [None if one.set_aside is None else str(one.set_aside) for one in done]
+        print_json([{**vars(one), "set_aside": a} for one, a in zip(done, aside, strict=True)])
     for one in () if json else done:
-        echo(f"{one.kept:,} evaluations of {one.trials:,} trials kept; before: {one.set_aside}")
+        before = f"before: {one.set_aside}" if one.set_aside else "nothing is damaged"
+        echo(f"{one.kept:,} evaluations of {one.trials:,} trials kept; {before}")
     if failed:
         raise failed[0]
 
@@ -295,6 +297,8 @@ def split(
     workload: Workloads = None,
 ) -> None:
     """Split into datasets with no design in two of them; never by row."""
+    from archgym.data.files import new_folder
+
     parts = {}
     for name, text in pairs(shares.split(","), "--shares ").items():
         try:
@@ -308,11 +312,12 @@ def split(
             raise DatasetError(f"{out / name} exists already")
     chosen = selected(folder, where, agent, workload)
     made = chosen.split(by, parts, seed=seed, hold_out=hold_out or ())
-    for name, part in made.parts.items():
-        rows = part.write(out / name)
+    with contextlib.nullcontext(out) if out.exists() else new_folder(out) as place:
+        rows = {name: part.write(place / name) for name, part in made.parts.items()}
+    for name, count in rows.items():
         lost = made.dropped[name]
         why = f", {lost:,} rows left out whose designs are in an earlier part" if lost else ""
-        echo(f"{rows:,} evaluations in {out / name}{why}")
+        echo(f"{count:,} evaluations in {out / name}{why}")
 
 
 @commands.command("export")

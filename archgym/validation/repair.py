@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from archgym.data import Dataset
+from archgym.data.checks import validate
 from archgym.data.dataset import begun_trial, parquet_trials, sealed_journals
 from archgym.data.files import write_dataset
 from archgym.data.journal import Checksums, is_locked, read_journal
@@ -46,16 +47,18 @@ class Repaired:
     Attributes:
         kept: evaluations that are kept.
         trials: trials that are kept.
-        set_aside: folder with the files as they were.
+        set_aside: folder with the files as they were; ``None`` if nothing is damaged.
     """
 
     kept: int
     trials: int
-    set_aside: Path
+    set_aside: Path | None
 
 
 def repair(directory: str | Path, belongs: Callable[[str], bool] | None = None) -> Repaired:
     """Repairs a dataset in its place; a repair that was interrupted is finished.
+
+    A dataset without damage stays as it is.
 
     Args:
         directory: folder of the dataset.
@@ -69,10 +72,13 @@ def repair(directory: str | Path, belongs: Callable[[str], bool] | None = None) 
     check_received(folder)
     sidecar = Sidecar.load(folder)
     aside = folder / SET_ASIDE
+    belongs = belongs or (lambda trial_id: True)
     if not (folder / _NEW).is_dir():
+        if sound := _if_sound(folder, belongs):
+            return sound
         if aside.exists():
             raise DatasetError(f"{aside} is left from an earlier repair: move it away first")
-        _write(folder, sidecar, belongs or (lambda trial_id: True))
+        _write(folder, sidecar, belongs)
     elif not aside.exists() and not (folder / _NEW / "evaluations").is_dir():
         raise DatasetError(f"{folder / _NEW} is not of an earlier repair: move it away first")
     try:
@@ -90,6 +96,20 @@ def repair(directory: str | Path, belongs: Callable[[str], bool] | None = None) 
         raise DatasetError(f"cannot write to {folder}: {error.strerror or error}") from error
     found = Dataset(folder)
     return Repaired(len(found.snapshot()), found.trials().num_rows, aside)
+
+
+def _if_sound(folder: Path, belongs: Callable[[str], bool]) -> Repaired | None:
+    """What a dataset holds, if nothing is wrong with it."""
+    dataset = Dataset(folder)
+    try:
+        if not all(check.passed for check in validate(dataset)):
+            return None
+        trials = dataset.trials()["trial_id"].to_pylist()
+    except DatasetError:
+        return None
+    if not all(map(belongs, trials)):
+        return None
+    return Repaired(len(dataset.snapshot()), len(trials), None)
 
 
 def _write(folder: Path, sidecar: Sidecar, belongs: Callable[[str], bool]) -> None:

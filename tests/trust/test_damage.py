@@ -110,10 +110,10 @@ def repaired(run: Path, whole: Path, call: Callable[..., Called]) -> int:
         assert len(shown.err.splitlines()) <= 5
         shutil.rmtree(run / NAME, ignore_errors=True)
     else:
-        ((kept,),) = [[one["kept"]] for one in shown.json]
+        ((kept, aside),) = [[one["kept"], one["set_aside"]] for one in shown.json]
         checks = call("dataset", "validate", run / NAME)
         assert checks.code == 0, checks.out
-        assert (run / NAME / "damaged").is_dir()
+        assert aside is None or (run / NAME / "damaged").is_dir()
     for name in MANIFESTED:  # as whoever knows what it was would put it back
         if (run / name).is_dir():
             (run / name).rmdir()
@@ -163,6 +163,18 @@ def test_an_interrupted_run_goes_on(interrupted: Path, whole: Path, tmp_path: Pa
     assert_equal_runs(run, whole)
 
 
+def test_a_sound_dataset_is_left_alone(
+    whole: Path, tmp_path: Path, call: Callable[..., Called]
+) -> None:
+    run = shutil.copytree(whole, tmp_path / "run")
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    for _ in range(2):
+        shown = call("dataset", "repair", run)
+        assert shown.code == 0
+        assert "nothing is damaged" in shown.out
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+
+
 def test_a_removed_dataset_is_run_again(whole: Path, tmp_path: Path) -> None:
     run = shutil.copytree(whole, tmp_path / "run")
     shutil.rmtree(run / NAME)
@@ -209,6 +221,7 @@ def test_a_repair_may_be_interrupted(
 ) -> None:
     for moves in range(4):
         run = shutil.copytree(interrupted, tmp_path / str(moves))
+        INTERRUPTED["a row lost"](run)
         left, rename = [moves], os.rename
 
         def killed(
