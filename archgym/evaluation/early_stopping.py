@@ -7,7 +7,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import moocore
 import numpy as np
 
 from archgym.errors import StoppedEarly
@@ -84,6 +83,8 @@ class EarlyStopping:
                     by_name.setdefault(name, []).append((found[name], ends[name]))
 
     def _extend(self, costs: list[float]) -> None:
+        import moocore  # heavy, and only needed here
+
         values = np.array([*self._front, costs])
         keep = moocore.is_nondominated(values, keep_weakly=False)
         self._front = [values[i].tolist() for i in np.flatnonzero(keep)][-_MAX_FRONT:]
