@@ -46,7 +46,7 @@ LONG = "x" * 300
         (["evaluate", "Conformance-v0", "ways=\udcff"], "ways"),
         (["best", "\udcff"], "is not there"),
         (["proxy", "train", "RUN", "--out", "/proc/x"], "cannot write /proc/x"),
-        (["dataset", "sample", "RUN", "\udcff", "--rows", "2"], "its name is not in UTF-8"),
+        (["dataset", "sample", "RUN", "\udcff", "--rows", "1"], "its name is not in UTF-8"),
         (["dataset", "export", "RUN", "/proc/x.csv"], "cannot write /proc/x.csv"),
         (["report", "RUN", "--out", "/proc/x.html"], "cannot write"),
         (["report", "RUN", "--out", "OUT/x.html", "--figures", "/proc/x"], "cannot write"),
