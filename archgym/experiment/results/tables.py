@@ -43,6 +43,10 @@ _LEGEND_OF_FIDELITY = (
     " spent: simulations by the relative cost of their fidelity; median, best and better are of "
     "the full ones."
 )
+_LEGEND_OF_STOPPED = (
+    " stopped: simulations that were ended early, as even the best that could be expected of them "
+    "was worse than the best found."
+)
 _LEGEND_OF_REGRET = " regret: by how much the best found is worse than the exact optimum."
 _HEADING_WIDTH = 24
 _Column = tuple[str, Callable[[Sequence[TrialSummary]], str]]
@@ -81,6 +85,8 @@ def run_tables(result: RunResult) -> RenderableType:
     legend = _LEGEND + (_LEGEND_OF_SEVERAL if several else "")
     if any(s.spent != s.simulations for s in result.summaries.values()):
         legend += _LEGEND_OF_FIDELITY
+    if any(s.stopped for s in result.summaries.values()):
+        legend += _LEGEND_OF_STOPPED
     if any(s.regret is not None for s in result.summaries.values()):
         legend += _LEGEND_OF_REGRET
     parts.append(Text(legend, style="dim"))
