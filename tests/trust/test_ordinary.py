@@ -45,6 +45,7 @@ LONG = "x" * 300
         (["evaluate", "Conformance-v0", "--record", "/proc/x"], "cannot write to /proc/x"),
         (["evaluate", "Conformance-v0", "ways=\udcff"], "ways"),
         (["best", "\udcff"], "is not there"),
+        (["status", "FILE"], "is a file; the status is that of the folder of a run"),
         (["proxy", "train", "RUN", "--out", "/proc/x"], "cannot write /proc/x"),
         (["dataset", "sample", "RUN", "\udcff", "--rows", "1"], "its name is not in UTF-8"),
         (["dataset", "export", "RUN", "/proc/x.csv"], "cannot write /proc/x.csv"),
@@ -62,10 +63,19 @@ def test_ordinary_input(
         data = tmp_path / "data"
         assert call("evaluate", "Conformance-v0", "ways=2", "--record", data).code == 0
         words = [str(data) if word == "RUN" else word for word in words]
+    words = [__file__ if word == "FILE" else word for word in words]
     ended = call(*(word.replace("OUT", str(tmp_path)) for word in words))
     assert ended.code == 2
     assert message in ended.err
     assert len(ended.err.splitlines()) <= 5
+
+
+def test_the_folder_of_a_run_is_no_experiment(tmp_path: Path, call: Callable[..., Called]) -> None:
+    out = tmp_path / "run"
+    assert call(*RUN, "--resume", "--out", out).code == 0
+    ended = call("run", out, "--local")
+    assert ended.code == 2
+    assert f"archgym run {out / 'experiment.yaml'} --out {out} --resume goes on" in ended.err
 
 
 def test_a_folder_whose_name_looks_like_an_address(

@@ -133,6 +133,8 @@ def _announce(experiment: Experiment, folder: Path, options: RunOptions) -> None
         f"{experiment.budget_text}, seed{'s' if len(seeds) > 1 else ''} {shown}"
         f"{', without Ray' if options.local else ''}, into {folder}"
     )
+    if options.resume and not (folder / "trials.json").exists():
+        line(f"nothing to go on with in {folder}: the run begins afresh")
     if experiment.simulation.leased:
         line(f"simulated by workers: start any number of them by archgym worker {folder}")
 

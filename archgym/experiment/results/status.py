@@ -154,6 +154,8 @@ def read_status(path: str | Path) -> RunStatus:
         DatasetError: if a dataset is damaged.
     """
     folder = RunFolder(path)
+    if folder.path.exists() and not folder.path.is_dir():
+        raise ExperimentError(f"{path} is a file; the status is that of the folder of a run")
     check_received(folder.path, ExperimentError)
     trials = folder.trials()
     if not trials:

@@ -131,6 +131,11 @@ def _put(node: Any, path: list[str], value: Any, where: str) -> None:
 def _source(source: str | Path) -> tuple[str, str]:
     """What to call the source, and its text."""
     path = Path(source)
+    if (path / "trials.json").is_file():
+        raise ExperimentError(
+            f"{path} is the folder of a run: its experiment is {path / 'experiment.yaml'}, and "
+            f"archgym run {path / 'experiment.yaml'} --out {path} --resume goes on with it"
+        )
     if not path.is_file() and path.parent == Path(".") and path.suffix not in _ENDINGS:
         shipped = shipped_experiments()
         if str(source) not in shipped:
