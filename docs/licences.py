@@ -10,8 +10,10 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
-from importlib.metadata import PackageMetadata, PackageNotFoundError, metadata
+from email.message import Message
+from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
+from typing import cast
 
 __all__ = ["PAGE", "constrained", "direct", "licence_of", "page", "rows"]
 
@@ -61,7 +63,7 @@ def direct() -> dict[str, str]:
 def licence_of(name: str) -> str:
     """The licence by an installed package's metadata; empty if it is not installed."""
     try:
-        about = metadata(name)
+        about = cast(Message, metadata(name))  # which it is, with all that a message has
     except PackageNotFoundError:
         return ""
     return _expression(about)
@@ -108,7 +110,7 @@ def page() -> str:
     )
 
 
-def _expression(about: PackageMetadata) -> str:
+def _expression(about: Message) -> str:
     for stated in (about.get("License-Expression"), about.get("License")):
         text = " ".join(str(stated or "").split())
         if text and len(text) <= _LONGEST and not text.startswith("Copyright"):

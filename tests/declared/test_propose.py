@@ -34,7 +34,7 @@ def finished(tmp_path: Path) -> Path:
 def test_what_was_printed_comes_first(tmp_path: Path) -> None:
     text = "".join(f"word{number}: {number}\n" for number in range(1000))
     (tmp_path / "input.txt").write_text(text)
-    (tmp_path / "stderr").write_text("/tmp/a/perl.bin : 47.34%  (1.4 => 0.7)\n")
+    (tmp_path / "stderr").write_text("data/perl.bin : 47.34%  (1.4 => 0.7)\n")
     found = proposals(tmp_path)
     assert found[0].name == "value_share"
     assert found[0].reading["read_unit"] == "%"
