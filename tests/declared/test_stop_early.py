@@ -86,7 +86,12 @@ def check(run: Path) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("how", ["processes", "ray", "workers"])
 def test_runs_are_stopped_whatever_simulates(how: str, experiment: Path, tmp_path: Path) -> None:
-    written(experiment, **{"ray": {"workers": 1}, "workers": {"executor": "workers"}}.get(how, {}))
+    changes: dict[str, dict[str, Any]] = {
+        "processes": {},
+        "ray": {"workers": 1},
+        "workers": {"executor": "workers"},
+    }
+    written(experiment, **changes[how])
     run = tmp_path / "run"
     run.mkdir()
     flags = ["-q"] if how == "ray" else ["-q", "--local"]
