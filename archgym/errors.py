@@ -148,7 +148,8 @@ def check_choice(kind: str, name: object, allowed: Collection[str]) -> None:
 def check_received(folder: Path, kind: type[ArchgymError] = DatasetError) -> None:
     """Refuses a folder in which something leads elsewhere: a symbolic link, a pipe, a device.
 
-    Whoever sent the folder could have a file outside it read, overwritten or deleted.
+    Whoever sent the folder could have a file outside it read, overwritten or deleted. A folder
+    whose name is not in UTF-8 is refused too: the library of Parquet files cannot use it.
 
     Args:
         folder: that archgym reads from or writes to; the user named it, so it may be a link.
@@ -157,6 +158,10 @@ def check_received(folder: Path, kind: type[ArchgymError] = DatasetError) -> Non
     Raises:
         ArchgymError: of that kind, with the entry.
     """
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        raise kind(f"{str(folder)!r} cannot be used: its name is not in UTF-8") from None
     if found := strange_entry(folder):
         raise kind(
             f"{found}, and nothing in such a folder may lead out of it: replace it by what it "

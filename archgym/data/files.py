@@ -125,10 +125,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
         DatasetError: if it exists already and is not empty, or cannot be written.
     """
     folder = Path(folder)
-    try:
-        str(folder).encode()
-    except UnicodeEncodeError:
-        raise DatasetError(f"cannot write {str(folder)!r}: its name is not in UTF-8") from None
+    check_received(folder)
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise DatasetError(f"{folder} exists already")
     unfinished = folder.parent / f".{folder.name}.{os.getpid()}.unfinished"

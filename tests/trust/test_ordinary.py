@@ -47,6 +47,8 @@ LONG = "x" * 300
         (["best", "\udcff"], "is not there"),
         (["status", "FILE"], "is a file; the status is that of the folder of a run"),
         (["proxy", "train", "RUN", "--out", "/proc/x"], "cannot write /proc/x"),
+        ([*RUN, "--out", "\udcff"], "its name is not in UTF-8"),
+        (["evaluate", "Conformance-v0", "--record", "\udcff"], "its name is not in UTF-8"),
         (["dataset", "sample", "RUN", "\udcff", "--rows", "1"], "its name is not in UTF-8"),
         (["dataset", "export", "RUN", "/proc/x.csv"], "cannot write /proc/x.csv"),
         (["report", "RUN", "--out", "/proc/x.html"], "cannot write"),
