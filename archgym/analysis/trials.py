@@ -30,7 +30,6 @@ from archgym.analysis.measures import COUNTS, Measures, measure, reaches, regret
 from archgym.data import Dataset
 from archgym.data.designs import design_codes, design_columns
 from archgym.evaluation.best import Best
-from archgym.evaluation.early_stopping import saved_s
 from archgym.evaluation.outcome import Outcome, Outcomes
 from archgym.problem.goals import natural
 from archgym.problem.metrics import Metric
@@ -65,7 +64,7 @@ class TrialSummary:
         illegal: proposals that broke a rule or were not covered by the simulator.
         failed: simulations that failed or took too long.
         stopped: simulations that the search stopped early.
-        saved_s: about how much simulation that saved, by the progress at which they were, s.
+        saved_s: about how much simulation that saved, had they taken as long as finished ones, s.
         reasons: reasons of these failures, and how often each occurred.
         better: full simulations that were feasible and better than the baseline design.
         best: the best outcome at full fidelity, ``None`` if nothing could be simulated.
@@ -233,18 +232,17 @@ def _arrays(dataset: Dataset, table: pa.Table) -> _Arrays:
         "metrics": np.column_stack(metrics).astype(np.float64),
         "reward": table["reward"].to_numpy(),
         "reason": np.array(table["reason"].to_pylist(), dtype=object),
-        "saved_s": _saved(table),
     }
 
 
-def _saved(table: pa.Table) -> NDArray[np.float64]:
-    """About how many seconds were saved by stopping each run, shape (n,)."""
-    found = np.zeros(len(table))
-    status = table["status"].cast(pa.string()).to_numpy(zero_copy_only=False)
-    rows = np.flatnonzero(status == Status.STOPPED.label)
-    some = table.select(["partial", "simulation_s"]).take(rows).to_pylist()
-    found[rows] = [saved_s(row["partial"], row["simulation_s"]) for row in some]
-    return found
+def _saved_s(rows: Rows) -> float:
+    """About how much simulation was saved by stopping runs early, s."""
+    simulated = rows.counted & rows.full
+    stopped = rows.simulation_s[simulated & (rows.status == Status.STOPPED)]
+    whole = rows.simulation_s[simulated & (rows.status == Status.OK)]
+    if not len(stopped) or not len(whole):
+        return 0.0
+    return max(0.0, float(whole.mean() * len(stopped) - stopped.sum()))
 
 
 def _joined(parts: Sequence[_Arrays]) -> _Arrays:
@@ -262,7 +260,7 @@ def _summarise(dataset: Dataset, row: dict[str, Any], arrays: _Arrays) -> TrialS
     scorer = scorer_of(row, metrics)
     objective = scorer.objective
     n = len(arrays["step"])
-    others = ("codes", "metrics", "reward", "reason", "saved_s")
+    others = ("codes", "metrics", "reward", "reason")
     plain = {name: array for name, array in arrays.items() if name not in others}
     trial = np.zeros(n, dtype=np.int32)
     rows = Rows.scored(scorer, arrays["metrics"], plain, trial, np.arange(n))
@@ -297,7 +295,7 @@ def _summarise(dataset: Dataset, row: dict[str, Any], arrays: _Arrays) -> TrialS
         illegal=counts["illegal"],
         failed=counts["failed"] + counts["timeout"],
         stopped=counts["stopped"],
-        saved_s=float(arrays["saved_s"].sum()),
+        saved_s=_saved_s(rows),
         reasons=Counter(arrays["reason"][failed].tolist()),
         better=int((full & rows.feasible & (arrays["reward"] > 0.5)).sum()),
         best=best.outcome,

@@ -31,6 +31,8 @@ __all__ = ["check_program", "program_check_names"]
 
 FORECAST_DESIGNS = 200
 _FIRST = "can_be_made"
+_EARLY, _LATE = 0.5, 0.9
+"""A look at this share of a run or less should not come after this share of its time."""
 
 
 def check_program(
@@ -109,7 +111,21 @@ def check_partial(program: ProgramRuns) -> str:
         raise UnpolishedError(f"no metric was seen in {where} on the way; {hint}")
     shares = ", ".join(f"{float(share):.0%}" for share, _ in looks)
     first = ", ".join(f"{name} = {value:.6g}" for name, value in looks[0][1].items())
-    return f"metrics are seen at {shares}; at the first of them {first}"
+    text = f"metrics are seen at {shares}; at the first of them {first}"
+    needed = program.env.objective.metric_names()
+    unseen = [name for name in needed if not any(name in seen for _, seen in looks)]
+    if unseen:
+        raise UnpolishedError(
+            f"{text}; {', '.join(unseen)} of the objective is not seen on the way, so no run can "
+            "be stopped"
+        )
+    if float(looks[0][0]) <= _EARLY and program.first_look >= _LATE:
+        raise UnpolishedError(
+            f"{text}; all of that came when {program.first_look:.0%} of the time was over: the "
+            "program keeps its output back. It must flush each line; [stdbuf, -oL, PROGRAM, ...] "
+            "makes many do so"
+        )
+    return text
 
 
 def check_parameters(program: ProgramRuns) -> str:
@@ -118,6 +134,7 @@ def check_parameters(program: ProgramRuns) -> str:
     lines: list[str] = []
     idle: list[str] = []
     stuck: list[Move] = []
+    failed = False
     for name in program.env.design_space.names:
         move = move_parameter(program, name)
         if move is None:
@@ -136,6 +153,7 @@ def check_parameters(program: ProgramRuns) -> str:
             > max(3 * noise.get(key, 0.0), 2 * base.get(spread, 0.0), 2 * moved.get(spread, 0.0))
         ]
         what = f"{name} {move.before[name]} -> {move.after[name]}"
+        failed = failed or any(one.status != "illegal" for one in move.refused)
         also = f" ({move.refused_text()})" if move.refused else ""
         if changed:
             lines.append(f"{what}: {', '.join(changed[:3])}{also}")
@@ -149,7 +167,7 @@ def check_parameters(program: ProgramRuns) -> str:
     text = ". ".join(parts)
     if any(one.status != "illegal" for move in stuck for one in move.refused):
         raise CheckFailed(text)
-    if idle or stuck:
+    if idle or stuck or failed:
         raise UnpolishedError(text)
     return text
 

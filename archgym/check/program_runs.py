@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -30,6 +31,7 @@ class ProgramRuns:
         seconds: that each run took.
         so_far: metrics that the last run had on the way, by progress.
         baseline_so_far: those of the baseline.
+        first_look: share of the time of the baseline's run after which it was first looked at.
     """
 
     def __init__(self, env: DeclaredEnvironment) -> None:
@@ -37,6 +39,7 @@ class ProgramRuns:
         self.seconds: list[float] = []
         self.so_far: SoFar = {}
         self.baseline_so_far: SoFar = {}
+        self.first_look = self._first_look = 0.0
         self._twice: list[dict[str, float]] | None = None
         self._refused: RefusedDesignError | None = None
 
@@ -48,9 +51,12 @@ class ProgramRuns:
         """
         designs = self.env.design_space.designs([design])
         result: SimulationResult
+        began = time.monotonic()
         with watching({}) as watch:
             ((result, seconds),) = self.env.simulator.simulate(designs)
         self.so_far = watch.so_far
+        looked = watch.looked_at[0] - began if watch.looked_at else 0.0
+        self._first_look = looked / max(time.monotonic() - began, 1e-9)
         self.seconds.append(seconds)
         status, values, reason = read_result(
             result, self.env.metrics, self.env.simulator.metric_names
@@ -75,7 +81,7 @@ class ProgramRuns:
             except RefusedDesignError as error:
                 self._refused = error
                 raise
-            self.baseline_so_far = self.so_far
+            self.baseline_so_far, self.first_look = self.so_far, self._first_look
         return self._twice
 
     def before(self, design: Mapping[str, Any]) -> dict[str, float]:

@@ -52,6 +52,9 @@ def not_yaml(path: Path, text: str, error: yaml.YAMLError) -> InvalidValueError:
         context += f" that begins in line {begun.line + 1}"
     problem = _PLAIN.get(error.problem or "", error.problem or "")
     said = ": ".join(part for part in (context, problem) if part)
+    lines = text.splitlines()
+    if mark and mark.line < len(lines) and "{{" in lines[mark.line]:
+        said += "; put a text with {{ }} in quotes"
     return InvalidValueError(f"{path}{place}: this is not YAML: {said}")
 
 

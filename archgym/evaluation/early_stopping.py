@@ -22,7 +22,7 @@ from archgym.simulators.early_stopping import (
     is_stop,
 )
 
-__all__ = ["EarlyStopping", "partial_text", "predicted_metrics", "saved_s"]
+__all__ = ["EarlyStopping", "partial_text", "predicted_metrics"]
 
 _MAX_FRONT = 32
 
@@ -108,17 +108,6 @@ def predicted_metrics(partial: str | None, names: Sequence[str]) -> list[float]:
     """
     found = _read(partial).get("predicted", {})
     return [float(found.get(name, math.nan)) for name in names]
-
-
-def saved_s(partial: str | None, seconds: float) -> float:
-    """About how many seconds of simulation were saved by stopping a run, by its progress.
-
-    Args:
-        partial: the text of its row.
-        seconds: that it took until then.
-    """
-    progress = float(_read(partial).get("progress", 1.0))
-    return seconds / progress - seconds
 
 
 def _read(partial: str | None) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Final
@@ -65,10 +66,12 @@ class Watch:
 
     Attributes:
         so_far: metrics by progress.
+        looked_at: when each look was, s of :func:`time.monotonic`.
     """
 
     def __init__(self, rule: Mapping[str, Any]) -> None:
         self.so_far: dict[str, dict[str, float]] = {}
+        self.looked_at: list[float] = []
         self._growth: Mapping[str, Mapping[str, Any]] = rule.get("growth", {})
         self._best: Sequence[Sequence[float]] = rule.get("best", ())
         self._finished = rule.get("finished", 0)
@@ -93,6 +96,7 @@ class Watch:
         key = milestone(progress)
         found = {name: float(v) for name, v in metrics.items() if math.isfinite(v)}
         self.so_far[key] = found
+        self.looked_at.append(time.monotonic())
         growth = self._growth.get(key, {})
         if not self._best or not growth:
             return

@@ -142,6 +142,7 @@ MISTAKES = {
     "wrong unit": ("read_unit: us", "read_unit: MHz", "metrics.wait_ns: 'MHz' is a frequency"),
     "spelled out unit": ("read_unit: us", "read_unit: usecs", "Is the unit 'us' meant?"),
     "spelled out unit of a metric": ("unit: ns", "unit: nsec", "Is the unit 'ns' meant?"),
+    "braces without quotes": ("- awk", "- [awk, -D{{ depth }}]", "put a text with {{ }} in quotes"),
     "key that YAML reads as a boolean": ("stages:", "off:", "the key off is read as false"),
     "unknown unit": ("read_unit: us", "read_unit: uss", "Did you mean 'us'"),
     "no pattern": ("'area: (\\d+)'", "'area: (\\d+'", "is no regular expression"),

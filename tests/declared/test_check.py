@@ -42,6 +42,13 @@ def test_a_noisy_program_is_told(write: Write) -> None:
     assert "noise: {repeats: 3}" in result.detail
 
 
+def test_a_value_that_fails_is_told_although_others_do_not(write: Write) -> None:
+    exits = '$1 > 8 { print "too deep"; exit 3 } { printf'
+    (result,) = check(write(("{ printf", exits)), only=["parameters"])
+    assert not result.passed
+    assert "(refused: 16, failed: stage run" in result.detail
+
+
 def test_a_change_within_the_noise_is_none(write: Write) -> None:
     """The number of the process differs from run to run, by more than by the parameter."""
     shell = "      - sh\n      - -c\n      - 'echo wait = $(($$ % 7 + 1)) us; echo area: 1'\n"

@@ -356,6 +356,22 @@ def test_a_search_that_cannot_stop_anything_is_refused(declared: Write, write: W
         pass
 
 
+def test_check_notices_output_that_is_kept_back(declared: Write) -> None:
+    loop = "for n in range(1, 11): print('cost so far =', n, '\\ndone', 10 * n)"
+    late = f"import time\ntime.sleep(0.3)\n{loop}\n"
+    (result,) = check_program(declared(PYTHON, simulator=late), only=["partial"])
+    assert not result.passed
+    assert "It must flush each line" in result.detail
+
+
+def test_check_names_what_the_objective_lacks_on_the_way(declared: Write) -> None:
+    more = ("metrics:", "objective: minimize end_count\nmetrics:\n  end_count: {key: end}")
+    simulator = SIMULATOR.replace('print "cost so far', 'print "end = 3"; print "cost so far')
+    (result,) = check_program(declared(more, simulator=simulator), only=["partial"])
+    assert not result.passed
+    assert "end_count of the objective is not seen on the way" in result.detail
+
+
 def test_check_shows_what_is_seen(declared: Write) -> None:
     (_, result) = check_program(declared(), only=["can_be_made", "partial"])
     assert result.passed

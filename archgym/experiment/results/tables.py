@@ -30,7 +30,7 @@ _ANY_WIDTH = 1000
 _LEGEND = (
     "median / best: over trials, of the best feasible value found. better: share of simulated "
     "designs that beat the baseline. sims: designs simulated. dupl., illegal: share of proposals "
-    "that were known already or broke a rule, and so were not simulated. Metrics of the best "
+    "that were known already, or that a rule or the simulator refused. Metrics of the best "
     "design: in brackets, change from the baseline."
 )
 _LEGEND_OF_SEVERAL = (
@@ -45,7 +45,7 @@ _LEGEND_OF_FIDELITY = (
 )
 _LEGEND_OF_STOPPED = (
     " stopped: simulations that were ended early, as even the best that could be expected of them "
-    "was worse than the best found."
+    "was worse than the best found; they count as none that beats the baseline."
 )
 _LEGEND_OF_REGRET = " regret: by how much the best found is worse than the exact optimum."
 _HEADING_WIDTH = 24
