@@ -14,7 +14,6 @@ import ast
 import functools
 import hashlib
 import re
-import site
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -29,14 +28,11 @@ _RECORDED: Final = frozenset(
     {"baseline", "default_objective", "design_space", "metrics", "version"}
 )
 _NAMES_FILE: Final = re.compile(r"(?=.{3,250}$)\w[\w ./+-]*\.\w+")
-_INSTALLED: Final = tuple(
-    str(Path(place).resolve()) + "/"
-    for place in {
-        *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-        *site.getsitepackages(),
-        site.getusersitepackages(),
-    }
+_STANDARD: Final = tuple(
+    str(Path(sysconfig.get_path(name)).resolve()) + "/" for name in ("stdlib", "platstdlib")
 )
+_PACKAGES: Final = {"site-packages", "dist-packages"}
+"""Folders of installed packages, in whatever environment."""
 
 
 def source_sha256(*classes: type) -> str:
@@ -81,6 +77,7 @@ class _Reader:
         self._modules: dict[Path, _Module | None] = {}
         self._seen: set[tuple[Path, str]] = set()
         self._texts: dict[str, str] = {}
+        self._left: list[tuple[Path, str, Path, str]] = []
 
     def add(self, module_name: str, name: str) -> None:
         """Takes in what a loaded module defines under a name."""
@@ -89,12 +86,14 @@ class _Reader:
         if file is None or module_name.partition(".")[0] == "archgym":
             return
         path = Path(file).resolve()
-        if path.suffix != ".py" or str(path).startswith(_INSTALLED):
+        if path.suffix != ".py" or _is_installed(path):
             return
         if module_name in ("__main__", "__mp_main__"):
             module_name = path.stem
         depth = module_name.count(".") + (path.name == "__init__.py")
-        self._take(path, module_name, path.parents[depth], name)
+        self._left.append((path, module_name, path.parents[depth], name))
+        while self._left:
+            self._take(*self._left.pop())
 
     def digest(self) -> str:
         if not self._texts:
@@ -130,7 +129,7 @@ class _Reader:
     def _within(self, module: _Module, module_name: str, tree: ast.AST) -> None:
         for node in ast.walk(tree):
             if isinstance(node, ast.Name) and node.id in module.defines:
-                self._take(module.path, module_name, module.root, node.id)
+                self._left.append((module.path, module_name, module.root, node.id))
             elif isinstance(node, ast.Import | ast.ImportFrom):
                 self._follow(module, node, "*")
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -160,8 +159,8 @@ class _Reader:
             return True
         place = module.root.joinpath(*dotted.split("."))
         for path in (place.with_name(f"{place.name}.py"), place / "__init__.py"):
-            if dotted and path.is_file() and not str(path).startswith(_INSTALLED):
-                self._take(path.resolve(), dotted, module.root, name)
+            if dotted and path.is_file() and not _is_installed(path):
+                self._left.append((path.resolve(), dotted, module.root, name))
                 return True
         return False
 
@@ -195,6 +194,10 @@ class _Bare(ast.NodeTransformer):
         if isinstance(body, list) and body and _is_text(body[0]):
             node.body = body[1:]  # type: ignore[attr-defined]
         return super().generic_visit(node)
+
+
+def _is_installed(path: Path) -> bool:
+    return str(path).startswith(_STANDARD) or not _PACKAGES.isdisjoint(path.parts)
 
 
 def _is_text(statement: ast.stmt) -> bool:

@@ -176,3 +176,34 @@ def test_a_cache_knows_the_source(folder: Path, call: Callable[..., Called]) -> 
         for name in ("one", "two")
     )
     assert max(one) < 100 <= min(two)
+
+
+def test_packages_of_another_environment_are_installed_too(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages = folder / "lib" / "site-packages"
+    packages.mkdir(parents=True)
+    (packages / "toy_package.py").write_text("import numpy\n\n\nclass Base:\n    size = 1\n")
+    monkeypatch.syspath_prepend(str(packages))
+    edit(folder, "toy_source.py", "(archgym.Environment)", "(Base, archgym.Environment)")
+    edit(
+        folder,
+        "toy_source.py",
+        "import archgym\n",
+        "import archgym\nfrom toy_package import Base\n",
+    )
+    before = source_sha256(toy())
+    edit(packages, "toy_package.py", "size = 1", "size = 2")
+    assert source_sha256(toy()) == before != ""
+
+
+def test_a_long_chain_of_names(folder: Path) -> None:
+    chain = "".join(f"def f{n}(x):\n    return f{n + 1}(x)\n\n\n" for n in range(3000))
+    text = (folder / "toy_costs" / "model.py").read_text()
+    (folder / "toy_costs" / "model.py").write_text(
+        f"{text}\n\n{chain}def f3000(x):\n    return x\n"
+    )
+    edit(folder, "toy_costs/model.py", "+ y +", "+ f0(y) +")
+    before = source_sha256(toy())
+    edit(folder, "toy_costs/model.py", "    return x\n", "    return x + 1\n")
+    assert source_sha256(toy()) != before
