@@ -12,6 +12,7 @@ import contextlib
 import errno
 import math
 import os
+import selectors
 import shutil
 import signal
 import subprocess
@@ -41,7 +42,7 @@ _OF_THE_SHELL = ("PWD", "OLDPWD", "SHLVL", "_")
 _POLL_S = 0.1
 _SHORTEST_POLL_S, _POLL_SHARE = 0.01, 0.02
 """How often a program is looked at whose output is read while it runs: s, share of its time."""
-_SHOWN_BYTES = 65536
+_SHOWN_BYTES = _PIECE_BYTES = 65536
 _stop_of_batch: ContextVar[threading.Event | None] = ContextVar("stop of batch", default=None)
 """Set in a thread of a batch: the event after which its programs are stopped."""
 
@@ -155,7 +156,7 @@ def run_program(
     except OSError as error:
         kind = MissingDependencyError if error.errno in _UNUSABLE else SimulationError
         raise kind(f"{command[0]} cannot be started: {error.strerror}") from error
-    outputs = [b"", b""]
+    outputs = bytearray(), bytearray()
     try:
         with process:
             try:
@@ -250,7 +251,7 @@ def available_cores() -> int:
 
 def _read(
     process: subprocess.Popen[bytes],
-    outputs: list[bytes],
+    outputs: Sequence[bytearray],
     name: str,
     end: float,
     time_limit_s: float,
@@ -259,33 +260,54 @@ def _read(
 ) -> None:
     """Reads both outputs into ``outputs``, until the program ends."""
     start = time.monotonic()
-    while True:
-        poll_s = _POLL_S
-        if on_output is not None:
-            poll_s = min(_POLL_S, max(_SHORTEST_POLL_S, _POLL_SHARE * (time.monotonic() - start)))
-        # Asked before the pipes are read, so that nothing printed before the end is missed.
-        ended = process.poll() is not None
-        left = end - time.monotonic()
-        if left <= 0:
-            raise TimeoutError(f"{name} did not finish within {time_limit_s:g} s")
-        if stopped():
-            raise SimulationError(f"{name} was stopped with the batch that it belongs to")
-        try:
-            outputs[:] = process.communicate(timeout=min(left, poll_s))
-            ended = True
-        except subprocess.TimeoutExpired as error:  # a child of it may hold the pipes open
-            outputs[:] = error.stdout or b"", error.stderr or b""
-        for output in outputs:
-            if len(output) > limit:
-                shown = last_lines(output[-_SHOWN_BYTES:].decode("utf-8", errors="replace"))
-                raise SimulationError(f"{name} printed more than {limit} bytes: {shown}")
-        if on_output is not None:
-            on_output(outputs)
-        if ended:
-            return
+    with selectors.DefaultSelector() as open_pipes:
+        for pipe, output in zip((process.stdout, process.stderr), outputs, strict=True):
+            assert pipe is not None
+            open_pipes.register(pipe, selectors.EVENT_READ, output)
+        while True:
+            poll_s = _POLL_S
+            if on_output is not None:
+                so_far = time.monotonic() - start
+                poll_s = min(_POLL_S, max(_SHORTEST_POLL_S, _POLL_SHARE * so_far))
+            # Asked before the pipes are read, so that nothing printed before the end is missed.
+            ended = process.poll() is not None
+            left = end - time.monotonic()
+            if left <= 0:
+                raise TimeoutError(f"{name} did not finish within {time_limit_s:g} s")
+            if stopped():
+                raise SimulationError(f"{name} was stopped with the batch that it belongs to")
+            _read_for(min(left, poll_s), open_pipes, limit)
+            for output in outputs:
+                if len(output) > limit:
+                    shown = last_lines(output[-_SHOWN_BYTES:].decode("utf-8", errors="replace"))
+                    raise SimulationError(f"{name} printed more than {limit} bytes: {shown}")
+            if not open_pipes.get_map():
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(min(max(end - time.monotonic(), 0), poll_s))
+                    ended = True
+            if on_output is not None:
+                on_output([bytes(output) for output in outputs])
+            if ended:  # a child of it may hold the pipes open
+                return
 
 
-def _decoded(outputs: Sequence[bytes], start: float, exit_code: int) -> ProgramOutput:
+def _read_for(seconds: float, open_pipes: selectors.BaseSelector, limit: int) -> None:
+    """Reads pipes until they are closed, the time is over or one printed more than the limit.
+
+    A program can print a gigabyte a second: what it printed is counted with every piece.
+    """
+    end = time.monotonic() + seconds
+    while open_pipes.get_map() and (left := end - time.monotonic()) > 0:
+        for key, _ in open_pipes.select(left):
+            piece = os.read(key.fd, _PIECE_BYTES)
+            if not piece:
+                open_pipes.unregister(key.fileobj)
+            key.data.extend(piece)
+            if len(key.data) > limit:
+                return
+
+
+def _decoded(outputs: Sequence[bytearray], start: float, exit_code: int) -> ProgramOutput:
     stdout, stderr = (output.decode("utf-8", errors="replace") for output in outputs)
     return ProgramOutput(stdout, stderr, time.monotonic() - start, exit_code)
 

@@ -299,3 +299,25 @@ def test_program_whose_caller_is_killed_does_not_run_for_ever(tmp_path: Path) ->
     )
     output = run_program([program], tmp_path, time_limit_s=30)
     assert int(output.stdout) >= 31
+
+
+def test_endless_output_does_not_fill_the_memory(tmp_path: Path) -> None:
+    """However fast it is printed: a gigabyte a second is not read for the time of one look."""
+    script = """
+import resource, sys
+from pathlib import Path
+from archgym.errors import SimulationError
+from archgym.simulators.external import run_program
+
+def peak_kb():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+before = peak_kb()
+try:
+    run_program(["cat", "/dev/zero"], Path(sys.argv[1]), time_limit_s=50, output_limit_bytes=10**6)
+except SimulationError as error:
+    assert "printed more than 1000000 bytes" in str(error), error
+    print(peak_kb() - before)
+"""
+    output = run_program([sys.executable, "-c", script, tmp_path], tmp_path, time_limit_s=50)
+    assert int(output.stdout) < 16_000, "kB by which the process grew"
