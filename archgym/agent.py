@@ -16,10 +16,14 @@ from archgym.errors import BudgetExhausted, InvalidValueError, UnknownNameError,
 from archgym.evaluation.best import Best
 from archgym.evaluation.outcome import Outcome, Outcomes, told
 from archgym.evaluation.trial_info import TrialInfo
+from archgym.history import History
 from archgym.problem.fidelity import FULL, Fidelity
 from archgym.problem.spread import GoalSpread
 from archgym.reading.pydantic_messages import allowed_text
 from archgym.space import Designs, DesignSpace
+
+_FROM_HISTORY = 5
+"""Designs that are evaluated first because they were good before."""
 
 
 class Hyperparameters(pydantic.BaseModel):
@@ -151,6 +155,7 @@ class Agent(ABC):
         *,
         hours: float | None = None,
         initial: Designs | Iterable[Mapping[str, Any]] = (),
+        history: History | None = None,
         trial_id: str = "",
         resume: bool = False,
     ) -> SearchResult:
@@ -163,6 +168,7 @@ class Agent(ABC):
             hours: that all simulations take together; ``None`` for no limit. One of both is
                 needed.
             initial: known designs to evaluate first.
+            history: what earlier searches found.
             trial_id: name of the trial in the dataset.
             resume: go on with the trial of that id in the dataset.
         """
@@ -195,6 +201,8 @@ class Agent(ABC):
         state = "failed"
         try:
             with contextlib.suppress(BudgetExhausted):
+                if history:
+                    initial = initial.concatenate(self.recall(history))
                 self.run(env, initial)
             state = "finished"
         finally:
@@ -212,6 +220,20 @@ class Agent(ABC):
             spent=counts.spent,
             regret=env.regret(best.outcome),
         )
+
+    def recall(self, history: History) -> Designs:
+        """Learns from earlier searches; called once, before :meth:`run`.
+
+        Unless overridden, the best designs of the sources are evaluated first, and nothing else
+        is learned.
+
+        Args:
+            history: at least one source.
+
+        Returns:
+            Designs to evaluate first, besides those that the user gave.
+        """
+        return history.start(_FROM_HISTORY)
 
     @abstractmethod
     def run(self, env: Environment, initial: Designs) -> None:

@@ -1,0 +1,71 @@
+"""Earlier evaluations, scored by the objective of the problem that is searched now."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from archgym.evaluation.outcome import Outcomes
+from archgym.space import Designs
+
+
+@dataclass(frozen=True)
+class HistorySource:
+    """What was evaluated for one earlier problem.
+
+    Attributes:
+        name: what messages and reports call it.
+        outcomes: of distinct designs at full fidelity, in the design space of the problem that is
+            searched now, scored by its objective and limits; costs are relative to the baseline
+            of the earlier problem.
+        same: whether it is the same problem but for objective, limits and parameters that were
+            held: the same environment, simulator, source, workload and settings. Its metrics are
+            then those that the simulator would give now.
+    """
+
+    name: str
+    outcomes: Outcomes
+    same: bool = False
+
+    def __len__(self) -> int:
+        return len(self.outcomes)
+
+
+@dataclass(frozen=True)
+class History:
+    """The sources that a search may learn from; it decides by itself how far it trusts each.
+
+    Attributes:
+        sources: the earlier problems, in the order in which they were given.
+    """
+
+    sources: tuple[HistorySource, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    def __iter__(self) -> Iterator[HistorySource]:
+        return iter(self.sources)
+
+    def start(self, n: int) -> Designs:
+        """The best feasible designs: the best of each source, then the second of each, and so on.
+
+        Args:
+            n: how many at most.
+        """
+        ranked = []
+        for source in self.sources:
+            good = np.flatnonzero(source.outcomes.feasible)
+            order = source.outcomes.reward[good].argsort(kind="stable")[::-1]
+            ranked.append(source.outcomes.designs[good[order][:n]])
+        found: dict[int, Designs] = {}
+        for place in range(n):
+            for designs in ranked:
+                if place < len(designs):
+                    one = designs[place : place + 1]
+                    found.setdefault(one.keys()[0], one)
+        first, *others = list(found.values())[:n] or [self.sources[0].outcomes.designs[:0]]
+        return functools.reduce(Designs.concatenate, others, first)
