@@ -10,6 +10,7 @@ from pydantic import Field
 
 from archgym import agent
 from archgym.agents.common.hyperparameters import BatchSize
+from archgym.agents.common.observations import some_outcomes
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST, FAILED_COST, costs
 from archgym.agents.ga import Genetic
@@ -17,6 +18,7 @@ from archgym.agents.gp.search import GaussianProcessSearch
 from archgym.agents.local import LocalSearch
 from archgym.agents.nsga2 import Nsga2
 from archgym.evaluation.outcome import Outcomes
+from archgym.history import History
 from archgym.space import Designs
 
 _Members = tuple[type[agent.Sampler], ...]
@@ -38,6 +40,16 @@ _DOUBT = 5.0
 """Turns of average success with which each model-free member starts."""
 _GOOD_SHARE, _GOOD_CREDIT = 0.05, 0.2
 """Share of the best known designs that count as a success too, and as how much of one."""
+
+_FRESH = -1
+"""Stands for the member that searches from nothing besides the one that learns from history."""
+_REPEATS = 12
+"""Designs that others tried of which that member hears before a turn."""
+_MAX_FRESH_SHARE, _HISTORY_PATIENCE, _HISTORY_HALF_WAY = 0.85, 3, 4
+"""Maximum share of its turns; designs for which history may lead to nothing better until it has
+some, and further ones before it has half of that share."""
+_GAIN = 0.01
+"""What counts as better: a share of the distance from the best known design to the middle one."""
 
 
 class Auto(SequentialSampler):
@@ -87,6 +99,10 @@ class Auto(SequentialSampler):
             kind(self.space, self.directions, seed, **(settings if number == 0 else {}))
             for number, (kind, seed) in enumerate(zip(kinds, seeds, strict=True))
         ]
+        self._settings = settings
+        self._fresh: agent.Sampler | None = None
+        self._outcomes: dict[int, Outcomes] = {}
+        self._fruitless = 0  # designs since history last led to a better one
         self._success, self._tries = np.zeros((2, len(kinds) - 1))
         self._idle = 0  # designs since the last one that was better than all before
         self._asked: dict[int, int] = {}  # member that a design without outcome is from, by its key
@@ -99,12 +115,28 @@ class Auto(SequentialSampler):
         shares = self._shares().tolist()
         return {m.name: share for m, share in zip(self._members, shares, strict=True)}
 
+    def recall(self, history: History) -> Designs:
+        """Adds a member that searches from nothing; the one with a model learns the history.
+
+        Whatever history says, the new member never hears of what it led to, unless it proposes
+        the same design. So a misleading history costs turns, but does not lead it astray.
+        """
+        kind = type(self._members[0])
+        seed = int(self.rng.integers(2**31))
+        self._fresh = kind(self.space, self.directions, seed, **self._settings)
+        designs = self._members[0].recall(history)
+        self._asked.update(dict.fromkeys(designs.keys(), 0))
+        return designs
+
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:
         """Informs every member, and credits the one whose proposal it was."""
         self._unseen.learn(designs, outcomes)
         values = costs(outcomes)
-        for key, value in zip(designs.keys(), values.tolist(), strict=True):
+        fresh = []
+        for row, (key, value) in enumerate(zip(designs.keys(), values.tolist(), strict=True)):
             member = self._asked.pop(key, None)
+            if member != 0:
+                fresh.append(row)
             if key in self._known:
                 continue
             self._credit(member, value)
@@ -113,23 +145,56 @@ class Auto(SequentialSampler):
         for each in self._members:
             each.spread = self.spread
             each.tell(designs, outcomes)
+        if self._fresh is not None:
+            self._fresh.spread = self.spread
+            for row in range(len(designs)):
+                one = some_outcomes(outcomes, np.array([row]), self.space)
+                self._outcomes[one.designs.keys()[0]] = one
+                if row in fresh:
+                    self._fresh.tell(one.designs, one)
 
     def _next(self) -> Designs:
         """A design of a member that is drawn, or a random one if that has nothing new."""
         member = int(self.rng.choice(len(self._members), p=self._shares()))
-        design = self._unseen.sift(self._members[member].ask(1))
+        if member == 0 and self._fresh is not None and self.rng.random() < self._fresh_share:
+            member = _FRESH
+            design = self._from_nothing(self._fresh)
+        else:
+            design = self._unseen.sift(self._members[member].ask(1))
         if not len(design):  # asked for by another, or nothing is left
             design = self._unseen.take(1)
         self._unseen.add(design)
         self._asked.update(dict.fromkeys(design.keys(), member))
         return design
 
+    def _from_nothing(self, member: agent.Sampler) -> Designs:
+        """A new design of the member without history, which hears of those that others tried."""
+        for _ in range(_REPEATS):
+            asked = member.ask(1)
+            known = self._outcomes.get(asked.keys()[0]) if len(asked) else None
+            if known is None:
+                return self._unseen.sift(asked)
+            member.tell(known.designs, known)
+        return self._unseen.take(0)
+
+    @property
+    def _fresh_share(self) -> float:
+        """Share of the model's turns that the member without history has."""
+        stuck = max(0, self._fruitless - _HISTORY_PATIENCE)
+        return _MAX_FRESH_SHARE * stuck / (stuck + _HISTORY_HALF_WAY)
+
     def _credit(self, member: int | None, cost: float) -> None:
         """Counts progress, and the success of a model-free member."""
         better = bisect_left(self._ranked, cost)
         progress = cost < FAILED_COST and (not self._ranked or cost < self._ranked[0])
         self._idle = 0 if progress else self._idle + 1
-        if not member:  # the model's, or nobody's
+        if self._fresh is not None:
+            known = self._ranked
+            spread = known[len(known) // 2] - known[0] if known else 0.0
+            led = member == 0 and progress
+            led = led and (not known or cost < known[0] - _GAIN * min(spread, BROKEN_LIMIT_COST))
+            self._fruitless = 0 if led else self._fruitless + 1
+        if not member or member == _FRESH:  # a model's, or nobody's
             return
         good = cost < FAILED_COST and better < _GOOD_SHARE * len(self._ranked)
         self._success *= 1.0 - 1.0 / _MEMORY

@@ -13,9 +13,17 @@ from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST, FAILED_COST
 from archgym.agents.common.targets import noise_shares
+from archgym.agents.gp.experience import Experience
+from archgym.history import History
 from archgym.space import Designs, FeatureEncoding
 
 _PORTFOLIO = ("EI", "LCB", "PI")
+_FROM_HISTORY = 5
+"""Designs that are proposed first because earlier searches found them good."""
+_LENGTH = 2.0
+"""What a standard deviation of the expectation of earlier searches counts for, in features."""
+_MOST_EXPECTED = 5.0
+"""Standard deviations: how much worse than the earlier mean is all the same."""
 _ELITE = 10
 """Best designs around which candidates are sought."""
 
@@ -34,6 +42,10 @@ class Bayesian(ModelBasedSampler, SequentialSampler):
     Designs that break a limit, fail or are illegal count as worse than every feasible one, by
     at most the spread of those. In a batch, designs without outcome yet count as the best one
     known (constant liar).
+
+    What earlier searches expect of a design is a further feature (:meth:`recall`): trees learn by
+    themselves what it is worth, and of two Gaussian processes, one of which sees it, the likelier
+    one is used.
 
     With several goals it searches their weighted geometric mean
     (:func:`archgym.agents.common.scores.costs`). Numeric libraries are held to one thread while it
@@ -91,9 +103,26 @@ class Bayesian(ModelBasedSampler, SequentialSampler):
         super().setup()
         self._features = FeatureEncoding(self.space)
         self._process = surrogates.GaussianProcess()
+        self._recalling = surrogates.GaussianProcess()
+        self._experience: Experience | None = None
         self._start: Designs | None = None
         self._gains = np.zeros(len(_PORTFOLIO))
         self._nominees: Floats | None = None
+
+    def recall(self, history: History) -> Designs:
+        """Makes surrogates of the sources; the designs of which these expect most come first."""
+        with self._working():
+            experience = Experience(self.space, history, self.rng)
+            self._experience = experience if len(experience) else None
+            return experience.start(_FROM_HISTORY)
+
+    def _encode(self, designs: Designs) -> Floats:
+        """Features of designs, the last one what earlier searches expect, if there were any."""
+        features = self._features.encode(designs)
+        if self._experience is None:
+            return features
+        expected = np.minimum(self._experience.score(designs), _MOST_EXPECTED)
+        return np.concatenate([features, _LENGTH * expected[:, None]], axis=1)
 
     def _initial(self, n: int, failures: int) -> Designs:
         if self.hyperparameters.initial_design == "random":
@@ -105,7 +134,8 @@ class Bayesian(ModelBasedSampler, SequentialSampler):
 
     def _next(self) -> Designs:
         """A design of the initial ones, then the one that promises most."""
-        if self._observations.asked < self.hyperparameters.n_initial:
+        recalls = self._experience is not None and len(self._observations) >= _FROM_HISTORY
+        if self._observations.asked < self.hyperparameters.n_initial and not recalls:
             return self._unseen.take(1, self._initial, tries=1)
         if not len(self._observations):
             return self._unseen.take(1)
@@ -115,7 +145,7 @@ class Bayesian(ModelBasedSampler, SequentialSampler):
             return self._unseen.take(1)
         model = self._surrogate(len(y))
         model.fit(x, y, int(self.rng.integers(1 << 31)), noise)
-        seen = self._features.encode(candidates)
+        seen = self._encode(candidates)
         mean, deviation = model.predict(seen)
         best = self._choose(model, candidates, seen, mean, deviation)
         self._unseen.add(design := candidates[best : best + 1])
@@ -137,7 +167,7 @@ class Bayesian(ModelBasedSampler, SequentialSampler):
         if self.spread is not None:
             errors = np.sqrt((self._observations.errors**2).sum(axis=1)) / len(self.directions)
             noise = noise_shares(values, np.concatenate([errors, np.zeros(len(waiting))]))
-        return self._features.encode(Designs(self.space, codes)), values, noise
+        return self._encode(Designs(self.space, codes)), values, noise
 
     def _candidates(self) -> Designs:
         """Unseen legal designs: half one move from the best, a quarter two to four, rest random."""
@@ -152,6 +182,8 @@ class Bayesian(ModelBasedSampler, SequentialSampler):
     def _surrogate(self, n: int) -> Any:
         settings = self.hyperparameters
         if settings.surrogate == "gp" and n < settings.forest_above:
+            if self._experience is not None:
+                return self._tools.Likelier(self._process, self._recalling)
             return self._process
         return self._tools.Forest(settings.trees, extra=settings.surrogate != "forest")
 

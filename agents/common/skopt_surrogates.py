@@ -39,6 +39,7 @@ class GaussianProcess:
 
     Attributes:
         best: target of the least cost that it learned from.
+        likelihood: logarithm of the data's, when the kernel was settled last.
 
     The target is the ratio to the baseline, or the cost, its logarithm, where that makes the
     data clearly more likely: some metrics are closer to a sum of effects, others to a product.
@@ -46,7 +47,7 @@ class GaussianProcess:
     """
 
     def __init__(self) -> None:
-        self.best = 0.0
+        self.best = self.likelihood = 0.0
         self._tuned_at = 0
         self._targets = {"ratio": _Target(), "cost": _Target()}
         self._used = "ratio"
@@ -70,6 +71,7 @@ class GaussianProcess:
             }
             surely = likelihood["cost"] - likelihood["ratio"] > _CLEAR_EVIDENCE
             self._used = "cost" if surely else "ratio"
+            self.likelihood = likelihood[self._used]
         else:
             self._targets[self._used].fit(x, forms[self._used][0], seed, noise, tune=False)
         self.best = float(forms[self._used][0].min())
@@ -104,6 +106,34 @@ class _Target:
         white.noise_level = 0.0  # predictions are of the signal alone
         likelihood: float = self.model.log_marginal_likelihood_value_
         return likelihood
+
+
+class Likelier:
+    """Of two processes the one under which the data are likelier; the first ignores a feature.
+
+    Args:
+        plain: does not see the last feature.
+        recalling: sees all.
+    """
+
+    def __init__(self, plain: GaussianProcess, recalling: GaussianProcess) -> None:
+        self._plain, self._recalling = plain, recalling
+        self._recalls = True
+
+    @property
+    def best(self) -> float:
+        """Target of the least cost that the one in use learned from."""
+        return (self._recalling if self._recalls else self._plain).best
+
+    def fit(self, x: Floats, y: Floats, seed: int, noise: Floats | None = None) -> None:
+        """See :meth:`GaussianProcess.fit`."""
+        self._plain.fit(x[:, :-1], y, seed, noise)
+        self._recalling.fit(x, y, seed, noise)
+        self._recalls = self._recalling.likelihood >= self._plain.likelihood
+
+    def predict(self, x: Floats) -> tuple[Floats, Floats]:
+        """See :meth:`GaussianProcess.predict`."""
+        return self._recalling.predict(x) if self._recalls else self._plain.predict(x[:, :-1])
 
 
 class Forest:

@@ -47,11 +47,11 @@ class AdditiveProcess(GaussianProcess):
             y: targets, shape (n,).
             known_noise: as for the plain process.
         """
-        before = self._tuned_at
+        before = self.tuned_at
         super().tune(x, y, known_noise)
-        if self.additive or len(y) < _FEW or self._tuned_at != before:
+        if self.additive or len(y) < _FEW or self.tuned_at != before:
             self._interactions.walk(self.alike(x, x), y)
-        if self._tuned_at != before:
+        if self.tuned_at != before:
             self.additive = False
             as_product = self.fit(x, y, known_noise)
             self.additive = True

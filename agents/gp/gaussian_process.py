@@ -45,6 +45,7 @@ class GaussianProcess:
 
     Attributes:
         amplitude: standard deviation of the signal.
+        tuned_at: number of designs from which it was tuned last, 0 before.
     """
 
     def __init__(self, columns: Columns, rng: np.random.Generator | None = None) -> None:
@@ -66,7 +67,7 @@ class GaussianProcess:
         if rng is not None:
             self._prior_centre[:-1] += self._prior_scale[:-1] * rng.normal(size=n + lengths)
         self._theta = np.clip(self._prior_centre, low, high)
-        self._tuned_at = 0
+        self.tuned_at = 0
         self.amplitude = 1.0
 
     @property
@@ -90,10 +91,10 @@ class GaussianProcess:
             known_noise: variance of each target's noise that is known, besides what is learned,
                 as a share of the signal's, shape (n,).
         """
-        if self._tuned_at and self._tuned_at <= len(y) < _RETUNE_GROWTH * self._tuned_at:
+        if self.tuned_at and self.tuned_at <= len(y) < _RETUNE_GROWTH * self.tuned_at:
             return
-        steps = _STEPS if self._tuned_at else _FIRST_STEPS
-        self._tuned_at = len(y)
+        steps = _STEPS if self.tuned_at else _FIRST_STEPS
+        self.tuned_at = len(y)
         designs = self._columns.split(x)
         pairs = self._columns.pairs(designs, designs)
         found = self._optimize.minimize(

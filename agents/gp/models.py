@@ -16,10 +16,16 @@ from archgym.agents.common.targets import (
     noise_shares,
 )
 from archgym.agents.gp.additive import AdditiveProcess
+from archgym.agents.gp.experience import Experience, Guess
 from archgym.agents.gp.gaussian_process import GaussianProcess
 from archgym.agents.gp.interactions import Interactions
 from archgym.agents.gp.levels import Columns, coordinates
+from archgym.agents.gp.trended import AnyProcess, TrendedProcess
+from archgym.history import History
 from archgym.space import DesignSpace
+
+_PRIOR_DATA = 5.0
+"""Designs for which the sources' scale of costs counts."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +41,15 @@ class Learned:
         feasible: whether any design is.
     """
 
-    goals: list[GaussianProcess]
+    goals: list[AnyProcess]
     targets: Floats
-    limits: list[GaussianProcess]
+    limits: list[AnyProcess]
     feasible: bool
+
+    @property
+    def trusts(self) -> bool:
+        """Whether what earlier searches say of goals is in use."""
+        return any(isinstance(goal, TrendedProcess) and goal.trusts for goal in self.goals)
 
 
 class Models:
@@ -71,8 +82,24 @@ class Models:
         self._space, self._columns = space, Columns.of(space)
         self._n_models, self._rng = n_models, rng
         additive = interactions and len(space.free) in Interactions.columns
-        self.goals = [self._processes(additive) for _ in range(n_goals)]
-        self._limits: dict[int, GaussianProcess] = {}
+        self.goals: list[list[AnyProcess]] = [[*self._processes(additive)] for _ in range(n_goals)]
+        self._limits: dict[int, AnyProcess] = {}
+        self.experience: Experience | None = None
+
+    def recall(self, history: History) -> None:
+        """Learns from earlier searches."""
+        experience = Experience(self._space, history, self._rng)
+        if len(experience):
+            self.experience = experience
+            rng = self._rng if self._n_models > 1 else None
+            self.goals = [
+                [
+                    TrendedProcess(one, GaussianProcess(self._columns, rng))
+                    for one in processes
+                    if isinstance(one, GaussianProcess)
+                ]
+                for processes in self.goals
+            ]
 
     def alike(self, codes: Ints, centres: Ints) -> Floats:
         """Correlation of the first process, so that tabu regions change only as it learns."""
@@ -95,28 +122,72 @@ class Models:
             pairs = zip(known.goals[rows][ok].T, known.errors[rows][ok].T, strict=True)
             noise = [noise_shares(goal, errors) for goal, errors in pairs]
         else:  # the way to what keeps the limits comes first
-            forms = [cost_forms(distance_from_limits(excess[ok]))]
+            distance = distance_from_limits(excess[ok])
+            forms = [cost_forms(distance)]
             del forms[0]["ratio"]
             noise = [np.zeros(int(ok.sum()))]
             excess = excess[:, :0]
         limits = []
         for limit, seen, target in broken_limits(excess, ~ok):
-            process = self._limits.setdefault(limit, GaussianProcess(self._columns))
+            process = self._limit(limit)
             process.tune(x[seen], target)
             process.fit(x[seen], target)
             limits.append(process)
         waiting = coordinates(self._space, known.waiting)
-        goals, targets = [], []
-        for processes, form, known_noise in zip(self.goals, forms, noise, strict=False):
-            model = processes[turn % self._n_models]
+        goals: list[AnyProcess] = []
+        targets = []
+        for number, (form, known_noise) in enumerate(zip(forms, noise, strict=True)):
+            model = self.goals[number][turn % self._n_models]
+            if isinstance(model, TrendedProcess):
+                cost = known.goals[rows][ok][:, number] if feasible else distance
+                form = self._follow(model, cost, number if feasible else None)
+                known_noise = known_noise * form["cost"][0].var()
             targets.append(self._fit(model, x[ok], form, waiting, known_noise))
             goals.append(model)
         keeps = costs[ok] < BROKEN_LIMIT_COST if feasible else np.ones(int(ok.sum()), dtype=bool)
         return Learned(goals, np.stack(targets, axis=1)[keeps], limits, feasible)
 
+    def _limit(self, number: int) -> AnyProcess:
+        """The process of a limit, around what sources say of it if all of them have broken it."""
+        if number not in self._limits:
+            plain = GaussianProcess(self._columns)
+            process: AnyProcess = plain
+            experience = self.experience
+            if experience is not None and number in experience.limits:
+                process = TrendedProcess(plain, GaussianProcess(self._columns))
+                process.follow(lambda x: experience.limit(number, x))
+            self._limits[number] = process
+        return self._limits[number]
+
+    def _follow(
+        self, model: TrendedProcess, cost: Floats, goal: int | None
+    ) -> dict[str, tuple[Floats, float]]:
+        """Tells a process what sources expect; gives the form of the cost that it learns.
+
+        The scale is at first that of the sources, as the first designs may all be good ones.
+
+        Args:
+            model: the process.
+            cost: of each design, shape (n,).
+            goal: its number; ``None`` for the distance from all limits.
+        """
+        experience = self.experience
+        assert experience is not None
+        centre, n = float(cost.mean()), len(cost)
+        of_sources = experience.distance_scale if goal is None else experience.goal_scale(goal)
+        variance = (n * float(cost.var()) + _PRIOR_DATA * of_sources**2) / (n + _PRIOR_DATA)
+        scale = float(np.sqrt(variance)) or 1.0
+
+        def expect(x: Floats) -> Guess:
+            guess = experience.distance(x) if goal is None else experience.goal(goal, x)
+            return Guess((guess.mean - centre) / scale, guess.deviation / scale)
+
+        model.follow(expect)
+        return {"cost": ((cost - centre) / scale, 0.0)}
+
     @staticmethod
     def _fit(
-        model: GaussianProcess,
+        model: AnyProcess,
         x: Floats,
         forms: dict[str, tuple[Floats, float]],
         waiting: Floats,

@@ -23,6 +23,7 @@ from archgym.agents.gp.acquisition import (
 from archgym.agents.gp.levels import coordinates
 from archgym.agents.gp.models import Learned, Models
 from archgym.agents.gp.tabu import TabuRegions
+from archgym.history import History
 from archgym.space import Designs
 
 _OPTIMISM = (0.4, 1.0, 1.5)
@@ -49,6 +50,8 @@ _MAX_RANKED = 1000
 """Maximum number of best designs, without those in tabu regions, around which candidates are
 sought."""
 _MIN_DATA = 2
+_FROM_HISTORY = 5
+"""Designs that are proposed first because earlier searches found them good."""
 
 
 class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
@@ -151,9 +154,19 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
         patience = settings.patience if len(self.directions) == 1 else 0
         self._tabu = TabuRegions(self._models.alike, settings.niche_correlation, patience)
 
+    def recall(self, history: History) -> Designs:
+        """Makes surrogates of the sources; the designs of which these expect most come first."""
+        with self._working():
+            self._models.recall(history)
+            if self._models.experience is None:
+                return history.start(0)
+            return self._models.experience.start(_FROM_HISTORY)
+
     def _next(self) -> Designs:
         known, turn = self._observations, self._observations.asked
-        if turn < self.hyperparameters.n_initial or known.learned < _MIN_DATA:
+        if known.learned < _MIN_DATA:
+            return self._initial(turn)
+        if turn < self.hyperparameters.n_initial and self._models.experience is None:
             return self._initial(turn)
         best = self._ranked()
         codes, costs = known.codes[best], known.costs[best]
@@ -163,6 +176,8 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             elsewhere = bool((costs[free] < BROKEN_LIMIT_COST).any())
             codes = codes[free] if elsewhere else codes
         learned = self._models.learn(known, known.rows(self.hyperparameters.most_data), turn)
+        if turn < self.hyperparameters.n_initial and not learned.trusts:
+            return self._initial(turn)
         idle = len(known) - int(known.costs.argmin()) > _IDLE
         every = _NEAR_EVERY_WHEN_IDLE if idle else _NEAR_EVERY
         if turn % every == 0 and len(near := self._promising(learned, codes[:1])):

@@ -1,0 +1,176 @@
+"""What earlier searches say of designs: surrogates of goals and limits, one for each source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from archgym.agents.common.arrays import Floats, Ints
+from archgym.agents.common.scores import costs
+from archgym.agents.common.targets import distance_from_limits, limit_targets
+from archgym.agents.gp.gaussian_process import GaussianProcess
+from archgym.agents.gp.levels import Columns, coordinates
+from archgym.history import History, HistorySource
+from archgym.problem.status import Status
+from archgym.space import Designs, DesignSpace
+
+_WORK = 40_000
+"""Sum over the sources of squared numbers of designs that a surrogate learns from."""
+_MOST_SOURCES = 8
+_LEAST = 5
+"""Designs with metrics that a source needs."""
+_GOOD_SHARE = 0.6
+"""Share of the best ones among the designs of a surrogate; the rest is drawn from the others."""
+_FAVOURITES = 100
+"""Designs of each source among which the first ones are chosen."""
+_BROKEN = 10.0
+"""Standard deviations of a goal that a limit counts that is expected to be broken by a factor e."""
+FAILING = -1
+"""Number of the limit that stands for failing."""
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What sources expect of designs, in the units of costs.
+
+    Attributes:
+        mean: shape (n, n_sources).
+        deviation: shape (n, n_sources).
+    """
+
+    mean: Floats
+    deviation: Floats
+
+
+class Surrogate:
+    """A process of one quantity of one source, in its own units."""
+
+    def __init__(self, columns: Columns, x: Floats, y: Floats) -> None:
+        self._centre, scale = float(y.mean()), float(y.std())
+        self.scale = scale or 1.0
+        self._process = GaussianProcess(columns)
+        target = (y - self._centre) / self.scale
+        self._process.tune(x, target)
+        self._process.fit(x, target)
+
+    def predict(self, x: Floats) -> tuple[Floats, Floats]:
+        """Mean and deviation, each of shape (n,)."""
+        mean, deviation = self._process.predict(x)
+        return self._centre + self.scale * mean, self.scale * deviation
+
+
+class Experience:
+    """The surrogates of all sources.
+
+    Args:
+        space: the design space.
+        history: the sources, those with fewer than five simulated designs left out.
+        rng: draws the designs that surrogates learn from.
+
+    Attributes:
+        best: codes of the best designs of each source, the best first.
+    """
+
+    def __init__(self, space: DesignSpace, history: History, rng: np.random.Generator) -> None:
+        self._space, self._columns = space, Columns.of(space)
+        usable = [s for s in history if (s.outcomes.status == Status.OK).sum() >= _LEAST]
+        usable = usable[:_MOST_SOURCES]
+        most = int((_WORK / max(1, len(usable))) ** 0.5)
+        self.best: list[Ints] = []
+        self._goals: list[list[Surrogate]] = []
+        self._distances: list[Surrogate] = []
+        self._limits: list[dict[int, Surrogate]] = []
+        for source in usable:
+            self._learn(source, most, rng)
+
+    def __len__(self) -> int:
+        """How many sources there are."""
+        return len(self._goals)
+
+    def start(self, n: int) -> Designs:
+        """The designs of which all sources together expect most, and the best of each source.
+
+        They take turns. A limit that sources expect to be broken counts as in their costs.
+
+        Args:
+            n: how many at most.
+        """
+        if not self.best:
+            return Designs(self._space, self._space.designs(()).codes)
+        codes = np.unique(np.concatenate([best[:_FAVOURITES] for best in self.best]), axis=0)
+        designs = Designs(self._space, codes)
+        expected = self.score(designs).argsort(kind="stable")
+        lists = [codes[expected], *self.best]
+        found: dict[int, Ints] = {}
+        for place in range(n):
+            for one in lists:
+                if place < len(one):
+                    row = Designs(self._space, one[place : place + 1])
+                    found.setdefault(row.keys()[0], row.codes)
+        rows = np.concatenate([designs.codes[:0], *list(found.values())[:n]])
+        return Designs(self._space, rows)
+
+    def score(self, designs: Designs) -> Floats:
+        """What sources expect together, in standard deviations; smaller is better, shape (n,)."""
+        x = coordinates(self._space, designs.codes)
+        score = np.zeros(len(x))
+        for number in range(len(self._goals[0])):
+            score += self.goal(number, x).mean.mean(axis=1) / self.goal_scale(number)
+        for number in self.limits:
+            guess = self.limit(number, x)
+            score += np.maximum(0.0, guess.mean + guess.deviation).mean(axis=1) * _BROKEN
+        return score
+
+    def goal(self, number: int, x: Floats) -> Guess:
+        """The cost of a goal."""
+        return _guess([goals[number] for goals in self._goals], x)
+
+    def goal_scale(self, number: int) -> float:
+        """Standard deviation of the cost of a goal, the median over the sources."""
+        return float(np.median([goals[number].scale for goals in self._goals]))
+
+    @property
+    def distance_scale(self) -> float:
+        """Standard deviation of the distance from all limits, the median over the sources."""
+        return float(np.median([distance.scale for distance in self._distances]))
+
+    def distance(self, x: Floats) -> Guess:
+        """The distance from keeping all limits."""
+        return _guess(self._distances, x)
+
+    @property
+    def limits(self) -> list[int]:
+        """Limits that every source has seen broken; :data:`FAILING` is one."""
+        common = set(self._limits[0]).intersection(*self._limits[1:])
+        return sorted(common)
+
+    def limit(self, number: int, x: Floats) -> Guess:
+        """Target of a limit (:func:`archgym.agents.common.targets.limit_targets`)."""
+        return _guess([limits[number] for limits in self._limits], x)
+
+    def _learn(self, source: HistorySource, most: int, rng: np.random.Generator) -> None:
+        outcomes, cost = source.outcomes, costs(source.outcomes)
+        order = cost.argsort(kind="stable")
+        self.best.append(outcomes.designs.codes[order])
+        good, rest = np.split(order, [min(len(order), int(_GOOD_SHARE * most))])
+        rows = np.concatenate([good, rng.permutation(rest)[: most - len(good)]])
+        ok = rows[outcomes.status[rows] == Status.OK]
+        x = coordinates(self._space, outcomes.designs.codes)
+        self._goals.append([Surrogate(self._columns, x[ok], y) for y in outcomes.costs[ok].T])
+        distance = distance_from_limits(outcomes.violations[ok])
+        self._distances.append(Surrogate(self._columns, x[ok], distance))
+        limits = {}
+        for number, excess in enumerate(outcomes.violations[ok].T):
+            if (excess > 0).any():
+                limits[number] = Surrogate(self._columns, x[ok], limit_targets(excess))
+        if len(ok) < len(rows):
+            failed = np.where(outcomes.status[rows] == Status.OK, -0.5, 1.0)
+            limits[FAILING] = Surrogate(self._columns, x[rows], limit_targets(failed))
+        self._limits.append(limits)
+
+
+def _guess(surrogates: list[Surrogate], x: Floats) -> Guess:
+    predicted = [surrogate.predict(x) for surrogate in surrogates]
+    means, deviations = zip(*predicted, strict=True)
+    return Guess(np.stack(means, axis=1), np.stack(deviations, axis=1))

@@ -1,0 +1,147 @@
+"""What agents make of earlier searches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import archgym
+from archgym import Metric
+from archgym.evaluation.outcome import Outcomes
+from archgym.history import History, HistorySource
+from archgym.history.transfer import transferred
+from archgym.registry import agent_names, make_agent
+from archgym.space import Categorical, DesignSpace, Integer
+
+SPACE = DesignSpace(
+    [Integer(f"x{i}", 0, 9, doc="a coordinate") for i in range(4)]
+    + [Categorical("kind", ["a", "b", "c", "d", "e", "f"], doc="a way")]
+)
+
+
+class Bowl(archgym.Environment):
+    """A bowl whose lowest point is moved, on the b side."""
+
+    version = "1"
+    design_space = SPACE
+    metrics = (Metric("time_ns", "ns", doc="how long it takes"),)
+    baseline = {"x0": 0, "x1": 0, "x2": 0, "x3": 9, "kind": "f"}  # noqa: RUF012
+    default_objective = "minimize time_ns"
+
+    def __init__(
+        self, centre: tuple[int, ...] = (3, 5, 2, 7), kind: str = "b", **kw: object
+    ) -> None:
+        self.centre, self.kind = centre, kind
+        super().__init__(**kw)  # type: ignore[arg-type]
+
+    @property
+    def settings(self) -> dict[str, object]:
+        return {"centre": self.centre, "kind": self.kind}
+
+    def simulate(self, design):  # type: ignore[no-untyped-def]
+        far = sum((design[f"x{i}"] - c) ** 2 for i, c in enumerate(self.centre))
+        return {"time_ns": 10.0 + far + 20.0 * (design["kind"] != self.kind)}
+
+
+def searched(env: archgym.Environment, n: int = 80, seed: int = 0) -> Outcomes:
+    designs = env.design_space.sample(n, np.random.default_rng(seed))
+    return env.evaluate_batch(designs)
+
+
+def source(outcomes: Outcomes, of: archgym.Environment, env: archgym.Environment) -> HistorySource:
+    baseline = of.baseline_metrics
+    scored = transferred(outcomes.designs, outcomes.metrics, outcomes.status, baseline, env)
+    return HistorySource("earlier", scored)
+
+
+def evaluations(env: archgym.Environment, agent: str, history: History | None, seed: int) -> int:
+    """Until the best design, or one more than the budget."""
+    result = make_agent(agent, env.design_space, seed=seed).search(env, 60, history=history)
+    assert result.best is not None
+    return result.best_at if result.best.metrics["time_ns"] == 10.0 else 61
+
+
+@pytest.mark.parametrize("agent", ["auto", "gp", "bayesian"])
+def test_a_neighbouring_problem_shortens_the_search(agent: str) -> None:
+    """The lowest point is one step aside, and none of the earlier designs is there."""
+    before = Bowl(centre=(3, 5, 2, 6))
+    history = History((source(searched(before), before, Bowl()),))
+    cold = [evaluations(Bowl(), agent, None, seed) for seed in (1, 2, 3)]
+    warm = [evaluations(Bowl(), agent, history, seed) for seed in (1, 2, 3)]
+    assert sum(warm) < 0.8 * sum(cold), (warm, cold)
+
+
+def test_what_is_predicted_is_not_only_what_was_found() -> None:
+    """The first designs are good ones, but models go on to designs that nobody has evaluated."""
+    before = Bowl()
+    outcomes = searched(before, 120)
+    history = History((source(outcomes, before, Bowl()),))
+    assert outcomes.metrics[:, 0].min() > 10.0
+    assert evaluations(Bowl(), "auto", history, 1) <= 20
+
+
+@pytest.mark.parametrize("spoil", ["shuffled", "reversed"])
+def test_misleading_history_does_not_hide_the_best_design(spoil: str) -> None:
+    before = Bowl()
+    outcomes = searched(before, 150)
+    told = source(outcomes, before, Bowl()).outcomes
+    order = np.random.default_rng(1).permutation(len(told))
+    if spoil == "reversed":
+        ranked = told.reward.argsort(kind="stable")
+        order[ranked] = ranked[::-1]
+    spoilt = transferred(
+        told.designs, told.metrics[order], told.status[order], before.baseline_metrics, Bowl()
+    )
+    history = History((HistorySource("spoilt", spoilt),))
+    cold = [evaluations(Bowl(), "auto", None, seed) for seed in (1, 2, 3)]
+    warm = [evaluations(Bowl(), "auto", history, seed) for seed in (1, 2, 3)]
+    assert np.median(warm) <= 60
+    assert np.median(warm) <= 2.5 * np.median(cold), (warm, cold)
+
+
+@pytest.mark.parametrize("agent", agent_names())
+def test_every_agent_takes_history(agent: str) -> None:
+    before, env = Bowl(centre=(3, 5, 2, 6)), Bowl()
+    history = History((source(searched(before), before, env),))
+    best = history.start(1)
+    searcher = make_agent(agent, env.design_space, seed=1)
+    seen: list[Outcomes] = []
+    env.on_evaluated = seen.append
+    searcher.search(env, 20, history=history)
+    keys = [key for part in seen for key in list(part.designs.keys())]
+    assert best.keys()[0] in keys[:12], "the best earlier design is not among the first"
+
+
+def test_the_same_history_and_seed_give_the_same_search() -> None:
+    before = Bowl(centre=(3, 5, 2, 6))
+    history = History((source(searched(before), before, Bowl()),))
+
+    def proposals() -> list[int]:
+        env, seen = Bowl(), list[int]()
+        env.on_evaluated = lambda outcomes: seen.extend(outcomes.designs.keys())
+        make_agent("auto", env.design_space, seed=5).search(env, 40, history=history)
+        return seen
+
+    assert proposals() == proposals()
+
+
+def test_sources_that_say_nothing_are_left_out() -> None:
+    env = Bowl()
+    outcomes = searched(env, 3)
+    history = History((HistorySource("few", outcomes),))
+    assert len(make_agent("gp", env.design_space, seed=1).recall(history)) == 0
+    assert make_agent("auto", env.design_space, seed=1).search(env, 15, history=history).best
+
+
+def test_metrics_are_scaled_by_the_baselines() -> None:
+    """A limit transfers too: half of the baseline's time was half, and is half."""
+    slow = Bowl()
+    env = Bowl(objective={"minimize": "time_ns", "limits": ["time_ns <= 60"]})
+    outcomes = searched(slow, 40)
+    tenfold = transferred(
+        outcomes.designs, 10 * outcomes.metrics, outcomes.status, 10 * slow.baseline_metrics, env
+    )
+    now = env.evaluate_batch(outcomes.designs)
+    np.testing.assert_allclose(tenfold.metrics, now.metrics)
+    np.testing.assert_array_equal(tenfold.feasible, now.feasible)
+    np.testing.assert_allclose(tenfold.costs, now.costs, atol=1e-12)
