@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from archgym.evaluation.outcome import Outcomes
+from archgym.history.account import SourceAccount
 from archgym.space import Designs
 
 
@@ -40,9 +41,12 @@ class History:
 
     Attributes:
         sources: the earlier problems, in the order in which they were given.
+        accounts: of each earlier problem that was read, those that are no source included: which
+            rows were used, and why others were not.
     """
 
     sources: tuple[HistorySource, ...] = ()
+    accounts: tuple[SourceAccount, ...] = ()
 
     def __len__(self) -> int:
         return len(self.sources)
