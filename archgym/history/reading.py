@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from archgym.environment.environment import Environment
 from archgym.errors import DatasetError, InvalidValueError
 from archgym.history.account import SourceAccount
 from archgym.history.earlier import Earlier, scored
-from archgym.history.history import History
+from archgym.history.history import History, HistoryPaths
 from archgym.history.problem import (
     baseline_metrics,
     differences,
@@ -35,10 +35,8 @@ from archgym.history.problem import (
 from archgym.history.source_reader import SourceReader, hand_out
 from archgym.history.translation import Translation
 
-__all__ = ["HistoryPaths", "check_history", "history_datasets", "read_earlier", "read_history"]
+__all__ = ["check_history", "history_datasets", "read_earlier", "read_history"]
 
-HistoryPaths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-"""A folder, or several: each of a run or a dataset."""
 _MAX_REASONS = 3
 
 
@@ -106,7 +104,10 @@ def history_datasets(paths: HistoryPaths) -> list[tuple[str, list[Dataset]]]:
 
 
 def read_earlier(
-    paths: HistoryPaths, environment: Environment, now: NDArray[np.float64] | None
+    paths: HistoryPaths,
+    environment: Environment,
+    now: NDArray[np.float64] | None,
+    optional: HistoryPaths = (),
 ) -> tuple[list[Earlier], tuple[SourceAccount, ...]]:
     """The earlier problems in some folders, as plain arrays, and what became of all rows.
 
@@ -115,20 +116,22 @@ def read_earlier(
         environment: in which is searched.
         now: metrics of its baseline design, shape (n_metrics,); ``None`` if they are not known
             yet, so that the best designs are chosen as if they were those of each earlier problem.
+        optional: of further folders, which may hold nothing that can be used.
 
     Raises:
         DatasetError: as :func:`read_history`.
     """
     readers: dict[tuple[Any, ...], SourceReader] = {}
     names: Counter[str] = Counter()
-    for path, datasets in history_datasets(paths):
+    needed = {str(path) for path in _listed(paths)}
+    for path, datasets in history_datasets([*_listed(paths), *_listed(optional)]):
         there: dict[tuple[Any, ...], SourceReader] = {}
         for dataset in datasets:
             mine = _readers_of(dataset, environment, now, readers, names)
             _read(dataset, environment, mine)
             there |= {reader.key: reader for reader in mine.values()}
         usable = any(not r.refused and r.pool.distinct for r in there.values())
-        if datasets and not usable:
+        if datasets and not usable and path in needed:
             raise _nothing(path, environment, {r.name: r.why_not for r in there.values()})
     made = [reader.finish() for reader in readers.values()]
     return [one for one, _ in made if one is not None], tuple(account for _, account in made)

@@ -92,7 +92,7 @@ class SourceReader:
             differs += (f"{np.count_nonzero(kept.moved):,} designs with the nearest values",)
         refused = self.refused or ("" if used else self.why_not)
         account = SourceAccount(
-            self.name, tuple(self.folders), self.rows, used, left_out, differs, refused
+            self.name, tuple(self.folders), self.rows, used, dict(left_out), differs, refused
         )
         if kept is None or not used:
             return None, account
