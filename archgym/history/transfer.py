@@ -18,6 +18,7 @@ def transferred(
     status: NDArray[np.int8],
     baseline: NDArray[np.float64],
     environment: Environment,
+    now: NDArray[np.float64] | None = None,
 ) -> Outcomes:
     """Outcomes of earlier evaluations, as if the new problem had given them.
 
@@ -34,9 +35,10 @@ def transferred(
         baseline: recorded metrics of the baseline design, NaN where there are none, shape
             (n_metrics,).
         environment: of the problem that is searched now.
-
+        now: metrics of its baseline design, shape (n_metrics,); by default they are simulated,
+            if they are not known.
     """
-    now = environment.baseline_metrics
+    now = environment.baseline_metrics if now is None else now
     signed = np.array([metric.signed for metric in environment.metrics])
     with np.errstate(invalid="ignore", divide="ignore"):
         scale = np.where((now > 0) & (baseline > 0) & ~signed, now / baseline, 1.0)
