@@ -16,7 +16,7 @@ from archgym.errors import BudgetExhausted, InvalidValueError, UnknownNameError,
 from archgym.evaluation.best import Best
 from archgym.evaluation.outcome import Outcome, Outcomes, told
 from archgym.evaluation.trial_info import TrialInfo
-from archgym.history import History
+from archgym.history.history import History, HistoryPaths
 from archgym.problem.fidelity import FULL, Fidelity
 from archgym.problem.spread import GoalSpread
 from archgym.reading.pydantic_messages import allowed_text
@@ -155,7 +155,7 @@ class Agent(ABC):
         *,
         hours: float | None = None,
         initial: Designs | Iterable[Mapping[str, Any]] = (),
-        history: History | None = None,
+        history: History | HistoryPaths | None = None,
         trial_id: str = "",
         resume: bool = False,
     ) -> SearchResult:
@@ -168,7 +168,7 @@ class Agent(ABC):
             hours: that all simulations take together; ``None`` for no limit. One of both is
                 needed.
             initial: known designs to evaluate first.
-            history: what earlier searches found.
+            history: what earlier searches found, or folders of runs and datasets that hold it.
             trial_id: name of the trial in the dataset.
             resume: go on with the trial of that id in the dataset.
         """
@@ -176,6 +176,16 @@ class Agent(ABC):
             raise InvalidValueError("a search needs a budget: a number of designs, or hours")
         if not isinstance(initial, Designs):
             initial = env.design_space.designs(initial)
+        self.fidelities = env.fidelities
+        self.spread = GoalSpread.of(env.objective, env.metrics, env.repeats)
+        learned = None
+        if history is not None and not isinstance(history, History):
+            from archgym.history.reading import read_history  # heavy, and only needed here
+
+            history = read_history(history, env)
+        if history:
+            first = self.recall(history)
+            initial, learned = initial.concatenate(first), history.info(first)
         env.start_trial(
             TrialInfo(
                 trial_id=trial_id,
@@ -185,6 +195,7 @@ class Agent(ABC):
                 budget=budget,
                 hours=hours,
                 resume=resume,
+                history=learned,
             )
         )
         best = Best()
@@ -196,13 +207,9 @@ class Agent(ABC):
                 listener(outcomes)
 
         env.on_evaluated = watch
-        self.fidelities = env.fidelities
-        self.spread = GoalSpread.of(env.objective, env.metrics, env.repeats)
         state = "failed"
         try:
             with contextlib.suppress(BudgetExhausted):
-                if history:
-                    initial = initial.concatenate(self.recall(history))
                 self.run(env, initial)
             state = "finished"
         finally:

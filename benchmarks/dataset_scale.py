@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from archgym.data.files import write_dataset
-from archgym.data.schema import TRIAL_FIELDS, Sidecar, evaluation_schema
+from archgym.data.schema import FLIGHT_COLUMNS, TRIAL_FIELDS, Sidecar, evaluation_schema
 from archgym.problem.metrics import Metric
 from archgym.problem.objective import Objective
 from archgym.problem.scoring import Scorer
@@ -186,6 +186,7 @@ def evaluations(row: dict[str, Any], n: int, scorer: Scorer, rng: np.random.Gene
         columns[f"param.{name}"] = pa.array(designs.values(name).tolist())
     for number, metric in enumerate(METRICS):
         columns[f"metric.{metric.name}"] = values[:, number]
+    columns |= {name: pa.nulls(n, kind) for name, kind in FLIGHT_COLUMNS.items()}
     arrays = [pa.array(columns[f.name]) for f in schema]
     return pa.table(
         [

@@ -18,10 +18,12 @@ import numpy as np
 
 from archgym.data.journal import FLIGHT_FIELDS, ROW_FIELDS, ROW_LENGTHS
 from archgym.errors import ArchgymError, DatasetError
+from archgym.evaluation.trial_info import HistoryInfo
 from archgym.problem.fidelity import Fidelity
 from archgym.problem.metrics import Metric
 from archgym.problem.objective import Objective
 from archgym.problem.status import LABELS
+from archgym.reading.checked_json import checked_json
 from archgym.space import DesignSpace
 
 STATES = ("running", "finished", "failed", "closed")
@@ -30,11 +32,11 @@ _INT64 = range(-(1 << 63), 1 << 63)
 _LATEST_S = 250_000_000_000  # in some 8,000 years; Arrow's microseconds end after it
 _JSON_OBJECTS = (
     *("settings", "hyperparameters", "fixed", "baseline", "baseline_design", "optimum"),
-    "versions",
+    *("versions", "history"),
 )
 _ALL_FIELDS = (*ROW_FIELDS, *FLIGHT_FIELDS)
 _MAY_LACK = {"workload_spec", "fidelities", "baseline_design", "optimum", "seed", "budget"}
-_MAY_LACK |= {"hours", "episode_length", "commit", "workload_sha256", "started", "ended"}
+_MAY_LACK |= {"history", "hours", "episode_length", "commit", "workload_sha256", "started", "ended"}
 """Columns of trials that are null where something is not known, or was not recorded yet."""
 
 
@@ -115,8 +117,20 @@ def check_trial(row: Mapping[str, Any], space: DesignSpace, metrics: Sequence[Me
     """
     if problem := _field_problem(row):
         return problem
+    if problem := _history_problem(row.get("history")):
+        return problem
     texts = (row["objective"], row["fixed"], row["baseline"], row["fidelities"], row["optimum"])
     return _meaning_problem(texts, row["baseline_design"], space, tuple(metrics))
+
+
+@functools.lru_cache(maxsize=256)
+def recorded_history(text: str | None) -> HistoryInfo | None:
+    """What a trial learned from, as the table of trials has it.
+
+    Raises:
+        ValueError: if the text is none of that form.
+    """
+    return None if text is None else checked_json(text, HistoryInfo)
 
 
 # -- inner workings ------------------------------------------------------------------------------
@@ -163,6 +177,14 @@ def _meaning_problem(
         return f"{field}: {error}"
     except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
         return f"{field} cannot be read: {type(error).__name__}: {error}"
+    return ""
+
+
+def _history_problem(text: str | None) -> str:
+    try:
+        recorded_history(text)
+    except ValueError as error:
+        return f"history: {error}"
     return ""
 
 

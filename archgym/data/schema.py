@@ -50,6 +50,7 @@ TRIAL_FIELDS: dict[str, pa.DataType] = {
     "fidelities": pa.string(),
     "baseline_design": pa.string(),
     "optimum": pa.string(),
+    "history": pa.string(),
     "versions": pa.string(),
     "commit": pa.string(),
     "started": pa.timestamp("us", "UTC"),
@@ -59,8 +60,9 @@ TRIAL_FIELDS: dict[str, pa.DataType] = {
 """Columns of the table of trials; settings, hyperparameters, objective, fixed, baseline (its
 metrics), baseline_design, fidelities, optimum and versions are JSON texts. ``optimum`` holds the
 metrics of the exact best design, and is null where that is not known; ``fidelities`` is null in
-datasets from before there were any. ``workload_spec`` is what the environment was given as the
-workload, as a JSON text, null where it is no JSON value."""
+datasets from before there were any. ``history`` describes what the search learned from before, as
+a JSON text; it is null where the search began from nothing. ``workload_spec`` is what the
+environment was given as the workload, as a JSON text, null where it is no JSON value."""
 TRIAL_SCHEMA = pa.schema(list(TRIAL_FIELDS.items()))
 """Columns of the table of trials."""
 FLIGHT_COLUMNS: dict[str, pa.DataType] = {

@@ -10,6 +10,7 @@ import platform
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -228,6 +229,7 @@ class TrialRecorder:
             "fidelities": json.dumps([one.to_json() for one in problem.fidelities]),
             "baseline_design": json.dumps(problem.baseline_design),
             "optimum": None if self._optimum is None else json.dumps(self._optimum),
+            "history": None if trial.history is None else json.dumps(asdict(trial.history)),
             "versions": json.dumps(_versions()),
             "commit": _commit(),
             "started": self._began,

@@ -11,6 +11,42 @@ from archgym.errors import InvalidValueError, check_integer
 
 
 @dataclass(frozen=True)
+class SourceInfo:
+    """An earlier problem of which a search learned.
+
+    Attributes:
+        name: of the source.
+        designs: how many designs of it were known.
+        same: whether it is the problem of the trial, but for objective, limits and held values.
+    """
+
+    name: str
+    designs: int
+    same: bool
+
+
+@dataclass(frozen=True)
+class HistoryInfo:
+    """What a search learned from before its first evaluation.
+
+    Attributes:
+        sources: the earlier problems.
+        sha256: of all that was known; equal for equal history.
+        first: keys of the designs that were evaluated first because of it, see
+            :meth:`archgym.space.DesignSpace.key`, as texts.
+    """
+
+    sources: list[SourceInfo]
+    sha256: str
+    first: list[str]
+
+    @property
+    def designs(self) -> int:
+        """How many designs were known."""
+        return sum(source.designs for source in self.sources)
+
+
+@dataclass(frozen=True)
 class TrialInfo:
     """One agent, hyperparameters, seed and budget; the row of the dataset's table of trials.
 
@@ -24,6 +60,7 @@ class TrialInfo:
         proposals_per_budget: the search also ends when its proposals, duplicates and illegal ones
             included and each by the cost of its fidelity, reach this multiple of the budget.
         hours: maximum hours that all simulations take together. ``None`` is without limit.
+        history: what the search learned from before; ``None`` if it began from nothing.
         resume: go on with a trial of this id that the dataset already holds.
 
     Raises:
@@ -39,6 +76,7 @@ class TrialInfo:
     resume: bool = False
     proposals_per_budget: int = 10
     hours: float | None = None
+    history: HistoryInfo | None = None
 
     def __post_init__(self) -> None:
         if self.budget is not None:

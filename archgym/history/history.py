@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from archgym.evaluation.outcome import Outcomes
+from archgym.evaluation.trial_info import HistoryInfo, SourceInfo
+from archgym.history.account import SourceAccount
 from archgym.space import Designs
+
+HistoryPaths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""A folder, or several: each of a run or a dataset."""
 
 
 @dataclass(frozen=True)
@@ -40,15 +48,34 @@ class History:
 
     Attributes:
         sources: the earlier problems, in the order in which they were given.
+        accounts: of each earlier problem that was read, those that are no source included: which
+            rows were used, and why others were not.
     """
 
     sources: tuple[HistorySource, ...] = ()
+    accounts: tuple[SourceAccount, ...] = ()
 
     def __len__(self) -> int:
         return len(self.sources)
 
     def __iter__(self) -> Iterator[HistorySource]:
         return iter(self.sources)
+
+    def info(self, first: Designs) -> HistoryInfo:
+        """The description that is recorded of a search.
+
+        Args:
+            first: the designs that are evaluated first because of it.
+        """
+        digest = hashlib.sha256()
+        for source in self.sources:
+            known = source.outcomes
+            head = [source.name, source.same, list(known.metrics.shape)]
+            digest.update(json.dumps(head).encode())
+            for array in (known.designs.codes, known.metrics, known.costs, known.status):
+                digest.update(np.ascontiguousarray(array).tobytes())
+        sources = [SourceInfo(one.name, len(one), one.same) for one in self.sources]
+        return HistoryInfo(sources, digest.hexdigest(), list(map(str, first.keys())))
 
     def start(self, n: int) -> Designs:
         """The best feasible designs: the best of each source, then the second of each, and so on.

@@ -42,6 +42,14 @@ def run(
             "a list, as in agents.+={name: ga}; repeatable.",
         ),
     ] = None,
+    history: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DIR",
+            help="Learn from an earlier run or a dataset, besides those that the experiment "
+            "lists; repeatable.",
+        ),
+    ] = None,
     resume: Annotated[
         bool,
         typer.Option(
@@ -86,6 +94,8 @@ def run(
         raise InvalidValueError("--cpus is for Ray on this machine: it does not go with --address")
     _check_storage(storage)
     loaded = load_experiment(experiment, settings or ())
+    learned = list(dict.fromkeys([*loaded.history, *(history or ())]))
+    loaded = loaded.model_copy(update={"history": learned})
     folder = out if out is not None else Path("runs") / loaded.name
     options = RunOptions(
         local=local,

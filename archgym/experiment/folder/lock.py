@@ -147,6 +147,7 @@ def _discard(folder: RunFolder, whole: bool) -> None:
             for name in ("experiment.yaml", "trials.json", "initial_designs.json", MANIFEST)
         ]
         files.append(folder.random_draws)
+        shutil.rmtree(folder.histories, ignore_errors=True)
     for file in files:
         with contextlib.suppress(OSError):
             file.unlink()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from archgym.errors import ArchgymError, ExperimentError
 from archgym.experiment.folder.names import MANIFEST
-from archgym.experiment.folder.run_folder import RunFolder
+from archgym.experiment.folder.run_folder import HISTORIES, RunFolder
 from archgym.experiment.folder.trial_states import problems_of_log, read_ends
 from archgym.reading.checked_json import read_checked_json
 from archgym.reading.files import opened
@@ -28,6 +28,10 @@ __all__ = [
     "list_results",
     "problems_of_run",
 ]
+
+
+_PREPARED = ("experiment.yaml", "trials.json", "initial_designs.json")
+"""Files that the trials of a run follow from, besides what they learn from."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ def check_prepared(folder: RunFolder) -> None:
     Raises:
         ExperimentError: if a file was changed or is missing.
     """
-    for problem in _problems(folder, {path.name for path in _prepared(folder)}):
+    for problem in _problems(folder, only_prepared=True):
         raise ExperimentError(
             f"{folder.path} is damaged, so its run cannot go on: {problem}; put the file back, or "
             "run the experiment in another folder"
@@ -88,7 +92,7 @@ def check_prepared(folder: RunFolder) -> None:
 
 def problems_of_run(folder: RunFolder) -> list[str]:
     """What is wrong with a run beside what is wrong in its datasets; reads all of its files."""
-    found = list(_problems(folder, None))
+    found = list(_problems(folder))
     for path in sorted(folder.logs.glob("*.jsonl")):
         found += [f"log/{path.name}, {problem}" for problem in problems_of_log(path)]
     try:
@@ -106,7 +110,8 @@ def is_of_run(trial_id: str, trials: Container[str]) -> bool:
 
 
 def _prepared(folder: RunFolder) -> list[Path]:
-    return [folder.path / "experiment.yaml", folder.path / "trials.json", folder.initial_designs]
+    histories = sorted(folder.histories.glob("*.parquet"))
+    return [*(folder.path / name for name in _PREPARED), *histories]
 
 
 def _write(folder: RunFolder, paths: Sequence[Path]) -> None:
@@ -117,13 +122,13 @@ def _write(folder: RunFolder, paths: Sequence[Path]) -> None:
     folder.write_json(folder.path / MANIFEST, data, durable=True)
 
 
-def _problems(folder: RunFolder, names: set[str] | None) -> Iterator[str]:
-    """What differs from the list: in all files, or in some of them."""
+def _problems(folder: RunFolder, *, only_prepared: bool = False) -> Iterator[str]:
+    """What differs from the list: in all files, or in those that trials follow from."""
     path = folder.path / MANIFEST
     try:
         listed = read_checked_json(path, _Manifest)
     except FileNotFoundError:
-        if names is None and folder.begun():  # else it was killed while it was prepared
+        if not only_prepared and folder.begun():  # else it was killed while it was prepared
             yield f"{MANIFEST} is missing"
         return
     except (OSError, ValueError) as error:
@@ -133,7 +138,7 @@ def _problems(folder: RunFolder, names: set[str] | None) -> Iterator[str]:
         yield f"{MANIFEST} was changed: its checksum is another one"
         return
     for name, digest in sorted(listed.files.items()):
-        if names is not None and name not in names:
+        if only_prepared and not (name in _PREPARED or name.startswith(f"{HISTORIES}/")):
             continue
         leads_out = Path(name).is_absolute() or ".." in Path(name).parts
         if leads_out or not (folder.path / name).is_file():

@@ -20,7 +20,7 @@ from archgym.errors import ExperimentError, check_received
 from archgym.experiment.folder.live_files import LIVE
 from archgym.experiment.folder.manifest import check_prepared, is_of_run
 from archgym.experiment.folder.names import MANIFEST, QUEUES
-from archgym.experiment.folder.run_folder import LOCK, WORKERS, RunFolder
+from archgym.experiment.folder.run_folder import HISTORIES, LOCK, WORKERS, RunFolder
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.schema import Experiment
 from archgym.reading import plain_yaml as bounded_yaml
@@ -32,6 +32,7 @@ _BEFORE_TRIALS = {
     "experiment.yaml",
     "trials.json",
     "initial_designs.json",
+    HISTORIES,
     MANIFEST,
     "results",
     "ray",

@@ -15,8 +15,10 @@ from archgym.experiment.spec.load import experiment_yaml
 from archgym.experiment.spec.schema import Experiment
 from archgym.reading.checked_json import read_checked_json
 
-__all__ = ["LOCK", "TRIALS_LIMIT_BYTES", "WORKERS", "RunFolder"]
+__all__ = ["HISTORIES", "LOCK", "TRIALS_LIMIT_BYTES", "WORKERS", "RunFolder"]
 
+HISTORIES = "history"
+"""Name of the folder of what searches learn from."""
 LOCK, WORKERS = ".lock", ".workers"
 """Names of the lock files of a run; those of a shard end in its name."""
 TRIALS_LIMIT_BYTES = 1 << 30
@@ -38,6 +40,7 @@ class RunFolder:
         best_so_far.png     the picture
         log/                how trials ended, one file per batch of trials
         ray/                Ray Tune's own files
+        history/            what the searches of each setting learned from, if anything
         live/               what the run does now, for archgym status
         queues/             what workers simulate, see archgym/experiment/workers
 
@@ -51,6 +54,7 @@ class RunFolder:
         results: JSON file with the result of every trial.
         tables: folder of the tables of results.
         initial_designs: JSON file with the designs that the searches of each setting began with.
+        histories: folder of what the searches of each setting learn from.
         random_draws: JSON file with the random draws that reach the optimum of each setting.
         picture: file of the plot.
         logs: folder of the logs that say how trials ended.
@@ -67,6 +71,7 @@ class RunFolder:
         self.tables = self.path / "results"
         self.random_draws = self.tables / "random_draws.json"
         self.initial_designs = self.path / "initial_designs.json"
+        self.histories = self.path / HISTORIES
         self.picture = self.path / "best_so_far.png"
         self.logs = self.path / "log"
         self.ray = self.path / "ray" / shard
@@ -77,6 +82,10 @@ class RunFolder:
     def log_file(self, run_id: str, batch: str) -> Path:
         """Log of one batch of trials of a run."""
         return self.logs / f"{run_id[:8]}-{batch}.jsonl"
+
+    def history_file(self, setting: str) -> Path:
+        """File of what the searches of a setting learn from."""
+        return self.histories / f"{setting}.parquet"
 
     def error_file(self, trial_id: str) -> Path:
         """File that says why a trial failed."""

@@ -14,6 +14,9 @@ from archgym.experiment.run.trial_batches import environment_key
 from archgym.experiment.simulate.simulators import MakeExecutor, Simulators
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.workers.lease_executor import lease_executor
+from archgym.history import History
+from archgym.history.earlier import scored
+from archgym.history.kept import read_kept
 from archgym.registry import make
 from archgym.simulators.executor import Running
 
@@ -50,6 +53,8 @@ class Environments:
         self._simulators = Simulators(context.simulation, make_executor, context.network)
         self._key = self.trial_id = ""
         self._held: Environment | None = None
+        self._history_of = ""
+        self._history: History | None = None
 
     @contextlib.contextmanager
     def of(self, trial: Trial) -> Iterator[Environment]:
@@ -86,6 +91,23 @@ class Environments:
             ArchgymError: if it cannot be made.
         """
         return make(trial.environment, **{**trial.arguments, "workload": workload})
+
+    def history(self, trial: Trial, environment: Environment) -> History | None:
+        """What a trial learns from, of what the run keeps; ``None`` if from nothing.
+
+        Args:
+            trial: of the run.
+            environment: that it runs in.
+
+        Raises:
+            DatasetError: if it cannot be read.
+        """
+        if not trial.history:
+            return None
+        if self._history is None or self._history_of != trial.setting:
+            found = read_kept(self.folder.history_file(trial.setting), environment)
+            self._history, self._history_of = scored(found, environment), trial.setting
+        return self._history
 
     @property
     def slots(self) -> int:

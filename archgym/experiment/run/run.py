@@ -27,6 +27,12 @@ from archgym.experiment.results.run_result import RunResult
 from archgym.experiment.results.write import write_results
 from archgym.experiment.run.best_before import best_before
 from archgym.experiment.run.context import RunContext
+from archgym.experiment.run.history import (
+    check_histories,
+    history_lines,
+    keep_histories,
+    read_histories,
+)
 from archgym.experiment.run.live_logs import check_logs
 from archgym.experiment.run.progress import Progress, show_progress
 from archgym.experiment.run.recorded_baselines import recorded_baselines
@@ -109,18 +115,24 @@ def run_experiment(
     with _busy(console, options.quiet):
         environments = check_experiment(experiment, trials)
         initial = _began_with(folder)
+        check_histories(experiment, trials, environments, folder)
         new = [trial for trial in trials if trial.setting not in initial]
         initial |= initial_designs(experiment, new, environments)
         baselines = simulate_baselines(experiment, trials, environments, bool(options.address))
+        histories = read_histories(experiment, trials, environments, folder)
         draws = {} if folder.begun() else random_draws(experiment, trials, environments)
     if draws and not options.quiet:
         console.print(draws_table(draws))
+    if not options.quiet:
+        for line in history_lines(histories):
+            console.print(line, highlight=False, soft_wrap=True, markup=False)
     if options.resume:
         check_unchanged(folder, trials, environments)
         check_raised_budgets(folder.trials(), trials)
     with locked(folder) as run_id, explain_full_disk(folder.path):
         check_folder(folder, experiment, trials, options.resume, own_lock=True)
         list_nothing(folder)
+        keep_histories(folder, histories, environments)
         folder.prepare(experiment, trials, initial)
         list_prepared(folder)
         clear_live_files(folder)

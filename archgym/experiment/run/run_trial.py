@@ -71,6 +71,7 @@ def run_trial(
                 trial.budget,
                 hours=trial.hours,
                 initial=environments.initial.get(trial.setting, ()),
+                history=environments.history(trial, environment),
                 trial_id=trial.trial_id,
                 resume=resume,
             )

@@ -8,7 +8,7 @@ from typing import Any
 
 from archgym.environment.environment import Environment
 from archgym.errors import ArchgymError, ExperimentError, InvalidValueError
-from archgym.experiment.spec.expand import Trial
+from archgym.experiment.spec.expand import Trial, history_of
 from archgym.experiment.spec.schema import Experiment
 from archgym.registry import agent_class, environment_class, make, make_agent
 
@@ -131,6 +131,7 @@ def entry_position(experiment: Experiment, trial: Trial) -> int:
         if entry.id == trial.environment
         and entry.constructor_arguments(workload) == trial.arguments
         and entry.initial == trial.initial
+        and history_of(experiment, entry) == trial.history
     )
 
 

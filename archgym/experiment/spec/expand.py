@@ -7,7 +7,7 @@ import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -23,7 +23,7 @@ from archgym.experiment.spec.schema import (
 )
 from archgym.registry import environment_class, is_declaration
 
-__all__ = ["Trial", "expand"]
+__all__ = ["Trial", "expand", "history_of"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ class Trial:
         hours: that the simulations take together; ``None`` for no limit.
         held_out: workload on which the best design is evaluated at the end, besides that of the
             environment's own.
+        history: folders that the search learns from.
     """
 
     trial_id: str
@@ -62,6 +63,7 @@ class Trial:
     baseline_first: bool = True
     hours: float | None = None
     held_out: Any = None
+    history: list[str] = field(default_factory=list)
 
     @property
     def weight(self) -> float:
@@ -116,7 +118,7 @@ def expand(experiment: Experiment) -> list[Trial]:
         )
     setting_ids = _unique(
         [_setting_name(s) for s in settings],
-        [{"id": s.entry.id, **s.arguments, "initial": s.entry.initial} for s in settings],
+        [_content(s.entry, s.arguments) for s in settings],
         "environments",
     )
     dataset_keys = [_dataset_key(s) for s in settings]
@@ -145,6 +147,7 @@ def expand(experiment: Experiment) -> list[Trial]:
             initial=setting.entry.initial,
             baseline_first=experiment.baseline_first,
             held_out=setting.entry.held_out,
+            history=history_of(experiment, setting.entry),
         )
         for (setting, setting_id, key), (searcher, agent_id), seed in itertools.product(
             zip(settings, setting_ids, dataset_keys, strict=True),
@@ -153,6 +156,17 @@ def expand(experiment: Experiment) -> list[Trial]:
         )
         if setting.entry.agents is None or searcher.entry.name in setting.entry.agents
     ]
+
+
+def history_of(experiment: Experiment, entry: EnvironmentEntry) -> list[str]:
+    """The folders that the searches of an entry in ``environments`` learn from."""
+    return list(dict.fromkeys([*entry.history, *experiment.history]))
+
+
+def _content(entry: EnvironmentEntry, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """In what settings of the same name differ."""
+    learned = {"history": entry.history} if entry.history else {}
+    return {"id": entry.id, **arguments, "initial": entry.initial, **learned}
 
 
 def _check_agents(experiment: Experiment) -> None:

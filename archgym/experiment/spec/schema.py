@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.evaluation.recorder_protocol import Durability
+from archgym.experiment.spec.folders import Folders
 from archgym.experiment.spec.simulation import SimulationSettings
 from archgym.reading.pydantic_messages import allowed_text
 from archgym.reading.suggestions import did_you_mean
@@ -82,6 +83,11 @@ class EnvironmentEntry(_Model):
         default_factory=list,
         description="designs that searches evaluate first, after the baseline: a list, a CSV file, "
         "or a folder of earlier runs or datasets, of which the ten best are taken",
+    )
+    history: Folders = Field(
+        default_factory=list,
+        description="folders of earlier runs or datasets that searches learn from: of the same or "
+        "a similar environment, whatever its workload, objective and limits; one or a list",
     )
     agents: list[str] | None = Field(
         default=None,
@@ -200,6 +206,11 @@ class Experiment(_Model):
     )
     environments: list[EnvironmentEntry] = Field(min_length=1)
     agents: list[AgentEntry] = Field(min_length=1)
+    history: Folders = Field(
+        default_factory=list,
+        description="as that of an environment, for all of them that can use it; each folder is of "
+        "use to one environment at least",
+    )
     resources: Resources = Field(default_factory=Resources)
     simulation: SimulationSettings = Field(default_factory=SimulationSettings)
     durable: Durability = Field(
