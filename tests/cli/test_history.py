@@ -35,7 +35,7 @@ def run(call: Any, experiment: Path, out: Path, *more: str | Path) -> Any:
 def learned(out: Path) -> list[Any]:
     """What the trials of a run say of their history."""
     (folder,) = (out / "datasets").iterdir()
-    return Dataset(folder).trials()["history"].to_pylist()
+    return list(Dataset(folder).trials()["history"].to_pylist())
 
 
 def test_a_run_joins_its_library_and_the_next_one_learns_from_it(

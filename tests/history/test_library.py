@@ -213,7 +213,7 @@ def test_damaged_lines_are_passed_over_and_pruned(tmp_path: Path) -> None:
 
 
 def test_what_is_no_library_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="there is no library in .*archgym history add"):
+    with pytest.raises(DatasetError, match=r"there is no library in .*archgym history add"):
         Library(tmp_path)
     run = record(tmp_path / "run")
     with pytest.raises(DatasetError, match="is a run or a dataset, not a library"):
