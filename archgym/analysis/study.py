@@ -20,6 +20,7 @@ from archgym.analysis.held_out import HeldOut
 from archgym.analysis.importance import Importance, importance
 from archgym.analysis.measures import Measures, non_dominated, regret
 from archgym.analysis.statistics import Comparison, compare_all
+from archgym.evaluation.trial_info import HistoryInfo
 from archgym.problem.goals import goal_unit, natural
 from archgym.problem.metrics import Metric
 from archgym.problem.objective import Objective
@@ -60,6 +61,7 @@ class StudiedTrial:
         seed: of the agent, -1 if it is not known.
         state: ``finished``, ``failed``, ``closed`` or ``running``.
         held_out: its best design on a workload that it did not search, if there is one.
+        history: what it learned from before; ``None`` if it began from nothing.
     """
 
     id: str
@@ -70,6 +72,7 @@ class StudiedTrial:
     seed: int
     state: str
     held_out: HeldOut | None = None
+    history: HistoryInfo | None = None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,10 @@ from archgym.analysis.dataset_rows import (
 from archgym.analysis.measures import COUNTS, Measures, measure, reaches, regret
 from archgym.data import Dataset
 from archgym.data.designs import design_codes, design_columns
+from archgym.data.records import recorded_history
 from archgym.evaluation.best import Best
 from archgym.evaluation.outcome import Outcome, Outcomes
+from archgym.evaluation.trial_info import HistoryInfo
 from archgym.problem.goals import natural
 from archgym.problem.metrics import Metric
 from archgym.problem.objective import Goal, Objective
@@ -89,6 +91,8 @@ class TrialSummary:
             :data:`~archgym.analysis.measures.WITHIN`); ``None`` if never, or if regrets are not
             known.
         optimum: value of each goal at the exact optimum, minimised; ``None`` if it is not known.
+        history: what the search learned from before; ``None`` if it began from nothing.
+        from_history: whether the best design is one that was evaluated first because of it.
     """
 
     trial_id: str
@@ -128,6 +132,8 @@ class TrialSummary:
     reasons: dict[str, int] = field(default_factory=dict, repr=False)
     stopped: int = 0
     saved_s: float = 0.0
+    history: HistoryInfo | None = None
+    from_history: bool = False
 
     @property
     def seconds(self) -> float:
@@ -174,6 +180,8 @@ class TrialSummary:
             "hypervolume": self.hypervolume,
             "seconds": round(self.seconds, 3),
             "saved_s": round(self.saved_s, 3),
+            "history": None if self.history is None else asdict(self.history),
+            "from_history": self.from_history,
         }
 
 
@@ -280,6 +288,7 @@ def _summarise(dataset: Dataset, row: dict[str, Any], arrays: _Arrays) -> TrialS
     full = rows.counted & rows.full
     failed = rows.counted & np.isin(rows.status, (Status.FAILED, Status.TIMEOUT))
     baseline = parsed(row["baseline"])
+    history = recorded_history(row["history"])
     recorded = ("trial_id", "environment", "workload", "agent", "seed", "state")
     return TrialSummary(
         **{name: row[name] for name in recorded},
@@ -311,8 +320,18 @@ def _summarise(dataset: Dataset, row: dict[str, Any], arrays: _Arrays) -> TrialS
         optimum=None if optimum is None else scorer.values(optimum)[0],
         regret=float(regret(found.best_cost, optimum_cost)[0]) if known else None,
         improvements=improvements,
+        history=history,
+        from_history=_is_first(dataset, best.outcome, history),
         hit_at=math.ceil(improvements[0][near.argmax(), 0]) if near.any() else None,
     )
+
+
+def _is_first(dataset: Dataset, best: Outcome | None, history: HistoryInfo | None) -> bool:
+    """Whether a design was evaluated first because of history."""
+    if best is None or history is None:
+        return False
+    space = dataset.sidecar.space
+    return str(space.key(space.codes(best.design))) in history.first
 
 
 def _outcomes(dataset: Dataset, scorer: Scorer, rows: Rows, arrays: _Arrays) -> Outcomes:

@@ -13,6 +13,7 @@ from archgym.charts.description import Axis, Chart, Series
 from archgym.report import panels
 from archgym.report.designs import ShownDesign, best_designs, front_designs
 from archgym.report.held_out_table import held_out_table
+from archgym.report.history_table import history_table
 from archgym.report.problem_tables import front_table, pairs_table, results_table, settings_table
 from archgym.report.space_charts import importance_chart, parallel_coordinates
 from archgym.report.study_tables import (
@@ -84,7 +85,7 @@ def problem_sections(study: Study, problem: Problem, points: int, designs: int) 
     fronts = [*panels.hypervolumes(problem), *panels.fronts(problem)]
     front = front_designs(problem)
     front_tables = [front_table(problem, front)] if front else []
-    tables = (*pairs_table(problem), *held_out_table(problem))
+    tables = (*pairs_table(problem), *held_out_table(problem), *history_table(problem))
     results = [results_table(study, problem), *tables]
     spread, settings = [panels.lottery(study, problem)], list(settings_table(study, problem))
     sections = [

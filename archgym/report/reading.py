@@ -26,6 +26,7 @@ from archgym.analysis.problem_names import problem_names
 from archgym.analysis.study import Chosen, Problem, Searcher, StudiedTrial, Study
 from archgym.data import Dataset
 from archgym.data.designs import design_columns, read_designs
+from archgym.data.records import recorded_history
 from archgym.data.snapshot import Snapshot
 from archgym.errors import DatasetError
 from archgym.experiment.folder.trial_states import TrialEnd
@@ -300,6 +301,7 @@ def _studied(entry: _Entry, prefix: str) -> StudiedTrial:
         **{name: getattr(entry.trial, name) for name in copied},
         state="failed" if failed and entry.row["state"] != "finished" else entry.row["state"],
         held_out=entry.end.held_out if entry.end is not None else None,
+        history=recorded_history(entry.row["history"]),
     )
 
 

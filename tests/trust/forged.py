@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 JSON_COLUMNS = (
     *("settings", "hyperparameters", "objective", "fixed", "workload_spec", "baseline"),
-    *("fidelities", "baseline_design", "optimum", "versions"),
+    *("fidelities", "baseline_design", "optimum", "versions", "history"),
 )
 """Columns of the table of trials that hold JSON."""
 _NESTED: Any = 0

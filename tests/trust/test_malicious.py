@@ -51,6 +51,11 @@ COMMANDS = [
     ],
     ["evaluate", "Conformance-v0", "--arg", "space=finite", "--simulator", "proxy:proxy.npz"],
     ["run", "experiment.yaml", "--local", "--resume", "--out", ".", "-q"],
+    [
+        *("run", "quickstart", "--local", "--history", ".", "--out", "OUT/learned"),
+        *("--set", "environments=[{id: Conformance-v0, space: finite}]", "--set", "seeds=1"),
+        *("--set", "agents=[{name: random}]", "--set", "budget=8"),
+    ],
     ["evaluate", "Conformance-v0", "--arg", "space=finite", "--record", NAME],
     ["evaluate", "Conformance-v0", "--simulator", "proxy:."],
     ["evaluate", "Conformance-v0", "--simulator", f"tabular:{NAME}"],

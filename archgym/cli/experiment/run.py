@@ -121,7 +121,7 @@ def run(
     )
     _announce(loaded, folder, options)
     with interruptible(_how_to_go_on):
-        result = run_experiment(loaded, folder, options)
+        result = run_experiment(loaded, folder, options, console(stderr=True))
     _report(result)
     if result.failures:
         raise typer.Exit(1)

@@ -53,7 +53,9 @@ def _show(run: RunStatus, folder: Path) -> None:
             line(f"{label + ':':<10}{text}")
     for one in run.best:
         infeasible = "" if one.feasible else " (not feasible)"
-        line(f"{'best:':<10}{one.setting}: {', '.join(one.values)}{infeasible}, by {one.agent}")
+        known = ", known from history" if one.from_history else ""
+        values = ", ".join(one.values)
+        line(f"{'best:':<10}{one.setting}: {values}{infeasible}, by {one.agent}{known}")
     if run.in_flight:
         rows = [
             [one.worker or "waits for a worker", clock_text(run.at - one.started), trial]

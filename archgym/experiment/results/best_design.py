@@ -34,6 +34,8 @@ def best_design(summary: TrialSummary, trial: Trial) -> RenderableType:
     feasible = "" if summary.best.feasible else f"not feasible: {summary.best.reason}; "
     if summary.regret is not None and summary.best.feasible:
         origin += f", regret {regret_text(summary.regret)}"
+    if summary.from_history:
+        origin += ", known from history"
     caveats: list[str] = []
     if summary.environment in environment_names():  # a dataset decides on no imports
         caveats = environment_class(summary.environment).caveats_of(summary.best.design)

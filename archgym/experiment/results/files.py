@@ -46,6 +46,8 @@ TRIAL_SCHEMA = columns(
     (pa.bool_(), "best_feasible"),
     (pa.string(), "best_design best_metrics"),
     (pa.int64(), "best_at"),
+    (pa.int64(), "history_sources history_designs history_first"),
+    (pa.bool_(), "from_history"),
     (pa.float64(), "regret"),
     (pa.int64(), "hit_at"),
     (pa.float64(), "hypervolume"),
@@ -54,8 +56,10 @@ TRIAL_SCHEMA = columns(
 )
 """Columns of ``trials.parquet``. ``best`` is in its natural sign, of feasible designs at full
 fidelity; ``hit_at`` the simulations after which it had reached the optimum (see
-:data:`archgym.analysis.measures.WITHIN`); ``framework_s`` the rest of ``wall_s``. What is not known
-is null."""
+:data:`archgym.analysis.measures.WITHIN`); ``framework_s`` the rest of ``wall_s``; ``history_*``
+count earlier problems that the search learned from, their designs, and designs that were evaluated
+first because of them, of which ``best_design`` is one if ``from_history``. What is not known is
+null."""
 
 CURVE_SCHEMA = columns(
     (pa.string(), "trial_id"),
@@ -206,9 +210,13 @@ def _row(
     ends = [one[-1, 2] if len(one) else math.inf for one in summary.improvements]
     copied = (
         "workload simulations proposals duplicates illegal failed spent best_at regret hit_at "
-        "hypervolume agent_s simulation_s"
+        "hypervolume agent_s simulation_s from_history"
     )
     row |= {name: getattr(summary, name) for name in copied.split()}
+    if summary.history is not None:
+        row["history_sources"] = len(summary.history.sources)
+        row["history_designs"] = summary.history.designs
+        row["history_first"] = len(summary.history.first)
     row |= {
         "goals": [goal.name for goal in summary.objective.goals],
         "best": _naturals(summary, np.array(ends)),

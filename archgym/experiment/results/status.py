@@ -46,6 +46,7 @@ class Best:
         agent: that found it.
         values: its goals, with names and units.
         feasible: whether it keeps all limits.
+        from_history: whether it was evaluated first because of history.
     """
 
     setting: str
@@ -53,6 +54,7 @@ class Best:
     agent: str
     values: Sequence[str]
     feasible: bool
+    from_history: bool = False
 
 
 @dataclass(frozen=True)
@@ -299,7 +301,9 @@ def _best(trials: Sequence[Trial], by_id: Mapping[str, TrialSummary]) -> list[Be
                 f"{goal.name + ' ' if several else ''}{value_text(one, i, value)}"
                 for i, (goal, value) in enumerate(pairs)
             ]
-            found.append(Best(setting, one.trial_id, one.agent, values, one.best.feasible))
+            found.append(
+                Best(setting, one.trial_id, one.agent, values, one.best.feasible, one.from_history)
+            )
     return found
 
 

@@ -20,7 +20,13 @@ from archgym.analysis.statistics import quantile
 from archgym.analysis.trials import TrialSummary
 from archgym.experiment.results.best_design import best_design, best_of
 from archgym.experiment.results.run_result import RunResult
-from archgym.experiment.results.texts import agent_titles, from_here, regret_text, value_text
+from archgym.experiment.results.texts import (
+    agent_titles,
+    from_here,
+    history_text,
+    regret_text,
+    value_text,
+)
 from archgym.experiment.spec.expand import Trial
 from archgym.problem.goals import direction, goal_unit, natural
 
@@ -127,6 +133,8 @@ def title(setting: str, known: Sequence[TrialSummary]) -> Text:
             base = some.baseline_metrics.get(limit.metric)
             beyond = f", which the baseline breaks ({base:,.5g})" if limit.broken_by(base) else ""
             text.append(f"\n  limit {limit}{beyond}", style="not bold")
+    for line in dict.fromkeys(filter(None, map(history_text, known))):
+        text.append(f"\n  history: {line}", style="not bold")
     return text
 
 

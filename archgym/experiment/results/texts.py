@@ -13,6 +13,7 @@ from archgym.experiment.spec.expand import Trial
 from archgym.problem.goals import goal_unit, natural
 
 _ROUNDING = 1e-9
+_MAX_SOURCES = 3
 
 
 def agent_titles(trials: Sequence[Trial]) -> dict[str, str]:
@@ -58,6 +59,16 @@ def value_text(summary: TrialSummary, number: int, value: float) -> str:
     return (
         f"{natural(goal, summary.metrics, value):.5g} {goal_unit(goal, summary.metrics)}".rstrip()
     )
+
+
+def history_text(summary: TrialSummary) -> str:
+    """What a search learned from before; empty if it began from nothing."""
+    history = summary.history
+    if history is None:
+        return ""
+    names = [source.name for source in history.sources]
+    shown = ", ".join(names[:_MAX_SOURCES]) + (", ..." if len(names) > _MAX_SOURCES else "")
+    return f"{history.designs:,} designs of {shown}"
 
 
 def regret_text(regret: float) -> str:

@@ -1,0 +1,54 @@
+"""The table of what searches learned from before they began."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from archgym.analysis.study import Problem
+from archgym.report.table import Table
+
+__all__ = ["history_table"]
+
+_MAX_SOURCES = 5
+
+
+def history_table(problem: Problem) -> Iterator[Table]:
+    """What each searcher learned from, and whether its best design was known from there.
+
+    Nothing if all of them began from nothing.
+    """
+    rows = []
+    for number, row in problem.best_trials:
+        searcher = int(problem.searcher[number])
+        mine = [problem.trials[i] for i in np.flatnonzero(problem.searcher == searcher)]
+        known = [trial.history for trial in mine if trial.history is not None]
+        if not known:
+            continue
+        sources = {one.name: one.designs for history in known for one in history.sources}
+        names = [f"{name} ({n:,})" for name, n in list(sources.items())[:_MAX_SOURCES]]
+        chosen, learned = problem.chosen.get(row), problem.trials[number].history
+        found = "-"
+        if chosen is not None and learned is not None:
+            key = str(problem.space.key(chosen.codes.tolist()))
+            found = "yes" if key in learned.first else "no"
+        firsts = sorted({len(history.first) for history in known})
+        rows.append(
+            [
+                problem.searchers[searcher].name,
+                f"{len(known):,} of {len(mine):,}",
+                ", ".join(names) + (", ..." if len(sources) > _MAX_SOURCES else ""),
+                " to ".join(dict.fromkeys(f"{n:,}" for n in (firsts[0], firsts[-1]))),
+                found,
+            ]
+        )
+    if rows:
+        yield Table(
+            "What searches learned from",
+            ["agent", ">trials", "earlier problems (designs)", ">evaluated first", "best known"],
+            rows,
+            "Trials that learned from earlier runs, the problems of these runs, and the designs "
+            "that were evaluated first because of them; best known says whether the best "
+            "design of the agent is one of these.",
+        )
