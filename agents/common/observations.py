@@ -11,6 +11,7 @@ from archgym.agents.common.scores import costs, total_excess
 from archgym.evaluation.outcome import Outcomes
 from archgym.problem.status import Status
 from archgym.space import Designs, DesignSpace
+from archgym.space.definition import SpaceDefinition
 
 
 class Observations:
@@ -107,7 +108,7 @@ class Observations:
         return np.sort(np.concatenate([best, others[-(most - len(best)) :]]))
 
 
-def some_outcomes(outcomes: Outcomes, rows: Ints, space: DesignSpace) -> Outcomes:
+def some_outcomes(outcomes: Outcomes, rows: Ints, space: SpaceDefinition) -> Outcomes:
     """Some of the outcomes.
 
     Args:

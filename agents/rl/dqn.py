@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from archgym.agents.common.arrays import Floats
 from archgym.agents.common.hyperparameters import Count, Number, Share, Size, Steps
 from archgym.agents.rl.learner import ENDLESS
 from archgym.agents.rl.off_policy import OffPolicy, OffPolicyHyperparameters
 from archgym.errors import AgentUnsuitableError
 from archgym.space import Encoding, FlatEncoding, MultiDiscreteEncoding
 
+if TYPE_CHECKING:
+    from archgym.agents.rl.logged import LoggedSteps
+
 _MAX_FLAT = 1024
 """Maximum combinations that are one action each: each has to be tried to be known."""
+
+_MIN_EXPLORED = 0.2
+"""Share of the first actions that are random, however good the history is."""
 
 
 class DQN(OffPolicy):
@@ -73,3 +80,18 @@ class DQN(OffPolicy):
             "exploration_final_eps": settings.final_epsilon,
             "target_update_interval": settings.target_update,
         }
+
+    def pretrain(self, model: Any, steps: LoggedSteps, weights: Floats, trust: float) -> None:
+        """As every off-policy agent; the less it is sure, the more of the first actions are random.
+
+        The target network follows the values that were learned.
+        """
+        from stable_baselines3.common.utils import LinearSchedule  # slow, and only needed here
+
+        super().pretrain(model, steps, weights, trust)
+        model.q_net_target.load_state_dict(model.q_net.state_dict())
+        first = max(model.exploration_final_eps, 1.0 - (1.0 - _MIN_EXPLORED) * trust)
+        model.exploration_schedule = LinearSchedule(
+            first, model.exploration_final_eps, model.exploration_fraction
+        )
+        model.exploration_rate = first

@@ -7,27 +7,35 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from archgym import agent
+from archgym.agents.common.arrays import Floats
 from archgym.agents.common.hyperparameters import Several, Share, Size
+from archgym.agents.common.observations import some_outcomes
 from archgym.agents.common.threads import one_seeded_thread
+from archgym.agents.rl.lessons import Lessons
 from archgym.agents.rl.policies import apply_policy, read_policy, write_policy
 from archgym.environment.environment import Environment
 from archgym.errors import AgentUnsuitableError, InvalidValueError
+from archgym.history import History
 from archgym.space import Designs, Encoding, MultiDiscreteEncoding
 from archgym.views.stepwise import Steps
 
 if TYPE_CHECKING:
     from stable_baselines3.common.base_class import BaseAlgorithm
 
+    from archgym.agents.rl.logged import LoggedSteps
     from archgym.views.vector import VectorView
 
 MAX_OUTPUTS = 1 << 16
 """Most outputs that a policy network gets: one for each level that it may choose."""
 ENDLESS = 1 << 31
 """Steps to learn for: more than any budget; the environment says when it is spent."""
+_MAX_LOGGED_STEPS = 8192
+"""Of the history, that a policy is pretrained on."""
 
 
 class LearnerHyperparameters(agent.Hyperparameters):
@@ -58,13 +66,18 @@ class Learner(agent.Agent):
     and torch is held to one thread. A resumed search learns again from what is in its log.
     Initial designs are evaluated, but a policy does not learn from them.
 
+    With history, the search starts from a policy that was pretrained on it, as far as the first
+    designs show it to be of use (:mod:`archgym.agents.rl.lessons`).
+
     Attributes:
         algorithm: ``module:Class`` of the algorithm, imported when a search begins.
         model: the algorithm, once a search has begun; ``model.policy`` is the policy.
         form: ``design``, an action is a whole design, or ``stepwise``, it is one parameter.
+        masked: whether the policy takes masks of the possible actions.
     """
 
     algorithm: ClassVar[str]
+    masked: ClassVar[bool] = False
 
     def setup(self) -> None:
         """Chooses the form.
@@ -74,6 +87,7 @@ class Learner(agent.Agent):
         """
         self.model: BaseAlgorithm | None = None
         self._weights: dict[str, NDArray[Any]] | None = None
+        self._lessons: Lessons | None = None
         if not self.space.free:
             raise AgentUnsuitableError(
                 f"agent {self.name!r} has nothing to choose: every parameter is fixed"
@@ -103,12 +117,20 @@ class Learner(agent.Agent):
             "device": "cpu",
         }
 
+    def recall(self, history: History) -> Designs:
+        """Remembers what the policy is to be pretrained on.
+
+        Returns:
+            The best designs of the sources, and some drawn evenly that test the sources.
+        """
+        self._lessons = Lessons(history, self.space, self.rng)
+        return super().recall(history).concatenate(self._lessons.probes)
+
     def run(self, env: Environment, initial: Designs) -> None:
         """Learns until the budget is spent."""
         if env.design_space != self.space:
             raise InvalidValueError("the agent was made for another design space")
-        if len(initial):
-            env.evaluate_batch(initial)
+        first = env.evaluate_batch(initial) if len(initial) else None
         seed = int(self.rng.integers(1 << 31))
         with one_seeded_thread(seed):
             from stable_baselines3.common.logger import Logger  # only needed here, and slow
@@ -121,7 +143,42 @@ class Learner(agent.Agent):
             model.set_logger(Logger(folder=None, output_formats=[]))
             if self._weights is not None:
                 apply_policy(model.policy, self._weights)
+            if self._lessons is not None and first is not None:
+                self._study(env, self._lessons, self._lessons.trust(first))
             model.learn(ENDLESS, log_interval=None)
+
+    @abstractmethod
+    def pretrain(self, model: Any, steps: LoggedSteps, weights: Floats, trust: float) -> None:
+        """Teaches an algorithm that has not learned yet.
+
+        Args:
+            model: the algorithm.
+            steps: to the designs of the history.
+            weights: of these designs, shape (n_designs,).
+            trust: how far they are believed, above 0 and at most 1.
+        """
+
+    def _study(self, env: Environment, lessons: Lessons, trust: Floats) -> None:
+        from archgym.agents.rl.logged import logged_steps
+
+        weights = lessons.weights(trust)
+        most = max(1, _MAX_LOGGED_STEPS // self.steps_per_design)
+        rows = np.flatnonzero(weights)
+        if len(rows) > most:
+            rows = np.sort(self.rng.choice(rows, most, replace=False))
+        if not len(rows):
+            return  # nothing that is believed
+        settings = self.hyperparameters
+        steps = logged_steps(
+            env,
+            some_outcomes(lessons.outcomes, rows, self.space),
+            self._encoding,
+            settings.levels,
+            settings.gamma,
+            self.rng,
+            masked=self.masked,
+        )
+        self.pretrain(self.model, steps, weights[rows], float(trust.max()))
 
     def save(self, path: str | Path) -> None:
         """Writes the policy as it is now to a ``.npz`` file of plain arrays.

@@ -56,6 +56,11 @@ class CentralisedCritic(Team):
         self._met = np.empty((0, len(self._agent_of)), dtype=np.int64)
         self._met_rewards = np.empty(0)
 
+    def _pretrain(self, choices: Ints, rewards: Floats, weights: Floats, trust: float) -> None:
+        """The critic learns from the designs, too, until newer ones take their places."""
+        super()._pretrain(choices, rewards, weights, trust)
+        self._met, self._met_rewards = choices, rewards
+
     def _weights(self) -> Any:
         return self._torch.parts(policies=self._ppo.policies.weights, critic=self._critic.weights)
 

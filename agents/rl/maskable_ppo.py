@@ -27,6 +27,7 @@ class MaskablePPO(PPO):
 
     name: ClassVar[str] = "maskable_ppo"
     algorithm: ClassVar[str] = "sb3_contrib:MaskablePPO"
+    masked: ClassVar[bool] = True
 
     class Hyperparameters(PPO.Hyperparameters):
         """Hyperparameters of PPO with action masks."""

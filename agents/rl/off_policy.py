@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from pydantic import Field
 
+from archgym.agents.common.arrays import Floats
 from archgym.agents.common.hyperparameters import Count, Number, Steps
 from archgym.agents.rl.learner import Learner, LearnerHyperparameters
+
+if TYPE_CHECKING:
+    from archgym.agents.rl.logged import LoggedSteps
+
+_LOGGED_GRADIENT_STEPS = 400
 
 
 class OffPolicyHyperparameters(LearnerHyperparameters):
@@ -41,3 +49,36 @@ class OffPolicy(Learner):
             "buffer_size": max(settings.buffer_size, settings.n_envs),
             "train_freq": settings.train_every,
         }
+
+    def pretrain(self, model: Any, steps: LoggedSteps, weights: Floats, trust: float) -> None:
+        """Learns the returns of logged steps, then holds the steps in memory.
+
+        Random designs before the first step are not needed then. Weights say only which designs
+        are believed: values are learned from good and bad ones.
+        """
+        # Returns as rewards of one step each: values need not pass from step to step.
+        over = replace(steps, rewards=steps.returns, dones=np.ones(len(steps), dtype=np.bool_))
+        _remember(model, over)
+        model.learning_starts = 0
+        model.train(_LOGGED_GRADIENT_STEPS, model.batch_size)
+        model.replay_buffer.reset()
+        _remember(model, steps)
+
+
+def _remember(model: Any, steps: LoggedSteps) -> None:
+    """Adds steps to the memory of an algorithm; if they do not fill its last row, some twice."""
+    from stable_baselines3.common.buffers import ReplayBuffer  # slow, and only needed here
+
+    n = model.n_envs
+    rows = np.resize(np.arange(len(steps)), -(-len(steps) // n) * n).reshape(-1, n)
+    for some in rows[-model.replay_buffer.buffer_size :]:
+        # Not the memory's own method, which may wait for designs that are in flight.
+        ReplayBuffer.add(
+            model.replay_buffer,
+            steps.observations[some],
+            steps.next_observations[some],
+            steps.actions[some],
+            steps.rewards[some],
+            steps.dones[some],
+            [{}] * n,
+        )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from archgym.agents.common.arrays import Floats
 from archgym.agents.common.hyperparameters import Factor, Period, Share, Weight
 from archgym.agents.rl.learner import Learner, LearnerHyperparameters
 from archgym.space import Encoding, MultiDiscreteEncoding
+
+if TYPE_CHECKING:
+    from archgym.agents.rl.logged import LoggedSteps
 
 
 class OnPolicyHyperparameters(LearnerHyperparameters):
@@ -51,3 +55,9 @@ class OnPolicy(Learner):
             **settings.model_dump(include={"gae_lambda", "ent_coef", "vf_coef", "max_grad_norm"}),
             "n_steps": max(2, settings.rollout * self.steps_per_design // settings.n_envs),
         }
+
+    def pretrain(self, model: Any, steps: LoggedSteps, weights: Floats, trust: float) -> None:
+        """Fits the policy to the better designs, and the value function to their rewards."""
+        from archgym.agents.rl.cloning import imitate  # needs torch
+
+        imitate(model.policy, steps, weights, trust, self.rng)

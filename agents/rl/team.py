@@ -14,9 +14,11 @@ from archgym.agents.common.hyperparameters import Factor, Few, Part, Rate, Sever
 from archgym.agents.common.samplers import NewDesignSampler
 from archgym.agents.common.threads import one_torch_thread
 from archgym.agents.rl.choices import Choices
+from archgym.agents.rl.lessons import Lessons
 from archgym.agents.rl.policies import apply_policy, read_policy, write_policy
 from archgym.errors import AgentUnsuitableError
-from archgym.evaluation.outcome import Outcomes
+from archgym.evaluation.outcome import Outcomes, joined
+from archgym.history import History
 from archgym.space import Designs
 
 _FLATTENING = 0.1
@@ -77,7 +79,7 @@ class Team(NewDesignSampler):
         Raises:
             AgentUnsuitableError: if every parameter is fixed.
         """
-        from archgym.agents.rl import team_policies
+        from archgym.agents.rl import cloning, team_policies
 
         super().setup()
         if not self.space.free:
@@ -87,6 +89,7 @@ class Team(NewDesignSampler):
             )
         settings = self.hyperparameters
         self._torch: Any = team_policies
+        self._cloning: Any = cloning
         self._choices = Choices(self.space, settings.shares)
         self.agents, self._agent_of = self._form_groups()
         self._ppo = team_policies.Ppo(
@@ -98,6 +101,9 @@ class Team(NewDesignSampler):
         self._learned = 0
         self._rollout = np.empty((0, len(self._agent_of)), dtype=np.int64)
         self._rewards = np.empty(0)
+        self._lessons: Lessons | None = None
+        self._first: Outcomes | None = None  # of the designs that the lessons are tested on
+        self._awaited = 0
 
     def policy(self, parameter: str) -> Floats:
         """Probability of each choice of a free parameter, in the order of its values.
@@ -129,9 +135,25 @@ class Team(NewDesignSampler):
         """Up to ``n`` new designs: what the agents choose together."""
         return self._unseen.take(n, self._act)
 
+    def recall(self, history: History) -> Designs:
+        """Remembers what the policies are to be pretrained on, once the first designs are known.
+
+        Returns:
+            The best designs of the sources, and some drawn evenly that test the sources.
+        """
+        self._lessons = Lessons(history, self.space, self.rng)
+        first = super().recall(history).concatenate(self._lessons.probes)
+        self._awaited = len(first)
+        return first
+
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:
         """Takes in rewards, and learns when there are enough for a batch."""
         self._unseen.add(designs)
+        if self._lessons is not None:
+            self._first = outcomes if self._first is None else joined(self._first, outcomes)
+            if len(self._first) >= self._awaited:
+                self._study(self._lessons, self._lessons.trust(self._first))
+                self._lessons = None
         self._rollout = np.concatenate([self._rollout, self._choices.of(designs)])
         self._rewards = np.concatenate([self._rewards, outcomes.reward])
         n = self.batch_size
@@ -159,6 +181,22 @@ class Team(NewDesignSampler):
         logs = np.log(np.maximum(self._probabilities, 1e-300))
         taken = logs[np.arange(choices.shape[1]), np.maximum(choices, 0)]
         return np.asarray(np.where(choices >= 0, taken, 0.0).sum(axis=1))
+
+    def _study(self, lessons: Lessons, trust: Floats) -> None:
+        """Pretrains the policies on earlier searches, as far as these are believed."""
+        weights = lessons.weights(trust)
+        rows = np.flatnonzero(weights)
+        if not len(rows):
+            return
+        choices = self._choices.of(lessons.outcomes.designs[rows])
+        with one_torch_thread():
+            self._pretrain(choices, lessons.outcomes.reward[rows], weights[rows], trust.max())
+
+    def _pretrain(self, choices: Ints, rewards: Floats, weights: Floats, trust: float) -> None:
+        self._cloning.imitate_as_team(
+            self._ppo.policies, choices, weights, self._choices.even, trust, self.rng
+        )
+        self._probabilities = self._ppo.probabilities()
 
     def _learn(self, choices: Ints, rewards: Floats) -> None:
         settings = self.hyperparameters

@@ -15,7 +15,18 @@ import typer
 from typer.core import TyperGroup
 
 import archgym
-from archgym.cli import best, check, dataset, evaluate, new, report, schema, show, validate
+from archgym.cli import (
+    best,
+    check,
+    dataset,
+    evaluate,
+    history,
+    new,
+    report,
+    schema,
+    show,
+    validate,
+)
 from archgym.cli import enumerate as enumeration
 from archgym.cli import list as listing
 from archgym.cli.docs import command as docs
@@ -44,6 +55,7 @@ _COMMANDS: dict[str, Any] = {
     "schema": schema.schema,
     "docs": docs.docs,
     "dataset": dataset.commands,
+    "history": history.commands,
     "proxy": proxy.commands,
     "new": new.commands,
 }

@@ -19,6 +19,7 @@ __all__ = [
     "Arguments",
     "EnvironmentName",
     "Json",
+    "LIBRARY_VARIABLE",
     "Named",
     "Objective",
     "Quiet",
@@ -39,6 +40,8 @@ __all__ = [
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
+LIBRARY_VARIABLE = "ARCHGYM_LIBRARY"
+"""Environment variable that names the library of runs, unless something else does."""
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]

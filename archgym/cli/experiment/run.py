@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import typer
 
 import archgym
 from archgym.cli.interruption import interruptible
-from archgym.cli.options import Quiet
+from archgym.cli.options import LIBRARY_VARIABLE, Quiet
 from archgym.cli.output import console, line
 from archgym.errors import InvalidValueError
 
@@ -48,6 +49,16 @@ def run(
             metavar="DIR",
             help="Learn from an earlier run or a dataset, besides those that the experiment "
             "lists; repeatable.",
+        ),
+    ] = None,
+    library: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="Learn from what a library of runs holds for the experiment, and add the run to "
+            "it at its end; '' for none. Otherwise the experiment says, or the variable "
+            "ARCHGYM_LIBRARY.",
+            show_default=False,
         ),
     ] = None,
     resume: Annotated[
@@ -95,7 +106,9 @@ def run(
     _check_storage(storage)
     loaded = load_experiment(experiment, settings or ())
     learned = list(dict.fromkeys([*loaded.history, *(history or ())]))
-    loaded = loaded.model_copy(update={"history": learned})
+    shelf = library if library is not None else loaded.library
+    shelf = os.environ.get(LIBRARY_VARIABLE) if shelf is None else shelf
+    loaded = loaded.model_copy(update={"history": learned, "library": shelf})
     folder = out if out is not None else Path("runs") / loaded.name
     options = RunOptions(
         local=local,

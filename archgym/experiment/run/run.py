@@ -33,6 +33,7 @@ from archgym.experiment.run.history import (
     keep_histories,
     read_histories,
 )
+from archgym.experiment.run.library import add_to_library, as_begun, with_library
 from archgym.experiment.run.live_logs import check_logs
 from archgym.experiment.run.progress import Progress, show_progress
 from archgym.experiment.run.recorded_baselines import recorded_baselines
@@ -108,12 +109,15 @@ def run_experiment(
     began = time.perf_counter()
     console = console or Console(stderr=True)
     folder = RunFolder(out, "-of-".join(map(str, options.shard or ())))
+    experiment = as_begun(experiment, folder)
     trials = expand(experiment)
-    chosen = options.chosen(trials)
     check_folder(folder, experiment, trials, options.resume)
     check_logs(experiment.log)
     with _busy(console, options.quiet):
         environments = check_experiment(experiment, trials)
+        experiment = with_library(experiment, environments, folder)
+        trials = expand(experiment)
+        chosen = options.chosen(trials)
         initial = _began_with(folder)
         check_histories(experiment, trials, environments, folder)
         new = [trial for trial in trials if trial.setting not in initial]
@@ -184,6 +188,8 @@ def run_experiment(
             resumed=bool(states),
         )
         list_results(folder)
+        if (added := add_to_library(experiment, folder)) and not options.quiet:
+            console.print(added, highlight=False, soft_wrap=True, markup=False)
         return result
 
 

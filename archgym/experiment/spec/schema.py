@@ -211,6 +211,12 @@ class Experiment(_Model):
         description="as that of an environment, for all of them that can use it; each folder is of "
         "use to one environment at least",
     )
+    library: str | None = Field(
+        default=None,
+        description="folder of a library of runs that archgym history made: searches learn from "
+        "what is found there, and the run is added at its end; an empty text for none, whatever "
+        "ARCHGYM_LIBRARY says",
+    )
     resources: Resources = Field(default_factory=Resources)
     simulation: SimulationSettings = Field(default_factory=SimulationSettings)
     durable: Durability = Field(
