@@ -45,10 +45,10 @@ _FRESH = -1
 """Stands for the member that searches from nothing besides the one that learns from history."""
 _REPEATS = 12
 """Designs that others tried of which that member hears before a turn."""
-_MAX_FRESH_SHARE, _HISTORY_PATIENCE, _HISTORY_HALF_WAY = 0.85, 3, 4
+_MAX_FRESH_SHARE, _HISTORY_PATIENCE, _HISTORY_HALF_WAY = 0.8, 5, 3
 """Maximum share of its turns; designs for which history may lead to nothing better until it has
 some, and further ones before it has half of that share."""
-_GAIN = 0.01
+_GAIN = 0.002
 """What counts as better: a share of the distance from the best known design to the middle one."""
 
 

@@ -5,15 +5,21 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
 
+from archgym.problem.scoring import Scorer
 from benchmarks.history.problems import PAIRS, TABLES, Problem
-from benchmarks.history.runs import search
+from benchmarks.history.runs import Kind, search
+from benchmarks.search_quality.statistics import bootstrap_interval
 
 _SETS = {"tables": TABLES, "real": PAIRS}
-_AFTER = (5, 10, 20, 50, 100)
+_WITHIN = np.log(1.01)
+Run = tuple[str, str, str, str, int, int]
+"""Problem, agent, kind of history, agent of the earlier searches, seed and budget."""
 
 
 def main() -> None:
@@ -25,73 +31,90 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--budget", type=int, default=100)
     parser.add_argument("--logged-by", default="auto", help="agent of the earlier searches")
-    kinds = ("nothing", "initial", "history", "shuffled", "reversed")
-    parser.add_argument("--kinds", nargs="+", choices=kinds, default=["nothing", "history"])
+    parser.add_argument(
+        "--kinds", nargs="+", choices=get_args(Kind), default=["nothing", "history"]
+    )
     parser.add_argument("--runs", type=Path, default=Path("results/history.jsonl"))
+    parser.add_argument("--report", action="store_true", help="run nothing")
     options = parser.parse_args()
     every = {one.name: one for one in (*TABLES, *PAIRS)}
     chosen: list[Problem] = []
     for name in options.problems:
         chosen += _SETS.get(name) or [every[name]]
     options.runs.parent.mkdir(parents=True, exist_ok=True)
-    done = {}
-    if options.runs.exists():
-        for line in options.runs.read_text().splitlines():
-            row = json.loads(line)
-            done[tuple(row["run"])] = row
+    done = read(options.runs)
     seeds = range(options.first_seed, options.first_seed + options.seeds)
-    for problem, agent, kind, seed in itertools.product(
-        chosen, options.agents, options.kinds, seeds
-    ):
+    plan = itertools.product(seeds, chosen, options.agents, options.kinds)
+    for seed, problem, agent, kind in plan if not options.report else ():
         logged = "" if kind == "nothing" else options.logged_by
         run = (problem.name, agent, kind, logged, seed, options.budget)
-        if run in done:
-            continue
-        best, cpu_s = search(problem, agent, seed, kind, options.budget, options.logged_by)
-        done[run] = {"run": run, "best": best, "cpu_s": round(cpu_s, 3)}
-        with options.runs.open("a") as file:
-            file.write(json.dumps(done[run]) + "\n")
+        if run not in done:
+            best, cpu_s = search(problem, agent, seed, kind, options.budget, options.logged_by)
+            done[run] = {"run": run, "best": best, "cpu_s": round(cpu_s, 3)}
+            with options.runs.open("a") as file:
+                file.write(json.dumps(done[run]) + "\n")
     for agent in options.agents:
-        report(agent, chosen, options.kinds, options.logged_by, seeds, done, options.budget)
+        report(agent, chosen, options.kinds, done, options.budget)
 
 
-def report(agent, chosen, kinds, logged_by, seeds, done, budget) -> None:  # type: ignore[no-untyped-def]
-    print(f"\n{agent}, {len(seeds)} seeds, earlier searches by {logged_by}")
-    for problem in chosen:
-        rows = {
+def read(path: Path) -> dict[Run, Any]:
+    """The runs in a file."""
+    rows = map(json.loads, path.read_text().splitlines()) if path.exists() else ()
+    return {tuple(row["run"]): row for row in rows}
+
+
+def report(
+    agent: str,
+    problems: Sequence[Problem],
+    kinds: Sequence[str],
+    done: Mapping[Run, Any],
+    budget: int,
+) -> None:
+    """Prints a line for each problem and kind of history."""
+    last = min(budget, 100)
+    overall: dict[str, list[float]] = {}
+    print(f"\n{agent}: designs until the target (median), share that met it, best after, CPU s")
+    for problem in problems:
+        of = {
             kind: [
-                done[
-                    problem.name, agent, kind, "" if kind == "nothing" else logged_by, seed, budget
-                ]
-                for seed in seeds
+                row
+                for run, row in done.items()
+                if run[:3] == (problem.name, agent, kind) and run[5] == budget
             ]
             for kind in kinds
         }
-        table = {kind: np.array([row["best"] for row in found]) for kind, found in rows.items()}
-        optimum = problem.make().optimum if problem in TABLES else None
-        if optimum is not None:
-            env = problem.make()
-            goal = env.evaluate(optimum.design)
-            target = float(-np.log(1 / env._outcome_reward(goal) - 1)) if False else None
-            from archgym.problem.scoring import Scorer
-
-            scorer = Scorer(env.objective, env.metrics, env.baseline_metrics)
-            metrics = [goal.metrics[name] or np.nan for name in scorer.metric_names]
-            target = scorer.score(metrics)[1][0] + np.log(1.01)
-        else:
-            target = float(np.median(table["nothing"][:, -1])) if "nothing" in table else None
-        for kind, best in table.items():
-            within = best <= target + 1e-9 if target is not None else np.zeros_like(best, bool)
-            to = np.where(within.any(axis=1), within.argmax(axis=1) + 1, budget + 1)
-            medians = {n: np.median(best[:, n - 1]) for n in _AFTER if n <= budget}
-            low, high = np.quantile(best[:, min(budget, 100) - 1], [0.25, 0.75])
-            cpu = np.median([row["cpu_s"] for row in rows[kind]])
-            print(
-                f"{problem.name:26} {kind:9} to {np.median(to):5.0f}  "
-                f"{within[:, -1].mean():4.0%}  "
-                + " ".join(f"{n}:{value:8.4f}" for n, value in medians.items())
-                + f"  [{low:.3f} {high:.3f}] {cpu:.1f} s"
+        goal = target(problem, [row["best"] for row in of.get("nothing", [])])
+        for kind, rows in of.items():
+            if not rows:
+                continue
+            best = np.array([row["best"] for row in rows])
+            met = best <= goal + 1e-9
+            to = np.where(met.any(axis=1), met.argmax(axis=1) + 1, best.shape[1] + 1)
+            overall.setdefault(kind, []).extend(to.tolist())
+            finite = np.minimum(best, 99.0)
+            low, high = bootstrap_interval(finite[:, last - 1].tolist())
+            after = " ".join(
+                f"{n}: {np.median(finite[:, n - 1]):7.4f}" for n in (5, 10, 20, 50) if n <= last
             )
+            print(
+                f"{problem.name:25} {kind:8} {len(rows):2} {np.median(to):5.0f} "
+                f"{met[:, last - 1].mean():4.0%}  {after} {last}: "
+                f"{np.median(finite[:, last - 1]):7.4f} [{low:.4f}, {high:.4f}]"
+                f"  {np.median([row['cpu_s'] for row in rows]):.1f}"
+            )
+    for kind, counts in overall.items():
+        print(f"all, {kind}: median {np.median(counts):.0f}")
+
+
+def target(problem: Problem, cold: Sequence[Sequence[float]]) -> float:
+    """Cost that is to be met: within 1 % of the optimum, or the median of searches from nothing."""
+    env = problem.make()
+    optimum = env.optimum
+    if optimum is None:
+        return float(np.median([best[-1] for best in cold])) if cold else -np.inf
+    scorer = Scorer(env.objective, env.metrics, env.baseline_metrics)
+    metrics = [optimum.metrics.get(name, np.nan) for name in scorer.metric_names]
+    return float(scorer.score(metrics)[1][0] + _WITHIN)
 
 
 if __name__ == "__main__":

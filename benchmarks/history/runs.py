@@ -72,8 +72,9 @@ def history_of(
         env: its environment.
         agent: that searched the earlier problems.
         seed: of it.
-        kind: ``initial`` is history too, of which only the best designs are used; ``shuffled`` gives each design the metrics of another one, ``reversed`` the best
-            design those of the worst one.
+        kind: ``initial`` is history too, of which only the best designs are used; ``shuffled``
+            gives each design the metrics of another one, ``reversed`` the best design those of
+            the worst one.
     """
     if kind == "nothing":
         return None
