@@ -65,6 +65,11 @@ class Auto(SequentialSampler):
     among the best twentieth as a fifth of one. No decision
     depends on time.
 
+    Given history, the member with a model learns from it (:class:`GaussianProcessSearch`), and a
+    second one joins that searches from nothing and never hears of what history led to. It has turns
+    as soon as history leads to nothing better, up to four fifths of the model's: a misleading
+    history costs some designs, but not the way to the optimum.
+
     It has nothing to tune. The same seed gives the same search on the same machine and versions.
 
     References:

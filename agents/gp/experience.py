@@ -75,12 +75,15 @@ class Experience:
     def __init__(self, space: DesignSpace, history: History, rng: np.random.Generator) -> None:
         self._space, self._columns = space, Columns.of(space)
         usable = [s for s in history if (s.outcomes.status == Status.OK).sum() >= _LEAST]
-        usable = usable[:_MOST_SOURCES]
+        usable = sorted(usable, key=lambda source: not source.same)[:_MOST_SOURCES]
         most = int((_WORK / max(1, len(usable))) ** 0.5)
         self.best: list[Ints] = []
         self._goals: list[list[Surrogate]] = []
         self._distances: list[Surrogate] = []
         self._limits: list[dict[int, Surrogate]] = []
+        same = sum(source.same for source in usable)
+        self._first = slice(None, same or None)
+        """Sources whose word counts before there are data: those of the same problem, if any."""
         for source in usable:
             self._learn(source, most, rng)
 
@@ -91,35 +94,37 @@ class Experience:
     def start(self, n: int) -> Designs:
         """The designs of which all sources together expect most, and the best of each source.
 
-        They take turns. A limit that sources expect to be broken counts as in their costs.
+        They take turns. Of designs that differ in a single parameter only the first one counts.
 
         Args:
             n: how many at most.
         """
         if not self.best:
             return Designs(self._space, self._space.designs(()).codes)
-        codes = np.unique(np.concatenate([best[:_FAVOURITES] for best in self.best]), axis=0)
+        of_sources = self.best[self._first]
+        codes = np.unique(np.concatenate([best[:_FAVOURITES] for best in of_sources]), axis=0)
         designs = Designs(self._space, codes)
         expected = self.score(designs).argsort(kind="stable")
-        lists = [codes[expected], *self.best]
-        found: dict[int, Ints] = {}
-        for place in range(n):
+        lists = [codes[expected], *of_sources]
+        found = codes[:0]
+        for place in range(min(_FAVOURITES, max(map(len, lists)))):
             for one in lists:
-                if place < len(one):
-                    row = Designs(self._space, one[place : place + 1])
-                    found.setdefault(row.keys()[0], row.codes)
-        rows = np.concatenate([designs.codes[:0], *list(found.values())[:n]])
-        return Designs(self._space, rows)
+                row = one[place : place + 1]
+                if len(found) < n and ((found != row).sum(axis=1) > 1).all():
+                    found = np.concatenate([found, row])
+        return Designs(self._space, found)
 
     def score(self, designs: Designs) -> Floats:
         """What sources expect together, in standard deviations; smaller is better, shape (n,)."""
         x = coordinates(self._space, designs.codes)
         score = np.zeros(len(x))
         for number in range(len(self._goals[0])):
-            score += self.goal(number, x).mean.mean(axis=1) / self.goal_scale(number)
+            mean = self.goal(number, x).mean[:, self._first].mean(axis=1)
+            score += mean / self.goal_scale(number)
         for number in self.limits:
             guess = self.limit(number, x)
-            score += np.maximum(0.0, guess.mean + guess.deviation).mean(axis=1) * _BROKEN
+            beyond = np.maximum(0.0, guess.mean + guess.deviation)[:, self._first]
+            score += _BROKEN * beyond.mean(axis=1)
         return score
 
     def goal(self, number: int, x: Floats) -> Guess:

@@ -78,6 +78,10 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
     long, as long as one there promises to be better, so that what is found is refined too: one
     parameter is changed, or one is raised and another lowered, which is the way along a limit.
 
+    Given history, it starts with the designs of which earlier searches together expect most and
+    the best one of each, and its processes learn what these expectations leave, as far as
+    that makes the data likelier (:mod:`archgym.agents.gp.trended`).
+
     With several goals each has its own processes, and the search takes what adds most to the
     volume that the front dominates (:func:`archgym.agents.gp.acquisition.front_gain`). In a batch,
     designs without outcome count as they were predicted. Numeric libraries are held to one thread
@@ -160,7 +164,8 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             self._models.recall(history)
             if self._models.experience is None:
                 return history.start(0)
-            return self._models.experience.start(_FROM_HISTORY)
+            number = min(_FROM_HISTORY, 1 + len(self._models.experience))
+            return self._models.experience.start(number)
 
     def _next(self) -> Designs:
         known, turn = self._observations, self._observations.asked

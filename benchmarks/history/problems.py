@@ -42,10 +42,6 @@ class Problem:
         """A fresh environment."""
         return archgym.make(self.environment, **self.arguments)
 
-    def make_earlier(self) -> list[archgym.Environment]:
-        """Those that were searched before."""
-        return [archgym.make(self.environment, **arguments) for arguments in self.earlier]
-
 
 def _table(program: str, goal: str) -> Problem:
     def arguments(program: str) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def goals(environment: archgym.Environment) -> tuple[str, ...]:
     return ("minimize",) * len(environment.objective.goals)
 
 
-_LOGS: dict[tuple[str, str, int], list[Log]] = {}
+_LOGS: dict[tuple[str, str, int], Log] = {}
 
 
 def history_of(
@@ -78,11 +78,12 @@ def history_of(
     """
     if kind == "nothing":
         return None
-    key = (problem.name, agent, seed)
-    if key not in _LOGS:
-        _LOGS[key] = [record(one, agent, seed) for one in problem.make_earlier()]
     sources = []
-    for number, log in enumerate(_LOGS[key]):
+    for number, arguments in enumerate(problem.earlier):
+        key = (f"{problem.environment} {arguments}", agent, seed)
+        if key not in _LOGS:
+            _LOGS[key] = record(archgym.make(problem.environment, **arguments), agent, seed)
+        log = _LOGS[key]
         baseline = log.environment.baseline_metrics
         designs = Designs(env.design_space, log.codes)
         outcomes = transferred(designs, log.metrics, log.status, baseline, env)
