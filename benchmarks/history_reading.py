@@ -1,6 +1,6 @@
 """Processor time and memory of reading history from a dataset of many rows. Bar: 2 s for a million.
 
-python benchmarks/history_reading.py [--rows 1000000] [--repeats 5] [--keep FOLDER]
+python -m benchmarks.history_reading [--rows 1000000] [--repeats 5] [--keep FOLDER]
 
 The dataset has 16 parameters, 8 metrics and three workloads; each becomes a source. Timed is all
 of ``read_history`` but the imports: finding the rows, translating and scoring them, and
@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from dataset_scale import BASELINE, METRICS, SPACE, make
 
 import archgym
 from archgym.history.reading import read_history
+from benchmarks.dataset_scale import BASELINE, METRICS, SPACE, make
 
 
 class Caches(archgym.Environment):

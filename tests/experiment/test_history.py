@@ -92,7 +92,7 @@ def test_best_and_report_say_what_came_from_it(
     (problem,) = study.problems
     tables = [t for s in problem_sections(study, problem, 50, 50) for t in s.tables]
     (table,) = [one for one in tables if "learned from" in one.title]
-    assert [row[:2] + row[3:] for row in table.rows] == [
+    assert [[*row[:2], *row[3:]] for row in table.rows] == [
         [name, "2 of 2", "5", "yes"] for name in ("random", "ga")
     ]
 
