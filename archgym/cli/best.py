@@ -71,6 +71,7 @@ def _json(
         origin = {"trial_id": found.trial_id, "agent": found.agent, "seed": found.seed}
         data["best"] = {**origin, "at": found.best_at, **found_json(found, found.best)}
         data["best"]["regret"] = found.regret
+        data["best"]["from_history"] = found.from_history
         left_out = held_out.get(found.trial_id)
         data["best"]["held_out"] = None if left_out is None else dataclasses.asdict(left_out)
     if len(some.objective.goals) > 1:

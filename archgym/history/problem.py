@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from archgym.data import Dataset, Sidecar
 from archgym.data.problems import baseline_of
 from archgym.environment.environment import Environment
+from archgym.errors import InvalidValueError
 from archgym.history.translation import Translation
 from archgym.problem.metrics import Metric
+from archgym.problem.scoring import Scorer
 
 __all__ = ["baseline_metrics", "differences", "problem_key", "problem_name", "refusal"]
 
@@ -99,6 +101,10 @@ def refusal(
             return f"metric {metric.name!r} is in {unit!r} there and in {metric.unit!r} here"
         if metric.name in needed and not np.isfinite(known):
             return f"its baseline design has no {metric.name!r}, which the objective needs"
+    try:
+        Scorer(environment.objective, environment.metrics, baseline)
+    except InvalidValueError as error:
+        return str(error)
     return ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import time
@@ -26,6 +27,9 @@ from archgym.experiment import (
     shipped_experiments,
 )
 from archgym.experiment.results.status import read_status
+from archgym.report import read_study
+from archgym.report.content import problem_sections
+from tests.cli.conftest import Called, call  # noqa: F401 - a fixture
 from tests.experiment.experiments import (
     HELPERS,
     archgym,
@@ -68,6 +72,29 @@ def test_all_trials_learn_the_same_and_say_so(tmp_path: Path, earlier: Path) -> 
     assert {row["trial_id"]: row["from_history"] for row in table} == best
     (status,) = read_status(tmp_path / "run").best
     assert status.from_history == result.summaries[status.trial_id].from_history
+
+
+def test_best_and_report_say_what_came_from_it(
+    tmp_path: Path,
+    earlier: Path,
+    call: Callable[..., Called],  # noqa: F811
+) -> None:
+    run(tmp_path / "run", history=str(earlier), budget=5)  # no more than comes from history
+    run(tmp_path / "plain", budget=5)
+    for name, known in (("run", True), ("plain", False)):
+        best = json.loads(call("best", tmp_path / name, "--json").out)[0]["best"]
+        assert best["from_history"] is known
+        shown = call("best", tmp_path / name).out
+        assert ("known from history" in shown) is known
+        assert ("designs of Conformance-v0" in shown) is known
+        assert ("known from history" in call("status", tmp_path / name).out) is known
+    study = read_study([tmp_path / "run"])
+    (problem,) = study.problems
+    tables = [t for s in problem_sections(study, problem, 50, 50) for t in s.tables]
+    (table,) = [one for one in tables if "learned from" in one.title]
+    assert [[*row[:2], *row[3:]] for row in table.rows] == [
+        [name, "2 of 2", "5", "yes"] for name in ("random", "ga")
+    ]
 
 
 def test_an_entry_and_the_experiment_list_folders_alike(tmp_path: Path, earlier: Path) -> None:

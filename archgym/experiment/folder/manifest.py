@@ -110,7 +110,8 @@ def is_of_run(trial_id: str, trials: Container[str]) -> bool:
 
 
 def _prepared(folder: RunFolder) -> list[Path]:
-    histories = sorted(folder.histories.glob("*.parquet"))
+    # Without what another shard writes just now.
+    histories = sorted(folder.histories.glob("[!.]*.parquet"))
     return [*(folder.path / name for name in _PREPARED), *histories]
 
 

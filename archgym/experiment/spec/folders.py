@@ -22,5 +22,5 @@ def _listed(value: Any) -> list[str]:
     return listed
 
 
-Folders = Annotated[list[str], BeforeValidator(_listed)]
+Folders = Annotated[list[str], BeforeValidator(_listed, json_schema_input_type=str | list[str])]
 """Paths of folders, of which a file may give one alone."""
