@@ -15,6 +15,10 @@ class A2C(OnPolicy):
 
     One gradient step for each rollout, so these are short.
 
+    With history, the search starts from a policy and a value function that were fitted to the
+    logged designs, the better ones more (advantage-weighted regression), as far as its first
+    designs show that the sources can be believed.
+
     References:
         Mnih et al., Asynchronous Methods for Deep Reinforcement Learning, ICML 2016.
         Raffin et al., Stable-Baselines3: Reliable Reinforcement Learning

@@ -30,6 +30,9 @@ class DQN(OffPolicy):
     Spaces of up to 1,024 combinations are seen as one action each, larger ones a parameter a
     step, unless ``form`` says otherwise. Real parameters are seen at ``levels`` values.
 
+    With history, the search starts with values that were learned from the logged designs, which
+    stay in memory, as far as its first designs show that the sources can be believed.
+
     References:
         Mnih et al., Human-level control through deep reinforcement learning, Nature
             518, 2015.

@@ -21,6 +21,10 @@ class IndependentLearners(Team):
     policies, and the likeliest of them taken: nothing is proposed twice. The agents are those of
     :class:`archgym.views.multi_agent.ParallelView` with the same groups.
 
+    With history, the policies are fitted to the logged designs first, the better ones more
+    (advantage-weighted regression), as far as the first designs show that the sources can be
+    believed.
+
     With several goals the reward, and so the search, is that of their weighted geometric mean.
     The same seed gives the same search on the same machine and versions.
 

@@ -14,6 +14,8 @@ from archgym.space import DesignSpace, FeatureEncoding
 
 _MAX_ROWS = 2048
 """Designs of all sources together that are learned from, the best half and others."""
+_MAX_SOURCES = 32
+"""Sources that are learned from, those of the same problem first."""
 _MIN_ROWS = 20
 """A source with fewer designs is too small to test what it teaches."""
 _PROBES = 5
@@ -48,8 +50,10 @@ class Lessons:
     """
 
     def __init__(self, history: History, space: DesignSpace, rng: np.random.Generator) -> None:
-        most = _MAX_ROWS // len(history)
-        parts = [_some(source.outcomes, most, space) for source in history]
+        # The same problem first: the order of the others is that in which they were given.
+        sources = sorted(history, key=lambda source: not source.same)[:_MAX_SOURCES]
+        most = _MAX_ROWS // len(sources)
+        parts = [_some(source.outcomes, most, space) for source in sources]
         self.outcomes = parts[0]
         for part in parts[1:]:
             self.outcomes = joined(self.outcomes, part)
@@ -57,7 +61,7 @@ class Lessons:
         self._encoding = FeatureEncoding(space)
         self._scores = np.concatenate([_normal_scores(part.reward) for part in parts])
         self._seed = int(rng.integers(1 << 31))
-        known = all(source.same for source in history)
+        known = all(source.same for source in sources)
         self.probes = space.sample(0 if known else _PROBES, rng)
 
     def trust(self, outcomes: Outcomes) -> Floats:
@@ -85,6 +89,8 @@ class Lessons:
             )
             forest.fit(features[own], scores)
             chance = 2.0 / len(scores) ** 0.5
+            if not np.ptp(forest.oob_prediction_):
+                continue
             correlation = np.corrcoef(forest.oob_prediction_, scores)[0, 1]
             itself = (correlation - chance) / _SURE
             predicts = 1.0

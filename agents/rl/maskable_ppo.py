@@ -18,6 +18,10 @@ class MaskablePPO(PPO):
     inactive parameters take no step. So no proposal is wasted on an illegal design, unless
     choices made before a rule could be seen to leave nothing else.
 
+    With history, the search starts from a policy and a value function that were fitted to the
+    logged designs, the better ones more (advantage-weighted regression), as far as its first
+    designs show that the sources can be believed.
+
     References:
         Huang and Ontañón, A Closer Look at Invalid Action Masking in Policy Gradient
             Algorithms, FLAIRS 2022.

@@ -16,6 +16,10 @@ class PPO(OnPolicy):
     The defaults update the policy every 128 designs, since budgets here are some thousands.
     Real parameters are seen at ``levels`` values.
 
+    With history, the search starts from a policy and a value function that were fitted to the
+    logged designs, the better ones more (advantage-weighted regression), as far as its first
+    designs show that the sources can be believed.
+
     References:
         Schulman et al., Proximal Policy Optimization Algorithms, arXiv 1707.06347,
             2017.

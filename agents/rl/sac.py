@@ -17,6 +17,9 @@ class SAC(OffPolicy):
     The values of a discrete parameter have equal shares of that range, in their order, so every
     value can be reached (:class:`archgym.space.BoxEncoding`); real parameters are not coarsened.
 
+    With history, the search starts with values that were learned from the logged designs, which
+    stay in memory, as far as its first designs show that the sources can be believed.
+
     References:
         Haarnoja et al., Soft Actor-Critic, ICML 2018.
         Raffin et al., Stable-Baselines3: Reliable Reinforcement Learning

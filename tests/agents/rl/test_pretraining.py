@@ -52,16 +52,14 @@ class Valley(archgym.Environment):
 class Loops(archgym.Environment):
     """The best order of loops is that of their names."""
 
-    design_space = DesignSpace(
-        [Permutation("order", ["a", "b", "c", "d"]), Categorical("x", [1, 2])]
-    )
+    design_space = DesignSpace([Permutation("order", list("abcdef")), Categorical("x", [1, 2])])
     metrics = (archgym.Metric("cost_ns", "ns"),)
     default_objective = "minimize cost_ns"
-    baseline = {"order": ["d", "c", "b", "a"], "x": 1}  # noqa: RUF012
+    baseline = {"order": list("fedcba"), "x": 1}  # noqa: RUF012
 
     def simulate(self, design: dict[str, Any]) -> dict[str, float]:
         order = list(design["order"])
-        return {"cost_ns": 1.0 + sum(order.index(item) != i for i, item in enumerate("abcd"))}
+        return {"cost_ns": 1.0 + sum(order.index(item) != i for i, item in enumerate("abcdef"))}
 
 
 @pytest.fixture(params=LEARNERS, ids=lambda form: "-".join([form[0], form[1].get("form", "")]))
@@ -139,6 +137,28 @@ def test_a_misled_learner_goes_on_as_if_it_knew_nothing() -> None:
         np.testing.assert_allclose(agent.policy(name), 0.25)
 
 
+def test_of_many_sources_those_of_the_same_problem_come_first() -> None:
+    env, rng = Valley(), np.random.default_rng(0)
+    others = [HistorySource(str(i), log(env, 60, seed=i)) for i in range(40)]
+    many = History((*others, HistorySource("same", log(env, 60, seed=99), same=True)))
+    lessons = Lessons(many, env.design_space, rng)
+    trust = lessons.trust(env.evaluate_batch(many.start(5).concatenate(lessons.probes)))
+    assert len(trust) == 32
+    assert len(lessons.outcomes) <= 2048
+    assert (
+        lessons.outcomes.designs.codes[0].tolist()
+        == many.sources[-1].outcomes.designs.codes[0].tolist()
+    )
+
+
+def test_sources_that_tell_nothing_are_not_believed() -> None:
+    env, rng = Valley(), np.random.default_rng(0)
+    outcomes = log(env)
+    equal = dataclasses.replace(outcomes, reward=np.full(len(outcomes), 0.5))
+    lessons = Lessons(history(equal), env.design_space, rng)
+    assert lessons.trust(env.evaluate_batch(lessons.probes)).tolist() == [0.0]
+
+
 def test_only_sources_of_other_problems_are_probed() -> None:
     env, rng = Valley(), np.random.default_rng(0)
     same = Lessons(history(log(env), same=True), env.design_space, rng)
@@ -190,8 +210,8 @@ def test_every_kind_of_space_is_learned_from(
 def test_orders_are_learned_from(form: str) -> None:
     env = Loops()
     kind = ("ppo", {**QUICK, "form": form})
-    taught = rewards(kind, Loops(), history(log(env, 60)))
-    assert np.mean(taught[10:]) > np.mean(rewards(kind, Loops(), None)[10:])
+    taught = rewards(kind, Loops(), history(log(env, 400)))
+    assert np.mean(taught[10:]) > np.mean(rewards(kind, Loops(), None)[10:]) + 0.02
 
 
 @pytest.mark.full

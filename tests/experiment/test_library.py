@@ -1,0 +1,59 @@
+"""Runs in parts with a library, and what of a run is found in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from archgym.data import Dataset
+from archgym.experiment import RunOptions, read_experiment, run_experiment
+from archgym.history.library import Library
+
+
+def run(out: Path, library: Path, *, seeds: int = 2, **options: Any) -> None:
+    data = {
+        "name": "small",
+        "budget": 10,
+        "seeds": seeds,
+        "library": str(library),
+        "environments": [
+            {"id": "Conformance-v0", "space": "finite"},
+            {"id": "Conformance-v0", "objective": "minimize energy_pj"},
+        ],
+        "agents": [{"name": "random"}],
+    }
+    run_experiment(read_experiment(data), out, RunOptions(local=True, quiet=True, **options))
+
+
+def histories(out: Path) -> list[str | None]:
+    return [
+        text
+        for folder in sorted((out / "datasets").iterdir())
+        for text in Dataset(folder).trials()["history"].to_pylist()
+    ]
+
+
+def test_a_run_in_parts_joins_when_its_last_part_has_ended(tmp_path: Path) -> None:
+    library = Library.make(tmp_path / "library")
+    run(tmp_path / "first", library.folder)
+    run(tmp_path / "parts", library.folder, shard=(1, 2))
+    assert len(Library(library.folder).entries) == 1  # half of it is missing
+    run(tmp_path / "other", library.folder)  # the second part does not learn from this
+    run(tmp_path / "parts", library.folder, shard=(2, 2))
+    assert [Path(entry.path).name for entry in Library(library.folder).entries] == [
+        "parts",
+        "other",
+        "first",
+    ]
+    found = histories(tmp_path / "parts")
+    assert len(found) == 4
+    assert len(set(found)) == 2  # one an environment
+    assert None not in found
+
+
+def test_a_library_that_fails_at_the_end_spoils_no_run(tmp_path: Path) -> None:
+    library = Library.make(tmp_path / "library")
+    (tmp_path / "library").rename(tmp_path / "moved")
+    run(tmp_path / "run", tmp_path / "moved", seeds=1)
+    assert (tmp_path / "run" / "results" / "summary.json").exists()
+    assert Library(tmp_path / "moved").entries == library.entries == []
