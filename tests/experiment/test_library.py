@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from archgym.data import Dataset
 from archgym.experiment import RunOptions, read_experiment, run_experiment
 from archgym.history.library import Library
@@ -57,3 +59,21 @@ def test_a_library_that_fails_at_the_end_spoils_no_run(tmp_path: Path) -> None:
     run(tmp_path / "run", tmp_path / "moved", seeds=1)
     assert (tmp_path / "run" / "results" / "summary.json").exists()
     assert Library(tmp_path / "moved").entries == library.entries == []
+
+
+@pytest.mark.full
+def test_learners_learn_from_a_library_while_designs_are_in_flight(tmp_path: Path) -> None:
+    library = Library.make(tmp_path / "library")
+    data = {
+        "name": "learners",
+        "budget": 30,
+        "library": str(library.folder),
+        "environments": [{"id": "Conformance-v0", "space": "finite"}],
+        "agents": [{"name": name} for name in ("ppo", "dqn", "sac", "ippo")],
+        "simulation": {"workers": 2},
+    }
+    options = RunOptions(local=True, quiet=True)
+    for name in ("first", "second"):
+        result = run_experiment(read_experiment(data), tmp_path / name, options)
+        assert not result.failures
+    assert None not in histories(tmp_path / "second")
