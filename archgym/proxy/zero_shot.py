@@ -120,6 +120,8 @@ def start(
     environment: Environment,
     first: int = FIRST,
     most: int = 300,
+    *,
+    alike: bool = False,
 ) -> ZeroShot:
     """As :func:`zero_shot`, from the parts of a proxy.
 
@@ -130,6 +132,7 @@ def start(
         environment: as there.
         first: as there.
         most: as there.
+        alike: whether all known workloads count the same, whatever their features.
     """
     known = _within(known, environment.design_space)
     designs = Designs(environment.design_space, known.codes)
@@ -147,7 +150,9 @@ def start(
     costs = costs[chosen]
     regrets = np.minimum(costs - costs.min(axis=1, keepdims=True), _MAX_REGRET)
     here = known.scale.numbers(_features(environment)).astype(np.float32)
-    weights = _weights(known.values[chosen], here, regrets)
+    weights = np.full(len(chosen), 1.0 / len(chosen))
+    if not alike:
+        weights = _weights(known.values[chosen], here, regrets)
     order = _portfolio(regrets, weights, first)
     expected = weights @ regrets
     rest = np.argsort(expected, kind="stable")
@@ -246,9 +251,7 @@ def _weights(values: NDArray[Any], here: NDArray[Any], regrets: Array) -> Array:
         a, b = apart[of_pair].astype(np.float64), lost[of_pair]
         pull = np.sqrt(_PRIOR * len(b))
         equal = factors * b.mean() / max(float((a @ factors).mean()), 1e-12)
-        factors, _ = nnls(
-            np.vstack([a, pull * np.eye(width)]), np.concatenate([b, pull * equal])
-        )
+        factors, _ = nnls(np.vstack([a, pull * np.eye(width)]), np.concatenate([b, pull * equal]))
     distance = np.abs(values - here) @ factors
     ranks = np.argsort(np.argsort(distance, kind="stable"), kind="stable")
     weights = _DECAY ** ranks.astype(np.float64)

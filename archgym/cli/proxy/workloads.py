@@ -60,9 +60,7 @@ def collect_workloads(
     settings = {**recorded_settings(type(first), first.settings), **given}
 
     def made(workload: Any, objective: Any) -> archgym.Environment:
-        return make(
-            environment, workload=workload, objective=objective, record=record, **settings
-        )
+        return make(environment, workload=workload, objective=objective, record=record, **settings)
 
     n = collect(
         *(made, workloads, objectives),

@@ -60,7 +60,11 @@ def collect_workloads(
     Raises:
         InvalidValueError: if a number is not possible, or the design spaces differ.
     """
-    for name, value, low in (("drawn", drawn, 0), ("searched", searched, 1), ("crossed", crossed, 1)):
+    for name, value, low in (
+        ("drawn", drawn, 0),
+        ("searched", searched, 1),
+        ("crossed", crossed, 1),
+    ):
         check_integer(name, value, low)
     if len(workloads) < MIN_WORKLOADS or not objectives:
         raise InvalidValueError(

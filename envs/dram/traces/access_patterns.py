@@ -241,7 +241,11 @@ def program(
     kind = np.repeat(np.arange(requests), 1 + evicts)[:requests]
     write = np.zeros(requests, np.uint8)
     write[1:] = kind[1:] == kind[:-1]
-    return times[kind], np.where(write, line[kind] - _CACHE_LINES, line[kind]) % lines * LINE_BYTES, write
+    return (
+        times[kind],
+        np.where(write, line[kind] - _CACHE_LINES, line[kind]) % lines * LINE_BYTES,
+        write,
+    )
 
 
 def cloud_1(

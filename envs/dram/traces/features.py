@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -30,7 +30,7 @@ FEATURES: Mapping[str, str] = MappingProxyType(
         "read_share": "share of reads",
         "turnaround_share": "share of requests that read after a write, or write after a read",
         "burstiness": "standard deviation of the intervals between arrivals by their mean",
-        "near_share": f"share of intervals shorter than a burst on the data bus",
+        "near_share": "share of intervals shorter than a burst on the data bus",
         "idle_share": f"share of the time in intervals above {_IDLE_PS // 1000} ns",
         "footprint_bytes": "distinct lines, bytes",
         "reuse_share": "share of requests for a line that was requested before",
@@ -88,7 +88,9 @@ def trace_features(trace: Trace, memory: Memory) -> dict[str, float]:
     return found
 
 
-def _weighted(channels: tuple[ChannelTrace, ...], of_channel) -> float:
+def _weighted(
+    channels: tuple[ChannelTrace, ...], of_channel: Callable[[ChannelTrace], float]
+) -> float:
     """The mean over channels, by their requests."""
     sizes = [len(one.bank) for one in channels]
     return float(np.average([of_channel(one) for one in channels], weights=sizes))
