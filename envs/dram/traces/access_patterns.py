@@ -213,8 +213,8 @@ def program(
 ) -> Requests:
     """Misses of a cache: reads in several streams, each perhaps with the write-back of a line.
 
-    A write-back arrives with its read and goes to what its stream read a cache's size before. Below
-    a read share of one half every read has one.
+    A write-back arrives with its miss and goes to what its stream read a cache's size before. Below
+    a read share of one half every miss has one, and some misses are writes.
     """
     rng = np.random.default_rng(seed)
     lines = footprint_bytes // LINE_BYTES
@@ -238,14 +238,13 @@ def program(
     pause = round(idle_ns * 1000) * 2 ** rng.integers(0, 5, requests, dtype=np.int64) // 4
     times = _arrivals(rng, requests, interval_ns, jitter_share)
     times = times + np.cumsum(starts[:requests] * pause, dtype=np.int64)
-    kind = np.repeat(np.arange(requests), 1 + evicts)[:requests]
-    write = np.zeros(requests, np.uint8)
-    write[1:] = kind[1:] == kind[:-1]
-    return (
-        times[kind],
-        np.where(write, line[kind] - _CACHE_LINES, line[kind]) % lines * LINE_BYTES,
-        write,
-    )
+    miss = np.repeat(np.arange(requests), 1 + evicts)[:requests]
+    evicted = np.zeros(requests, np.bool_)
+    evicted[1:] = miss[1:] == miss[:-1]
+    store = rng.integers(0, 1 << _PROBABILITY_BITS, requests, dtype=np.int64)
+    write = evicted | (store < _share_parts(max(0.0, 1.0 - 2.0 * read_share)))[miss]
+    line = (line[miss] - evicted * np.int64(_CACHE_LINES)) % lines
+    return times[miss], line * LINE_BYTES, write.astype(np.uint8)
 
 
 def cloud_1(
