@@ -58,11 +58,8 @@ OBJECTIVES: dict[str, list[Any]] = {
     ],
 }
 ARGUMENTS: dict[str, dict[str, Any]] = {"DRAM-v0": {}, "Accelerator-v0": {"mapper": "edp"}}
-SIZES: dict[str, dict[str, int]] = {
-    "DRAM-v0": {},
-    "Accelerator-v0": {"drawn": 100, "searched": 150, "crossed": 3},
-}
-"""Options of ``collect-workloads``, for some minutes of a core."""
+SIZES = {"DRAM-v0": (200, 250, 4), "Accelerator-v0": (100, 150, 3)}
+"""Designs that are drawn, searched and crossed, for some minutes of a core."""
 
 
 @dataclass
@@ -114,13 +111,17 @@ def _collect(name: str, folder: Path, quick: bool) -> None:
     if quick:
         plain = [one for one in workloads if _is_plain(one)]
         workloads = plain[:: 2 if name == "DRAM-v0" else 1][:10]
-    sizes = {"drawn": 60, "searched": 60, "crossed": 2} if quick else SIZES[name]
+    drawn, searched, crossed = (60, 60, 2) if quick else SIZES[name]
 
     def make(workload: Any, objective: Any) -> archgym.Environment:
         return _make(name, workload, objective, record=folder)
 
     collect_workloads(
-        *(make, workloads, OBJECTIVES[name]), **sizes, progress=lambda text: _say(began, text)
+        *(make, workloads, OBJECTIVES[name]),
+        drawn=drawn,
+        searched=searched,
+        crossed=crossed,
+        progress=lambda text: _say(began, text),
     )
     Dataset(folder).seal()
     (folder / "done").touch()

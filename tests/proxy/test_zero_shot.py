@@ -93,7 +93,8 @@ def test_all_workloads_share_the_random_and_the_best_designs(data: TrainingData)
 
 def test_left_out_workloads_begin_better_with_features_than_without(proxy: Proxy) -> None:
     assert proxy.known is not None
-    by_features, alike = [], []
+    by_features: list[float] = []
+    alike: list[float] = []
     names = [one.name for one in proxy.origin.workloads]
     for number, wanted in enumerate(int(name) for name in names):
         kept = [n for n in range(len(names)) if n != number]
@@ -179,7 +180,7 @@ def test_an_environment_without_features_is_told_what_to_override(
     with pytest.raises(InvalidValueError, match="override workload_features"):
         zero_shot(proxy, Featureless(workload=20))
     bare = read_training_data(load(recorded(tmp_path)))
-    with pytest.raises(InvalidValueError, match="has no features.*workload_features"):
+    with pytest.raises(InvalidValueError, match=r"has no features.*workload_features"):
         train(bare, Settings(("boosting",), "workload-features"))
 
 
