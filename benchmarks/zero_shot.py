@@ -11,7 +11,7 @@ design known, and the median of how much worse it is, for four ways to begin:
 - ``strict``: the same, with all variants of the workload left out too (the same program, generator
   or network with other settings);
 - ``same``: all known workloads count alike, so that features play no part;
-- ``random``: the best of five random designs, mean share and median over 40 draws.
+- ``random``: the best of five random designs, mean share and median over 20 draws.
 
 The best known is that of the collected rows, and of searches by ``local`` and ``ga`` that begin
 with the best designs of all workloads. Tested are workloads without variations: the recorded
@@ -159,8 +159,8 @@ def _evaluate(name: str, folder: Path, quick: bool, tested: int | None) -> None:
             for way, designs in ways.items():
                 cost = _costs(env.evaluate_batch(designs)).min()
                 found.setdefault((which, way), []).append(float(np.expm1(cost - best)))
-            drawn = env.design_space.sample(200, np.random.default_rng(1))
-            costs = _costs(env.evaluate_batch(drawn)).reshape(40, FIRST).min(axis=1)
+            drawn = env.design_space.sample(20 * FIRST, np.random.default_rng(1))
+            costs = _costs(env.evaluate_batch(drawn)).reshape(20, FIRST).min(axis=1)
             found.setdefault((which, "random"), []).extend(np.expm1(costs - best).tolist())
             worse = "  ".join(
                 f"{way} {found[which, way][-1]:.1%}" for way in ("start", "strict", "same")

@@ -22,7 +22,7 @@ from archgym.envs.dram.device.data_sheets import device_names, device_sources, l
 from archgym.envs.dram.device.memory import Memory, MemorySpec, load_memory
 from archgym.envs.dram.external.program import DramProgram
 from archgym.envs.dram.space import BASELINE, SPACES, design_space
-from archgym.envs.dram.traces.features import FEATURES, trace_features
+from archgym.envs.dram.trace_features import FEATURES, trace_features
 from archgym.envs.dram.traces.trace import Trace
 from archgym.envs.dram.traces.varied import VARIED
 from archgym.envs.dram.traces.workload import (

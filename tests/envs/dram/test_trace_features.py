@@ -5,7 +5,7 @@ import pytest
 
 import archgym
 from archgym.envs.dram.device.memory import load_memory
-from archgym.envs.dram.traces.features import FEATURES, trace_features
+from archgym.envs.dram.trace_features import FEATURES, trace_features
 from archgym.envs.dram.traces.trace import Trace
 
 MEMORY = load_memory("DDR3-1600")
