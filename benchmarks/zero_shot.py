@@ -212,10 +212,7 @@ def _start(
     theirs = np.array(sorted({g for w, g in known.first_hand if w in kept}), dtype=np.uint64)
     table = _known(known, kept, np.isin(data.groups, theirs))
     names = [metric.name for metric in env.metrics]
-    columns = [names.index(metric.name) for metric in data.metrics]
-    metrics = np.full((*table.metrics.shape[:2], len(names)), np.nan)
-    metrics[:, :, columns] = table.metrics
-    table = KnownWorkloads(table.scale, table.values, table.codes, metrics)
+    table = table.in_order([metric.name for metric in data.metrics], names)
     workloads = [data.origin.workloads[n] for n in kept]
     baselines = np.array([[one.baseline.get(n, np.nan) for n in names] for one in workloads])
     labels = [one.name for one in workloads]

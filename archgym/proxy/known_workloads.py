@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -150,6 +150,19 @@ class KnownWorkloads:
             *(self.scale, self.values[chosen]),
             *(self.codes[designs], self.metrics[chosen][:, designs]),
         )
+
+    def in_order(self, names: Sequence[str], wanted: Sequence[str]) -> KnownWorkloads:
+        """The same with other columns of metrics, NaN for those that there are not.
+
+        Args:
+            names: of the metrics.
+            wanted: names of metrics, in another order.
+        """
+        metrics = np.full((*self.metrics.shape[:2], len(wanted)), np.nan)
+        for column, name in enumerate(wanted):
+            if name in names:
+                metrics[:, :, column] = self.metrics[:, :, names.index(name)]
+        return replace(self, metrics=metrics)
 
 
 def described(features: Mapping[str, float], baseline: Mapping[str, float]) -> dict[str, float]:

@@ -91,8 +91,11 @@ def zero_shot(
             "workload-features makes one that is"
         )
     _check(proxy, environment)
-    names = [one.name for one in proxy.origin.workloads]
-    return start(known, _aligned(proxy, environment), names, environment, first, most)
+    labels = [one.name for one in proxy.origin.workloads]
+    names = [metric.name for metric in environment.metrics]
+    baselines = [[w.baseline.get(name, np.nan) for name in names] for w in proxy.origin.workloads]
+    known = known.in_order([metric.name for metric in proxy.metrics], names)
+    return start(known, np.array(baselines), labels, environment, first, most)
 
 
 def proxy_source(path: str | Path, environment: Environment) -> HistorySource:
@@ -200,13 +203,6 @@ def _check(proxy: Proxy, environment: Environment) -> None:
                 f"the proxy was not trained on metric {name!r} of the objective; it has "
                 f"{', '.join(sorted(given))}"
             )
-
-
-def _aligned(proxy: Proxy, environment: Environment) -> Array:
-    """Metrics of the baseline design on each known workload, in the environment's order."""
-    names = [metric.name for metric in environment.metrics]
-    table = [[one.baseline.get(name, np.nan) for name in names] for one in proxy.origin.workloads]
-    return np.array(table)
 
 
 def _within(known: KnownWorkloads, space: DesignSpace) -> KnownWorkloads:

@@ -128,6 +128,17 @@ def test_the_nearest_workloads_count_most(proxy: Proxy) -> None:
     assert sum(weight for _, weight in found.nearest) == pytest.approx(1.0)
 
 
+def test_metrics_that_were_not_learned_may_be_missing(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = recorded(tmp_path_factory.mktemp("fewer"))
+    fewer = read_training_data(load(folder), ["time_ns"], features=features_of)
+    proxy = train(fewer, Settings(("boosting",), "workload-features", options={"trees": 5}))
+    assert len(zero_shot(proxy, Tuned(workload=4)).designs) == 30
+    with pytest.raises(InvalidValueError, match="not trained on metric 'area_um2'"):
+        zero_shot(proxy, Tuned(workload=4, objective="minimize area_um2"))
+
+
 def test_a_file_keeps_what_it_knows(proxy: Proxy, tmp_path: Path) -> None:
     path = tmp_path / "many.npz"
     save_proxy(proxy, path)

@@ -93,14 +93,15 @@ def start(
 ) -> None:
     """Simulate the designs with which a search on an unseen workload should begin."""
     from archgym.proxy import load_proxy
-    from archgym.proxy.replaced_environment import make_original
+    from archgym.proxy.replaced_environment import make_unseen
     from archgym.proxy.zero_shot import zero_shot
 
     proxy = load_proxy(file)
-    options: dict[str, Any] = {"workload": common.parsed(workload, "--workload")}
+    options: dict[str, Any] = {"space": proxy.space, "record": record}
     if objective is not None:
         options["objective"] = common.parsed(objective, "--objective")
-    env = make_original(proxy.origin, 0, read_files=read_files, record=record, **options)
+    spec = common.parsed(workload, "--workload")
+    env = make_unseen(proxy.origin, spec, read_files=read_files, **options)
     found = zero_shot(proxy, env, first=n, most=n)
     outcomes = env.evaluate_batch(found.designs)
     env.close()
