@@ -33,10 +33,6 @@ _DECAY = 0.75
 """Weight of the next nearer workload by that of the nearest."""
 _MAX_REGRET = 1.0
 """Log ratio to the best from which on a design is just bad."""
-_GOOD = 5
-"""Best designs of a workload that tell how well another one is like it."""
-_PRIOR = 0.02
-"""Weight of equal weights of features, by the number of pairs of workloads."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +151,7 @@ def start(
     here = known.scale.numbers(_features(environment)).astype(np.float32)
     weights = np.full(len(chosen), 1.0 / len(chosen))
     if not alike:
-        weights = _weights(known.values[chosen], here, regrets)
+        weights = _weights(known.values[chosen], here)
     order = _portfolio(regrets, weights, first)
     expected = weights @ regrets
     rest = np.argsort(expected, kind="stable")
@@ -229,26 +225,12 @@ def _cost(outcomes: Outcomes) -> Array:
     return np.where(outcomes.feasible, outcomes.costs.mean(axis=1), np.inf)
 
 
-def _weights(values: NDArray[Any], here: NDArray[Any], regrets: Array) -> Array:
+def _weights(values: NDArray[Any], here: NDArray[Any]) -> Array:
     """How much each known workload counts, by the rank of its distance; they add up to 1.
 
-    The distance is a weighted sum of differences of features, with the weights that best tell
-    from features how much one loses with the best designs of one known workload on another.
+    The distance is the root mean square of the differences of scaled features.
     """
-    from scipy.optimize import nnls
-
-    n, width = values.shape
-    apart = np.abs(values[:, None] - values[None])
-    best = np.argsort(regrets, axis=1, kind="stable")[:, :_GOOD]
-    lost = np.array([[regrets[other, best[one]].min() for other in range(n)] for one in range(n)])
-    of_pair = ~np.eye(n, dtype=np.bool_)
-    factors = np.full(width, 1.0 / max(width, 1))
-    if n > 2 and lost[of_pair].any():
-        a, b = apart[of_pair].astype(np.float64), lost[of_pair]
-        pull = np.sqrt(_PRIOR * len(b))
-        equal = factors * b.mean() / max(float((a @ factors).mean()), 1e-12)
-        factors, _ = nnls(np.vstack([a, pull * np.eye(width)]), np.concatenate([b, pull * equal]))
-    distance = np.abs(values - here) @ factors
+    distance = np.sqrt(np.square(values - here).mean(axis=1))
     ranks = np.argsort(np.argsort(distance, kind="stable"), kind="stable")
     weights = _DECAY ** ranks.astype(np.float64)
     return np.asarray(weights / weights.sum())
