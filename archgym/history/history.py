@@ -32,11 +32,14 @@ class HistorySource:
         same: whether it is the same problem but for objective, limits and parameters that were
             held: the same environment, simulator, source, workload and settings. Its metrics are
             then those that the simulator would give now.
+        ordered: whether the outcomes stand in the order in which their designs are to be
+            evaluated; otherwise the best come first.
     """
 
     name: str
     outcomes: Outcomes
     same: bool = False
+    ordered: bool = False
 
     def __len__(self) -> int:
         return len(self.outcomes)
@@ -87,6 +90,8 @@ class History:
         for source in self.sources:
             good = np.flatnonzero(source.outcomes.feasible)
             order = source.outcomes.reward[good].argsort(kind="stable")[::-1]
+            if source.ordered:
+                good = order = np.arange(len(source))
             ranked.append(source.outcomes.designs[good[order][:n]])
         found: dict[int, Designs] = {}
         for place in range(n):

@@ -120,6 +120,30 @@ class DesignProblem:
         """Names of the workloads that come with it, and a line on each."""
         return {}
 
+    @property
+    def workload_features(self) -> dict[str, float]:
+        """Numbers that describe the workload, by name: what it has in common with others.
+
+        From them a proxy of many workloads predicts one that it has not seen
+        (``archgym proxy train --per workload-features``). Override it together with
+        :meth:`workload_feature_docs`; by default there are none.
+        """
+        return {}
+
+    @classmethod
+    def workload_feature_docs(cls) -> dict[str, str]:
+        """Meaning of each of :attr:`workload_features`; the unit is the end of its name."""
+        return {}
+
+    @classmethod
+    def varied_workloads(cls) -> tuple[Any, ...]:
+        """Workloads that differ as much as those may that a proxy is to know without seeing them.
+
+        ``archgym proxy collect-workloads`` simulates them where none are named; by default there
+        are none.
+        """
+        return ()
+
     def held_out_workload(self) -> Any:
         """The workload on which what searches find is evaluated at their end, if there is one."""
         return None

@@ -20,6 +20,7 @@ from archgym.errors import ArchgymError, DatasetError
 from archgym.problem.metrics import Metric
 from archgym.proxy.calibration import Calibration
 from archgym.proxy.inputs import Inputs
+from archgym.proxy.known_workloads import FeatureScale, KnownWorkloads
 from archgym.proxy.models import family
 from archgym.proxy.models.base import prefixed, under
 from archgym.proxy.provenance import Origin
@@ -32,6 +33,7 @@ from archgym.space import DesignSpace
 FORMAT = 2
 """Version of the layout."""
 _HEADER = "header"
+_KNOWN = ("values", "codes", "metrics")
 _PLAIN = ("workloads", "targets", "workload_names")
 _LIMIT_BYTES: Final = 1 << 32
 """4 GiB, packed and unpacked: the largest forests have some hundred MB."""
@@ -70,6 +72,9 @@ def save_proxy(proxy: Proxy, path: str | Path) -> Proxy:
         "report": proxy.report,
         "parts": parts,
     }
+    if proxy.known is not None:
+        header["known"] = proxy.known.scale.to_json()
+        arrays |= {f"known/{name}": getattr(proxy.known, name) for name in _KNOWN}
     text = json.dumps(header, ensure_ascii=False).encode()
     arrays[_HEADER] = np.frombuffer(text, dtype=np.uint8)
     buffer = io.BytesIO()
@@ -170,4 +175,29 @@ def _read(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Proxy:
         ranges=Ranges.from_json(space, header["ranges"]),
         trained_on=arrays["trained_on"].astype(np.uint64),
         report=dict(header["report"]),
+        known=_read_known(header, under("known/", arrays), space, origin, metrics),
+    )
+
+
+def _read_known(
+    header: dict[str, Any],
+    arrays: dict[str, NDArray[Any]],
+    space: DesignSpace,
+    origin: Origin,
+    metrics: tuple[Metric, ...],
+) -> KnownWorkloads | None:
+    if "known" not in header:
+        return None
+    scale = FeatureScale.from_json(header["known"])
+    values, codes, table = (arrays[name] for name in _KNOWN)
+    n, designs = len(origin.workloads), len(codes)
+    shapes = [(n, len(scale.names)), (designs, len(space.parameters)), (n, designs, len(metrics))]
+    if [values.shape, codes.shape, table.shape] != shapes or not np.isfinite(values).all():
+        raise ValueError("the known workloads do not fit")
+    sizes = np.array([parameter.size for parameter in space.parameters])
+    if not np.issubdtype(codes.dtype, np.integer) or ((codes < -1) | (codes >= sizes)).any():
+        raise ValueError("there is no such design")
+    types = (np.float32, np.int64, np.float64)
+    return KnownWorkloads(
+        scale, *(one.astype(t) for one, t in zip((values, codes, table), types, strict=True))
     )

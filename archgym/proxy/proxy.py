@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,9 @@ from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.metrics import Metric
 from archgym.proxy.calibration import Calibration
 from archgym.proxy.inputs import Inputs
+from archgym.proxy.known_workloads import KnownWorkloads, described
 from archgym.proxy.models import Array, Features, Model
-from archgym.proxy.provenance import Origin
+from archgym.proxy.provenance import Origin, Workload
 from archgym.proxy.ranges import Ranges
 from archgym.proxy.targets import TargetScale
 from archgym.space import Designs, DesignSpace
@@ -76,6 +77,7 @@ class Proxy:
         ranges: which designs it covers.
         trained_on: fingerprints of the designs that it has seen, ascending.
         report: how it was trained, plain values.
+        known: the workloads side by side, if it was trained across workloads from features.
         fingerprint: of its file; empty as long as it has none.
     """
 
@@ -86,6 +88,7 @@ class Proxy:
     ranges: Ranges
     trained_on: NDArray[np.uint64]
     report: dict[str, Any] = field(default_factory=dict)
+    known: KnownWorkloads | None = None
     fingerprint: str = ""
 
     def __post_init__(self) -> None:
@@ -102,6 +105,34 @@ class Proxy:
                 return index
         known = [one.name for one in self.origin.workloads]
         raise UnknownNameError("workload of the proxy", name or sha256[:12], known)
+
+    def with_workload(self, workload: Workload) -> Proxy:
+        """This proxy with one more workload, which it knows by its features only.
+
+        Args:
+            workload: with its features, and metrics of the baseline design.
+
+        Raises:
+            InvalidValueError: if it was not trained across workloads, or a feature is missing.
+        """
+        if self.known is None:
+            raise InvalidValueError(
+                "the proxy was not trained across workloads: archgym proxy train --per "
+                "workload-features makes one that is"
+            )
+        new = len(self.origin.workloads)
+        row = self.known.scale.numbers(described(workload.features, workload.baseline))
+        parts = tuple(
+            replace(
+                part,
+                workloads=(*part.workloads, new),
+                calibrations=(*part.calibrations, part.calibrations[0]),
+                workload_values=np.vstack([part.workload_values, row.astype(np.float32)]),
+            )
+            for part in self.parts
+        )
+        origin = replace(self.origin, workloads=(*self.origin.workloads, workload))
+        return replace(self, origin=origin, parts=parts)
 
     def given(self, workload: int) -> tuple[str, ...]:
         """Names of the metrics that it predicts on a workload."""

@@ -29,7 +29,9 @@ from archgym.envs.accelerator.spaces.by_name import (
     space_name,
     space_named,
 )
+from archgym.envs.accelerator.workload.features import FEATURES, network_features
 from archgym.envs.accelerator.workload.layer import Network
+from archgym.envs.accelerator.workload.varied import VARIED
 from archgym.envs.accelerator.workload.workload import (
     WorkloadSpec,
     load_workload,
@@ -234,6 +236,21 @@ class AcceleratorEnvironment(Environment):
         """Loads the network."""
         self.network = load_workload(spec)
         self._table = self.network.table
+
+    @property
+    def workload_features(self) -> dict[str, float]:
+        """Size, kinds of layers, reuse and shapes of the network."""
+        return network_features(self.network)
+
+    @classmethod
+    def workload_feature_docs(cls) -> dict[str, str]:
+        """Meaning of :attr:`workload_features`."""
+        return dict(FEATURES)
+
+    @classmethod
+    def varied_workloads(cls) -> tuple[WorkloadSpec, ...]:
+        """The networks, and variants of them in image, batch, tokens and size."""
+        return VARIED
 
     @classmethod
     def workloads(cls) -> dict[str, str]:

@@ -22,7 +22,9 @@ from archgym.envs.dram.device.data_sheets import device_names, device_sources, l
 from archgym.envs.dram.device.memory import Memory, MemorySpec, load_memory
 from archgym.envs.dram.external.program import DramProgram
 from archgym.envs.dram.space import BASELINE, SPACES, design_space
+from archgym.envs.dram.trace_features import FEATURES, trace_features
 from archgym.envs.dram.traces.trace import Trace
+from archgym.envs.dram.traces.varied import VARIED
 from archgym.envs.dram.traces.workload import (
     WorkloadSpec,
     load_workload,
@@ -277,12 +279,30 @@ class DramEnvironment(Environment):
         check_capacity(self.trace, self.memory)
         self._prepared: dict[tuple[str, str, float], PreparedTrace] = {}
         self._parts: dict[float, Trace] = {}
+        self._features: dict[str, float] = {}
         kinds = len(np.unique(self.trace.is_write != 0))
         self.fidelities = tuple(
             one
             for one in self.fidelities
             if len(np.unique(self._part(one.value).is_write != 0)) == kinds
         )
+
+    @property
+    def workload_features(self) -> dict[str, float]:
+        """Intensity, locality, parallelism and others of the trace, computed once."""
+        if not self._features:
+            self._features = trace_features(self.trace, self.memory)
+        return dict(self._features)
+
+    @classmethod
+    def workload_feature_docs(cls) -> dict[str, str]:
+        """Meaning of :attr:`workload_features`."""
+        return dict(FEATURES)
+
+    @classmethod
+    def varied_workloads(cls) -> tuple[WorkloadSpec, ...]:
+        """Beginnings of the recorded programs, and variants of each generator."""
+        return VARIED
 
     @classmethod
     def workloads(cls) -> dict[str, str]:

@@ -14,6 +14,7 @@ from archgym.cli.output import echo, print_json, print_table
 from archgym.cli.progress import clocked
 from archgym.cli.proxy import options as own
 from archgym.cli.proxy.quality import compare, evaluate, study
+from archgym.cli.proxy.workloads import collect_workloads, start
 from archgym.registry import make
 
 __all__ = ["commands"]
@@ -24,8 +25,8 @@ commands = typer.Typer(
 )
 
 
-for _command in (evaluate, compare, study):
-    commands.command()(_command)
+for _command in (evaluate, compare, study, collect_workloads, start):
+    commands.command(_command.__name__.replace("_", "-"))(_command)
 
 
 @commands.command("collect")
@@ -102,6 +103,7 @@ def train(
     workload: common.Workloads = None,
     agent: common.Agents = None,
     options: own.Options = None,
+    read_files: common.ReadFiles = False,
     seed: common.Seed = 0,
     quiet: common.Quiet = False,
     json: common.Json = False,
@@ -114,14 +116,19 @@ def train(
     from archgym.proxy import Settings, save_proxy
     from archgym.proxy import train as learn
     from archgym.proxy.files import check_target
+    from archgym.proxy.training.settings import BY_FEATURES
 
-    check_target(out)
-    data = own.training_data(folder, target, where, workload, agent)
-    if rows is not None:
-        data = data.sample(rows, seed)
     settings = Settings(
         tuple(model or ["auto"]), per, form, seed, common.parsed_pairs(options, "--option")
     )
+    check_target(out)
+    data = own.training_data(
+        *(folder, target, where, workload, agent),
+        described=per == BY_FEATURES,
+        read_files=read_files,
+    )
+    if rows is not None:
+        data = data.sample(rows, seed)
     proxy = save_proxy(learn(data, settings, None if quiet else clocked()), out)
     if json:
         head = {"archgym": archgym.__version__, "file": str(out), "sha256": proxy.fingerprint}

@@ -40,7 +40,10 @@ Models = Annotated[
 ]
 Per = Annotated[
     str,
-    typer.Option(help="A model for each 'workload', or one for 'all' with their features."),
+    typer.Option(
+        help="A model for each 'workload', one for 'all', or one that knows 'workload-features' "
+        "and predicts workloads that it has not seen."
+    ),
 ]
 Form = Annotated[
     str, typer.Option(help="Learn metrics linear, log, or relative to the baseline design.")
@@ -58,12 +61,31 @@ def training_data(
     where: list[str] | None,
     workload: list[str] | None,
     agent: list[str] | None,
+    *,
+    described: bool = False,
+    read_files: bool = False,
 ) -> TrainingData:
-    """Rows of a dataset that options select, with the metrics to learn."""
+    """Rows of a dataset that options select, with the metrics to learn.
+
+    Args:
+        folder: of the dataset.
+        target: metrics.
+        where: conditions.
+        workload: names.
+        agent: names.
+        described: whether features of the workloads are needed.
+        read_files: whether workloads are read from files that the dataset names.
+    """
     from archgym.cli.options import selected
     from archgym.proxy import read_training_data
 
-    return read_training_data(selected(folder, where, agent, workload), target)
+    rows = selected(folder, where, agent, workload)
+    if not described:
+        return read_training_data(rows, target)
+    from archgym.proxy.training.recorded_features import recorded_features
+
+    features = recorded_features(rows, read_files=read_files)
+    return read_training_data(rows, target, features=features)
 
 
 def percent(value: float) -> str:

@@ -28,7 +28,9 @@ OPTIONS = {
     "kept": "gp: maximum number of designs that it keeps",
 }
 """Settings of the families."""
-_PER = (AUTO, "workload", "all")
+BY_FEATURES = "workload-features"
+"""Scope of a model of all workloads that knows them by their features alone."""
+_PER = (AUTO, "workload", "all", BY_FEATURES)
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,10 @@ class Settings:
     Attributes:
         models: families that compete, or ``auto``.
         per: ``workload`` for a model a workload, ``all`` for one model of all workloads, whose
-            features are among its inputs; ``auto`` is the former from 200 designs a workload.
+            features are among its inputs; ``workload-features`` for one that knows them by their
+            features alone, so that it predicts workloads that it has not seen, which its
+            validation leaves out one after another; ``auto`` is the first from 200 designs a
+            workload, else the second.
         form: of the targets, see :data:`archgym.proxy.targets.FORMS`.
         seed: the only source of randomness.
         options: settings of the families, such as ``epochs``.

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from archgym.errors import InvalidValueError
 from archgym.proxy.calibration import Calibration
 from archgym.proxy.inputs import Inputs, workload_inputs
+from archgym.proxy.known_workloads import KnownWorkloads, described
 from archgym.proxy.models import Array, Features, family
 from archgym.proxy.models.blend import Blend
 from archgym.proxy.proxy import Part, Proxy
@@ -18,7 +19,7 @@ from archgym.proxy.ranges import Ranges
 from archgym.proxy.scores import score
 from archgym.proxy.targets import TargetScale
 from archgym.proxy.training.data import TrainingData
-from archgym.proxy.training.settings import AUTO, Settings
+from archgym.proxy.training.settings import AUTO, BY_FEATURES, Settings
 
 Folds = tuple[NDArray[np.int64], NDArray[np.bool_]]
 """The fold of each row, and which rows are held out at all, each (n,)."""
@@ -33,6 +34,10 @@ _ENOUGH_DRAWN = 100
 """Minimum number of random designs for which they alone validate and calibrate."""
 _ENOUGH_HELD = 50
 """Minimum number of held-out designs on a workload that calibrate its intervals alone."""
+_WORKLOAD_FOLDS = 4
+"""Folds of workloads in the validation of a model that knows them by features."""
+_MIN_KNOWN = 3
+"""Minimum number of workloads of such a model."""
 _OWN_MODEL = 200
 """Minimum number of designs on a workload for a separate model by default."""
 
@@ -59,12 +64,13 @@ def train(
         InvalidValueError: if a workload has fewer than :data:`MIN_ROWS` designs.
     """
     settings = settings or Settings()
+    known = _known(data) if settings.per == BY_FEATURES else None
     parts: list[Part] = []
     report: list[dict[str, Any]] = []
     for workloads, targets in _scopes(data, settings.per):
         rows = np.flatnonzero(np.isin(data.workload, workloads))
         own, some = _train_scope(
-            *(data.take(rows), workloads, targets, settings, progress or (lambda text: None))
+            *(data.take(rows), workloads, targets, settings, known, progress or (lambda t: None))
         )
         parts += own
         report += some
@@ -81,6 +87,7 @@ def train(
             "form": settings.form,
             "validation": report,
         },
+        known=known,
     )
 
 
@@ -112,18 +119,22 @@ def _train_scope(
     workloads: tuple[int, ...],
     targets: tuple[int, ...],
     settings: Settings,
+    known: KnownWorkloads | None,
     progress: Progress,
 ) -> tuple[list[Part], list[dict[str, Any]]]:
     scope = ", ".join(data.origin.workloads[w].name for w in workloads)
     scope = f"{scope}: {len(data):,} designs" if scope else f"{len(data):,} designs"
-    names, values = _workload_features(data, workloads)
+    if known is None:
+        names, values = _workload_features(data, workloads)
+    else:
+        names, values = list(known.scale.names), known.values[list(workloads)]
     places = np.searchsorted(workloads, data.workload)
     x = np.hstack([Inputs(data.space)(data.codes), values[places]])
     y = data.targets[:, list(targets)]
     baseline = data.baseline[:, list(targets)]
     scale = TargetScale.of(settings.form, y, baseline)
     z = scale.forward(y, baseline)
-    folds = _folds(data, settings)
+    folds = _folds(data, settings) if known is None else _workload_folds(data, settings)
     held = folds[1]
 
     def validated(kind: str) -> tuple[Array, Array]:
@@ -202,6 +213,36 @@ def _folds(data: TrainingData, settings: Settings) -> Folds:
     folds = data.folds(max(trained, round(settings.folds * share)), settings.seed)
     folds[~np.isin(data.groups, data.groups[data.drawn])] = -1
     return folds, data.drawn & (folds < trained)
+
+
+def _workload_folds(data: TrainingData, settings: Settings) -> Folds:
+    """Folds by workload, so that what is validated is of workloads that no model has seen."""
+    seen = np.unique(data.workload)
+    order = np.random.default_rng(settings.seed).permutation(len(seen))
+    fold_of = np.zeros(int(seen.max()) + 1, dtype=np.int64)
+    fold_of[seen] = order % min(_WORKLOAD_FOLDS, settings.folds, len(seen))
+    return fold_of[data.workload], np.ones(len(data), dtype=np.bool_)
+
+
+def _known(data: TrainingData) -> KnownWorkloads:
+    """The workloads by their features.
+
+    Raises:
+        InvalidValueError: if there are too few, or one has none.
+    """
+    workloads = data.origin.workloads
+    if len(workloads) < _MIN_KNOWN:
+        raise InvalidValueError(
+            f"the data have {len(workloads)} workloads; {BY_FEATURES!r} needs {_MIN_KNOWN} or more"
+        )
+    for one in workloads:
+        if not one.features:
+            raise InvalidValueError(
+                f"workload {one.name!r} has no features: {data.origin.environment} must give them "
+                "(workload_features)"
+            )
+    features = [described(one.features, one.baseline) for one in workloads]
+    return KnownWorkloads.of(features, data.workload, data.codes, data.targets, data.groups)
 
 
 def _workload_features(

@@ -23,6 +23,7 @@ __all__ = [
     "copy",
     "mixed",
     "pointer_chase",
+    "program",
     "random",
     "stream",
     "stride_conflict",
@@ -37,6 +38,8 @@ Requests: TypeAlias = tuple[Ints, Ints, Flags]
 """Arrival times (ps), byte addresses and write flags, each of shape (n,)."""
 
 _PROBABILITY_BITS = 32
+_CACHE_LINES = 4096
+"""Lines of the cache that writes back, 256 KiB."""
 
 
 def stream(
@@ -193,6 +196,55 @@ def zipf(
     times = _arrivals(rng, requests, interval_ns, jitter_share)
     write = _writes(rng, requests, read_share)
     return times, row * row_bytes + column * LINE_BYTES, write
+
+
+def program(
+    requests: int,
+    interval_ns: float,
+    jitter_share: float,
+    read_share: float,
+    footprint_bytes: int,
+    seed: int,
+    streams: int,
+    run_requests: int,
+    random_share: float,
+    burst_requests: int,
+    idle_ns: float,
+) -> Requests:
+    """Misses of a cache: reads in several streams, each perhaps with the write-back of a line.
+
+    A write-back arrives with its miss and goes to what its stream read a cache's size before. Below
+    a read share of one half every miss has one, and some misses are writes.
+    """
+    rng = np.random.default_rng(seed)
+    lines = footprint_bytes // LINE_BYTES
+    first = rng.integers(0, lines, streams, dtype=np.int64)
+    length = rng.integers(1, 2 * run_requests, requests, dtype=np.int64)
+    stream_of = np.repeat(rng.integers(0, streams, requests, dtype=np.int64), length)[:requests]
+    line = np.empty(requests, np.int64)
+    for number in range(streams):
+        own = np.flatnonzero(stream_of == number)
+        line[own] = first[number] + np.arange(own.size, dtype=np.int64)
+    away = rng.integers(0, 1 << _PROBABILITY_BITS, requests, dtype=np.int64)
+    anywhere = rng.integers(0, lines, requests, dtype=np.int64)
+    line = np.where(away < _share_parts(random_share), anywhere, line) % lines
+    chance = _share_parts(min(1.0, (1.0 - read_share) / max(read_share, 0.5)))
+    evicts = rng.integers(0, 1 << _PROBABILITY_BITS, requests, dtype=np.int64) < chance
+    size = rng.integers(1, 2 * burst_requests, requests, dtype=np.int64)
+    starts = np.zeros(requests + 1, np.int64)
+    ends = np.cumsum(size)
+    starts[ends[ends < requests]] = 1
+    # Pauses are a quarter of the given time to four times it.
+    pause = round(idle_ns * 1000) * 2 ** rng.integers(0, 5, requests, dtype=np.int64) // 4
+    times = _arrivals(rng, requests, interval_ns, jitter_share)
+    times = times + np.cumsum(starts[:requests] * pause, dtype=np.int64)
+    miss = np.repeat(np.arange(requests), 1 + evicts)[:requests]
+    evicted = np.zeros(requests, np.bool_)
+    evicted[1:] = miss[1:] == miss[:-1]
+    store = rng.integers(0, 1 << _PROBABILITY_BITS, requests, dtype=np.int64)
+    write = evicted | (store < _share_parts(max(0.0, 1.0 - 2.0 * read_share)))[miss]
+    line = (line[miss] - evicted * np.int64(_CACHE_LINES)) % lines
+    return times[miss], line * LINE_BYTES, write.astype(np.uint8)
 
 
 def cloud_1(

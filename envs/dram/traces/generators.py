@@ -247,6 +247,19 @@ def _table() -> dict[str, Generator]:
             access_patterns.zipf,
         ),
         Generator(
+            "program",
+            "misses of a cache with write-backs, in bursts, from several streams and anywhere",
+            (
+                *_common(interval_ns=4.0, jitter=1.0, read_share=0.7),
+                Parameter("streams", 4, 1, 256, "ascending streams of reads"),
+                run,
+                Parameter("random_share", 0.2, 0.0, 1.0, "share of reads at random lines"),
+                Parameter("burst_requests", 20, 1, 1 << 20, "mean number of misses in a burst"),
+                Parameter("idle_ns", 100.0, 0.0, 1e9, "typical pause between two bursts, ns"),
+            ),
+            access_patterns.program,
+        ),
+        Generator(
             "cloud_1",
             "two tenants in turns, a stream and a random reader, in blocks of requests",
             (*_common(interval_ns=12.0, jitter=0.0, read_share=0.9), block),

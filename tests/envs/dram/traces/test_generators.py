@@ -27,6 +27,7 @@ GOLDEN = {
     "pointer_chase": "3e2c75a6d8c7",
     "bursts": "2bbed7cc44cf",
     "zipf": "b210ab87aa5e",
+    "program": "17fe620c01a9",
     "cloud_1": "ca133a978536",
     "cloud_2": "57423fdf5a20",
 }
@@ -79,6 +80,10 @@ def test_defaults_keep_mean_interval_and_read_share(name: str) -> None:
     trace = generate(name)
     settings_ = GENERATORS[name].checked({})
     mean_ns = trace.arrival_ps[-1] / 1000 / (len(trace) - 1)
+    if name == "program":  # pauses, and write-backs that arrive with a miss
+        apart = np.diff(trace.arrival_ps)
+        assert np.median(apart[apart > 0]) / 1000 < 2 * settings_["interval_ns"] < mean_ns * 4
+        mean_ns = settings_["interval_ns"]
     if name == "bursts":
         phases = len(trace) // settings_["burst_requests"] - 1
         mean_ns -= settings_["idle_ns"] * phases / (len(trace) - 1)
@@ -183,6 +188,15 @@ def test_cloud_1_takes_turns() -> None:
     gaps = np.diff(trace.arrival_ps)
     assert set(gaps[:99]) == {5000}
     assert set(gaps[100:198]) == {15000}
+
+
+def test_write_backs_of_a_program_arrive_with_a_miss_and_trail_its_stream() -> None:
+    trace = generate("program", streams=1, random_share=0.0, run_requests=50)
+    back = np.flatnonzero(trace.is_write)
+    assert (trace.arrival_ps[back] == trace.arrival_ps[back - 1]).all()
+    lines = (256 << 20) // 64
+    behind = (trace.address[back - 1] - trace.address[back]) // 64 % lines
+    assert set(behind.tolist()) == {4096}
 
 
 def test_cloud_2_has_four_tenants_at_the_stated_rates() -> None:
