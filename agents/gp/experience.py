@@ -69,21 +69,25 @@ class Experience:
         rng: draws the designs that surrogates learn from.
 
     Attributes:
-        best: codes of the best designs of each source, the best first.
+        best: codes of the designs of each source, in its own order or the best first.
+        ordered: whether a source has its own order.
     """
 
     def __init__(self, space: DesignSpace, history: History, rng: np.random.Generator) -> None:
         self._space, self._columns = space, Columns.of(space)
         usable = [s for s in history if (s.outcomes.status == Status.OK).sum() >= _LEAST]
-        usable = sorted(usable, key=lambda source: not source.same)[:_MOST_SOURCES]
+        usable = sorted(usable, key=lambda source: (not source.ordered, not source.same))[
+            :_MOST_SOURCES
+        ]
         most = int((_WORK / max(1, len(usable))) ** 0.5)
         self.best: list[Ints] = []
         self._goals: list[list[Surrogate]] = []
         self._distances: list[Surrogate] = []
         self._limits: list[dict[int, Surrogate]] = []
-        same = sum(source.same for source in usable)
-        self._first = slice(None, same or None)
-        """Sources whose word counts before there are data: those of the same problem, if any."""
+        self.ordered = any(source.ordered for source in usable)
+        leading = sum(source.ordered if self.ordered else source.same for source in usable)
+        self._first = slice(None, leading or None)
+        """Sources that choose the first designs: with an order or of the same problem, if any."""
         for source in usable:
             self._learn(source, most, rng)
 
@@ -94,7 +98,8 @@ class Experience:
     def start(self, n: int) -> Designs:
         """The designs of which all sources together expect most, and the best of each source.
 
-        They take turns. Of designs that differ in a single parameter only the first one counts.
+        They take turns, unless a source has its own order, which counts alone. Of designs that
+        differ in a single parameter only the first one counts.
 
         Args:
             n: how many at most.
@@ -105,7 +110,7 @@ class Experience:
         codes = np.unique(np.concatenate([best[:_FAVOURITES] for best in of_sources]), axis=0)
         designs = Designs(self._space, codes)
         expected = self.score(designs).argsort(kind="stable")
-        lists = [codes[expected], *of_sources]
+        lists = of_sources if self.ordered else [codes[expected], *of_sources]
         found = codes[:0]
         for place in range(min(_FAVOURITES, max(map(len, lists)))):
             for one in lists:
@@ -156,7 +161,7 @@ class Experience:
 
     def _learn(self, source: HistorySource, most: int, rng: np.random.Generator) -> None:
         outcomes, cost = source.outcomes, costs(source.outcomes)
-        order = cost.argsort(kind="stable")
+        order = np.arange(len(cost)) if source.ordered else cost.argsort(kind="stable")
         self.best.append(outcomes.designs.codes[order])
         good, rest = np.split(order, [min(len(order), int(_GOOD_SHARE * most))])
         rows = np.concatenate([good, rng.permutation(rest)[: most - len(good)]])

@@ -164,8 +164,9 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             self._models.recall(history)
             if self._models.experience is None:
                 return history.start(0)
-            number = min(_FROM_HISTORY, 1 + len(self._models.experience))
-            return self._models.experience.start(number)
+            experience = self._models.experience
+            own = 1 + len(experience) if not experience.ordered else _FROM_HISTORY
+            return experience.start(min(own, _FROM_HISTORY))
 
     def _next(self) -> Designs:
         known, turn = self._observations, self._observations.asked
