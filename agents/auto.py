@@ -185,6 +185,9 @@ class Auto(SequentialSampler):
     @property
     def _fresh_share(self) -> float:
         """Share of the model's turns that the member without history has."""
+        model = self._members[0]
+        if isinstance(model, GaussianProcessSearch) and not model.trusts:
+            return _MAX_FRESH_SHARE
         stuck = max(0, self._fruitless - _HISTORY_PATIENCE)
         return _MAX_FRESH_SHARE * stuck / (stuck + _HISTORY_HALF_WAY)
 

@@ -45,6 +45,7 @@ class GaussianProcess:
 
     Attributes:
         amplitude: standard deviation of the signal.
+        mean: of the targets, far from all data.
         tuned_at: number of designs from which it was tuned last, 0 before.
     """
 
@@ -68,7 +69,7 @@ class GaussianProcess:
             self._prior_centre[:-1] += self._prior_scale[:-1] * rng.normal(size=n + lengths)
         self._theta = np.clip(self._prior_centre, low, high)
         self.tuned_at = 0
-        self.amplitude = 1.0
+        self.amplitude, self.mean = 1.0, 0.0
 
     @property
     def sensitivity(self) -> Floats:
@@ -122,7 +123,7 @@ class GaussianProcess:
 
     def retarget(self, y: Floats) -> float:
         """Takes other targets of the same designs; their log likelihood."""
-        self._mean, self._weights, scale = self._solve(self._factor, y)
+        self.mean, self._weights, scale = self._solve(self._factor, y)
         self.amplitude = float(np.sqrt(scale))
         likelihood = -0.5 * len(y) * np.log(scale) - np.log(np.diag(self._factor)).sum()
         return float(likelihood)
@@ -145,7 +146,7 @@ class GaussianProcess:
     def predict(self, x: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the signal, each of shape (n,)."""
         kernel = self.correlation(x, self._x)
-        mean = self._mean + kernel @ self._weights
+        mean = self.mean + kernel @ self._weights
         explained = self._linalg.solve_triangular(
             self._factor, kernel.T, lower=True, check_finite=False
         )

@@ -156,6 +156,8 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             self.space, len(self.directions), settings.models, settings.interactions, self.rng
         )
         patience = settings.patience if len(self.directions) == 1 else 0
+        self.trusts = True
+        """Whether the latest model used what earlier searches say."""
         self._tabu = TabuRegions(self._models.alike, settings.niche_correlation, patience)
 
     def recall(self, history: History) -> Designs:
@@ -182,6 +184,7 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             elsewhere = bool((costs[free] < BROKEN_LIMIT_COST).any())
             codes = codes[free] if elsewhere else codes
         learned = self._models.learn(known, known.rows(self.hyperparameters.most_data), turn)
+        self.trusts = learned.trusts
         if turn < self.hyperparameters.n_initial and not learned.trusts:
             return self._initial(turn)
         idle = len(known) - int(known.costs.argmin()) > _IDLE

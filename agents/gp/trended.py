@@ -12,10 +12,11 @@ from archgym.agents.gp.gaussian_process import GaussianProcess
 
 _SHARES = (1.0, 0.5)
 """Shares of what sources expect that are tried."""
-_FEW = 3
-"""Designs up to which the sources are trusted without evidence."""
+_FEW, _SOME = 3, 10
+"""Designs up to which the sources are trusted without evidence, and up to which a little against
+them is passed over; beyond, the best of several hypotheses has to make up for their number."""
 _PRIOR_ODDS = 1.0
-"""Logarithm of the odds that the sources help, before there is evidence."""
+"""Logarithm of the odds that the sources help, as long as there are few designs."""
 
 Trend = Callable[[Floats], Guess]
 
@@ -72,10 +73,14 @@ class TrendedProcess:
         hypotheses = [share * weights for share in _SHARES for weights in groups]
         start = hypotheses[0] if self._weights is None else self._weights
         self._rest.tune(x, y - expected @ start, known_noise)
-        found = [self._rest.fit(x, y - expected @ w, known_noise) for w in hypotheses]
+        found = []
+        for weights in hypotheses:
+            likelihood = self._rest.fit(x, y - expected @ weights, known_noise)
+            found.append(likelihood - 0.5 * self._rest.mean**2)
         best = int(np.argmax(found))
         self._weights = hypotheses[best]
-        if len(y) > _FEW and self._plain.fit(x, y, known_noise) > found[best] + _PRIOR_ODDS:
+        odds = _PRIOR_ODDS if len(y) <= _SOME else -np.log(len(hypotheses))
+        if len(y) > _FEW and self._plain.fit(x, y, known_noise) > found[best] + odds:
             self._weights = None
 
     def fit(self, x: Floats, y: Floats, known_noise: Floats | float = 0.0) -> float:

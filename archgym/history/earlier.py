@@ -28,6 +28,7 @@ class Earlier:
         status: codes of :class:`~archgym.problem.status.Status`, shape (n,).
         baseline: metrics of the baseline design, NaN where there are none, shape (n_metrics,).
         same: see :class:`~archgym.history.history.HistorySource`.
+        ordered: likewise.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Earlier:
     status: NDArray[np.int8]
     baseline: NDArray[np.float64]
     same: bool
+    ordered: bool = False
 
 
 def scored(
@@ -53,5 +55,5 @@ def scored(
         baseline = environment.baseline_metrics if one.same else one.baseline
         designs = Designs(environment.design_space, one.codes)
         outcomes = transferred(designs, one.metrics, one.status, baseline, environment)
-        sources.append(HistorySource(one.name, outcomes, one.same))
+        sources.append(HistorySource(one.name, outcomes, one.same, one.ordered))
     return History(tuple(sources), accounts)

@@ -43,6 +43,7 @@ class _Source:
 
     name: str
     same: bool
+    ordered: bool
     baseline: list[float | None]
 
 
@@ -70,7 +71,7 @@ def write_kept(path: Path, found: Found, environment: Environment) -> None:
     data = {
         "format": _FORMAT,
         "sources": [
-            asdict(_Source(one.name, one.same, [_number(v) for v in one.baseline.tolist()]))
+            asdict(_Source(one.name, one.same, one.ordered, [*map(_number, one.baseline.tolist())]))
             for one in earlier
         ],
         "accounts": [asdict(account) for account in accounts],
@@ -152,6 +153,7 @@ def _earlier(
                 columns["status"][rows],
                 np.array(baseline, dtype=np.float64),
                 source.same,
+                source.ordered,
             )
         )
     return found

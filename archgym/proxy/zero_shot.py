@@ -80,18 +80,29 @@ def zero_shot(
         InvalidValueError: if the proxy knows no workloads by features, or is for another
             environment or design space, or the environment's workload has no features.
     """
-    known = proxy.known
-    if known is None:
-        raise InvalidValueError(
-            "the proxy was not trained across workloads: archgym proxy train --per "
-            "workload-features makes one that is"
-        )
-    _check(proxy, environment)
+    known = check_zero_shot(proxy, environment)
     labels = [one.name for one in proxy.origin.workloads]
     names = [metric.name for metric in environment.metrics]
     baselines = [[w.baseline.get(name, np.nan) for name in names] for w in proxy.origin.workloads]
     known = known.in_order([metric.name for metric in proxy.metrics], names)
     return start(known, np.array(baselines), labels, environment, first, most)
+
+
+def check_zero_shot(proxy: Proxy, environment: Environment) -> KnownWorkloads:
+    """The workloads that a proxy knows, if it can say how to begin a search in an environment.
+
+    Raises:
+        InvalidValueError: as :func:`zero_shot`.
+    """
+    if proxy.known is None:
+        raise InvalidValueError(
+            "the proxy was not trained across workloads: archgym proxy train --per "
+            "workload-features makes one that is"
+        )
+    _check(proxy, environment)
+    if not environment.workload_features:
+        raise _no_features(environment)
+    return proxy.known
 
 
 def proxy_source(path: str | Path, environment: Environment) -> HistorySource:
@@ -173,12 +184,16 @@ def start(
 def _features(environment: Environment) -> dict[str, float]:
     features = environment.workload_features
     if not features:
-        raise InvalidValueError(
-            f"{environment.name} has no workload features: override workload_features"
-        )
+        raise _no_features(environment)
     names = [metric.name for metric in environment.metrics]
     baseline = dict(zip(names, environment.baseline_metrics.tolist(), strict=True))
     return described(features, {k: v for k, v in baseline.items() if np.isfinite(v)})
+
+
+def _no_features(environment: Environment) -> InvalidValueError:
+    return InvalidValueError(
+        f"{environment.name} has no workload features: override workload_features"
+    )
 
 
 def _check(proxy: Proxy, environment: Environment) -> None:

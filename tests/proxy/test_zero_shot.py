@@ -10,8 +10,10 @@ from typer.testing import CliRunner
 import archgym
 from archgym.agent import Agent
 from archgym.cli import app
-from archgym.data import load
-from archgym.errors import DatasetError, InvalidValueError, UnknownNameError
+from archgym.data import find_datasets, load
+from archgym.errors import ArchgymError, DatasetError, InvalidValueError, UnknownNameError
+from archgym.experiment import RunOptions, run_experiment
+from archgym.experiment.spec.schema import Experiment
 from archgym.history import History
 from archgym.proxy import Proxy, Settings, load_proxy, read_training_data, save_proxy, train
 from archgym.proxy.known_workloads import FeatureScale, KnownWorkloads
@@ -253,3 +255,42 @@ def test_commands(tmp_path: Path) -> None:
     begun = runner.invoke(app, ["proxy", "start", file, *unseen, "--designs", "3"])
     assert begun.exit_code == 0, begun.output
     assert "is most like" in begun.output
+
+
+def test_an_experiment_takes_a_proxy_as_history(
+    proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it expects most of comes first, and a resumed run needs its file no more."""
+    monkeypatch.chdir(tmp_path)
+    many = tmp_path / "many.npz"
+    save_proxy(proxy, many)
+
+    def experiment(budget: int = 8, env: str = "Tuned") -> Experiment:
+        entry = {"id": f"{__name__}:{env}", "workload": 20, "history": "many.npz"}
+        agents = [{"name": "auto"}, {"name": "ga"}]
+        return Experiment.model_validate(
+            {"name": "unseen", "budget": budget, "environments": [entry], "agents": agents}
+        )
+
+    run_experiment(experiment(), tmp_path / "run", RunOptions(local=True, quiet=True))
+    wanted = zero_shot(proxy, Tuned(workload=20)).designs[0]
+    trials = designs_by_trial(tmp_path / "run")
+    assert len(trials) == 2
+    assert all(wanted in designs[:2] for designs in trials.values()), "the baseline is before it"
+    many.unlink()
+    resumed = RunOptions(local=True, quiet=True, resume=True)
+    run_experiment(experiment(budget=12), tmp_path / "run", resumed)
+    assert [len(designs) for designs in designs_by_trial(tmp_path / "run").values()] == [12, 12]
+    save_proxy(proxy, many)
+    bare = experiment(env="Featureless")
+    with pytest.raises(ArchgymError, match=r"many.npz cannot be history.*no workload features"):
+        run_experiment(bare, tmp_path / "other", RunOptions(local=True, quiet=True))
+
+
+def designs_by_trial(folder: Path) -> dict[str, list[dict[str, int]]]:
+    (dataset,) = find_datasets(folder)
+    found: dict[str, list[dict[str, int]]] = {}
+    for row in dataset.evaluations().to_pylist():
+        design = {"x": row["param.x"], "y": row["param.y"]}
+        found.setdefault(row["trial_id"], []).append(design)
+    return found

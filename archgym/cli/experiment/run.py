@@ -47,8 +47,8 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="DIR",
-            help="Learn from an earlier run or a dataset, besides those that the experiment "
-            "lists; repeatable.",
+            help="Learn from an earlier run, a dataset or a proxy of many workloads, besides "
+            "those that the experiment lists; repeatable.",
         ),
     ] = None,
     library: Annotated[

@@ -10,6 +10,7 @@ from pathlib import Path
 from archgym.environment.environment import Environment
 from archgym.errors import DatasetError, ExperimentError
 from archgym.experiment.folder.run_folder import RunFolder
+from archgym.experiment.run.proxy_history import check_proxy, is_proxy, predicted
 from archgym.experiment.spec.checks import entry_position, first_of_each, located
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.schema import Experiment
@@ -41,7 +42,7 @@ def check_histories(
         folder: of the run.
 
     Raises:
-        ArchgymError: for a folder that holds no data, or damaged data, or that is of no use, or is
+        ArchgymError: for a folder or proxy that is damaged, holds no data or is of no use, or is
             the output folder itself, with its place.
     """
     refused: dict[str, DatasetError] = {}
@@ -51,9 +52,13 @@ def check_histories(
         for path in trial.history:
             shared = path not in experiment.environments[position].history
             with located("history" if shared else f"environments[{position}].history"):
-                _check_elsewhere(path, folder)
                 try:
-                    check_history(path, environments[trial.setting])
+                    if is_proxy(path):
+                        leased = experiment.simulation.leased
+                        check_proxy(path, environments[trial.setting], leased=leased)
+                    else:
+                        _check_elsewhere(path, folder)
+                        check_history(path, environments[trial.setting])
                     used.add(path)
                 except DatasetError as why:
                     if not shared:
@@ -89,7 +94,11 @@ def read_histories(
         shared = [path for path in trial.history if path not in own]
         now = None if experiment.simulation.leased else environment.baseline_metrics
         with located(f"environments[{position}].history" if own else "history"):
-            found[trial.setting] = read_earlier(own, environment, now, shared)
+            folders = [[p for p in paths if not is_proxy(p)] for paths in (own, shared)]
+            earlier, accounts = read_earlier(folders[0], environment, now, folders[1])
+            proxies = [path for path in trial.history if is_proxy(path)]
+            expected, of_proxies = predicted(proxies, environment)
+            found[trial.setting] = [*expected, *earlier], (*of_proxies, *accounts)
     return found
 
 
