@@ -31,8 +31,10 @@ __all__ = ["check_program", "program_check_names"]
 
 FORECAST_DESIGNS = 200
 _FIRST = "can_be_made"
-_EARLY, _LATE = 0.5, 0.9
-"""A look at this share of a run or less should not come after this share of its time."""
+_FAR, _AT_ONCE = 0.4, 0.1
+"""Looks at shares of a run so far apart should not come within this share of its time."""
+_TIMED_S = 0.5
+"""Shorter runs are mostly the start of the program, which says nothing of when it prints."""
 
 
 def check_program(
@@ -119,11 +121,12 @@ def check_partial(program: ProgramRuns) -> str:
             f"{text}; {', '.join(unseen)} of the objective is not seen on the way, so no run can "
             "be stopped"
         )
-    if float(looks[0][0]) <= _EARLY and program.first_look >= _LATE:
+    timed = program.seconds[-1] >= _TIMED_S
+    apart = float(looks[-1][0]) - float(looks[0][0])
+    if timed and apart >= _FAR and program.looking <= _AT_ONCE:
         raise UnpolishedError(
-            f"{text}; all of that came when {program.first_look:.0%} of the time was over: the "
-            "program keeps its output back. It must flush each line; [stdbuf, -oL, PROGRAM, ...] "
-            "makes many do so"
+            f"{text}; all of that came within {program.looking:.0%} of the time: the program keeps "
+            "its output back. It must flush each line; [stdbuf, -oL, PROGRAM, ...] makes many do so"
         )
     return text
 

@@ -31,7 +31,7 @@ class ProgramRuns:
         seconds: that each run took.
         so_far: metrics that the last run had on the way, by progress.
         baseline_so_far: those of the baseline.
-        first_look: share of the time of the baseline's run after which it was first looked at.
+        looking: share of the time of the baseline's run between the first look and the last one.
     """
 
     def __init__(self, env: DeclaredEnvironment) -> None:
@@ -39,7 +39,7 @@ class ProgramRuns:
         self.seconds: list[float] = []
         self.so_far: SoFar = {}
         self.baseline_so_far: SoFar = {}
-        self.first_look = self._first_look = 0.0
+        self.looking = self._looking = 0.0
         self._twice: list[dict[str, float]] | None = None
         self._refused: RefusedDesignError | None = None
 
@@ -55,8 +55,8 @@ class ProgramRuns:
         with watching({}) as watch:
             ((result, seconds),) = self.env.simulator.simulate(designs)
         self.so_far = watch.so_far
-        looked = watch.looked_at[0] - began if watch.looked_at else 0.0
-        self._first_look = looked / max(time.monotonic() - began, 1e-9)
+        looks = watch.looked_at[-1] - watch.looked_at[0] if watch.looked_at else 0.0
+        self._looking = looks / max(time.monotonic() - began, 1e-9)
         self.seconds.append(seconds)
         status, values, reason = read_result(
             result, self.env.metrics, self.env.simulator.metric_names
@@ -81,7 +81,7 @@ class ProgramRuns:
             except RefusedDesignError as error:
                 self._refused = error
                 raise
-            self.baseline_so_far, self.first_look = self.so_far, self._first_look
+            self.baseline_so_far, self.looking = self.so_far, self._looking
         return self._twice
 
     def before(self, design: Mapping[str, Any]) -> dict[str, float]:

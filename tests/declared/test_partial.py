@@ -381,3 +381,19 @@ def test_check_shows_what_is_seen(declared: Write) -> None:
     assert "no metric was seen in stdout of stage run" in result.detail
     silent = declared(("partial: {regex: 'done (\\d+)', of: 100}", ""))
     assert check_program(silent, only=["partial"]) == []
+
+
+@pytest.mark.parametrize("flush", [False, True])
+def test_check_notices_a_program_that_keeps_its_output_back(declared: Write, flush: bool) -> None:
+    simulator = (
+        "import time\n"
+        "for step in range(1, 7):\n"
+        "    print('cost so far =', 20 / step)\n"
+        f"    print('done', 15 * step, '%', flush={flush})\n"
+        "    time.sleep(0.15)\n"
+    )
+    # -E: whatever PYTHONUNBUFFERED says in the shell of the tests
+    path = declared(("awk, -f, ", "python3, -E, "), simulator=simulator)
+    (_, result) = check_program(path, only=["can_be_made", "partial"])
+    assert result.passed == flush, result.detail
+    assert ("keeps its output back" in result.detail) != flush
