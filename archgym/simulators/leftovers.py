@@ -45,7 +45,7 @@ def end_leftovers(mark: str, since_pid: int = 0) -> int:
     """
     if not (_PROC / "self" / "environ").exists():
         return 0
-    needle, killed = f"{VARIABLE}={mark}".encode(), 0
+    needle, killed = f"{VARIABLE}={mark}".encode(), set[int]()
     for _ in range(_ROUNDS):
         found = [pid for pid in _candidates(since_pid) if needle in _variables(pid)]
         if not found:
@@ -53,9 +53,9 @@ def end_leftovers(mark: str, since_pid: int = 0) -> int:
         for pid in found:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-                killed += 1
+                killed.add(pid)  # it may take more than one look to be gone
         time.sleep(0.005)
-    return killed
+    return len(killed)
 
 
 def _candidates(since_pid: int) -> list[int]:
