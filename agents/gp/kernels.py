@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from archgym.agents.common.arrays import Bools, Floats, Ints
 from archgym.agents.gp.levels import LevelPairs
+from archgym.simulators.compilation import compiled_once
 
 
 class Terms:
@@ -60,7 +60,7 @@ def sum_of_products(
     return out
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@compiled_once()
 def sums_by_pair(index: Ints, weights: Floats, starts: Ints, widths: Ints, out: Floats) -> None:
     """Adds up numbers of pairs of designs for each pair of values that they have in a column.
 
@@ -79,7 +79,7 @@ def sums_by_pair(index: Ints, weights: Floats, starts: Ints, widths: Ints, out: 
                 out[row + index[j, c]] += weights[i, j]
 
 
-@njit(cache=True, fastmath={"contract"})  # type: ignore[untyped-decorator]
+@compiled_once(fastmath={"contract"})
 def _add_up(first: Ints, alike: Floats, terms: Any, lower: bool, out: Floats) -> None:
     """Rows of ``alike``: values of the first list by designs of the second."""
     ends, columns, weights = terms

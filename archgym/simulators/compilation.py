@@ -14,7 +14,26 @@ from typing import Any, TypeVar, cast
 from numba import njit
 from numba.core import event as numba_events
 
+from archgym.simulators.shipped import KeptCode
+
 Compiled = TypeVar("Compiled", bound=Callable[..., Any])
+
+
+def compiled_once(**options: Any) -> Callable[[Compiled], Compiled]:
+    """Decorates a function that is compiled once on a machine, or never, if the wheel has it.
+
+    Only changes of the function itself are noticed, not of those that it calls.
+
+    Args:
+        **options: of ``numba.njit``.
+    """
+
+    def decorate(function: Compiled) -> Compiled:
+        made = njit(**options)(function)
+        made._cache = KeptCode(function)
+        return cast(Compiled, made)
+
+    return decorate
 
 
 class Kernel:
@@ -57,9 +76,9 @@ class Kernel:
         not of functions that it calls; so ``make`` gets a hash of the sources of
         all these modules, and the function that it returns has to enclose it.
         """
-        made = njit(cache=True, **self._options)(make(self._sources))
+        made = compiled_once(**self._options)(make(self._sources))
         self._announcer.entries.add(id(made))
-        return cast(Compiled, made)
+        return made
 
 
 class _Announcer(numba_events.Listener):  # type: ignore[misc]

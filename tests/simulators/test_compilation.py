@@ -24,6 +24,19 @@ run = kernel.entry(make)
 print(run(3), run(3), run(3.0))
 """
 
+INSTALLED = """
+import sys
+from pathlib import Path
+import numba
+from archgym.simulators import shipped
+
+shipped.FOLDER = Path("wheel").absolute()
+shipped.processor_features = lambda: set() if sys.argv[1] == "none" else set(shipped.FEATURES)
+if sys.argv[1] == "other_numba":
+    numba.__version__ = "0.0.1"
+import toy
+"""
+
 
 def test_compiling_is_said_once_and_not_when_it_is_kept(tmp_path: Path) -> None:
     (tmp_path / "toy.py").write_text(TOY)
@@ -41,3 +54,35 @@ def test_compiling_is_said_once_and_not_when_it_is_kept(tmp_path: Path) -> None:
     assert run() == ("6 6 6.0\n", "")
     (tmp_path / "toy.py").write_text(TOY.replace("2 * x", "x + x"))
     assert run() == ("6 6 6.0\n", said), "what it calls has changed"
+
+
+def test_a_wheel_brings_compiled_code_for_processors_that_can_run_it(tmp_path: Path) -> None:
+    (tmp_path / "toy.py").write_text(TOY)
+    (tmp_path / "installed.py").write_text(INSTALLED)
+    wheel = tmp_path / "wheel" / "x86-64-v3"
+    wheel.mkdir(parents=True)
+
+    def run(program: str, number: int, **variables: str) -> str:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / f"cache{number}")}
+        done = subprocess.run(
+            [sys.executable, *program.split()],
+            cwd=tmp_path,
+            env=environment | variables,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout == "6 6 6.0\n"
+        return done.stderr
+
+    portable = {"NUMBA_CPU_NAME": "x86-64-v3", "NUMBA_CPU_FEATURES": ""}
+    said = "toy: compiling, once on this machine (up to a minute) ...\n"
+    assert run("installed.py features", 1, ARCHGYM_COMPILE_INTO=str(wheel), **portable) == said
+    kept = sorted(path.name for path in wheel.iterdir())
+    assert run("installed.py features", 2) == "", "the wheel has it"
+    assert run("installed.py none", 3) == said, "an older processor compiles for itself"
+    assert run("installed.py other_numba", 4) == said, "so does another version of numba"
+    assert run("toy.py", 5) == said, "this copy of archgym has no compiled code"
+    (tmp_path / "toy.py").write_text(TOY.replace("2 * x", "x + x"))
+    assert run("installed.py features", 6) == said, "the source was edited"
+    assert sorted(path.name for path in wheel.iterdir()) == kept, "the wheel is not written to"

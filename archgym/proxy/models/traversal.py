@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError
 from archgym.proxy.models.base import Array, Arrays, Features, checked
+from archgym.simulators.compilation import compiled_once
 
 _LAYOUT = {
     "feature": (np.int32, "nodes"),
@@ -102,7 +102,7 @@ class Trees:
         return Trees(found)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled_once(nogil=True)
 def _walk(
     x: Features,
     feature: NDArray[np.int32],

@@ -18,10 +18,10 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from archgym.errors import TraceError
+from archgym.simulators.compilation import compiled_once
 
 __all__ = [
     "INSTRUCTION_FETCH",
@@ -249,7 +249,7 @@ def _check(kind: NDArray[np.uint8], address: NDArray[np.int64], size: NDArray[np
         raise TraceError(f"cache: an access has the negative address {address.min()}")
 
 
-@njit(cache=True, inline="always")
+@compiled_once(inline="always")
 def _hit(line, store, level, shape, lines, dirty):  # type: ignore[no-untyped-def]
     """Look a line up; if it is there make it the most recent one, and dirty after a store."""
     ways = shape[level, 2]
@@ -266,7 +266,7 @@ def _hit(line, store, level, shape, lines, dirty):  # type: ignore[no-untyped-de
     return False
 
 
-@njit(cache=True)
+@compiled_once()
 def _fill(line, mark, level, shape, lines, dirty):  # type: ignore[no-untyped-def]
     """Make a line the most recent one of its set; the evicted dirty line, or -1."""
     ways = shape[level, 2]
@@ -281,7 +281,7 @@ def _fill(line, mark, level, shape, lines, dirty):  # type: ignore[no-untyped-de
     return victim
 
 
-@njit(cache=True)
+@compiled_once()
 def _write_back(line, level, shape, lines, dirty, counts):  # type: ignore[no-untyped-def]
     """Write a dirty line that left ``level`` to the levels below; the line for DRAM, or -1."""
     while line >= 0:
@@ -295,7 +295,7 @@ def _write_back(line, level, shape, lines, dirty, counts):  # type: ignore[no-un
     return -1
 
 
-@njit(cache=True)
+@compiled_once()
 def _filter(  # type: ignore[no-untyped-def]
     kind,
     address,

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from archgym.envs.dram.traces.cache_model import INSTRUCTION_FETCH, LOAD, MODIFY, STORE
 from archgym.errors import MissingDependencyError, TraceError
+from archgym.simulators.compilation import compiled_once
 
 __all__ = ["Accesses", "find_valgrind", "run_under_lackey", "valgrind_version"]
 
@@ -249,7 +249,7 @@ def _tail(errors: IO[bytes], messages: list[str]) -> str:
     return words[-600:] or "it printed nothing"
 
 
-@njit(cache=True)
+@compiled_once()
 def _parse(text, kind, address, size, other):  # type: ignore[no-untyped-def]  # noqa: C901
     """Parse whole lines of lackey's output: ``I  04016b80,3``, `` L 1ffefffe70,8``, S and M alike.
 

@@ -11,11 +11,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from archgym.envs.tpe.cost.table import ArrayTable, Memo, packed, unpacked
-from archgym.envs.tpe.microarchitecture.counting_kernel import SOURCES, count_compressors
+from archgym.envs.tpe.microarchitecture.counting_kernel import KERNEL, count_compressors
 from archgym.envs.tpe.microarchitecture.heap import TREES
 from archgym.envs.tpe.microarchitecture.pe import COMPRESSORS
 
@@ -157,7 +156,7 @@ def _shifter_bits(table: ArrayTable, length: IntArray) -> FloatArray:
 
 
 def _make_count_heaps(sources: int) -> Callable[[IntArray], IntArray]:
-    """See :data:`archgym.envs.tpe.microarchitecture.counting_kernel.SOURCES`."""
+    """See :meth:`archgym.simulators.compilation.Kernel.entry`."""
 
     def count_heaps(shapes: IntArray) -> IntArray:
         assert sources >= 0
@@ -185,4 +184,4 @@ def _make_count_heaps(sources: int) -> Callable[[IntArray], IntArray]:
     return count_heaps
 
 
-_count_heaps = njit(cache=True, nogil=True)(_make_count_heaps(SOURCES))
+_count_heaps = KERNEL.entry(_make_count_heaps)

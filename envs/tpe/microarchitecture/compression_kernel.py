@@ -14,8 +14,9 @@ Weinberger, "4:2 Carry-Save Adder Module", IBM TDB 23(8), 1981.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from archgym.simulators.compilation import compiled_once
 
 __all__ = [
     "CONSTANT",
@@ -47,7 +48,7 @@ _FULL, _FULL_CARRY, _HALF, _HALF_CARRY, _INVERTER = 1.0, 0.7, 0.5, 0.3, 0.15
 _FIELDS = 5
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@compiled_once()
 def place(  # noqa: C901  (one compiled loop over levels and columns)
     rows: NDArray[np.uint8], tree: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
@@ -69,7 +70,7 @@ def place(  # noqa: C901  (one compiled loop over levels and columns)
     height = np.zeros(width, np.int32)
     constant = np.full(width, -1, np.int32)
     if tree == LINEAR:
-        return _linear(rows, placed, height, constant)  # type: ignore[no-any-return]
+        return _linear(rows, placed, height, constant)
     for c in range(width):
         for r in range(n_rows):
             if rows[r, c]:
@@ -139,7 +140,7 @@ def place(  # noqa: C901  (one compiled loop over levels and columns)
     return placed[:n].copy(), np.stack((height, constant)), depth
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@compiled_once()
 def _linear(
     rows: NDArray[np.uint8],
     placed: NDArray[np.int32],
@@ -177,7 +178,7 @@ def _linear(
     return placed[:n].copy(), np.stack((height, constant)), depth
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@compiled_once()
 def latest(  # noqa: C901  (one compiled loop, as above)
     rows: NDArray[np.uint8], placed: NDArray[np.int32], tree: int
 ) -> float:
@@ -279,7 +280,7 @@ def latest(  # noqa: C901  (one compiled loop, as above)
     return last
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@compiled_once()
 def _outputs(ready: float, size: int, fixed: bool) -> tuple[float, float]:
     """When sum and carry of a compressor are there."""
     if size == 3:

@@ -7,7 +7,6 @@ thousands of heaps, so this is what counts them; a test compares both.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,21 +25,17 @@ from archgym.envs.tpe.microarchitecture.compression_kernel import (
     latest,
     place,
 )
+from archgym.simulators.compilation import Kernel, compiled_once
 
-__all__ = ["SOURCES", "count_compressors", "count_heap"]
-
-
-def _hash_sources() -> int:
-    digest = hashlib.sha256()
-    for path in (__file__, compression_kernel.__file__):
-        digest.update(Path(path).read_bytes())
-    return int.from_bytes(digest.digest()[:6])
+__all__ = ["KERNEL", "count_compressors", "count_heap"]
 
 
-SOURCES = _hash_sources()
-"""Hash of the sources of the kernel. Numba's cache notices changes of a function and of the
-variables that it encloses, but not of functions in other files that it calls. Therefore the
-functions that Python calls enclose this number, and those that they call are not cached."""
+KERNEL = Kernel(
+    "TPE-v0, compressor trees",
+    map(Path, (__file__, compression_kernel.__file__)),
+    {"nogil": True},
+)
+"""Compiles what Python calls of this kernel."""
 
 
 @njit  # type: ignore[untyped-decorator]
@@ -107,7 +102,7 @@ def count_compressors(
     return found
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@compiled_once()
 def _matrix(
     rows: NDArray[np.int64],
     pairs: int,
@@ -132,10 +127,10 @@ def _matrix(
         matrix[-1] = CONSTANT * constant
         return matrix
     matrix[:words] = FEEDBACK * present
-    return _rows_of_a_linear_tree(rows, pairs, constant, matrix, words)  # type: ignore[no-any-return]
+    return _rows_of_a_linear_tree(rows, pairs, constant, matrix, words)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@compiled_once()
 def _rows_of_a_linear_tree(
     rows: NDArray[np.int64],
     pairs: int,
@@ -178,5 +173,5 @@ def _make_count_heap(sources: int) -> Callable[..., Any]:
     return entry
 
 
-count_heap = njit(cache=True)(_make_count_heap(SOURCES))
+count_heap = KERNEL.entry(_make_count_heap)
 """As :func:`count_compressors`, kept compiled between processes."""
