@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from archgym.errors import ExperimentError
 from archgym.experiment import RunOptions, expand, run_experiment
 from archgym.experiment.folder.lock import locked
 from archgym.experiment.folder.run_folder import RunFolder
+from archgym.experiment.run import ray_tune
 from archgym.experiment.run.context import RunContext
 from archgym.experiment.run.ray_trainable import TuneBatch, write_batches
 from archgym.experiment.run.trial_batches import TrialBatch
@@ -269,3 +271,24 @@ def test_a_node_is_lost(tmp_path: Path) -> None:
     code, _, err = archgym("run", experiment, "--local", "--out", tmp_path / "local", "-q")
     assert code == 0, err
     assert_equal_runs(tmp_path / "local", tmp_path / "run")
+
+
+@pytest.mark.full
+def test_batches_that_cannot_go_on_are_an_error_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_one_badly(batches: Sequence[TrialBatch], context: RunContext) -> Path:
+        files = write_batches(batches, context)
+        # As a worker reads it that has another version of archgym.
+        (files / f"{batches[0].name}.json").write_text('{"later": 1}')
+        return files
+
+    monkeypatch.setattr(ray_tune, "write_batches", write_one_badly)
+    experiment = small(seeds=4)
+    reason = r"1 of 8 batches could not go on: KeyError: 'trials'.*--resume goes on"
+    with pytest.raises(ExperimentError, match=reason):
+        run_experiment(experiment, tmp_path / "run", RunOptions(quiet=True, cpus=2))
+    monkeypatch.undo()
+    result = run_experiment(experiment, tmp_path / "run", RunOptions(quiet=True, resume=True))
+    assert len(result.trials) == len(expand(experiment))
+    assert {trial["state"] for trial in results(tmp_path / "run")["trials"]} == {"finished"}

@@ -11,6 +11,7 @@ import errno
 import json
 import os
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywher
 
 from ray import tune
 
+from archgym.errors import ExperimentError
 from archgym.experiment.folder.full_disk import stop_if_full
 from archgym.experiment.run import ray_cluster
 from archgym.experiment.run.busy import Busy
@@ -67,7 +69,7 @@ def run_with_ray(
 
     Raises:
         ExperimentError: if Ray cannot be started or joined, a trial needs more CPUs than there
-            are, or a node does not see the output folder.
+            are, a node does not see the output folder, or a batch could not go on.
         NoRoomError: if the disk is full.
         NoBaselineError: if the baseline design of an environment cannot be simulated.
     """
@@ -121,6 +123,12 @@ def run_with_ray(
     stop_if_full(follower.no_room, folder.path)
     if follower.no_baseline:
         raise NoBaselineError(follower.no_baseline)
+    if follower.lost:
+        ((reason, _),) = follower.lost.most_common(1)
+        raise ExperimentError(
+            f"{follower.lost.total()} of {len(batches)} batches could not go on: {reason}. "
+            "What was simulated is kept, and --resume goes on with the trials that have not ended"
+        )
 
 
 class _Follower(tune.Callback, tune.Stopper):
@@ -129,11 +137,13 @@ class _Follower(tune.Callback, tune.Stopper):
     Attributes:
         no_room: set when the disk is full.
         no_baseline: why a baseline design cannot be simulated; empty if all can.
+        lost: why batches could not go on, with the number of batches.
     """
 
     def __init__(self, progress: Progress, batches: Sequence[TrialBatch]) -> None:
         self.no_room: OSError | None = None
         self.no_baseline = ""
+        self.lost: Counter[str] = Counter()
         self._progress = progress
         self._batches = {batch.name: batch for batch in batches}
 
@@ -154,11 +164,11 @@ class _Follower(tune.Callback, tune.Stopper):
         elif result["no_baseline"]:
             self.no_baseline = result["no_baseline"]
         elif result["error"]:
-            self._lose(trial)
+            self._lose(trial, result["error"])
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         # The worker catches what a trial raises. Here the worker itself has ended for good.
-        self._lose(trial)
+        self._lose(trial, "the process of a worker ended again and again")
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
         """Whether Tune stops one of its trials: never."""
@@ -168,7 +178,8 @@ class _Follower(tune.Callback, tune.Stopper):
         """Whether Tune stops all trials: every further one would fail for the same reason."""
         return self.no_room is not None or bool(self.no_baseline)
 
-    def _lose(self, lost: Any) -> None:
+    def _lose(self, lost: Any, reason: str) -> None:
+        self.lost[reason] += 1
         for trial in self._batches[lost.config["batch"]].trials:
             self._progress.ended(trial.trial_id, "failed")
 
