@@ -62,10 +62,12 @@ def _environment(problem: Problem) -> str:
 
 
 def _details(problem: Problem) -> dict[str, Any]:
-    """Settings and parameters held at a value; the name of the design space if it has one."""
+    """Settings and values held; the name of the design space, and history, where there is one."""
     details = {k: v for k, v in problem.settings.items() if "sha256" not in k} | problem.fixed
     space = problem.trials[0].arguments.get("space")
-    return details | ({"space": space} if isinstance(space, str) else {})
+    history = problem.trials[0].history
+    known = {} if history is None else {"history": f"{history.designs:,} designs"}
+    return details | known | ({"space": space} if isinstance(space, str) else {})
 
 
 def _differing(problems: Sequence[Mapping[str, Any]]) -> list[str]:

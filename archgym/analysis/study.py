@@ -136,6 +136,7 @@ class Problem:
         searcher: index of each trial's searcher, shape (n_trials,).
         setting: index of each trial's hyperparameters, shape (n_trials,).
         measures: of the trials.
+        history_accounts: what became of the rows of each earlier problem, if a run says so.
         stillborn: number of trials that failed before they had evaluated anything, by searcher;
             they are in none of the others.
         chosen: designs that are shown, by row; filled in by a second reading.
@@ -162,6 +163,7 @@ class Problem:
     searcher: NDArray[np.int64]
     setting: NDArray[np.int64]
     measures: Measures
+    history_accounts: list[str] = field(default_factory=list)
     stillborn: Counter[int] = field(default_factory=Counter)
     chosen: dict[int, Chosen] = field(default_factory=dict)
     picked: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))

@@ -93,6 +93,7 @@ class TrialSummary:
         optimum: value of each goal at the exact optimum, minimised; ``None`` if it is not known.
         history: what the search learned from before; ``None`` if it began from nothing.
         from_history: whether the best design is one that was evaluated first because of it.
+        best_from_history: the best of the designs that were; ``None`` without history.
     """
 
     trial_id: str
@@ -134,6 +135,7 @@ class TrialSummary:
     saved_s: float = 0.0
     history: HistoryInfo | None = None
     from_history: bool = False
+    best_from_history: Outcome | None = None
 
     @property
     def seconds(self) -> float:
@@ -142,13 +144,14 @@ class TrialSummary:
 
     @property
     def problem(self) -> tuple[str, ...]:
-        """What was searched: trials with the same can be compared."""
+        """What was searched, and from which history: trials with the same can be compared."""
         return (
             self.environment,
             json.dumps(self.settings, sort_keys=True),
             self.workload,
             json.dumps(self.fixed, sort_keys=True),
             json.dumps(self.objective.to_json(), sort_keys=True),
+            "" if self.history is None else self.history.sha256,
         )
 
     def outcome_json(self, outcome: Outcome) -> dict[str, Any]:
@@ -289,6 +292,7 @@ def _summarise(dataset: Dataset, row: dict[str, Any], arrays: _Arrays) -> TrialS
     failed = rows.counted & np.isin(rows.status, (Status.FAILED, Status.TIMEOUT))
     baseline = parsed(row["baseline"])
     history = recorded_history(row["history"])
+    first = _first(dataset, scorer, rows, arrays, history)
     recorded = ("trial_id", "environment", "workload", "agent", "seed", "state")
     return TrialSummary(
         **{name: row[name] for name in recorded},
@@ -321,17 +325,26 @@ def _summarise(dataset: Dataset, row: dict[str, Any], arrays: _Arrays) -> TrialS
         regret=float(regret(found.best_cost, optimum_cost)[0]) if known else None,
         improvements=improvements,
         history=history,
-        from_history=_is_first(dataset, best.outcome, history),
+        from_history=best.outcome is not None
+        and first is not None
+        and best.outcome.design == first.design,
+        best_from_history=first,
         hit_at=math.ceil(improvements[0][near.argmax(), 0]) if near.any() else None,
     )
 
 
-def _is_first(dataset: Dataset, best: Outcome | None, history: HistoryInfo | None) -> bool:
-    """Whether a design was evaluated first because of history."""
-    if best is None or history is None:
-        return False
-    space = dataset.sidecar.space
-    return str(space.key(space.codes(best.design))) in history.first
+def _first(
+    dataset: Dataset, scorer: Scorer, rows: Rows, arrays: _Arrays, history: HistoryInfo | None
+) -> Outcome | None:
+    """The best of the designs that were evaluated first because of history."""
+    if history is None:
+        return None
+    wanted = set(history.first)
+    keys = Designs(dataset.sidecar.space, arrays["codes"]).keys()
+    mine = np.array([str(key) in wanted for key in keys], dtype=np.bool_)
+    outcomes = _outcomes(dataset, scorer, rows, arrays)
+    found = np.flatnonzero(mine & rows.counted & rows.full & (rows.status == Status.OK)).tolist()
+    return max((outcomes[i] for i in found), key=lambda o: (o.feasible, o.reward), default=None)
 
 
 def _outcomes(dataset: Dataset, scorer: Scorer, rows: Rows, arrays: _Arrays) -> Outcomes:

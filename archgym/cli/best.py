@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from archgym.analysis.held_out import HeldOut
     from archgym.analysis.trials import TrialSummary
     from archgym.experiment.spec.expand import Trial
+    from archgym.history.account import SourceAccount
 
 __all__ = ["best"]
 
@@ -31,6 +32,7 @@ def best(
     from archgym.experiment.folder.run_folder import RunFolder
     from archgym.experiment.folder.trial_states import read_ends
     from archgym.experiment.results.reproduce import trials_in
+    from archgym.history.kept import read_accounts
 
     problems: dict[tuple[str, ...], list[TrialSummary]] = {}
     datasets = find_datasets(folder)
@@ -43,7 +45,8 @@ def best(
         print_json([_json(summaries, trials, held_out) for summaries in problems.values()])
     else:
         for summaries in problems.values():
-            _show(summaries, trials, held_out)
+            file = RunFolder(folder).history_file(trials[summaries[0].trial_id].setting)
+            _show(summaries, trials, held_out, read_accounts(file) if file.exists() else ())
 
 
 def _json(
@@ -100,6 +103,7 @@ def _show(
     summaries: list[TrialSummary],
     trials: Mapping[str, Trial],
     held_out: Mapping[str, HeldOut | None],
+    accounts: Sequence[SourceAccount],
 ) -> None:
     from archgym.experiment.results.best_design import best_design, best_held_out, best_of
     from archgym.experiment.results.tables import title
@@ -110,6 +114,8 @@ def _show(
     settings = " ".join(f"{k}={v}" for k, v in {**plain, **some.fixed}.items() if v)
     name = " ".join(part for part in (some.environment, some.workload, settings) if part)
     console().print(title(name, summaries))
+    for account in accounts:
+        paragraph(f"  read: {account}", "dim")
     count = f"{len(summaries)} trials, {sum(s.simulations for s in summaries):,} simulations"
     full = sum(s.full_simulations for s in summaries)
     if any(s.spent != s.simulations for s in summaries):

@@ -28,7 +28,7 @@ from archgym.reading.checked_json import checked_json
 from archgym.reading.parquet import TABLE_LIMIT_ROWS, check_columns
 from archgym.space import DesignSpace
 
-__all__ = ["read_kept", "write_kept"]
+__all__ = ["read_accounts", "read_kept", "write_kept"]
 
 _KEY: Final = b"archgym.history"
 _FORMAT: Final = 1
@@ -106,6 +106,17 @@ def read_kept(path: Path, environment: Environment) -> Found:
         return _earlier(table, described, space, metrics), tuple(described.accounts)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DatasetError(f"cannot read {path}: {error}") from error
+
+
+def read_accounts(path: Path) -> tuple[SourceAccount, ...]:
+    """What became of the rows of the earlier problems in a file; nothing if it cannot be read."""
+    try:
+        metadata = pq.read_metadata(path.absolute())
+        check_columns(path, metadata)
+        text = (metadata.metadata or {}).get(_KEY, b"").decode()
+        return tuple(checked_json(text, _Description).accounts)
+    except (pa.ArrowException, OSError, ValueError):
+        return ()
 
 
 # -- inner workings ------------------------------------------------------------------------------

@@ -97,6 +97,7 @@ def history_datasets(paths: HistoryPaths) -> list[tuple[str, list[Dataset]]]:
     seen: set[Path] = set()
     found = []
     for path in _listed(paths):
+        _check_folder(path)
         datasets = {one.directory.resolve(): one for one in find_datasets(path)}
         found.append((str(path), [one for at, one in datasets.items() if at not in seen]))
         seen |= datasets.keys()
@@ -149,6 +150,15 @@ def _listed(paths: HistoryPaths) -> list[Path]:
                 "list of them"
             )
     return [Path(path).expanduser() for path in listed]
+
+
+def _check_folder(path: Path) -> None:
+    """Refuses a file, in particular that of a proxy, with what to do instead."""
+    if path.suffix == ".npz" and path.is_file():
+        raise DatasetError(
+            f"{path} is a file: for that of a proxy of many workloads, "
+            "archgym.proxy.zero_shot.proxy_source gives a source of history"
+        )
 
 
 def _nothing(

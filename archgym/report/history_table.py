@@ -46,9 +46,16 @@ def history_table(problem: Problem) -> Iterator[Table]:
     if rows:
         yield Table(
             "What searches learned from",
-            ["agent", ">trials", "earlier problems (designs)", ">evaluated first", "best known"],
+            ["agent", ">trials", "earlier problems (designs)", ">tried first", "best among them"],
             rows,
-            "Trials that learned from earlier runs, the problems of these runs, and the designs "
-            "that were evaluated first because of them; best known says whether the best "
-            "design of the agent is one of these.",
+            "Trials that learned from earlier runs, the problems of these runs, the designs that "
+            "were tried first because of them, and whether the best design of the agent is one of "
+            f"these.{_left_out(problem)}",
         )
+
+
+def _left_out(problem: Problem) -> str:
+    """What became of the rows of earlier problems, as the run said when it began."""
+    accounts = problem.history_accounts
+    shown = "; ".join(accounts[:_MAX_SOURCES]) + ("; ..." if len(accounts) > _MAX_SOURCES else "")
+    return f" What was read: {shown}." if shown else ""

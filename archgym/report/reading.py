@@ -29,9 +29,11 @@ from archgym.data.designs import design_columns, read_designs
 from archgym.data.records import recorded_history
 from archgym.data.snapshot import Snapshot
 from archgym.errors import DatasetError
+from archgym.experiment.folder.run_folder import RunFolder
 from archgym.experiment.folder.trial_states import TrialEnd
 from archgym.experiment.results.texts import agent_titles
 from archgym.experiment.spec.expand import Trial
+from archgym.history.kept import read_accounts
 from archgym.problem.metrics import metric_named
 from archgym.problem.scoring import Scorer
 from archgym.report.source import Source, read_source
@@ -98,7 +100,7 @@ def read_study(
     by = by if by != "auto" else ("hyperparameters" if len(titles) <= _MAX_SEARCHERS else "agent")
     searchers, searcher_of = _searchers(sources, labels, titles, by, compare)
     datasets = [dataset for source in sources for dataset, _ in source.datasets]
-    entries = _entries(sources, list(titles), searcher_of)
+    entries = _entries(sources, list(titles), searcher_of, compare)
     if not entries:
         raise DatasetError(f"{sources[0].path} holds no trial that has evaluated anything")
     prefixes = [f"{label}: " if compare else "" for label in labels]
@@ -137,7 +139,10 @@ def read_study(
 
 
 def _entries(
-    sources: Sequence[Source], labels: Sequence[str], searcher_of: Mapping[tuple[int, str], int]
+    sources: Sequence[Source],
+    labels: Sequence[str],
+    searcher_of: Mapping[tuple[int, str], int],
+    compare: bool,
 ) -> list[_Entry]:
     """The trials that have evaluations, in the order of their experiments.
 
@@ -145,6 +150,7 @@ def _entries(
         sources: the folders.
         labels: of sets of hyperparameters, in their order.
         searcher_of: index of the searcher by the index of a folder and the name of a trial in it.
+        compare: whether searches of one problem stay together that learned from other history.
     """
     entries: list[_Entry] = []
     settings = {label: number for number, label in enumerate(labels)}
@@ -158,6 +164,8 @@ def _entries(
             for row in rows:
                 trial = source.trials[row["trial_id"]]
                 end, key = source.ends.get(trial.trial_id), tuple(str(row[n]) for n in _KEY)
+                if not compare and (history := recorded_history(row["history"])) is not None:
+                    key += (history.sha256,)
                 known = searcher_of[place, trial.trial_id], settings[trial.agent_label]
                 mine.append(_Entry(place, number, row, trial, end, key + about, *known))
         entries += sorted(mine, key=lambda entry: order[entry.trial.trial_id])
@@ -234,6 +242,9 @@ def _read_problems(
                 made = _problem(group, dataset, rows, scorers[number], searchers, prefixes)
                 setting, source = group[0].trial.setting, sources[group[0].source]
                 made.name = setting if setting in source.named else ""
+                made.history_accounts = [
+                    str(one) for one in read_accounts(RunFolder(source.path).history_file(setting))
+                ]
                 problems[number] = made
     ordered = [problems[number] for number in range(len(groups))]
     for problem, name in zip(ordered, problem_names(ordered), strict=True):

@@ -42,6 +42,7 @@ from tests.experiment.experiments import (
 
 LOCAL = RunOptions(local=True, quiet=True)
 RESUME = RunOptions(local=True, quiet=True, resume=True)
+OTHER_FOLDER = r"history\[0\] was .*earlier' there and is .*copy' now"
 FINITE = {"id": "Conformance-v0", "space": "finite"}
 
 
@@ -85,9 +86,9 @@ def test_best_and_report_say_what_came_from_it(
         best = json.loads(call("best", tmp_path / name, "--json").out)[0]["best"]
         assert best["from_history"] is known
         shown = call("best", tmp_path / name).out
-        assert ("known from history" in shown) is known
+        assert ("5 designs were tried first because of history" in shown) is known
         assert ("designs of Conformance-v0" in shown) is known
-        assert ("known from history" in call("status", tmp_path / name).out) is known
+        assert ("because of history" in call("status", tmp_path / name).out) is known
     study = read_study([tmp_path / "run"])
     (problem,) = study.problems
     tables = [t for s in problem_sections(study, problem, 50, 50) for t in s.tables]
@@ -151,10 +152,33 @@ def test_killed_it_goes_on_when_the_folder_is_gone(tmp_path: Path) -> None:
     assert learned(out, "Slow") == learned(tmp_path / "whole", "Slow")
 
 
+def test_a_run_goes_on_with_its_history_however_the_folder_is_written(
+    tmp_path: Path, earlier: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run(tmp_path / "run", history="earlier", budget=10)
+    first = learned(tmp_path / "run")
+    run(tmp_path / "run", RESUME, history=str(earlier), budget=12)
+    run(tmp_path / "run", RESUME, budget=14)  # not named again
+    shutil.rmtree(earlier)
+    run(tmp_path / "run", RESUME, history="earlier", budget=16)
+    assert learned(tmp_path / "run") == first
+
+
+def test_of_several_differences_the_one_that_is_not_allowed_is_named(
+    tmp_path: Path, earlier: Path
+) -> None:
+    run(tmp_path / "run", history=str(earlier), budget=10)
+    shutil.copytree(earlier, tmp_path / "copy")
+    with pytest.raises(ExperimentError, match=OTHER_FOLDER):
+        run(tmp_path / "run", RESUME, history=str(tmp_path / "copy"), budget=12)
+
+
 def test_other_history_is_another_experiment(tmp_path: Path, earlier: Path) -> None:
     run(tmp_path / "run", history=str(earlier))
-    with pytest.raises(ExperimentError, match=r"history was \['.*earlier'\] there and is left out"):
-        run(tmp_path / "run", RESUME)
+    shutil.copytree(earlier, tmp_path / "copy")
+    with pytest.raises(ExperimentError, match=OTHER_FOLDER):
+        run(tmp_path / "run", RESUME, history=str(tmp_path / "copy"))
     run(tmp_path / "plain")
     with pytest.raises(ExperimentError, match="history was left out there and is"):
         run(tmp_path / "plain", RESUME, history=str(earlier))
@@ -227,6 +251,31 @@ def test_a_folder_for_all_environments_is_used_by_those_that_can(
     run(tmp_path / "run", history=str(earlier), environments=environments)
     assert all(learned(tmp_path / "run"))
     assert not any(learned(tmp_path / "run", "Slow"))
+
+
+def test_reports_and_best_keep_searches_with_and_without_history_apart(
+    tmp_path: Path,
+    earlier: Path,
+    call: Callable[..., Called],  # noqa: F811
+) -> None:
+    both = [FINITE | {"name": "from-nothing"}]
+    both += [FINITE | {"name": "with-history", "history": str(earlier)}]
+    run(tmp_path / "run", environments=both, agents=[{"name": "random"}])
+    study = read_study([tmp_path / "run"])
+    assert [problem.name for problem in study.problems] == ["from-nothing", "with-history"]
+    accounts = [problem.history_accounts for problem in study.problems]
+    assert accounts[0] == []
+    assert ["designs of" in line for line in accounts[1]] == [True]
+    shown = json.loads(call("best", tmp_path / "run", "--json").out)
+    assert [one["trials"] for one in shown] == [2, 2]
+    text = call("best", tmp_path / "run").out
+    assert text.count("tried first because of history") == text.count("  read: ") == 1
+    # Two runs that are compared search one problem, whatever they learned from.
+    run(tmp_path / "plain", agents=[{"name": "random"}])
+    run(tmp_path / "learned", agents=[{"name": "random"}], history=str(earlier))
+    pair = [tmp_path / "plain", tmp_path / "learned"]
+    assert len(read_study(pair, compare=True).problems) == 1
+    assert len({problem.name for problem in read_study(pair).problems}) == 2
 
 
 def test_settings_with_other_history_are_told_apart(tmp_path: Path, earlier: Path) -> None:

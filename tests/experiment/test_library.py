@@ -12,7 +12,7 @@ from archgym.experiment import RunOptions, read_experiment, run_experiment
 from archgym.history.library import Library
 
 
-def run(out: Path, library: Path, *, seeds: int = 2, **options: Any) -> None:
+def run(out: Path, library: Path, *, seeds: int = 2, quiet: bool = True, **options: Any) -> None:
     data = {
         "name": "small",
         "budget": 10,
@@ -24,7 +24,7 @@ def run(out: Path, library: Path, *, seeds: int = 2, **options: Any) -> None:
         ],
         "agents": [{"name": "random"}],
     }
-    run_experiment(read_experiment(data), out, RunOptions(local=True, quiet=True, **options))
+    run_experiment(read_experiment(data), out, RunOptions(local=True, quiet=quiet, **options))
 
 
 def histories(out: Path) -> list[str | None]:
@@ -59,6 +59,28 @@ def test_a_library_that_fails_at_the_end_spoils_no_run(tmp_path: Path) -> None:
     run(tmp_path / "run", tmp_path / "moved", seeds=1)
     assert (tmp_path / "run" / "results" / "summary.json").exists()
     assert Library(tmp_path / "moved").entries == library.entries == []
+
+
+def test_a_run_goes_on_when_its_library_is_gone(tmp_path: Path) -> None:
+    library = Library.make(tmp_path / "library")
+    run(tmp_path / "first", library.folder)
+    run(tmp_path / "run", library.folder)
+    found = histories(tmp_path / "run")
+    (tmp_path / "library").rename(tmp_path / "moved")
+    run(tmp_path / "run", library.folder, seeds=3, resume=True)
+    assert set(histories(tmp_path / "run")) == set(found)
+    assert None not in found
+
+
+def test_what_a_library_gives_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    library = Library.make(tmp_path / "library")
+    run(tmp_path / "first", library.folder)
+    run(tmp_path / "gone", library.folder)
+    (tmp_path / "gone").rename(tmp_path / "elsewhere")
+    capsys.readouterr()
+    run(tmp_path / "run", library.folder, quiet=False)
+    said = " ".join(capsys.readouterr().err.split())
+    assert "searches learn from 1 of 2 entries, 1 of which cannot be read" in said
 
 
 @pytest.mark.full

@@ -426,6 +426,13 @@ def test_folders_without_data(tmp_path: Path) -> None:
         read_history(tmp_path / "empty", Adder())
 
 
+def test_the_file_of_a_proxy_is_told_where_to_go(tmp_path: Path) -> None:
+    (tmp_path / "many.npz").write_bytes(b"PK")
+    env = archgym.make("Conformance-v0")
+    with pytest.raises(DatasetError, match=r"many\.npz is a file: .*proxy_source gives a source"):
+        read_history(tmp_path / "many.npz", env)
+
+
 def test_a_damaged_dataset_is_named(tmp_path: Path) -> None:
     record(tmp_path, [plain(1, 1)])
     Dataset(tmp_path).seal()

@@ -251,9 +251,11 @@ def _difference(folder: RunFolder, experiment: Experiment) -> str:
 def _first_difference(before: Any, now: Any, where: str) -> str:
     if isinstance(before, dict) and isinstance(now, dict):
         free = () if where else ("description", "resources", "name", "log", "durable")
+        # What may grow comes last: it is the reason only if nothing else is.
+        may_grow = () if where else ("environments", "agents", "seeds", "hours", "budget")
         pairs = [
             (before.get(key), now.get(key), f"{where}.{key}" if where else str(key))
-            for key in {**before, **now}
+            for key in sorted({**before, **now}, key=lambda key: key in may_grow)
             if key not in free
         ]
     elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):

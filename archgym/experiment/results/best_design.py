@@ -11,7 +11,7 @@ from rich.text import Text
 from archgym.analysis.held_out import HeldOut
 from archgym.analysis.trials import TrialSummary
 from archgym.experiment.results.reproduce import evaluate_command
-from archgym.experiment.results.texts import plain, regret_text
+from archgym.experiment.results.texts import plain, regret_text, value_text
 from archgym.experiment.spec.expand import Trial
 from archgym.problem.spread import SPREAD, change_of, plus_minus
 from archgym.registry import environment_class, environment_names
@@ -34,8 +34,6 @@ def best_design(summary: TrialSummary, trial: Trial) -> RenderableType:
     feasible = "" if summary.best.feasible else f"not feasible: {summary.best.reason}; "
     if summary.regret is not None and summary.best.feasible:
         origin += f", regret {regret_text(summary.regret)}"
-    if summary.from_history:
-        origin += ", known from history"
     caveats: list[str] = []
     if summary.environment in environment_names():  # a dataset decides on no imports
         caveats = environment_class(summary.environment).caveats_of(summary.best.design)
@@ -48,8 +46,23 @@ def best_design(summary: TrialSummary, trial: Trial) -> RenderableType:
         Text(f"  {evaluate_command(trial, summary.best.design)}", no_wrap=True, overflow="ignore"),
         _Flow("", metrics, "dim"),
         *([_Flow("other than the baseline: ", changes)] if changes else []),
+        *(Text(f"  {line}", style="dim") for line in [_part_of_history(summary)] if line),
         *(Text(f"  note: {caveat}", style="yellow") for caveat in caveats),
     )
+
+
+def _part_of_history(summary: TrialSummary) -> str:
+    """Whether the best design is one that history suggested, and how good those were."""
+    if summary.history is None:
+        return ""
+    tried = f"{len(summary.history.first):,} designs were tried first because of history"
+    if summary.from_history:
+        return f"{tried}, this one among them"
+    if summary.best_from_history is None:
+        return f"{tried}, none of which could be simulated"
+    values = enumerate(summary.best_from_history.objectives)
+    best = ", ".join(value_text(summary, number, value) for number, value in values)
+    return f"{tried}, the best of them {best}"
 
 
 def best_held_out(held_out: HeldOut) -> RenderableType:

@@ -1,4 +1,4 @@
-"""Runs that learn from a library of earlier runs, and join it at their end."""
+"""What runs that go on learned from when they began; libraries that runs learn from and join."""
 
 from __future__ import annotations
 
@@ -18,29 +18,44 @@ __all__ = ["add_to_library", "as_begun", "with_library"]
 
 
 def as_begun(experiment: Experiment, folder: RunFolder) -> Experiment:
-    """The experiment with what its run found in a library when it began.
+    """The experiment with the history that its run began with.
 
-    A run that goes on learns from the same folders, whatever the library holds by now.
+    A run that goes on learns from what it read then. So folders that are not named again are the
+    same ones, and so are those that are written in another way; what a library holds by now does
+    not matter.
 
     Args:
         experiment: as it was given.
-        folder: of the run; nothing changes if none began there, or it had no library.
+        folder: of the run; nothing changes if none began there.
     """
     if not folder.begun():
         return experiment
     before = None
     with contextlib.suppress(ArchgymError):  # what is damaged is reported by the checks to come
         before = load_experiment(str(folder.path / "experiment.yaml"))
-    if before is None or not before.library:
+    if before is None:
         return experiment
-    history = list(dict.fromkeys([*experiment.history, *before.history]))
+    listed = [*before.history, *(path for one in before.environments for path in one.history)]
+    written = {_place(path): path for path in listed}
+
+    def as_written(paths: list[str]) -> list[str]:
+        return [written.get(_place(path), path) for path in paths]
+
+    history = as_written(experiment.history)
+    if before.library or not history:
+        history = list(dict.fromkeys([*history, *before.history]))
+    entries = [
+        entry.model_copy(update={"history": as_written(entry.history)})
+        for entry in experiment.environments
+    ]
     library = before.library if experiment.library is None else experiment.library
-    return experiment.model_copy(update={"history": history, "library": library})
+    changes = {"history": history, "environments": entries, "library": library}
+    return experiment.model_copy(update=changes)
 
 
 def with_library(
     experiment: Experiment, environments: Mapping[str, Environment], folder: RunFolder
-) -> Experiment:
+) -> tuple[Experiment, str]:
     """The experiment with the folders of its library that its searches may learn from.
 
     Args:
@@ -48,23 +63,33 @@ def with_library(
         environments: the environment of each setting.
         folder: of the run; nothing changes if it began already.
 
+    Returns:
+        The experiment, and a line that says how many folders these are; empty without a library.
+
     Raises:
         DatasetError: if there is no such library.
     """
-    if not experiment.library:
-        return experiment
+    if not experiment.library or folder.begun():
+        return experiment, ""
     with located("library"):
         library = Library(experiment.library)
-    if folder.begun():
-        return experiment
-    listed = {Path(path).expanduser().resolve() for path in experiment.history}
+    listed = {_place(path) for path in experiment.history}
     own = Path(folder.path)
     found: dict[Path, str] = {}
     for environment in environments.values():
         for path in library.find(environment, without=[own, *listed]):
             found[path.resolve()] = str(path)
     history = [*experiment.history, *found.values()]
-    return experiment.model_copy(update={"history": history})
+    entries = library.entries
+    lost = sum(bool(library.problem_of(entry)) for entry in entries)
+    text = f"library {experiment.library}: searches learn from {len(found):,} of {len(entries):,}"
+    text += f" entries, {lost:,} of which cannot be read" if lost else " entries"
+    text += "; archgym history list says why" if lost else ""
+    return experiment.model_copy(update={"history": history}), text
+
+
+def _place(path: str) -> Path:
+    return Path(path).expanduser().resolve()
 
 
 def add_to_library(experiment: Experiment, folder: RunFolder) -> str:

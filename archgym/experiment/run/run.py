@@ -115,7 +115,7 @@ def run_experiment(
     check_logs(experiment.log)
     with _busy(console, options.quiet):
         environments = check_experiment(experiment, trials)
-        experiment = with_library(experiment, environments, folder)
+        experiment, of_library = with_library(experiment, environments, folder)
         trials = expand(experiment)
         chosen = options.chosen(trials)
         initial = _began_with(folder)
@@ -128,7 +128,7 @@ def run_experiment(
     if draws and not options.quiet:
         console.print(draws_table(draws))
     if not options.quiet:
-        for line in history_lines(histories):
+        for line in filter(None, [of_library, *history_lines(histories)]):
             console.print(line, highlight=False, soft_wrap=True, markup=False)
     if options.resume:
         check_unchanged(folder, trials, environments)

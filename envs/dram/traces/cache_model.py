@@ -15,7 +15,7 @@ set-associative, write-back, write-allocate, with least-recently-used replacemen
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -250,7 +250,7 @@ def _check(kind: NDArray[np.uint8], address: NDArray[np.int64], size: NDArray[np
 
 
 @compiled_once(inline="always")
-def _hit(line, store, level, shape, lines, dirty):  # type: ignore[no-untyped-def]
+def _hit(line: Any, store: Any, level: Any, shape: Any, lines: Any, dirty: Any) -> Any:
     """Look a line up; if it is there make it the most recent one, and dirty after a store."""
     ways = shape[level, 2]
     first = shape[level, 0] + (line & shape[level, 1]) * ways
@@ -267,7 +267,7 @@ def _hit(line, store, level, shape, lines, dirty):  # type: ignore[no-untyped-de
 
 
 @compiled_once()
-def _fill(line, mark, level, shape, lines, dirty):  # type: ignore[no-untyped-def]
+def _fill(line: Any, mark: Any, level: Any, shape: Any, lines: Any, dirty: Any) -> Any:
     """Make a line the most recent one of its set; the evicted dirty line, or -1."""
     ways = shape[level, 2]
     first = shape[level, 0] + (line & shape[level, 1]) * ways
@@ -282,7 +282,7 @@ def _fill(line, mark, level, shape, lines, dirty):  # type: ignore[no-untyped-de
 
 
 @compiled_once()
-def _write_back(line, level, shape, lines, dirty, counts):  # type: ignore[no-untyped-def]
+def _write_back(line: Any, level: Any, shape: Any, lines: Any, dirty: Any, counts: Any) -> Any:
     """Write a dirty line that left ``level`` to the levels below; the line for DRAM, or -1."""
     while line >= 0:
         counts[level, 2] += 1
@@ -296,21 +296,7 @@ def _write_back(line, level, shape, lines, dirty, counts):  # type: ignore[no-un
 
 
 @compiled_once()
-def _filter(  # type: ignore[no-untyped-def]
-    kind,
-    address,
-    size,
-    start,
-    shape,
-    lines,
-    dirty,
-    shift,
-    counts,
-    instructions,
-    out_instruction,
-    out_address,
-    out_write,
-):
+def _filter(kind: Any, address: Any, size: Any, start: Any, shape: Any, lines: Any, dirty: Any, shift: Any, counts: Any, instructions: Any, out_instruction: Any, out_address: Any, out_write: Any) -> Any:
     """Accesses from ``start`` on, until they or the room for requests end.
 
     Returns the number of the next access and the number of requests written.

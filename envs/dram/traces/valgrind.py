@@ -250,7 +250,7 @@ def _tail(errors: IO[bytes], messages: list[str]) -> str:
 
 
 @compiled_once()
-def _parse(text, kind, address, size, other):  # type: ignore[no-untyped-def]  # noqa: C901
+def _parse(text: Any, kind: Any, address: Any, size: Any, other: Any) -> Any:  # noqa: C901
     """Parse whole lines of lackey's output: ``I  04016b80,3``, `` L 1ffefffe70,8``, S and M alike.
 
     Returns the bytes used, the number of accesses, and the number of lines of another kind, whose
