@@ -296,7 +296,21 @@ def _write_back(line: Any, level: Any, shape: Any, lines: Any, dirty: Any, count
 
 
 @compiled_once()
-def _filter(kind: Any, address: Any, size: Any, start: Any, shape: Any, lines: Any, dirty: Any, shift: Any, counts: Any, instructions: Any, out_instruction: Any, out_address: Any, out_write: Any) -> Any:
+def _filter(
+    kind: Any,
+    address: Any,
+    size: Any,
+    start: Any,
+    shape: Any,
+    lines: Any,
+    dirty: Any,
+    shift: Any,
+    counts: Any,
+    instructions: Any,
+    out_instruction: Any,
+    out_address: Any,
+    out_write: Any,
+) -> Any:
     """Accesses from ``start`` on, until they or the room for requests end.
 
     Returns the number of the next access and the number of requests written.
