@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +16,13 @@ from numpy.typing import NDArray
 from archgym.environment.arguments import check_settings, given_arguments
 from archgym.environment.evaluated_problem import EvaluatedProblem
 from archgym.environment.observation import Observer, observation_space
-from archgym.errors import InvalidValueError, UnknownNameError, check_choice, check_integer
+from archgym.errors import (
+    DatasetError,
+    InvalidValueError,
+    UnknownNameError,
+    check_choice,
+    check_integer,
+)
 from archgym.evaluation.baseline import baseline_codes
 from archgym.evaluation.outcome import Incidental, Outcomes, Row
 from archgym.evaluation.recorder_protocol import DURABILITIES, Durability
@@ -210,8 +218,18 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         return "\n".join([*lines, f"status: {last.status} {last.reason}".rstrip()])
 
     def close(self) -> None:
-        """Ends the current trial's recording."""
+        """Ends the current trial's recording, and turns the journals of its dataset into Parquet.
+
+        While another process writes to the dataset, that is left to the last one that closes.
+        """
         self.end_trial()
+        if self.record is not None and not sys.is_finalizing():
+            from archgym.data.files import seal_if_idle  # heavy, and only needed here
+
+            try:
+                seal_if_idle(self.record)
+            except (DatasetError, OSError) as error:  # no row is lost
+                warnings.warn(f"rows in {self.record} are left in journals: {error}", stacklevel=2)
 
     def observe(self, outcomes: Outcomes) -> NDArray[np.float32]:
         """Observations of evaluated designs, float32 in [-1, 1], shape (n, width).
