@@ -27,7 +27,6 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from archgym.data.designs import design_codes, design_columns, design_fingerprints
@@ -198,6 +197,7 @@ class Dataset:
             "simulator": self.sidecar.simulator,
             "workloads": sorted(set(trials["workload"].to_pylist())),
             "agents": sorted(set(trials["agent"].to_pylist())),
+            "labels": sorted(set(trials["label"].drop_null().to_pylist())),
             "trials": trials.num_rows,
             "evaluations": evaluations,
             "simulated": simulated,

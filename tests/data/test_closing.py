@@ -56,7 +56,7 @@ def left_behind(folder: Path, *values: int) -> Path:
     return journal
 
 
-@pytest.fixture()
+@pytest.fixture
 def writer(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """Another process that has recorded a row and goes on when a line is sent to it."""
     process = subprocess.Popen(
@@ -175,7 +175,7 @@ def test_many_closings_leave_each_row_once(tmp_path: Path) -> None:
     assert all(check.passed for check in validate(Dataset(tmp_path)))
 
 
-@pytest.mark.full()
+@pytest.mark.full
 def test_kills_while_closing_lose_and_double_nothing(tmp_path: Path) -> None:
     chance, told = random.Random(0), 0
     for x in [0, 1, 2, 3, 4] * 2:
