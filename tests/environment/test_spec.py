@@ -93,6 +93,7 @@ def test_minari_collects_from_an_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     minari = pytest.importorskip("minari")
+    pytest.importorskip("jax", reason="collecting needs pip install 'minari[create]'")
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
     made = gymnasium.make("archgym/Conformance-v0", episode_length=4)
     env = minari.DataCollector(made, data_format="arrow")
