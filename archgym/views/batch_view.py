@@ -121,9 +121,9 @@ class BatchView(VectorEnv[NDArray[np.float32], NDArray[Any], NDArray[Any]]):
         self._rows = list(rows)
         self._designs += 1
         terminated = self._designs >= self.env.episode_length
-        over = self.env.evaluator.exhausted
+        over = np.full(self.num_envs, self.env.evaluator.exhausted)
         if self._max_steps is not None:
-            over = over | (self._designs >= self._max_steps)
+            over |= self._designs >= self._max_steps
         truncated = ~terminated & over
         infos: _Infos = {}
         for i, (row, ended) in enumerate(zip(rows, terminated | truncated, strict=True)):

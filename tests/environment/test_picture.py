@@ -109,7 +109,7 @@ def test_a_vector_environment_has_a_picture_of_each() -> None:
     envs.step(envs.action_space.sample())
     frames = envs.render()
     assert frames is not None
-    assert all((one != frames[0]).any() for one in frames[1:])
+    assert all(not np.array_equal(one, frames[0]) for one in frames[1:])
     blind = gymnasium.make_vec("archgym/Conformance-v0", num_envs=3)
     assert blind.render() is None
 
@@ -117,7 +117,7 @@ def test_a_vector_environment_has_a_picture_of_each() -> None:
 def test_a_video_is_recorded(tmp_path: Path) -> None:
     pytest.importorskip("moviepy", reason="RecordVideo needs moviepy")
     made = gymnasium.make("archgym/Conformance-v0", render_mode="rgb_array", episode_length=5)
-    env = RecordVideo(made, str(tmp_path), disable_logger=True)
+    env: gymnasium.Env[Any, Any] = RecordVideo(made, str(tmp_path), disable_logger=True)
     env.reset(seed=0)
     for _ in range(5):
         env.step(env.action_space.sample())
