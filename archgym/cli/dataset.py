@@ -225,8 +225,9 @@ def seal(folder: Source, json: Json = False) -> None:
     if json:
         print_json([vars(one) for one in found])
     for one in () if json else found:
-        still = f"; {one.open} stay, since a process writes to them" if one.open else ""
-        echo(f"{one.directory}: {one.sealed} journals sealed{still}")
+        still = f"; a process still writes to {one.open}" if one.open else ""
+        plural = "" if one.sealed == 1 else "s"
+        echo(f"{one.directory}: {one.sealed} journal{plural} sealed{still}")
 
 
 @commands.command("merge")
