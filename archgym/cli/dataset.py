@@ -128,7 +128,7 @@ def validate(
         raise InvalidValueError(
             "--accept-source goes with --replay, which shows that metrics are equal"
         )
-    dataset = find_dataset(folder)
+    dataset = find_dataset(folder, seal=False)  # a check changes nothing
     checks = check(dataset)
     if (folder / "datasets").is_dir():
         wrong = problems_of_run(RunFolder(folder))
@@ -209,6 +209,25 @@ def repair(folder: Source, json: Json = False) -> None:
         echo(f"{one.kept:,} evaluations of {one.trials:,} trials kept; {before}")
     if failed:
         raise failed[0]
+
+
+@commands.command("seal")
+def seal(folder: Source, json: Json = False) -> None:
+    """Turn the journals of a dataset, or of a run's datasets, into Parquet.
+
+    Closing an environment does this, and so does reading the dataset. It remains to be done where
+    processes of other machines were killed. Journals that a process holds open stay as they are.
+    """
+    from archgym.data import find_datasets
+    from archgym.data.files import seal_by_command
+
+    found = [seal_by_command(dataset) for dataset in find_datasets(folder, seal=False)]
+    if json:
+        print_json([vars(one) for one in found])
+    for one in () if json else found:
+        still = f"; a process still writes to {one.open}" if one.open else ""
+        plural = "" if one.sealed == 1 else "s"
+        echo(f"{one.directory}: {one.sealed} journal{plural} sealed{still}")
 
 
 @commands.command("merge")
@@ -342,8 +361,16 @@ def export(
     origin: Annotated[str, typer.Option("--source", help="card: where the data come from.")] = "",
     episodes: Annotated[
         str,
-        typer.Option(help="minari: recorded (as the environment ended them) or trial."),
+        typer.Option(
+            help="minari: recorded (as the environment ended them), trial, or a number of designs."
+        ),
     ] = "",
+    action: Annotated[
+        str, typer.Option(help="minari: multi_discrete, box or discrete (one number a design).")
+    ] = "",
+    levels: Annotated[
+        int, typer.Option(help="minari: values at which discrete actions see real parameters.")
+    ] = 0,
     name: Annotated[str, typer.Option(help="minari: group of the datasets.")] = "",
     study: Annotated[str, typer.Option(help="optuna: name before that of each problem.")] = "",
     formulas: Annotated[
@@ -359,9 +386,10 @@ def export(
     from archgym.export.files import form_of
 
     given = {"licence": licence, "title": title, "source": origin}
-    given |= {"episodes": episodes, "name": name, "study": study}
+    given |= {"episodes": episodes, "action": action, "name": name, "study": study}
     options: dict[str, Any] = {key: value for key, value in given.items() if value}
     options |= {"formulas": True} if formulas else {}
+    options |= {"levels": levels} if levels else {}
     form = form_of(file, form)
     chosen = selected(folder, where, agent, workload)
     rows = write(chosen, file, form, **options)

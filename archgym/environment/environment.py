@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -9,15 +11,25 @@ from typing import Any, Self
 
 import gymnasium
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
 from archgym.environment.arguments import check_settings, given_arguments
 from archgym.environment.evaluated_problem import EvaluatedProblem
 from archgym.environment.observation import Observer, observation_space
-from archgym.errors import InvalidValueError, UnknownNameError, check_choice, check_integer
+from archgym.environment.portable_spec import portable_spec
+from archgym.environment.provenance import driven_by
+from archgym.errors import (
+    DatasetError,
+    InvalidValueError,
+    UnknownNameError,
+    check_choice,
+    check_integer,
+)
 from archgym.evaluation.baseline import baseline_codes
 from archgym.evaluation.outcome import Incidental, Outcomes, Row
 from archgym.evaluation.recorder_protocol import DURABILITIES, Durability
+from archgym.evaluation.trial_info import EXTERNAL
 from archgym.problem.metrics import check_metrics
 from archgym.problem.objective import Objective
 from archgym.problem.simulator import Simulator
@@ -78,6 +90,14 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         action: ``multi_discrete``, ``box``, ``discrete`` (one number a design), or ``auto``:
             ``multi_discrete`` if all parameters are finite, else ``box``.
         levels: number of values at which a discrete view sees real parameters.
+        render_mode: form of the picture that :meth:`render` gives; ``None`` for none.
+        agent: name under which evaluations are recorded that a library asks for.
+        seed: seed of that library, which is recorded; ``None`` if not known.
+        hyperparameters: of that library, which are recorded.
+        label: what the evaluations are for, such as ``train`` or ``eval``; it is recorded.
+        budget: number of distinct legal designs that the library may simulate; ``None`` for no
+            limit. The step that spends the last of it truncates the episode, the next one raises
+            ``BudgetExhausted``.
 
     Attributes:
         encoding: translates actions to designs.
@@ -92,11 +112,12 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012
-        "render_modes": ["ansi"],
+        "render_modes": ["ansi", "rgb_array"],
         "render_fps": 1,
     }
 
     _own_arguments: Mapping[str, Any]
+    _spec: EnvSpec | None = None
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Notes what the constructor is called with, for :func:`check_settings`."""
@@ -119,13 +140,19 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         action: str = "auto",
         levels: int | None = None,
         render_mode: str | None = None,
+        agent: str = EXTERNAL,
+        seed: int | None = None,
+        hyperparameters: Mapping[str, Any] | None = None,
+        label: str | None = None,
+        budget: int | None = None,
     ) -> None:
         check_integer("episode_length", episode_length, 1)
         modes = self.metadata["render_modes"]
         if render_mode not in (None, *modes):
-            # A TypeError, because Stable-Baselines3 asks for rgb_array first and expects one.
+            # A TypeError, because that is what Gymnasium and learners expect.
             raise TypeError(str(UnknownNameError("render mode", render_mode, modes)))
         self.render_mode = render_mode
+        self.trial_info = driven_by(agent, seed, hyperparameters, label, budget)
         self.episode_length = episode_length
         file = simulator_file(simulator)
         if space is None:
@@ -171,6 +198,15 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         """The registered name, or ``module:Class``."""
         return super().name if self.spec is None else self.spec.id.removeprefix("archgym/")
 
+    @property
+    def spec(self) -> EnvSpec | None:
+        """How Gymnasium makes the environment again; ``None`` if it is not registered."""
+        return self._spec
+
+    @spec.setter
+    def spec(self, spec: EnvSpec | None) -> None:
+        self._spec = None if spec is None else portable_spec(spec, self.episode_length)
+
     # -- Gymnasium -------------------------------------------------------------------------------
 
     def reset(
@@ -195,23 +231,45 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         row = self._evaluate_one(self.encoding.decode_one(action))
         self._steps += 1
         done = self._steps >= self.episode_length
-        return self._observer.one(row.codes, row.metrics), row.reward, done, False, self.info(row)
+        truncated = not done and self.evaluator.exhausted
+        seen = self._observer.one(row.codes, row.metrics)
+        return seen, row.reward, done, truncated, self.info(row)
 
     def render(self) -> Any:
-        """The last design and its metrics, as text; an environment may have other forms too."""
+        """The last design and its metrics; an environment may have other forms too.
+
+        With ``render_mode="ansi"`` a text, with ``"rgb_array"`` a picture: uint8 of shape
+        (height, width, 3), at first of the baseline design.
+        """
+        return self.rendered(self._last)
+
+    def rendered(self, row: Row | None) -> Any:
+        """What :meth:`render` gives for an evaluated design; ``None`` if nothing was evaluated."""
+        if self.render_mode == "rgb_array":
+            return self._picture(row)
         if self.render_mode != "ansi":
             return None
-        if self._last is None:
+        if row is None:
             return "nothing evaluated yet"
-        last = self._outcome(self._last)
+        last = self._outcome(row)
         lines = [f"{name} = {value}" for name, value in last.design.items()]
         units = {metric.name: metric.unit for metric in self.metrics}
         lines += [f"{n}: {v:.6g} {units[n]}" for n, v in last.metrics.items() if v is not None]
         return "\n".join([*lines, f"status: {last.status} {last.reason}".rstrip()])
 
     def close(self) -> None:
-        """Ends the current trial's recording."""
+        """Ends the current trial's recording, and turns the journals of its dataset into Parquet.
+
+        While another process writes to the dataset, that is left to the last one that closes.
+        """
         self.end_trial()
+        if self.record is not None and not sys.is_finalizing():
+            from archgym.data.files import seal_if_idle  # heavy, and only needed here
+
+            try:
+                seal_if_idle(self.record)
+            except (DatasetError, OSError) as error:  # no row is lost
+                warnings.warn(f"rows in {self.record} are left in journals: {error}", stacklevel=2)
 
     def observe(self, outcomes: Outcomes) -> NDArray[np.float32]:
         """Observations of evaluated designs, float32 in [-1, 1], shape (n, width).
@@ -234,6 +292,22 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         }
 
     # -- inner workings --------------------------------------------------------------------------
+
+    def _picture(self, row: Row | None) -> NDArray[np.uint8]:
+        from archgym.environment.picture import picture
+
+        baseline = dict(zip(self._metric_names, self.baseline_metrics.tolist(), strict=True))
+        workload = f", {self.workload_name}" if self.workload_name else ""
+        status, remark, design = "baseline", "", self.baseline_design
+        values: Mapping[str, float | None] = baseline
+        if row is not None:
+            design = self.design_space.design(row.codes)
+            values = row.metrics_by_name(self._metric_names)
+            breaks = LABELS[row.status] == "ok" and not row.feasible
+            status = "infeasible" if breaks else LABELS[row.status]
+            remark = f"reward {row.reward:.4g}" + (f": {row.reason}" if row.reason else "")
+        title, space = f"{self.name}{workload}", self.design_space
+        return picture(title, status, remark, space, design, self.metrics, values, baseline)
 
     @cached_property
     def _observer(self) -> Observer:

@@ -191,7 +191,7 @@ def searched(
     try:
         searcher.search(env, budget, trial_id="t", resume=resume)
     finally:
-        env.close()
+        env.end_trial()
 
 
 def cut(folder: Path, shortened: Path, n: int) -> None:
@@ -243,7 +243,7 @@ def test_on_a_simulated_clock_a_resumed_search_is_the_same_as_one_that_was_not_k
         env = Sums(record=folder)
         Simulators(settings).serve(env, "", {})
         make_agent(agent, env.design_space, seed=5).search(env, 40, trial_id="t", resume=resume)
-        env.close()
+        env.end_trial()
         return Dataset(folder).evaluations()
 
     whole = search(tmp_path / "whole", resume=False)
@@ -296,7 +296,7 @@ def test_a_batch_that_was_killed_is_finished_by_the_next_run(tmp_path: Path) -> 
         env.evaluate_batch(designs[2:])
     held = {row["step"] for row in rows(folder)}
     assert {0, 1} < held < set(range(7))
-    env.close()
+    env.end_trial()
     again = Sums(record=folder)
     new = ShuffledExecutor(again, seed=3)
     again.start_trial(TrialInfo(trial_id="t", resume=True))
