@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator
 from typing import Final
 
-__all__ = ["LINE_LIMIT_BYTES", "Channel", "ClientGone", "own_streams"]
+__all__ = ["LINE_LIMIT_BYTES", "Channel", "ClientGone", "bounded_lines", "own_streams"]
 
 LINE_LIMIT_BYTES: Final = 1 << 20
 """Longest line that is read, in bytes."""
@@ -110,13 +110,18 @@ class Channel:
         return any(event & (select.POLLERR | select.POLLNVAL) for _, event in poll.poll(0))
 
     def _read(self) -> None:
-        for line in _lines_of(self._requests):
+        for line in bounded_lines(self._requests, LINE_LIMIT_BYTES):
             self._lines.put(line)
         self._lines.put(None)
 
 
-def _lines_of(descriptor: int) -> Iterator[bytes]:
-    """Lines as they come; of one that is too long its beginning."""
+def bounded_lines(descriptor: int, limit_bytes: int) -> Iterator[bytes]:
+    """Lines as they come, without their ends; of one that is too long its beginning.
+
+    Args:
+        descriptor: that is read.
+        limit_bytes: longest line; the beginning of a longer one has one byte more.
+    """
     begun, too_long = bytearray(), False
     while True:
         try:
@@ -130,10 +135,10 @@ def _lines_of(descriptor: int) -> Iterator[bytes]:
         *ended, rest = chunk.split(b"\n")
         for part in ended:
             if not too_long:
-                yield bytes(begun + part)[: LINE_LIMIT_BYTES + 1]
+                yield bytes(begun + part)[: limit_bytes + 1]
             begun, too_long = bytearray(), False
         if not too_long:
             begun += rest
-            if len(begun) > LINE_LIMIT_BYTES:
-                yield bytes(begun[: LINE_LIMIT_BYTES + 1])
+            if len(begun) > limit_bytes:
+                yield bytes(begun[: limit_bytes + 1])
                 begun, too_long = bytearray(), True
