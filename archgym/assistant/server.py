@@ -138,11 +138,20 @@ def serve_tools(tools: Tools) -> int:
         The exit code: 0, or 128 and the number of the signal.
     """
     try:
-        with _ending_input() as ended_by:
+        with _ending_input() as ended_by, _nobody_reads():
             make_server(tools).run("stdio")
     finally:
         tools.close()
     return 128 + ended_by[0] if ended_by else 0
+
+
+@contextlib.contextmanager
+def _nobody_reads() -> Iterator[None]:
+    """Ends a block where nobody reads what it writes: its client has died."""
+    try:
+        yield
+    except* BrokenPipeError:
+        pass
 
 
 def _told(function: Callable[P, R]) -> Callable[P, R]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError, SimulationError, UnknownNameError
-from archgym.evaluation.trial_info import TrialInfo
+from archgym.evaluation.trial_info import EXTERNAL, TrialInfo
 from archgym.experiment.simulate.simulators import Simulators
 from archgym.experiment.spec.checks import goal_directions, make_environment
 from archgym.experiment.spec.schema import read_simulation
@@ -30,7 +30,6 @@ __all__ = ["CLIENT", "Settings", "serve"]
 
 CLIENT: Final = "client"
 """The ``simulator`` with which the program simulates; a name may follow: ``client:NAME``."""
-_LABEL: Final = "label"
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class Settings:
     def about(self) -> dict[str, Any]:
         """What a program is told of them."""
         return {
-            "agent": self.agent or "external",
+            "agent": self.agent or EXTERNAL,
             "hyperparameters": dict(self.hyperparameters),
             "seed": self.seed,
             "label": self.label,
@@ -141,12 +140,13 @@ def _serve_evaluations(settings: Settings, requests: int, answers: int) -> None:
         environment.start_trial(
             TrialInfo(
                 trial_id=settings.trial_id,
-                agent=settings.agent or "external",
-                hyperparameters=_labelled(settings),
+                agent=settings.agent or EXTERNAL,
+                hyperparameters=settings.hyperparameters,
                 seed=settings.seed,
                 budget=settings.budget,
                 hours=settings.hours,
                 resume=settings.resume,
+                label=settings.label or None,
             )
         )
         session = EvaluatingSession(environment, Channel(requests, answers), settings.about)
@@ -154,11 +154,6 @@ def _serve_evaluations(settings: Settings, requests: int, answers: int) -> None:
         session.run()
         over = session.ended or environment.evaluator.exhausted
         environment.end_trial("finished" if over else "closed")
-
-
-def _labelled(settings: Settings) -> dict[str, Any]:
-    label = {_LABEL: settings.label} if settings.label else {}
-    return {**settings.hyperparameters, **label}
 
 
 def _serve_search(settings: Settings, requests: int, answers: int) -> None:

@@ -207,11 +207,12 @@ def test_a_run_ends_with_the_server(tmp_path: Path, how: signal.Signals | str) -
     assert not _answer(process, 2)["result"].get("isError")
     run = {"name": "long", "environment": "slow.yaml", "budget": 900, "agents": ["random"]}
     _send(process, _call(3, "run_experiment", **run))
-    dataset = folder / "runs" / "long" / "datasets" / "slow.yaml"
     for _ in range(600):
-        if list(dataset.glob("journal/*.jsonl")):
+        journals = list(folder.glob("runs/long/datasets/*/journal/*.jsonl"))
+        if journals:
             break
         time.sleep(0.1)
+    dataset = journals[0].parent.parent
     if isinstance(how, signal.Signals):
         process.send_signal(how)
     else:
@@ -220,6 +221,8 @@ def test_a_run_ends_with_the_server(tmp_path: Path, how: signal.Signals | str) -
         process.stdin.close()
         process.stdout.close()
     code = process.wait(60)
+    assert process.stderr is not None
+    assert b"Traceback" not in process.stderr.read()
     assert code == {signal.SIGTERM: 128 + signal.SIGTERM, signal.SIGKILL: -9}.get(how, 0)  # type: ignore[call-overload]
     time.sleep(2)
     before = Dataset(dataset).info()["evaluations"]

@@ -218,3 +218,14 @@ def test_the_time_of_a_run_is_limited_and_it_goes_on(tmp_path: Path) -> None:
     state = _run(tools, environment="slow.yaml", budget=14).run(lambda *_: None, lambda: False)
     assert (state.state, state.budget.spent) == ("finished", 14)
     tools.close()
+
+
+def test_the_extra_is_named_where_the_sdk_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from archgym.cli.serving import mcp
+
+    monkeypatch.setattr(mcp, "find_spec", lambda name: None)
+    with pytest.raises(ArchgymError, match=r"pip install 'archgym\[mcp\]'"):
+        mcp.mcp(tmp_path / "work", 9)
+    assert not (tmp_path / "work").exists()
