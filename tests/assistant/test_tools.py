@@ -124,9 +124,11 @@ def test_names_of_runs_lead_nowhere(tools: Tools, name: str) -> None:
 
 
 def test_agents_are_registered_ones(tools: Tools) -> None:
-    for agents in (["os:system"], [{"name": "ga", "hyperparameters": {"x": 1}}], [{}], ["gaa"]):
+    unknown = {"name": "ga", "hyperparameters": {"x": 1}}
+    wrong: list[Any] = ["os:system", unknown, {}, "gaa"]
+    for agents in wrong:
         with pytest.raises(ArchgymError):
-            _run(tools, agents=agents)
+            _run(tools, agents=[agents])
     with pytest.raises(ArchgymError, match="trials"):
         _run(tools, seeds=100, agents=["random", "ga", "sobol"])
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from archgym.cli.output import echo
 from archgym.errors import MissingDependencyError
 
 __all__ = ["mcp"]
@@ -56,6 +58,8 @@ def mcp(
     from archgym.assistant.server import serve_tools
     from archgym.assistant.tools import Tools
 
+    if sys.stdin.isatty():
+        echo("An assistant is to start this; Ctrl-C ends.", err=True)
     limits = Limits(budget, environments or (), programs, run_minutes)
     code = serve_tools(Tools(Workplace(folder, limits)))
     if code:

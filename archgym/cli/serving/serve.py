@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from archgym.cli import options
 from archgym.cli.interruption import interruptible
+from archgym.cli.output import echo
 
 __all__ = ["serve"]
 
@@ -118,6 +120,10 @@ def serve(
         time_limit_s=time_limit,
     )
     settings.check()
+    if not program and sys.stdin.isatty():
+        echo('Requests are lines of JSON, such as {"op": "describe"}; Ctrl-D ends.', err=True)
+    if record is None:
+        echo("Nothing is recorded; --record DIR does that.", err=True)
     code = 0
     with interruptible():
         if program:
