@@ -73,11 +73,11 @@ class SearchingSession(Session):
             search()
         except Exception as error:
             self._problem = str(error) or type(error).__name__
+            self._executor.end()
+            self._thread.join()  # until the program knows, and ends
             raise
         finally:
             self._executor.end()
-            if self.channel.over or self._problem:
-                self._thread.join(1.0)
         self._thread.join()
 
     def _talk(self) -> None:
@@ -100,8 +100,7 @@ class SearchingSession(Session):
         n = fields.integer("n", 1, 1, MAX_DESIGNS)
         fields.done()
         found = self._executor.ask(n)
-        if self._problem:
-            raise RequestError("search_failed", f"the search cannot go on: {self._problem}")
+        self._check_going_on()
         over = self._executor.over and not found
         return {"designs": [self._handed_json(one) for one in found], "over": over}
 
@@ -127,7 +126,12 @@ class SearchingSession(Session):
                 raise RequestError("invalid_value", f"ticket {ticket} is told twice")
         for told in read:
             self._executor.tell(*told)
+            self._check_going_on()
         return {"told": len(read)}
+
+    def _check_going_on(self) -> None:
+        if self._problem:
+            raise RequestError("search_failed", f"the search cannot go on: {self._problem}")
 
     def _result(self, fields: Fields) -> tuple[int, SimulationResult, float | None]:
         """A result as it was told, checked."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from archgym.environment.environment import Environment
-from archgym.errors import InvalidValueError, SimulationError, UnknownNameError
+from archgym.errors import InvalidValueError, SimulationError
 from archgym.evaluation.trial_info import EXTERNAL, TrialInfo
 from archgym.experiment.simulate.simulators import Simulators
 from archgym.experiment.spec.checks import goal_directions, make_environment
@@ -91,7 +91,7 @@ class Settings:
         """Refuses settings that do not go together.
 
         Raises:
-            InvalidValueError, UnknownNameError: with what is wrong.
+            InvalidValueError: with what is wrong.
         """
         if self.resume and not (self.trial_id and self.record is not None):
             raise InvalidValueError("--resume goes on with a trial: give --trial and --record")
@@ -230,7 +230,7 @@ def _environment(settings: Settings, simulator: Any = None) -> Iterator[Environm
 
 
 def _recorded_baseline(settings: Settings, environment: Environment) -> list[float] | None:
-    """Metrics of the baseline design as a resumed trial has them; ``None`` for a new one."""
+    """Metrics of the baseline design as a resumed trial has them; ``None`` if nothing is known."""
     if not settings.resume or settings.record is None:
         return None
     from archgym.data import Dataset  # heavy, and only needed here
@@ -238,6 +238,6 @@ def _recorded_baseline(settings: Settings, environment: Environment) -> list[flo
     rows = Dataset(settings.record).trials().select(["trial_id", "baseline"]).to_pylist()
     held = [json.loads(row["baseline"]) for row in rows if row["trial_id"] == settings.trial_id]
     if not held:
-        raise UnknownNameError("trial", settings.trial_id, [row["trial_id"] for row in rows])
+        return None
     values = [held[0].get(metric.name) for metric in environment.metrics]
     return [math.nan if value is None else float(value) for value in values]

@@ -94,6 +94,7 @@ Begin = Callable[..., Program]
 @pytest.fixture
 def begin() -> Iterator[Begin]:
     """Begins sessions in threads of this process; what they raise is raised at the end."""
+    expected: list[str] = []
     sessions: list[tuple[threading.Thread, Program, list[int]]] = []
     raised: list[BaseException] = []
 
@@ -105,7 +106,8 @@ def begin() -> Iterator[Begin]:
         finally:
             os.close(answers)
 
-    def start(environment: str = "Conformance-v0", **settings: Any) -> Program:
+    def start(environment: str = "Conformance-v0", fails: str = "", **settings: Any) -> Program:
+        expected.extend([fails] if fails else [])
         their_requests, requests = os.pipe()
         answers, their_answers = os.pipe()
         job = (Settings(environment, **settings), their_requests, their_answers)
@@ -122,8 +124,10 @@ def begin() -> Iterator[Begin]:
         assert not thread.is_alive()
         for descriptor in descriptors:
             os.close(descriptor)
-    if raised:
-        raise raised[0]
+    unexpected = [one for one in raised if not any(text in str(one) for text in expected)]
+    if unexpected:
+        raise unexpected[0]
+    assert len(raised) == len(expected)
 
 
 @pytest.fixture

@@ -147,6 +147,21 @@ def test_a_search_goes_on(begin: Begin, queue: str, tmp_path: Path) -> None:
     assert equal_trajectories(*tables)
 
 
+def test_a_baseline_that_fails_ends_the_search(begin: Begin, queue: str) -> None:
+    program = begin(queue, arguments=CLIENT, agent="ga", budget=5, fails="cannot be simulated")
+    (one,) = program.good("ask")["designs"]
+    error = program.error(op="tell", ticket=one["ticket"], status="failed", reason="no licence")
+    assert error["kind"] == "search_failed"
+    assert "no licence" in error["message"]
+    assert program.error(op="ask")["kind"] == "search_failed"
+
+
+def test_a_trial_that_never_began_begins(begin: Begin, queue: str, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"arguments": CLIENT, "agent": "random", "budget": 4}
+    program = begin(queue, record=tmp_path / "d", trial_id="t", resume=True, **settings)
+    assert len(_simulate(program)) == 4
+
+
 def test_what_was_told_is_recorded_when_it_is_answered(
     begin: Begin, queue: str, tmp_path: Path
 ) -> None:
