@@ -33,6 +33,8 @@ from archgym.cli.docs import command as docs
 from archgym.cli.experiment import run, status, worker
 from archgym.cli.output import echo, fail
 from archgym.cli.proxy import commands as proxy
+from archgym.cli.serving.mcp import mcp
+from archgym.cli.serving.serve import serve
 from archgym.errors import ArchgymError
 
 __all__ = ["COMMANDS_GROUP", "app", "main"]
@@ -50,6 +52,8 @@ _COMMANDS: dict[str, Any] = {
     "worker": worker.worker,
     "status": status.status,
     "report": report.report,
+    "serve": serve,
+    "mcp": mcp,
     "check": check.check,
     "validate": validate.validate,
     "schema": schema.schema,

@@ -55,6 +55,8 @@ class DeclaredEnvironment(Environment):
     names: ClassVar[Names]
     incidental_arguments = ("keep", "stages", "where")
     simulates_alone = True
+    simulated_elsewhere: ClassVar[bool] = False
+    """Whether the file declares no commands: a program simulates, through ``archgym serve``."""
 
     def __init__(
         self,
@@ -69,6 +71,8 @@ class DeclaredEnvironment(Environment):
         check_choice("keep", keep, ("never", "failed", "always"))
         folder = default_folder() if stages is None else Path(stages)
         program, places = "", dict[str, Place]()
+        if self.simulated_elsewhere and isinstance(arguments.get("simulator", "embedded"), str):
+            check_simulated(self.source, arguments.get("simulator", "embedded"))
         if arguments.get("simulator", "embedded") == "embedded":
             own = {name: stage.where for name, stage in declaration.stages.items()}
             folder_of_file, at = self.source.folder, self.source.at
@@ -197,6 +201,19 @@ class DeclaredEnvironment(Environment):
         return simulate_each(one, designs)
 
 
+def check_simulated(source: Source, simulator: str) -> None:
+    """Refuses to simulate where nothing is declared that does.
+
+    Raises:
+        InvalidValueError: unless a table or a proxy simulates.
+    """
+    if simulator == "embedded":
+        raise InvalidValueError(
+            f"{source.path.name} declares no stages, so a program simulates: archgym serve "
+            f"{source.path.name} --simulator client --agent AGENT"
+        )
+
+
 def declared_class(path: str | Path) -> type[DeclaredEnvironment]:
     """The environment that a file declares; equal files give the same class.
 
@@ -230,6 +247,7 @@ def _made(path: Path, *state: int) -> type[DeclaredEnvironment]:
             "source": source,
             "names": names,
             "plan": plan,
+            "simulated_elsewhere": not declaration.stages,
             "design_space": names.space,
             "baseline": names.baseline,
             "metrics": metrics,

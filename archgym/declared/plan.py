@@ -37,6 +37,8 @@ __all__ = ["Failure", "Plan", "Stage"]
 
 _FOLDER: Final = re.compile(r"\bfolder\.([A-Za-z_]\w*)")
 _HERE: Final = re.compile(r"\{\{\s*here\s*\}\}/([\w./+-]+)")
+_NEEDS_STAGES: Final = ("files", "failures", "noise", "partial", "where", "inputs")
+"""Keys that mean nothing in a declaration without stages."""
 _OUTPUTS: Final = ("stdout", "stderr")
 
 
@@ -88,6 +90,7 @@ class Plan:
     def __init__(self, source: Source, names: Names) -> None:
         self._source, self._names = source, names
         declaration = source.declaration
+        self._check_stages()
         self.stages = tuple(self._stage(name) for name in declaration.stages)
         self.files = tuple(
             declared_file(source, number, partial(self._template, allowed=names.all))
@@ -99,7 +102,7 @@ class Plan:
             self._failure(number, entry) for number, entry in enumerate(declaration.failures)
         )
         self.readings: list[Reading] = []
-        for name, entry in declaration.metrics.items():
+        for name, entry in declaration.metrics.items() if self.stages else ():
             with source.at("metrics", name):
                 self.readings.append(self._reading(name, entry))
         self.partial: Partial | None = None
@@ -140,6 +143,21 @@ class Plan:
         return hashlib.sha256(text.encode()).hexdigest()
 
     # -- parts -----------------------------------------------------------------------------------
+
+    def _check_stages(self) -> None:
+        """Refuses what says how something is run or read, where nothing is run."""
+        declaration = self._source.declaration
+        if declaration.stages:
+            return
+        about = "(the commands, by name, in their order)"
+        given = [key for key in _NEEDS_STAGES if getattr(declaration, key)]
+        given += [f"metrics.{n}" for n, one in declaration.metrics.items() if one.given(READINGS)]
+        if given:
+            with self._source.at("stages"):
+                raise InvalidValueError(
+                    f"this is missing {about}, though {given[0]} needs it; without stages a "
+                    "program simulates, through archgym serve, and metrics have no readings"
+                )
 
     def _stage(self, name: str) -> Stage:
         entry, source = self._source.declaration.stages[name], self._source

@@ -325,7 +325,9 @@ class Declaration(_Model):
     workloads: dict[Name, WorkloadEntry] = Field(default_factory=dict)
     files: list[FileEntry] = Field(default_factory=list)
     stages: dict[Name, StageEntry] = Field(
-        min_length=1, description="the commands, by name, in their order"
+        default_factory=dict,
+        description="the commands, by name, in their order; without any, and without readings of "
+        "metrics, a program simulates through archgym serve",
     )
     metrics: dict[Name, MetricEntry] = Field(
         min_length=1, description="the numbers in the output, by name"

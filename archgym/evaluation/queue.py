@@ -81,6 +81,11 @@ class Queue(Ledger):
         return self._tickets.executor.slots if self.queued else 1
 
     @property
+    def replaying(self) -> bool:
+        """Whether the next outcome comes from the log of a resumed trial, in its order there."""
+        return self._replayed_row >= 0
+
+    @property
     def vacant(self) -> int:
         """How many designs to submit now, so that as many are in flight as can be.
 

@@ -32,6 +32,18 @@ def did_you_mean(name: str, allowed: Iterable[str]) -> str:
     return f"Did you mean {' or '.join(map(repr, near))}? {listing}" if near else listing
 
 
+def nearest_name(name: str, allowed: Iterable[str]) -> str | None:
+    """The allowed name that was probably meant, as :func:`did_you_mean` suggests it.
+
+    >>> nearest_name("rnadom", ["genetic", "random"]), nearest_name("x", ["genetic", "random"])
+    ('random', None)
+    """
+    names = list(dict.fromkeys(map(str, allowed)))
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    begun = sorted(candidate for candidate in names if _begins(candidate, name))
+    return next(iter([one for one in near if one in begun or not begun] or begun), None)
+
+
 def _begins(candidate: str, name: str) -> bool:
     """Whether a name may be short for a candidate; one letter is short for anything."""
     folded = name.casefold()

@@ -111,6 +111,11 @@ def simulator_of(
         return file.simulator(problem)
     if simulator == "embedded":
         return Embedded(problem)
+    if simulator.partition(":")[0] == "client":
+        raise InvalidValueError(
+            f"simulator {simulator!r} is a program that simulates while archgym serve runs: "
+            f"archgym serve ENV --simulator {simulator} --agent AGENT"
+        )
     if simulator not in problem.simulators:
         files = [f"{scheme}:PATH" for scheme in SCHEMES]
         raise UnknownNameError("simulator", simulator, ["embedded", *problem.simulators, *files])

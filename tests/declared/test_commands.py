@@ -70,7 +70,8 @@ def test_show_and_schema(write: Write, call: Call) -> None:  # noqa: F811
     assert "A queue, simulated by awk." in shown
     assert "policy == fifo" in shown
     schema = call("schema", "environment").json
-    assert "stages" in schema["required"]
+    assert "metrics" in schema["required"]
+    assert "stages" in schema["properties"]
     assert "environments" in call("schema").json["required"]
     assert "Did you mean 'environment'" in call("schema", "enviroment").err
 

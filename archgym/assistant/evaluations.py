@@ -1,0 +1,147 @@
+"""Evaluates designs for an assistant, within the budget, recorded."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from archgym.assistant.models import BudgetState, Evaluated, Evaluation, MetricValue
+from archgym.assistant.workplace import EVALUATIONS, RUNS, Workplace
+from archgym.data import Dataset
+from archgym.environment.environment import Environment
+from archgym.errors import BudgetExhausted, InvalidValueError
+from archgym.evaluation.outcome import Outcome
+from archgym.evaluation.trial_info import TrialInfo
+from archgym.experiment.spec.checks import make_environment
+from archgym.serve.describe import metric_json
+
+__all__ = ["Evaluations", "budget_state"]
+
+AGENT: Final = "assistant"
+_MAX_OPEN: Final = 8
+
+
+def budget_state(workplace: Workplace) -> BudgetState:
+    """The budget as tools give it."""
+    total = workplace.limits.budget
+    return BudgetState(total=total, spent=workplace.spent, left=workplace.left)
+
+
+class Evaluations:
+    """Keeps the environments that were used last, each with its trial.
+
+    Args:
+        workplace: where evaluations are recorded, and how many there may be.
+    """
+
+    def __init__(self, workplace: Workplace) -> None:
+        self._workplace = workplace
+        self._open: dict[str, tuple[Environment, str]] = {}
+
+    def evaluate(
+        self, spec: str, arguments: Mapping[str, Any], designs: Sequence[Mapping[str, Any]]
+    ) -> Evaluation:
+        """Evaluates designs; parameters that they lack are as in the baseline.
+
+        Args:
+            spec: of the environment.
+            arguments: of its constructor.
+            designs: mappings.
+
+        Raises:
+            BudgetExhausted: if nothing is left for any of them.
+            ArchgymError: for a design or an argument that is not possible.
+        """
+        environment, name = self._environment(spec, arguments)
+        space = environment.design_space
+        held = {k: v for k, v in environment.baseline.items() if k in space}
+        whole = space.designs([{**held, **environment.baseline_design, **d} for d in designs])
+        if self._workplace.left < 1:
+            total = self._workplace.limits.budget
+            raise BudgetExhausted(
+                f"the budget of {total:,} simulated designs is spent; the person who started the "
+                "server can raise it"
+            )
+        outcomes: list[Outcome] = []
+        core = environment.evaluator
+        while len(outcomes) < len(whole) and self._workplace.left:
+            part = whole[len(outcomes) : len(outcomes) + self._workplace.left]
+            with self._workplace.reserved(len(part)) as used:
+                before = core.simulations
+                try:
+                    outcomes += environment.evaluate_batch(part)
+                finally:
+                    used[0] = core.simulations - before
+        return Evaluation(
+            outcomes=[_evaluated(environment, one) for one in outcomes],
+            not_evaluated=len(whole) - len(outcomes),
+            recorded_in=name,
+            budget=budget_state(self._workplace),
+        )
+
+    def flush(self) -> None:
+        """Ends all trials, so that what was evaluated can be read as a whole."""
+        while self._open:
+            self._end(next(iter(self._open)))
+
+    def _environment(self, spec: str, arguments: Mapping[str, Any]) -> tuple[Environment, str]:
+        key = json.dumps([spec, dict(arguments)], sort_keys=True, default=repr)
+        if key in self._open:
+            self._open[key] = self._open.pop(key)  # the last one used comes last
+            return self._open[key]
+        own = {k: v for k, v in arguments.items() if k not in ("workload", "objective", "fixed")}
+        digest = hashlib.sha256(json.dumps([spec, own], sort_keys=True).encode()).hexdigest()[:8]
+        short = re.sub(r"[^A-Za-z0-9]+", "-", spec.rpartition("/")[2].rpartition(":")[2])
+        name = f"{short.strip('-')}-{digest}"
+        folder = self._workplace.folder / EVALUATIONS / name
+        if (self._workplace.folder / RUNS / name).exists():
+            raise InvalidValueError(f"the name {name!r} is taken by a run")
+        environment = make_environment(spec, {**arguments, "record": folder})
+        environment.start_trial(TrialInfo(agent=AGENT))
+        if len(self._open) >= _MAX_OPEN:
+            self._end(next(iter(self._open)))
+        self._open[key] = environment, name
+        return environment, name
+
+    def _end(self, key: str) -> None:
+        environment, _ = self._open.pop(key)
+        environment.close()
+        if environment.record is not None:
+            Dataset(environment.record).seal()
+
+
+def metric_values(
+    metrics: Sequence[Any],
+    values: Mapping[str, float | None],
+    baseline: Mapping[str, float | None],
+) -> dict[str, MetricValue]:
+    """Metrics of a design beside those of the baseline."""
+    return {
+        metric.name: MetricValue(
+            value=values[metric.name],
+            unit=metric.unit,
+            better=metric_json(metric)["better"],
+            baseline=baseline.get(metric.name),
+        )
+        for metric in metrics
+        if metric.name in values
+    }
+
+
+def _evaluated(environment: Environment, outcome: Outcome) -> Evaluated:
+    known = environment.baseline_metrics.tolist()
+    names = [metric.name for metric in environment.metrics]
+    baseline = {n: v if v == v else None for n, v in zip(names, known, strict=True)}
+    return Evaluated(
+        design=outcome.design,
+        status=outcome.status,
+        feasible=outcome.feasible,
+        reward=outcome.reward,
+        reason=outcome.reason,
+        metrics=metric_values(environment.metrics, outcome.metrics, baseline),
+        known=outcome.cached,
+        caveats=environment.caveats_of(outcome.design),
+    )

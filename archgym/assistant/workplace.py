@@ -1,0 +1,206 @@
+"""The folder that an assistant works in, what it may use, and the budget that it spends."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from archgym.data import Dataset, find_datasets
+from archgym.environment.environment import Environment
+from archgym.errors import (
+    BudgetExhausted,
+    ExperimentError,
+    InvalidValueError,
+    UnknownNameError,
+    check_received,
+)
+from archgym.registry import environment_class, environment_names, is_declaration
+
+__all__ = ["Limits", "Workplace"]
+
+EVALUATIONS: Final = "evaluations"
+RUNS: Final = "runs"
+EXPERIMENTS: Final = "experiments"
+_LOCK: Final = "assistant.lock"
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the person who starts the server allows.
+
+    Attributes:
+        budget: distinct legal designs that may be simulated in the folder, those of earlier
+            sessions included.
+        environments: those besides the registered ones: paths of YAML files, ``module:Class``.
+        programs: whether simulators may be chosen that are programs of this machine.
+        run_minutes: after which an experiment is ended.
+    """
+
+    budget: int
+    environments: Sequence[str] = ()
+    programs: bool = False
+    run_minutes: float = 30.0
+
+
+class Workplace:
+    """A folder with the evaluations and runs of an assistant. Nothing else is read or written.
+
+    Args:
+        folder: made if it is not there.
+        limits: of the session.
+
+    Raises:
+        ArchgymError: if the folder or an environment cannot be used, or another server uses it.
+    """
+
+    def __init__(self, folder: Path, limits: Limits) -> None:
+        self.folder, self.limits = folder.absolute(), limits
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.check()
+        self._lock_file = os.open(self.folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock_file)
+            raise ExperimentError(f"another archgym mcp works in {folder}") from None
+        self._named = {_short(spec): _absolute(spec) for spec in limits.environments}
+        for spec in self._named.values():
+            environment_class(spec)
+        self._budget_lock = threading.Lock()
+        self._spent = sum(self._simulated(path) for path in self._folders())
+
+    def check(self) -> None:
+        """Refuses a folder in which something leads out of it.
+
+        Raises:
+            ExperimentError: with what it is.
+        """
+        for name in (EVALUATIONS, RUNS, EXPERIMENTS, _LOCK):
+            place = self.folder / name
+            if place.is_symlink():
+                raise ExperimentError(f"{place} is a symbolic link: it may lead out of the folder")
+            check_received(place, ExperimentError)
+
+    def close(self) -> None:
+        """Lets go of the folder."""
+        os.close(self._lock_file)
+
+    # -- environments ----------------------------------------------------------------------------
+
+    @property
+    def environments(self) -> dict[str, str]:
+        """What may be used, by the name that an assistant gives."""
+        return {**{name: name for name in environment_names()}, **self._named}
+
+    def environment(self, name: str) -> tuple[str, type[Environment]]:
+        """The environment of a name, as registered name, file or ``module:Class``, and its class.
+
+        Raises:
+            UnknownNameError: if it is not among those that are allowed.
+        """
+        allowed = self.environments
+        if name not in allowed:
+            raise UnknownNameError("environment", name[:200], allowed)
+        return allowed[name], environment_class(allowed[name])
+
+    # -- the budget ------------------------------------------------------------------------------
+
+    @property
+    def spent(self) -> int:
+        """Designs simulated, those that runs have reserved included."""
+        return self._spent
+
+    @property
+    def left(self) -> int:
+        """Designs that may still be simulated."""
+        return max(0, self.limits.budget - self._spent)
+
+    @contextlib.contextmanager
+    def reserved(self, designs: int) -> Iterator[list[int]]:
+        """Takes designs from the budget, for a block.
+
+        Gives a list with one number: how many were used, all of them unless the block says else.
+
+        Raises:
+            BudgetExhausted: if fewer are left.
+        """
+        with self._budget_lock:
+            if designs > self.left:
+                raise BudgetExhausted(
+                    f"this may simulate {designs:,} designs, and {self.left:,} of the budget of "
+                    f"{self.limits.budget:,} are left"
+                )
+            self._spent += designs
+        used = [designs]
+        try:
+            yield used
+        finally:
+            with self._budget_lock:
+                self._spent += used[0] - designs
+
+    # -- folders ---------------------------------------------------------------------------------
+
+    def results(self) -> dict[str, Path]:
+        """Folders of runs and of evaluations, by name."""
+        return {path.name: path for path in self._folders()}
+
+    def result(self, name: str) -> Path:
+        """The folder of a name.
+
+        Raises:
+            UnknownNameError: if there is none.
+        """
+        found = self.results()
+        if name not in found:
+            raise UnknownNameError("result", name[:200], found)
+        check_received(found[name], ExperimentError)
+        return found[name]
+
+    def run_folder(self, name: str) -> Path:
+        """The folder for a run of a name.
+
+        Raises:
+            InvalidValueError: if that cannot be the name of a folder, or is taken.
+        """
+        if not _NAME.fullmatch(name):
+            raise InvalidValueError(
+                f"name cannot be {name[:80]!r}: allowed are 1 to 64 letters, digits, '.', '_' and "
+                "'-', a letter or digit first"
+            )
+        if (self.folder / EVALUATIONS / name).exists():
+            raise InvalidValueError(f"name {name!r} is taken by evaluations")
+        return self.folder / RUNS / name
+
+    def simulated(self, folder: Path) -> int:
+        """How many designs the datasets of a folder hold that were simulated."""
+        return self._simulated(folder)
+
+    def _folders(self) -> list[Path]:
+        found = [*(self.folder / EVALUATIONS).glob("*"), *(self.folder / RUNS).glob("*")]
+        return sorted(path for path in found if path.is_dir() and not path.is_symlink())
+
+    def _simulated(self, folder: Path) -> int:
+        check_received(folder, ExperimentError)
+        if (folder / "dataset.json").is_file():
+            datasets = [Dataset(folder)]
+        elif any(folder.glob("datasets/*/dataset.json")):
+            datasets = find_datasets(folder)
+        else:
+            return 0
+        return sum(int(dataset.info()["simulated"]) for dataset in datasets)
+
+
+def _short(spec: str) -> str:
+    return Path(spec).name if is_declaration(spec) else spec
+
+
+def _absolute(spec: str) -> str:
+    return str(Path(spec).absolute()) if is_declaration(spec) else spec

@@ -1,0 +1,1 @@
+"""Commands with which other programs use archgym."""

@@ -1,0 +1,233 @@
+"""What tools do and refuse, without the SDK."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archgym.assistant import Limits, Workplace
+from archgym.assistant.tools import Tools
+from archgym.data import Dataset
+from archgym.errors import ArchgymError, BudgetExhausted, ExperimentError, UnknownNameError
+
+ENVIRONMENT = "Conformance-v0"
+ECHO = """
+parameters:
+  depth: {integer: [1, 16], baseline: 4}
+stages:
+  run: {run: [echo, "wait: {{ depth }}"]}
+metrics:
+  wait_ns: {key: wait, unit: ns}
+"""
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Iterator[Tools]:
+    made = Tools(Workplace(tmp_path / "work", Limits(budget=20)))
+    yield made
+    made.close()
+
+
+def _run(tools: Tools, name: str = "first", **arguments: Any) -> Any:
+    given: dict[str, Any] = {
+        "workload": None, "objective": None, "space": None, "fixed": None, "simulator": None,
+        "settings": None, "environment": ENVIRONMENT, "agents": ["random"], "budget": 5, "seeds": 1,
+    }  # fmt: skip
+    return tools.running(name, **{**given, **arguments})
+
+
+def test_metrics_have_units_and_the_baseline(tools: Tools) -> None:
+    found = tools.evaluate(ENVIRONMENT, [{}, {"ways": 8}])
+    base, other = found.outcomes
+    assert base.reward == 0.5
+    assert base.design["ways"] == 4
+    assert other.design["ways"] == 8
+    assert other.metrics["access_ns"].unit == "ns"
+    assert other.metrics["hit_rate"].better == "larger"
+    assert other.metrics["access_ns"].baseline == base.metrics["access_ns"].value
+    assert (found.budget.spent, found.budget.left) == (2, 18)
+
+
+def test_the_budget_is_that_of_the_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    for expected in ([5, 1], [2, 4]):
+        tools = Tools(Workplace(folder, Limits(budget=7)))
+        found = tools.evaluate(ENVIRONMENT, [{"ways": n} for n in range(expected[1], 11)][:5])
+        assert len(found.outcomes) == expected[0]
+        assert found.not_evaluated == 5 - expected[0]
+        tools.close()
+    tools = Tools(Workplace(folder, Limits(budget=7)))
+    with pytest.raises(BudgetExhausted, match="7 simulated designs is spent"):
+        tools.evaluate(ENVIRONMENT, [{}])
+    with pytest.raises(BudgetExhausted, match="0 of the budget of 7 are left"):
+        _run(tools).run(lambda done, total: None, lambda: False)
+    tools.close()
+    assert Dataset(folder / "evaluations" / os.listdir(folder / "evaluations")[0]).info()[
+        "agents"
+    ] == ["assistant"]
+
+
+def test_known_and_illegal_designs_are_free(tools: Tools) -> None:
+    found = tools.evaluate(ENVIRONMENT, [{"ways": 2}] * 30)
+    assert len(found.outcomes) == 30
+    assert found.budget.spent == 1
+    assert [one.known for one in found.outcomes[:2]] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"environment": "os:system"},
+        {"environment": "../queue.yaml"},
+        {"environment": "archgym.envs.dram.environment:DramEnvironment"},
+        {"environment": "DRAM-v0", "workload": "/etc/passwd"},
+        {"environment": "DRAM-v0", "workload": "stl:../trace.stl"},
+        {"environment": "DRAM-v0", "settings": {"memory": "/etc/passwd"}},
+        {"environment": "DRAM-v0", "settings": {"memory": "../../device.json"}},
+        {"environment": "DRAM-v0", "settings": {"memory": "~/device.json"}},
+        {"environment": "DRAM-v0", "settings": {"address_mappings": {"own": "/x.json"}}},
+        {"environment": "DRAM-v0", "settings": {"record": "/tmp/elsewhere"}},
+        {"environment": "DRAM-v0", "settings": {"simulator_options": {"program": "sh"}}},
+        {"environment": "DRAM-v0", "simulator": "dramsys"},
+        {"environment": "DRAM-v0", "simulator": "proxy:/tmp/x.npz"},
+        {"environment": "DRAM-v0", "simulator": "tabular:/tmp/x.parquet"},
+        {"environment": "DRAM-v0", "simulator": "client:x"},
+        {"environment": "DRAM-v0", "space": "../other"},
+        {"objective": "minimize nothing"},
+        {"objective": {"minimise": "access_ns"}},
+        {"fixed": {"wayz": 4}},
+    ],
+)
+def test_nothing_outside_can_be_named(tools: Tools, arguments: dict[str, Any]) -> None:
+    given = {"environment": ENVIRONMENT, **arguments}
+    with pytest.raises(ArchgymError):
+        tools.evaluate(designs=[{}], **given)
+    with pytest.raises(ArchgymError):
+        _run(tools, **given)
+    assert tools.workplace.spent == 0
+    assert tools.list_results().results == {}
+
+
+@pytest.mark.parametrize(
+    "name", ["", "..", "../x", "/tmp/x", "a/b", ".hidden", "x" * 65, "a\0b", "a b", "-x"]
+)
+def test_names_of_runs_lead_nowhere(tools: Tools, name: str) -> None:
+    with pytest.raises(ArchgymError, match="name cannot be"):
+        _run(tools, name)
+    for read in (tools.best_designs, tools.run_status, tools.make_report):
+        with pytest.raises(UnknownNameError):
+            read(name)
+
+
+def test_agents_are_registered_ones(tools: Tools) -> None:
+    unknown = {"name": "ga", "hyperparameters": {"x": 1}}
+    wrong: list[Any] = ["os:system", unknown, {}, "gaa"]
+    for agents in wrong:
+        with pytest.raises(ArchgymError):
+            _run(tools, agents=[agents])
+    with pytest.raises(ArchgymError, match="trials"):
+        _run(tools, seeds=100, agents=["random", "ga", "sobol"])
+
+
+def test_files_are_those_that_were_named_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "echo.yaml").write_text(ECHO)
+    (tmp_path / "other.yaml").write_text(ECHO)
+    limits = Limits(budget=9, environments=[str(tmp_path / "echo.yaml")])
+    tools = Tools(Workplace(tmp_path / "work", limits))
+    assert "echo.yaml" in [one.name for one in tools.list_environments().environments]
+    found = tools.evaluate("echo.yaml", [{"depth": 9}])
+    assert found.outcomes[0].metrics["wait_ns"].value == 9
+    for wrong in ("other.yaml", str(tmp_path / "other.yaml"), str(tmp_path / "echo.yaml")):
+        with pytest.raises(UnknownNameError):
+            tools.evaluate(wrong, [{}])
+    for settings in ({"where": "docker"}, {"keep": "always"}, {"stages": "/tmp"}):
+        with pytest.raises(UnknownNameError):
+            tools.evaluate("echo.yaml", [{}], settings=settings)  # type: ignore[arg-type]
+    tools.close()
+
+
+def test_programs_of_the_machine_need_permission(tmp_path: Path) -> None:
+    for programs in (False, True):
+        workplace = Workplace(tmp_path / "work", Limits(budget=9, programs=programs))
+        tools = Tools(workplace)
+        assert ("dramsys" in tools.show_environment("DRAM-v0").simulators) == programs
+        tools.close()
+
+
+def test_one_server_works_in_a_folder(tools: Tools) -> None:
+    with pytest.raises(ExperimentError, match="another archgym mcp"):
+        Workplace(tools.workplace.folder, Limits(budget=1))
+
+
+@pytest.mark.parametrize("place", ["runs", "evaluations", "experiments", "runs/planted"])
+def test_links_out_of_the_folder_are_refused(tmp_path: Path, place: str) -> None:
+    target, link = tmp_path / "outside", tmp_path / "work" / place
+    target.mkdir()
+    link.parent.mkdir(parents=True)
+    link.symlink_to(target)
+    with pytest.raises(ExperimentError, match="symbolic link"):
+        Workplace(tmp_path / "work", Limits(budget=1))
+    assert list(target.iterdir()) == []
+
+
+def test_everything_can_be_shown(tools: Tools) -> None:
+    for one in tools.list_environments().environments:
+        info = tools.show_environment(one.name)
+        assert info.parameters
+        assert all(metric.better in ("smaller", "larger") for metric in info.metrics)
+        assert info.model_dump_json()
+    for agent in tools.list_agents().agents:
+        assert tools.show_agent(agent).description
+
+
+@pytest.mark.full
+def test_a_run_its_results_and_its_report(tools: Tools) -> None:
+    told: list[tuple[float, float]] = []
+    running = _run(tools, agents=["ga", "random"], seeds=1, budget=8, fixed={"replacement": "lru"})
+    state = running.run(lambda *progress: told.append(progress), lambda: False)
+    assert (state.state, state.simulations, state.budget.spent) == ("finished", 16, 16)
+    assert all(total == 16 for _, total in told)
+    (problem,) = tools.best_designs("first").problems
+    assert problem.metrics["access_ns"].unit == "ns"
+    assert problem.trials == 2
+    assert problem.command.startswith("archgym evaluate Conformance-v0")
+    report = tools.make_report("first")
+    assert Path(report.path).is_relative_to(tools.workplace.folder)
+    assert Path(report.path).stat().st_size > 10_000
+    again = running.run(lambda done, total: None, lambda: False)  # is over: costs nothing
+    assert again.budget.spent == 16
+    with pytest.raises(BudgetExhausted, match="4 of the budget of 20 are left"):
+        _run(tools, "second").run(lambda done, total: None, lambda: False)
+
+
+@pytest.mark.full
+def test_the_time_of_a_run_is_limited_and_it_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "slow.yaml").write_text(ECHO.replace("[echo,", "[sh, -c, 'sleep 1; echo $0',"))
+    limits = Limits(500, [str(tmp_path / "slow.yaml")], run_minutes=0.12)
+    tools = Tools(Workplace(tmp_path / "work", limits))
+    running = _run(tools, environment="slow.yaml", budget=14)
+    state = running.run(lambda done, total: None, lambda: False)
+    assert "ended after 0.12 minutes" in state.message
+    assert state.state == "interrupted"
+    assert state.budget.spent == state.simulations < 14
+    tools.close()
+    tools = Tools(Workplace(tmp_path / "work", Limits(500, limits.environments)))
+    assert tools.workplace.spent == state.simulations
+    state = _run(tools, environment="slow.yaml", budget=14).run(lambda *_: None, lambda: False)
+    assert (state.state, state.budget.spent) == ("finished", 14)
+    tools.close()
+
+
+def test_the_extra_is_named_where_the_sdk_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from archgym.cli.serving import mcp
+
+    monkeypatch.setattr(mcp, "find_spec", lambda name: None)
+    with pytest.raises(ArchgymError, match=r"pip install 'archgym\[mcp\]'"):
+        mcp.mcp(tmp_path / "work", 9)
+    assert not (tmp_path / "work").exists()
