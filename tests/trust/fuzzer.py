@@ -202,6 +202,9 @@ _CHEAPLY = {
     ("proxy", "train"): ["--model", "forest"],
     ("proxy", "compare"): ["--model", "forest"],
     ("proxy", "study"): ["--model", "forest", "--sizes", "10", "--repetitions", "1"],
+    ("proxy", "collect-workloads"): [
+        *("--drawn", "1", "--searched", "1", "--crossed", "1", "--workload", "zipf"),
+    ],
     ("trace", "record"): ["--timeout-s", "2", "--max-requests", "10"],
     ("worker",): ["--max-wait", "0"],
 }
