@@ -13,6 +13,7 @@ from typing import Any
 
 from archgym.errors import InvalidValueError
 from archgym.problem.design_problem import DesignProblem
+from archgym.space import DesignSpace
 
 
 def constructor_arguments(environment: type[DesignProblem]) -> dict[str, inspect.Parameter]:
@@ -56,6 +57,27 @@ def given_arguments(
     given = {**dict(zip(constructor_arguments(environment), args, strict=False)), **kwargs}
     own = own_arguments(environment, base)
     return {name: value for name, value in given.items() if name in own}
+
+
+def narrowed(
+    space: DesignSpace,
+    fixed: Mapping[str, Any] | None,
+    exclude: Mapping[str, Sequence[Any]] | None,
+    include: Sequence[str],
+) -> DesignSpace:
+    """The design space that is searched; see :class:`archgym.Environment` for the arguments.
+
+    Raises:
+        UnknownNameError: if a parameter does not exist.
+        DesignError, InvalidValueError: if a value is not possible.
+    """
+    if isinstance(include, str) or not isinstance(include, Sequence):
+        raise InvalidValueError(f"include must be a list of parameters, not {include!r:.80}")
+    if include:
+        space = space.release(include)
+    if exclude is not None:
+        space = space.exclude(exclude)
+    return space.fix(fixed) if fixed else space
 
 
 def check_settings(environment: DesignProblem, given: Mapping[str, Any]) -> None:

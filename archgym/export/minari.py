@@ -25,6 +25,7 @@ from archgym.environment.observation import Observer, observation_space
 from archgym.errors import ArchgymError, InvalidValueError, MissingDependencyError, check_choice
 from archgym.registry import environment_class, environment_names
 from archgym.space import BoxEncoding, Encoding, MultiDiscreteEncoding
+from archgym.space.excluded import search_arguments
 
 if TYPE_CHECKING:
     from minari.data_collector.episode_buffer import EpisodeBuffer
@@ -223,7 +224,7 @@ def _spec(problem: Problem, selection: Selection) -> gymnasium.envs.registration
     kwargs = {key: value for key, value in settings.items() if key in taken}
     kwargs |= {"objective": json.loads(trial["objective"]), "space": named[0]}
     kwargs |= {"workload": json.loads(spec)} if json.loads(spec) is not None else {}
-    kwargs |= {"fixed": problem.fixed} if problem.fixed else {}
+    kwargs |= search_arguments(selection.dataset.sidecar.space, problem.fixed, spaces[named[0]])
     length = trial["episode_length"] or 1
     kwargs |= {"episode_length": length} if length > 1 else {}
     return gymnasium.envs.registration.EnvSpec(

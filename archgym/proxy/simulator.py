@@ -16,6 +16,7 @@ from archgym.proxy.files import load_proxy
 from archgym.proxy.proxy import Proxy
 from archgym.simulators.compatibility import differences
 from archgym.space import Designs, DesignSpace
+from archgym.space.excluded import MISSING, recoded
 
 
 class ProxyFile:
@@ -89,13 +90,16 @@ class ProxySimulator:
         self._baseline_key = -1
         self._baseline = {n: v for n, v in recorded.baseline.items() if n in self.metric_names}
         if recorded.baseline_design and len(self._baseline) == len(self.metric_names):
-            designs = problem.design_space.designs([recorded.baseline_design])
+            designs = proxy.space.without_fixed().designs([recorded.baseline_design])
             (self._baseline_key,) = proxy.space.keys(designs.codes)
 
     def simulate(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
         """Predicts designs."""
         began = time.perf_counter()
-        proxy, codes = self.proxy, designs.codes
+        proxy, codes = self.proxy, recoded(designs, self.proxy.space)
+        unknown = codes == MISSING
+        codes = np.where(unknown, 0, codes)
+        designs = Designs(proxy.space, codes)
         found = proxy.predict(designs, self.workload)
         columns = [found.names.index(name) for name in self.metric_names]
         results: list[SimulationResult] = [
@@ -103,6 +107,11 @@ class ProxySimulator:
             for row in found.values[:, columns].tolist()
         ]
         outside = proxy.ranges.outside(codes)
+        for row, position in np.argwhere(unknown).tolist():
+            outside[row] = -1
+            results[row] = NotCoveredError(
+                f"the proxy's training data exclude this value of {proxy.space.names[position]}"
+            )
         for row in np.flatnonzero(outside >= 0).tolist():
             results[row] = NotCoveredError(
                 proxy.ranges.reason(codes[row].tolist(), int(outside[row]))

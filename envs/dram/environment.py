@@ -156,8 +156,9 @@ class DramEnvironment(Environment):
         "energy of commands and standby, by the currents of the device",
     )
     caveats: ClassVar = {
-        "refresh_policy=none: nothing is refreshed, and a real memory loses its data; hold another "
-        "policy to search without it, as in fixed: {refresh_policy: all_bank}": (
+        "refresh_policy=none: nothing is refreshed, and a real memory loses its data; "
+        "exclude: {refresh_policy: [none]} searches without it (per_bank and same_bank, where a "
+        "memory has them, keep the other banks busy; all_bank stops them all)": (
             param("refresh_policy") == "none"
         ),
     }
