@@ -162,7 +162,7 @@ def prune(
 
         env = make(edited, **environment_arguments(arguments))
     elif arguments:
-        raise InvalidValueError("--arg goes with --edited")
+        raise InvalidValueError("--set goes with --edited")
     found = list(opened.prunable(days=older_than, environment=env))
     if not dry_run and (found or opened.damaged):
         opened.remove([entry for entry, _ in found])

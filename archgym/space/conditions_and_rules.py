@@ -36,9 +36,7 @@ class ConstrainedSpace(SpaceDefinition):
         fixed: Mapping[str, Any] | None = None,
         excluded: Mapping[str, Sequence[Any]] | None = None,
     ) -> None:
-        super().__init__(
-            parameters, rules, fixed or {}, {} if excluded is None else excluded
-        )
+        super().__init__(parameters, rules, fixed or {}, {} if excluded is None else excluded)
         held = [self.index(name) for name in self.fixed]
         self._held = [(position, int(self.allowed_codes(position)[0])) for position in held]
         self._conditions = [

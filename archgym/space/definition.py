@@ -89,6 +89,7 @@ class SpaceDefinition(DesignKeys):
         self._allowed = [range(p.size) for p in self.parameters]
         for name, value in fixed.items():
             position = self.index(name)
+            self.check_excluded(name, value)
             code = self.parameters[position].code(value)
             self.fixed[name] = self.parameters[position].value(code)
             self._allowed[position] = range(code, code + 1)
@@ -160,7 +161,7 @@ class SpaceDefinition(DesignKeys):
         Raises:
             DesignError: if it is.
         """
-        if value in self.excluded.get(name, ()) and not isinstance(value, bool | np.bool_):
+        if value in self.excluded.get(name, ()):
             raise DesignError(
                 f"parameter {name!r} cannot be {value!r}, which is excluded from the search "
                 f"(include: [{name}] brings it back); allowed is {self[name].range}"
@@ -242,7 +243,11 @@ class SpaceDefinition(DesignKeys):
                 for r in self.rules
             ],
             "fixed": dict(self.fixed),
-            **({"excluded": {n: list(v) for n, v in self.excluded.items()}} if self.excluded else {}),
+            **(
+                {"excluded": {n: list(v) for n, v in self.excluded.items()}}
+                if self.excluded
+                else {}
+            ),
         }
 
     @cached_property

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.errors import InvalidValueError
+from archgym.errors import DesignError, InvalidValueError
 from archgym.space.conditions_and_rules import ConstrainedSpace
 from archgym.space.counting.cardinality import Ranking, count_canonical, enumerate_designs
 from archgym.space.definition import Rule
@@ -65,14 +65,8 @@ class DesignSpace(ConstrainedSpace):
             UnknownNameError: if a parameter does not exist.
             DesignError: if a value is not allowed.
         """
-        for name, value in values.items():
-            self.check_excluded(name, value)
-        return DesignSpace(
-            self.declared,
-            self.rules,
-            fixed={**self.fixed, **values},
-            excluded=self.excluded,
-        )
+        fixed = {**self.fixed, **values}
+        return DesignSpace(self.declared, self.rules, fixed=fixed, excluded=self.excluded)
 
     def exclude(self, values: Mapping[str, Sequence[Any]]) -> DesignSpace:
         """The same space without some values of its parameters.
@@ -104,8 +98,9 @@ class DesignSpace(ConstrainedSpace):
         return DesignSpace(self.declared, self.rules, fixed=fixed, excluded=excluded)
 
     def release(self, names: Iterable[str]) -> DesignSpace:
-        """The same space, in which some parameters are searched over all that they were declared
-        with: neither held at a value nor without values.
+        """The same space with some parameters searched over all values.
+
+        They are neither held at a value nor without those that they were declared with.
 
         Raises:
             UnknownNameError: if a parameter does not exist.
@@ -120,6 +115,20 @@ class DesignSpace(ConstrainedSpace):
     def without_fixed(self) -> DesignSpace:
         """The same space with nothing held at a value."""
         return DesignSpace(self.declared, self.rules, excluded=self.excluded)
+
+    def parse(self, name: str, text: str) -> Any:
+        """The value of a parameter that a text on a command line means.
+
+        Raises:
+            UnknownNameError: if there is no such parameter.
+            DesignError: if the text means no value of it, or an excluded one.
+        """
+        try:
+            return self[name].parse(text)
+        except DesignError:
+            if name in self.excluded:
+                self.check_excluded(name, self.declared[self.index(name)].parse(text))
+            raise
 
     # -- designs as mappings -------------------------------------------------------------------
 

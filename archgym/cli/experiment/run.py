@@ -12,7 +12,7 @@ import typer
 
 import archgym
 from archgym.cli.interruption import interruptible
-from archgym.cli.options import LIBRARY_VARIABLE, Quiet
+from archgym.cli.options import LIBRARY_VARIABLE, Exclude, Quiet, excluded_values
 from archgym.cli.output import console, line
 from archgym.errors import InvalidValueError
 
@@ -43,6 +43,7 @@ def run(
             "a list, as in agents.+={name: ga}; repeatable.",
         ),
     ] = None,
+    exclude: Exclude = None,
     history: Annotated[
         list[str] | None,
         typer.Option(
@@ -109,6 +110,10 @@ def run(
     shelf = library if library is not None else loaded.library
     shelf = os.environ.get(LIBRARY_VARIABLE) if shelf is None else shelf
     loaded = loaded.model_copy(update={"history": learned, "library": shelf})
+    if exclude:
+        less = excluded_values(exclude)
+        entries = [entry.without(less) for entry in loaded.environments]
+        loaded = loaded.model_copy(update={"environments": entries})
     folder = out if out is not None else Path("runs") / loaded.name
     options = RunOptions(
         local=local,

@@ -51,10 +51,8 @@ def collect(
     most: Annotated[
         int | None, typer.Option(min=1, help="Maximum number of designs on one workload.")
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Argument of the environment."),
-    ] = None,
+    settings: common.Arguments = None,
+    exclude: common.Exclude = None,
     seed: common.Seed = 0,
     quiet: common.Quiet = False,
 ) -> None:
@@ -65,7 +63,7 @@ def collect(
     from archgym.data import Dataset
     from archgym.proxy.training.active_collection import collect as choose
 
-    arguments = common.parsed_pairs(settings, "--set")
+    arguments = common.environment_arguments(settings, exclude=exclude)
     loads = [{"workload": common.parsed(text, "--workload")} for text in workload or []]
     made = [make(environment, **arguments, **one, record=record) for one in loads or [{}]]
     counted, say = [0], clocked()

@@ -66,7 +66,7 @@ def evaluate_command(trial: _Evaluated, design: Mapping[str, Any]) -> str:
         if name in ("record", "render_mode"):
             continue
         text = _yaml(value)
-        words += [f"--{name}", text] if name in _OPTIONS else ["--arg", f"{name}={text}"]
+        words += [f"--{name}", text] if name in _OPTIONS else ["--set", f"{name}={text}"]
     return shlex.join(words)
 
 
@@ -91,9 +91,7 @@ def _recorded(dataset: Dataset, row: Mapping[str, Any]) -> Trial:
     arguments: dict[str, Any] = {
         "workload": json.loads(spec) if spec is not None else (row["workload"] or None),
         "objective": json.loads(row["objective"]),
-        **_space_arguments(
-            row["environment"], dataset.sidecar.space, json.loads(row["fixed"])
-        ),
+        **_space_arguments(row["environment"], dataset.sidecar.space, json.loads(row["fixed"])),
     }
     if dataset.sidecar.simulator["name"] not in ("embedded", "tabular", "proxy"):
         arguments["simulator"] = dataset.sidecar.simulator["name"]

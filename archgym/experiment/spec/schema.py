@@ -121,6 +121,12 @@ class EnvironmentEntry(_Model):
         given = {**{name: getattr(self, name) for name in _OWN_KEYS}, "workload": workload}
         return {**{k: v for k, v in given.items() if v is not None}, **self.arguments}
 
+    def without(self, values: Mapping[str, list[Any]]) -> EnvironmentEntry:
+        """The same entry, with more values excluded."""
+        own = self.exclude or {}
+        exclude = {name: [*own.get(name, []), *more] for name, more in values.items()}
+        return self.model_copy(update={"exclude": {**own, **exclude}})
+
     @field_validator("initial", mode="before")
     @classmethod
     def _plain_initial(cls, value: Any) -> Any:
