@@ -91,7 +91,7 @@ def list_(
     from archgym.history.library import Library
 
     opened = Library(_folder(library))
-    given = {"workload": workload, "space": space, "simulator": simulator}
+    given: dict[str, Any] = {"workload": workload, "space": space, "simulator": simulator}
     if environment is None and (any(given.values()) or objective or arguments):
         raise InvalidValueError("--workload, --objective and others go with an environment: ENV")
     env: Any = None

@@ -35,6 +35,7 @@ _TITLES = (
     ("parameters", "Parameters"),
     ("proposals", "Feasibility and time"),
     ("designs", "Best designs"),
+    ("explained", "Why the best"),
 )
 
 

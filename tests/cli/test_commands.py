@@ -160,7 +160,7 @@ def test_show_an_environment(call: Any) -> None:
 
 def test_show_says_of_a_later_space_what_it_holds(call: Any) -> None:
     shown = call("show", "TPE-v0").out
-    assert "held: array=cube columns=8" in shown
+    assert "given, not searched: array=cube columns=8" in shown
     assert shown.count("rule reduction_in_space") == 1
     assert call("show", "TPE-v0", "--json").json["spaces"]["cube"]["fixed"]["columns"] == 8
 
