@@ -40,7 +40,7 @@ class ProxyFile:
         self._proxy = _read_once(Path(path))
         origin = self._proxy.origin
         self.environment = origin.environment
-        self.arguments = {**origin.settings, "space": self._proxy.space}
+        self.arguments = {**origin.settings, "space": self._proxy.searched_space}
         if len(origin.workloads) == 1:
             (only,) = origin.workloads
             self.arguments["workload"] = only.spec if only.spec is not None else only.name or None

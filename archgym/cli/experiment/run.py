@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 import sys
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _MAX_FAILURES = 20
+_SIGNIFICANT = 0.05
+_MAX_SETS = 10
+"""Sets of hyperparameters up to which reports compare each of them, and not agents."""
 _SCHEMES = ("file", "s3", "gs", "hdfs", "abfs")
 """Kinds of addresses for which Ray Tune's file system, that of Arrow, needs nothing else."""
 
@@ -161,10 +165,35 @@ def _announce(experiment: Experiment, folder: Path, options: RunOptions) -> None
         f"{experiment.budget_text}, seed{'s' if len(seeds) > 1 else ''} {shown}"
         f"{', without Ray' if options.local else ''}, into {folder}"
     )
+    if text := _significance(experiment):
+        line(text)
     if options.resume and not (folder / "trials.json").exists():
         line(f"nothing to go on with in {folder}: the run begins afresh")
     if experiment.simulation.leased:
         line(f"simulated by workers: start any number of them by archgym worker {folder}")
+
+
+def _significance(experiment: Experiment) -> str:
+    """What the seeds can show of differences between agents; empty if nothing is compared."""
+    from archgym.analysis.statistics import least_p, seeds_needed
+    from archgym.experiment import expand
+    from archgym.experiment.results.texts import agent_titles
+
+    trials = expand(experiment)
+    titles = agent_titles(trials)
+    groups = len(titles) if len(titles) <= _MAX_SETS else len({trial.agent for trial in trials})
+    seeds = experiment.number_of_seeds
+    if groups < 2:
+        return ""
+    least, pairs = least_p([seeds] * groups), math.comb(groups, 2)
+    of = "the pair of agents" if pairs == 1 else f"any of {pairs} pairs of agents"
+    head = f"least p that {of} can have with {seeds} seed{'s' if seeds > 1 else ''}: {least:.2g}"
+    if least < _SIGNIFICANT:
+        return head
+    needed = f"{seeds_needed(groups)} seeds could show a difference at 5 %"
+    if pairs > 1:
+        needed += f", {seeds_needed(2)} that of one planned pair (report --agents A,B)"
+    return f"{head}; {needed}"
 
 
 def _report(result: RunResult) -> None:
