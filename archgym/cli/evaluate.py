@@ -141,7 +141,7 @@ def _json(env: Environment, outcome: Outcome, base: NDArray[np.float64]) -> dict
         "baseline_metrics": baseline,
         "simulation_s": outcome.simulation_s,
         "assumptions": env.assumptions(outcome.design) if outcome.status == "ok" else [],
-        "caveats": env.caveats_of(outcome.design),
+        "caveats": [*env.caveats_of(outcome.design), *env.warnings],
     }
 
 

@@ -33,6 +33,7 @@ class ProxyFile:
     kind = "proxy"
     space: str | DesignSpace = "default"
     workload: tuple[Any, str] | None = None
+    workload_names: tuple[str, ...] = ()
 
     def __init__(self, path: str) -> None:
         if not path:

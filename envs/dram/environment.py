@@ -23,6 +23,7 @@ from archgym.envs.dram.device.memory import Memory, MemorySpec, load_memory
 from archgym.envs.dram.external.program import DramProgram
 from archgym.envs.dram.space import BASELINE, SPACES, design_space
 from archgym.envs.dram.trace_features import FEATURES, trace_features
+from archgym.envs.dram.traces.demand import demand_warning
 from archgym.envs.dram.traces.trace import Trace
 from archgym.envs.dram.traces.varied import VARIED
 from archgym.envs.dram.traces.workload import (
@@ -374,6 +375,11 @@ class DramEnvironment(Environment):
             },
             "controller": self.controller,
         }
+
+    @property
+    def warnings(self) -> list[str]:
+        """A trace that asks for more than the memory can give."""
+        return [text] if (text := demand_warning(self.trace, self.memory)) else []
 
     @property
     def metrics_given(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,9 @@ class TableFile:
         self.environment, self.arguments = header.environment, header.arguments
         self.space: str | DesignSpace = header.space
         self.workload: tuple[Any, str] | None = (header.workload, header.workload_sha256)
+        spec = header.workload if isinstance(header.workload, Mapping) else {}
+        parts = (value for value in spec.values() if isinstance(value, str))
+        self.workload_names = (header.workload_name, *parts)
 
     def differences(self, problem: DesignProblem) -> list[str]:
         """The differences that make the table unusable for an environment."""
