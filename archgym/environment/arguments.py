@@ -80,6 +80,39 @@ def narrowed(
     return space.fix(fixed) if fixed else space
 
 
+def search_arguments(
+    space: DesignSpace, fixed: Mapping[str, Any], offered: DesignSpace
+) -> dict[str, Any]:
+    """Arguments ``fixed``, ``exclude`` and ``include`` that make one space of another.
+
+    Args:
+        space: the wanted one; what it holds fixed does not count.
+        fixed: parameters that the wanted one holds at a value.
+        offered: the one that an environment offers.
+
+    Returns:
+        Those of the arguments that are needed.
+    """
+    released = [name for name in offered.fixed if name not in fixed]
+    released += [
+        name
+        for name, values in offered.excluded.items()
+        if name not in released and any(v not in space.excluded.get(name, ()) for v in values)
+    ]
+    exclude: dict[str, list[Any]] = {}
+    for name, values in space.excluded.items():
+        already = () if name in released else offered.excluded.get(name, ())
+        if more := [value for value in values if value not in already]:
+            exclude[name] = more
+    given = {
+        name: value
+        for name, value in fixed.items()
+        if name not in offered.fixed or offered.fixed[name] != value
+    }
+    found = {"fixed": given, "exclude": exclude, "include": released}
+    return {name: value for name, value in found.items() if value}
+
+
 def check_settings(environment: DesignProblem, given: Mapping[str, Any]) -> None:
     """Refuses an environment whose settings do not name one of its own arguments.
 

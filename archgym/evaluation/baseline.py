@@ -19,7 +19,6 @@ from archgym.problem import Metric, Status
 from archgym.problem.simulator import MultiFidelitySimulator, Simulator
 from archgym.simulators.result import check_results, read_result
 from archgym.space import Designs, DesignSpace
-from archgym.space.excluded import replacement
 from archgym.space.nearest import nearest_legal
 
 
@@ -65,9 +64,15 @@ def baseline_codes(
 
 
 def _nearest_left(space: DesignSpace, name: str, value: Any) -> Any:
-    """A value of the baseline, or what takes its place if it is excluded."""
-    out = space.excluded.get(name, ())
-    return replacement(space, name, value) if value in out else value
+    """A value of the baseline; of an excluded one the nearest that is left, or the first."""
+    if value not in space.excluded.get(name, ()):
+        return value
+    declared, left = space.declared[space.index(name)], space[name]
+    if not declared.ordered:
+        return left.value(0)
+    wanted = declared.code(value)
+    codes = [declared.code(left.value(code)) for code in range(left.size)]
+    return declared.value(min(codes, key=lambda code: (abs(code - wanted), code)))
 
 
 def simulated_metrics(

@@ -21,11 +21,11 @@ from archgym.data.files import new_folder
 from archgym.data.problems import Problem, baseline_of, identifier, problems_of
 from archgym.data.selection import Selection
 from archgym.data.snapshot import counts_of
+from archgym.environment.arguments import search_arguments
 from archgym.environment.observation import Observer, observation_space
 from archgym.errors import ArchgymError, InvalidValueError, MissingDependencyError, check_choice
 from archgym.registry import environment_class, environment_names
 from archgym.space import BoxEncoding, Encoding, MultiDiscreteEncoding
-from archgym.space.excluded import search_arguments
 
 if TYPE_CHECKING:
     from minari.data_collector.episode_buffer import EpisodeBuffer

@@ -16,7 +16,7 @@ from archgym.proxy.files import load_proxy
 from archgym.proxy.proxy import Proxy
 from archgym.simulators.compatibility import differences
 from archgym.space import Designs, DesignSpace
-from archgym.space.excluded import MISSING, recoded
+from archgym.space.designs import MISSING, recoded
 
 
 class ProxyFile:

@@ -26,7 +26,7 @@ from archgym.proxy.known_workloads import KnownWorkloads, described
 from archgym.proxy.models.base import Array
 from archgym.proxy.proxy import Proxy
 from archgym.space import Designs, DesignSpace
-from archgym.space.excluded import MISSING, recoded
+from archgym.space.designs import MISSING, recoded
 
 FIRST = 5
 """Designs that are chosen to make up for each other; those after them are the best expected."""

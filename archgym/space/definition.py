@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from archgym.errors import DesignError, InvalidValueError, UnknownNameError
-from archgym.space.excluded import without
 from archgym.space.expression import Expression
 from archgym.space.keys import DesignKeys
+from archgym.space.kinds import without
 from archgym.space.parameter import Parameter
 
 

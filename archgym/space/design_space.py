@@ -14,8 +14,7 @@ from archgym.errors import DesignError, InvalidValueError
 from archgym.space.conditions_and_rules import ConstrainedSpace
 from archgym.space.counting.cardinality import Ranking, count_canonical, enumerate_designs
 from archgym.space.definition import Rule
-from archgym.space.designs import Designs
-from archgym.space.excluded import MISSING, recoded
+from archgym.space.designs import MISSING, Designs, recoded
 from archgym.space.expression import Expression
 from archgym.space.kinds import parameter_from_json
 from archgym.space.sampling import neighbours, sample

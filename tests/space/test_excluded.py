@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from archgym.environment.arguments import search_arguments
 from archgym.errors import DesignError, InvalidValueError, UnknownNameError
 from archgym.space import (
     Boolean,
@@ -23,7 +24,7 @@ from archgym.space import (
     Rule,
     param,
 )
-from archgym.space.excluded import MISSING, recoded, search_arguments
+from archgym.space.designs import MISSING, recoded
 
 SPACE = DesignSpace(
     [

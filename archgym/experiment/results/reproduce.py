@@ -13,12 +13,12 @@ from typing import Any, Protocol
 import yaml
 
 from archgym.data import Dataset
+from archgym.environment.arguments import search_arguments
 from archgym.experiment.folder.run_folder import RunFolder
 from archgym.experiment.spec.expand import Trial
 from archgym.reading import plain_yaml as bounded_yaml
 from archgym.registry import environment_class, environment_names
 from archgym.space import DesignSpace
-from archgym.space.excluded import search_arguments
 
 _OPTIONS = ("workload", "objective", "space", "simulator")
 

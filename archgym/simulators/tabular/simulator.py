@@ -26,7 +26,7 @@ from archgym.simulators.compatibility import differences
 from archgym.simulators.tabular.optimum import Optimum, find_optimum, given_metrics
 from archgym.simulators.tabular.table import Table
 from archgym.space import Designs, DesignSpace
-from archgym.space.excluded import MISSING, recoded
+from archgym.space.designs import MISSING, recoded
 
 PREFIX = "tabular:"
 TABLE_FILE = "table.parquet"
