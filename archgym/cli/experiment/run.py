@@ -6,6 +6,7 @@ import math
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +19,7 @@ from archgym.cli.output import console, line
 from archgym.errors import InvalidValueError
 
 if TYPE_CHECKING:
-    from archgym.experiment import Experiment, RunOptions, RunResult
+    from archgym.experiment import Experiment, RunOptions, RunResult, Trial
 
 __all__ = ["run"]
 
@@ -156,7 +157,8 @@ def _shard(text: str) -> tuple[int, int] | None:
 def _announce(experiment: Experiment, folder: Path, options: RunOptions) -> None:
     from archgym.experiment import expand
 
-    trials = options.chosen(expand(experiment))
+    every = expand(experiment)
+    trials = options.chosen(every)
     part = "part {} of {}, ".format(*options.shard) if options.shard else ""
     seeds = experiment.seed_list
     shown = ", ".join(map(str, seeds[:8])) + (", ..." if len(seeds) > 8 else "")
@@ -165,7 +167,7 @@ def _announce(experiment: Experiment, folder: Path, options: RunOptions) -> None
         f"{experiment.budget_text}, seed{'s' if len(seeds) > 1 else ''} {shown}"
         f"{', without Ray' if options.local else ''}, into {folder}"
     )
-    if text := _significance(experiment):
+    if text := _significance(experiment, every):
         line(text)
     if options.resume and not (folder / "trials.json").exists():
         line(f"nothing to go on with in {folder}: the run begins afresh")
@@ -173,13 +175,11 @@ def _announce(experiment: Experiment, folder: Path, options: RunOptions) -> None
         line(f"simulated by workers: start any number of them by archgym worker {folder}")
 
 
-def _significance(experiment: Experiment) -> str:
+def _significance(experiment: Experiment, trials: Sequence[Trial]) -> str:
     """What the seeds can show of differences between agents; empty if nothing is compared."""
     from archgym.analysis.statistics import least_p, seeds_needed
-    from archgym.experiment import expand
     from archgym.experiment.results.texts import agent_titles
 
-    trials = expand(experiment)
     titles = agent_titles(trials)
     groups = len(titles) if len(titles) <= _MAX_SETS else len({trial.agent for trial in trials})
     seeds = experiment.number_of_seeds
