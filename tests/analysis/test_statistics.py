@@ -182,7 +182,7 @@ def test_ranks_draw_a_seed_on_every_problem() -> None:
 def test_the_least_p_that_groups_can_have(groups: int, seeds: int, least: float) -> None:
     assert least_p([seeds] * groups) == pytest.approx(least)
     if groups > 1 and seeds > 1:
-        apart = [np.arange(seeds) + 100.0 * group for group in range(groups)]
+        apart = [np.arange(100.0 * g, 100.0 * g + seeds, dtype=np.float64) for g in range(groups)]
         found = compare_all(apart)
         assert min(one.p for one in found) == pytest.approx(least, rel=1e-6)
         assert (least < 0.05) == (seeds >= seeds_needed(groups))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import archgym
 from archgym.data import Dataset, load
@@ -20,6 +21,7 @@ from tests.cli.conftest import Called, call
 __all__ = ["Called", "call"]
 
 SPACE = DesignSpace([Categorical("mode", ["slow", "fast"]), Integer("x", 0, 99)])
+Values = NDArray[np.float64]
 QUICK = Settings(("boosting",), options={"trees": 30})
 
 
@@ -27,9 +29,11 @@ def test_a_parameter_that_explains_all_does_not_hide_what_is_not_known() -> None
     designs = SPACE.sample(400, np.random.default_rng(0))
     fast = designs.codes[:, 0] == 1
     x = designs.values("x").astype(np.float64)
-    truth = np.where(fast, 10.0, 1000.0) + x / 10
-    known = np.where(fast, 10.0, 1000.0) + np.random.default_rng(1).random(400)
-    found = within(SPACE, designs.codes, truth, known, known - 1, known + 1)
+    of_mode = np.where(fast, 10.0, 1000.0)
+    truth: Values = np.asarray(of_mode + x / 10, dtype=np.float64)
+    known: Values = np.asarray(of_mode + np.random.default_rng(1).random(400), dtype=np.float64)
+    low, high = (np.asarray(known + step, dtype=np.float64) for step in (-1, 1))
+    found = within(SPACE, designs.codes, truth, known, low, high)
     assert found.parameter == "mode"
     assert found.explained > 0.99
     assert [part.name for part in found.groups] == ["mode=slow", "mode=fast"]
@@ -46,11 +50,11 @@ def test_a_parameter_that_explains_all_does_not_hide_what_is_not_known() -> None
 
 def test_few_or_constant_designs_have_no_groups() -> None:
     designs = SPACE.sample(8, np.random.default_rng(0))
-    some = np.arange(8.0)
+    some: Values = np.arange(8.0, dtype=np.float64)
     assert within(SPACE, designs.codes, some, some, some, some).groups == ()
     assert within(SPACE, designs.codes, some, some, some, some).best is None
     many = SPACE.sample(200, np.random.default_rng(0))
-    flat = np.ones(200)
+    flat: Values = np.ones(200, dtype=np.float64)
     found = within(SPACE, many.codes, flat, flat, flat, flat)
     assert (found.parameter, found.groups) == ("", ())
 

@@ -113,13 +113,14 @@ def test_designs_go_from_one_space_to_the_other() -> None:
 @pytest.mark.parametrize("n", range(5))
 def test_arguments_that_make_one_space_of_another(n: int) -> None:
     offered = SPACE.exclude({"refresh": ["none"]}).fix({"size": 8})
-    wanted, fixed = [
+    cases: list[tuple[DesignSpace, dict[str, Any]]] = [
         (offered, {"size": 8}),
         (offered, {"size": 8, "ways": 4}),
         (offered.release(["size"]).exclude({"policy": ["lru"]}), {}),
         (SPACE.exclude({"ways": [2]}), {"size": 2}),
         (SPACE.exclude({"refresh": ["bank"]}), {"refresh": "none"}),
-    ][n]
+    ]
+    wanted, fixed = cases[n]
     arguments = search_arguments(wanted, fixed, offered)
     made = offered.release(arguments.get("include", ())).exclude(arguments.get("exclude", {}))
     made = made.fix(arguments.get("fixed", {}))

@@ -144,7 +144,7 @@ def test_more_passes_than_anything_runs_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ends", [False, True])
 def test_a_loop_whose_passes_are_open_is_named(tmp_path: Path, ends: bool) -> None:
     constants = {"most": np.array(5, np.int64), **({"n": np.array(9, np.int64)} if ends else {})}
-    inputs = {} if ends else {"n": (INT64, [])}
+    inputs: dict[str, Any] = {} if ends else {"n": (INT64, [])}
     path = save(tmp_path / "m.onnx", [loop("n", ends)], constants, inputs)
     with pytest.raises(InvalidValueError, match=r"Loop 'again': .*'runs': {'again': 10}"):
         load_workload(path)
