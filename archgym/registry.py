@@ -88,6 +88,8 @@ def make(name: str, **kwargs: Any) -> Environment:
     if file is not None:
         _check_environment(kwargs["simulator"], file, cls)
         recorded = recorded_settings(cls, file.arguments, PROBLEM_ARGUMENTS)
+        if isinstance(workload := kwargs.get("workload"), str) and workload in file.workload_names:
+            kwargs = {**kwargs, "workload": None}  # the file's own
         left = {name: value for name, value in recorded.items() if name not in kwargs}
         refuse_paths(left, "give it yourself")
         kwargs = {**left, **kwargs}

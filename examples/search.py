@@ -12,7 +12,6 @@ env = archgym.make(
     "DRAM-v0",
     workload={"recorded": "fft", "requests": 5_000},
     objective={"minimize": "read_latency_mean_ns", "limits": ["power_mw <= 1400"]},
-    fixed={"refresh_policy": "all_bank"},  # without refresh, a memory loses its content
     record="search-data",  # every design that is evaluated becomes a row of this dataset
 )
 

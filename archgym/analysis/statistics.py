@@ -187,6 +187,36 @@ def min_p(first: int, second: int) -> float:
     return min(1.0, 2 / math.comb(first + second, first))
 
 
+def least_p(units: Sequence[int]) -> float:
+    """The least p, corrected for the number of pairs, that any pair of groups can have.
+
+    >>> round(least_p([5, 5, 5, 5, 5]), 3), round(least_p([5, 5]), 4)
+    (0.079, 0.0079)
+
+    Args:
+        units: number of units of each group; groups with fewer than two are not compared.
+    """
+    compared = [n for n in units if n >= 2]
+    pairs = math.comb(len(compared), 2)
+    if not pairs:
+        return 1.0
+    first, second = sorted(compared)[-2:]
+    return min(1.0, pairs * min_p(first, second))
+
+
+def seeds_needed(groups: int, significant: float = 0.05) -> int:
+    """The number of seeds with which a pair among some groups can be significant.
+
+    >>> seeds_needed(2), seeds_needed(5)
+    (4, 6)
+
+    Args:
+        groups: that are all compared with each other, at least two.
+        significant: p, corrected for the number of pairs, below which a difference is.
+    """
+    return next(n for n in itertools.count(2) if least_p([n] * groups) < significant)
+
+
 def compare(
     first: NDArray[np.float64],
     second: NDArray[np.float64],

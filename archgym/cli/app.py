@@ -30,7 +30,7 @@ from archgym.cli import (
 from archgym.cli import enumerate as enumeration
 from archgym.cli import list as listing
 from archgym.cli.docs import command as docs
-from archgym.cli.experiment import run, status, worker
+from archgym.cli.experiment import explain, run, status, worker
 from archgym.cli.output import echo, fail
 from archgym.cli.proxy import commands as proxy
 from archgym.cli.serving.mcp import mcp
@@ -49,6 +49,7 @@ _COMMANDS: dict[str, Any] = {
     "evaluate": evaluate.evaluate,
     "enumerate": enumeration.enumerate_,
     "best": best.best,
+    "explain": explain.explain,
     "worker": worker.worker,
     "status": status.status,
     "report": report.report,

@@ -17,7 +17,7 @@ def check(
     target: Named,
     arguments: Annotated[
         list[str] | None,
-        typer.Option("--arg", metavar="KEY=VALUE", help="One of its arguments; repeatable."),
+        typer.Option("--set", metavar="KEY=VALUE", help="One of its arguments; repeatable."),
     ] = None,
     only: Annotated[
         list[str] | None,
@@ -46,7 +46,7 @@ def check(
         console().print(Text.assemble(mark, f"  {kind}  {result.name}{detail}"), soft_wrap=True)
         sys.stdout.flush()
 
-    given = parsed_pairs(arguments, "--arg")
+    given = parsed_pairs(arguments, "--set")
     results = checks.check(target, only=only or (), on_result=None if json else show, **given)
     if json:
         fields = ("name", "passed", "detail", "required")

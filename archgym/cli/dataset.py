@@ -40,6 +40,7 @@ Source = Annotated[Path, typer.Argument(metavar="DIR", help="A dataset, or a run
 Target = Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the new dataset.")]
 _ROWS_TO_REPLAY = 100
 _SHOWN = 20
+_UPLOAD = "look at README.md, then upload it: hf upload NAME {0} --repo-type dataset"
 
 
 @commands.command("info")
@@ -347,18 +348,22 @@ def export(
         str,
         typer.Option(
             "--format",
-            help="parquet, csv, minari (a folder), optuna (.db or .log), card (.md); by default "
-            "from the file's ending.",
+            help="parquet, csv, minari (a folder), optuna (.db or .log), card (.md), hf (a folder "
+            "for the Hugging Face hub, also of a run with several datasets); by default from the "
+            "file's ending.",
         ),
     ] = "",
     where: Where = None,
     agent: Agents = None,
     workload: Workloads = None,
     licence: Annotated[
-        str, typer.Option("--license", "--licence", help="card: licence of the data, as cc-by-4.0.")
+        str,
+        typer.Option("--license", "--licence", help="card, hf: licence of the data, as cc-by-4.0."),
     ] = "",
-    title: Annotated[str, typer.Option(help="card: heading.")] = "",
-    origin: Annotated[str, typer.Option("--source", help="card: where the data come from.")] = "",
+    title: Annotated[str, typer.Option(help="card, hf: heading.")] = "",
+    origin: Annotated[
+        str, typer.Option("--source", help="card, hf: where the data come from.")
+    ] = "",
     episodes: Annotated[
         str,
         typer.Option(
@@ -382,8 +387,10 @@ def export(
     ] = False,
 ) -> None:
     """Export evaluations, with agent, seed and workload, to files of other tools."""
+    from archgym.data import Selection, find_datasets
     from archgym.export.files import export as write
     from archgym.export.files import form_of
+    from archgym.export.huggingface import export_all
 
     given = {"licence": licence, "title": title, "source": origin}
     given |= {"episodes": episodes, "action": action, "name": name, "study": study}
@@ -391,12 +398,25 @@ def export(
     options |= {"formulas": True} if formulas else {}
     options |= {"levels": levels} if levels else {}
     form = form_of(file, form)
+    if form == "hf" and len(datasets := find_datasets(folder)) > 1:
+        parts = {
+            one.directory.name: Selection(one).where(
+                where or (), agents=agent or (), workloads=workload or ()
+            )
+            for one in datasets
+        }
+        rows = export_all(parts, file, **options)
+        echo(f"{rows:,} evaluations of {len(parts)} datasets written to {file}")
+        echo(_UPLOAD.format(file))
+        return
     chosen = selected(folder, where, agent, workload)
     rows = write(chosen, file, form, **options)
     if form == "card":
         echo(f"a card of {rows:,} evaluations written to {file}")
         return
     echo(f"{rows:,} evaluations written to {file}")
+    if form == "hf":
+        echo(_UPLOAD.format(file))
     if left := len(chosen) - rows:
         echo(f"{left:,} that came from memory or of a lower fidelity are not among them")
     if form == "optuna":

@@ -7,6 +7,7 @@ import itertools
 import math
 import re
 import textwrap
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from archgym.environment.arguments import constructor_arguments
@@ -32,6 +33,7 @@ __all__ = [
     "environment_json",
     "find",
     "first_line",
+    "not_searched",
     "paragraphs",
     "shortened",
 ]
@@ -127,6 +129,25 @@ def count_text(number: float | None, unknown: str) -> str:
     return "infinitely many" if math.isinf(number) else f"{int(number):,}"
 
 
+def not_searched(space: Mapping[str, Any]) -> list[str]:
+    """What an environment gives and what it leaves out of a design space, a line each.
+
+    Args:
+        space: as :func:`environment_json` describes it.
+    """
+    lines = []
+    if space["fixed"]:
+        held = " ".join(f"{name}={value}" for name, value in space["fixed"].items())
+        lines.append(
+            f"given, not searched: {held} (another one: fixed; search it: include: "
+            f"[{', '.join(space['fixed'])}])"
+        )
+    for name, values in space["excluded"].items():
+        listed = ", ".join(map(str, values))
+        lines.append(f"excluded: {name}={listed} (offered with include: [{name}])")
+    return lines
+
+
 def shortened(rule: str, width: int) -> str:
     """A rule of a design space, cut where it is too long; ``--json`` has all of it."""
     return textwrap.shorten(rule, width, placeholder=" ...")
@@ -142,6 +163,7 @@ def _space_json(space: DesignSpace) -> dict[str, Any]:
         "raw_cardinality": space.raw_cardinality,
         "canonical_cardinality": canonical,
         "fixed": dict(space.fixed),
+        "excluded": {name: list(values) for name, values in space.excluded.items()},
         "parameters": [
             {field: getattr(p, field) for field in fields}
             | {"when": "" if p.when is None else str(p.when)}

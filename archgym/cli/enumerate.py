@@ -35,6 +35,7 @@ def enumerate_(
     space: options.Space = None,
     simulator: options.Simulator = None,
     arguments: options.Arguments = None,
+    exclude: options.Exclude = None,
     objective: Annotated[
         list[str] | None,
         typer.Option(help="Also find the optimum of this one; repeatable."),
@@ -60,7 +61,7 @@ def enumerate_(
     from archgym.experiment.spec.checks import make_environment
 
     given = options.environment_arguments(
-        arguments, workload=workload, space=space, simulator=simulator
+        arguments, workload=workload, space=space, simulator=simulator, exclude=exclude
     )
     checked = make_environment(environment, given)
     goals = [options.parsed(text, "--objective") for text in objective or ()]

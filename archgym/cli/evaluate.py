@@ -38,6 +38,7 @@ def evaluate(
         float, typer.Option(help="How much is simulated, of the baseline too: see archgym show.")
     ] = 1.0,
     arguments: options.Arguments = None,
+    exclude: options.Exclude = None,
     record: Annotated[Path | None, typer.Option(help="Dataset that takes the evaluation.")] = None,
     keep: Annotated[
         bool,
@@ -62,12 +63,19 @@ def evaluate(
         objective=goals,
         space=space,
         simulator=simulator,
+        exclude=exclude,
         record=record,
     )
     env = make_environment(environment, given)
     chosen = options.pairs(values, "")
+    own = given.get("fixed") or {}
+    if named := [n for n in chosen if n in env.design_space.fixed and n not in own]:
+        # What the environment gives may be another one here: the user names it.
+        env = make_environment(
+            environment, {**given, "include": [*given.get("include", ()), *named]}
+        )
     baseline = {k: v for k, v in env.baseline.items() if k in env.design_space}
-    design = {name: env.design_space[name].parse(text) for name, text in chosen.items()}
+    design = {name: env.design_space.parse(name, text) for name, text in chosen.items()}
     known = ", ".join(f"{one.value:.12g}" for one in env.fidelities)
     if fidelity not in [one.value for one in env.fidelities]:
         raise InvalidValueError(f"fidelity {fidelity!r} is not among those of {env.name}: {known}")
@@ -133,7 +141,7 @@ def _json(env: Environment, outcome: Outcome, base: NDArray[np.float64]) -> dict
         "baseline_metrics": baseline,
         "simulation_s": outcome.simulation_s,
         "assumptions": env.assumptions(outcome.design) if outcome.status == "ok" else [],
-        "caveats": env.caveats_of(outcome.design),
+        "caveats": [*env.caveats_of(outcome.design), *env.warnings],
     }
 
 

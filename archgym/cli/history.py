@@ -91,7 +91,7 @@ def list_(
     from archgym.history.library import Library
 
     opened = Library(_folder(library))
-    given = {"workload": workload, "space": space, "simulator": simulator}
+    given: dict[str, Any] = {"workload": workload, "space": space, "simulator": simulator}
     if environment is None and (any(given.values()) or objective or arguments):
         raise InvalidValueError("--workload, --objective and others go with an environment: ENV")
     env: Any = None
@@ -162,7 +162,7 @@ def prune(
 
         env = make(edited, **environment_arguments(arguments))
     elif arguments:
-        raise InvalidValueError("--arg goes with --edited")
+        raise InvalidValueError("--set goes with --edited")
     found = list(opened.prunable(days=older_than, environment=env))
     if not dry_run and (found or opened.damaged):
         opened.remove([entry for entry, _ in found])

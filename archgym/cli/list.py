@@ -11,7 +11,7 @@ import typer
 
 from archgym.cli.describe import first_line
 from archgym.cli.options import Json, one_of
-from archgym.cli.output import print_json, print_table
+from archgym.cli.output import paragraph, print_json, print_table
 from archgym.environment.environment import Environment
 from archgym.errors import ArchgymError
 from archgym.registry import agent_class, agent_names, environment_class, environment_names
@@ -19,6 +19,11 @@ from archgym.registry import agent_class, agent_names, environment_class, enviro
 __all__ = ["list_"]
 
 Row = dict[str, str]
+
+_BEGIN = (
+    "Begin with auto: it searches with several of the others at once and has nothing to tune; "
+    "random is what an agent has to beat."
+)
 
 
 class Kind(StrEnum):
@@ -51,6 +56,8 @@ def list_(
     for name, rows in found.items():
         columns = list(rows[0]) if rows else ["name"]
         print_table(columns, [list(row.values()) for row in rows], title=name)
+        if name == Kind.agents:
+            paragraph(_BEGIN)
 
 
 def _rows(kind: Kind) -> list[Row]:

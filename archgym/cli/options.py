@@ -18,6 +18,7 @@ __all__ = [
     "Agents",
     "Arguments",
     "EnvironmentName",
+    "Exclude",
     "Json",
     "LIBRARY_VARIABLE",
     "Named",
@@ -31,6 +32,7 @@ __all__ = [
     "Workload",
     "Workloads",
     "environment_arguments",
+    "excluded_values",
     "one_of",
     "pairs",
     "parsed",
@@ -73,9 +75,19 @@ ReadFiles = Annotated[
 Arguments = Annotated[
     list[str] | None,
     typer.Option(
-        "--arg",
+        "--set",
         metavar="KEY=VALUE",
-        help="Any other argument of the environment, as in memory=DDR3-1600; repeatable.",
+        help="Any other argument of the environment, as in memory=DDR3-1600, or a part of one, as "
+        "in controller.timing_rules=jedec; repeatable.",
+    ),
+]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--exclude",
+        metavar="KEY=VALUE",
+        help="A value that no design shall have, as in scheduler=fifo, or a list of them; "
+        "repeatable.",
     ),
 ]
 Where = Annotated[
@@ -111,13 +123,18 @@ def parsed(text: str, option: str) -> Any:
 
 
 def environment_arguments(
-    arguments: list[str] | None, *, workload: str | None = None, **given: Any
+    arguments: list[str] | None,
+    *,
+    workload: str | None = None,
+    exclude: list[str] | None = None,
+    **given: Any,
 ) -> dict[str, Any]:
     """Keyword arguments of an environment's constructor, from options of the command line.
 
     Args:
-        arguments: texts of the option ``--arg``.
+        arguments: texts of the option ``--set``.
         workload: a name, a path, or a YAML mapping.
+        exclude: texts of the option ``--exclude``.
         **given: other arguments; ``None`` is left out.
 
     Raises:
@@ -126,7 +143,29 @@ def environment_arguments(
     if workload is not None:
         given = {"workload": parsed(workload, "--workload"), **given}
     own = {name: value for name, value in given.items() if value is not None}
-    return own | parsed_pairs(arguments, "--arg")
+    if exclude:
+        own["exclude"] = excluded_values(exclude)
+    from archgym.experiment.spec.load import with_settings
+
+    pairs(arguments, "--set ")  # nothing is given twice
+    found: dict[str, Any] = with_settings(own, arguments or ())
+    return found
+
+
+def excluded_values(texts: list[str]) -> dict[str, list[Any]]:
+    """Lists of values by parameter, from texts of the option ``--exclude``.
+
+    >>> excluded_values(["scheduler=fifo", "ways=[2, 4]", "scheduler=fr_fcfs"])
+    {'scheduler': ['fifo', 'fr_fcfs'], 'ways': [2, 4]}
+
+    Raises:
+        InvalidValueError, ExperimentError: for a text that is not ``key=value``, or not YAML.
+    """
+    found: dict[str, list[Any]] = {}
+    for text in texts:
+        for name, value in parsed_pairs([text], "--exclude").items():
+            found.setdefault(name, []).extend(value if isinstance(value, list) else [value])
+    return found
 
 
 def parsed_pairs(texts: list[str] | None, option: str) -> dict[str, Any]:

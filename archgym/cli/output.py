@@ -119,15 +119,26 @@ def table(*columns: str, title: str = "") -> Table:
             justify="right" if name.startswith(">") else "left",
             overflow="fold",
             no_wrap=position == 0 or name.startswith(">"),
+            min_width=max(map(len, name.removeprefix(">").split()), default=0),
         )
     return made
+
+
+def _fitting(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Sequence[str]:
+    """The columns, those of numbers with headings in lines of a word where all are too wide."""
+    cells = [columns, *rows]
+    widths = [max(len(str(row[i])) for row in cells) + 1 for i in range(len(columns))]
+    if sum(widths) < console().width:
+        return columns
+    return [name.replace(" ", "\n") if name.startswith(">") else name for name in columns]
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -> None:
     """Writes a :func:`table` to stdout; cells are plain texts, without markup, or of rich."""
     from rich.text import Text
 
-    made = table(*columns, title=title)
+    rows = list(rows)
+    made = table(*_fitting(columns, rows), title=title)
     for row in rows:
         made.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
     console().print(made)

@@ -53,6 +53,15 @@ def report(
             show_default=False,
         ),
     ] = None,
+    agents: Annotated[
+        str,
+        typer.Option(
+            metavar="A,B",
+            help="Only these agents. Tests are corrected for the pairs among them: name those "
+            "that were to be compared before results were seen.",
+            show_default=False,
+        ),
+    ] = "",
     by: Annotated[
         _By,
         typer.Option(
@@ -73,7 +82,8 @@ def report(
     formats = pages.check_formats(form)
     default = Path("comparison.html") if folder is None else folder / "report.html"
     runs = [folder] if folder is not None else compare or ()
-    study = pages.read_study(runs, by=by.value, compare=compare is not None)
+    chosen = [name.strip() for name in agents.split(",") if name.strip()]
+    study = pages.read_study(runs, by=by.value, compare=compare is not None, agents=chosen)
     trials = sum(len(problem.ids) for problem in study.problems)
     echo(f"{trials:,} trials on {len(study.problems)} problems: drawing ...", err=True)
     written = pages.write_report(study, out or default, shlex.join(["archgym", *sys.argv[1:]]))

@@ -107,8 +107,8 @@ def _show_spaces(spaces: dict[str, Any]) -> None:
         )
         console().print()
         _heading(f"Design space {label!r}", f"{raw} raw designs, {legal} distinct legal ones")
-        if space["fixed"]:
-            _heading("", f"held: {_assignments(space['fixed'])}")
+        for text in describe.not_searched(space):
+            _heading("", text)
         new = [p for p in space["parameters"] if p not in shown["parameters"]]
         if new:
             print_table(

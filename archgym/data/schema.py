@@ -163,6 +163,11 @@ class Sidecar:
         for field in ("parameters", "rules"):
             if mine[field] != theirs[field]:
                 return f"the design spaces differ in their {field}"
+        if self.space.excluded != other.space.excluded:
+            return (
+                f"the design spaces exclude other values: {self.space.excluded or 'none'} and "
+                f"{other.space.excluded or 'none'}"
+            )
         if [(m.name, m.unit) for m in self.metrics] != [(m.name, m.unit) for m in other.metrics]:
             return "the metrics differ"
         if self.simulator != other.simulator:

@@ -14,6 +14,7 @@ from typing import Any
 from archgym.environment.provenance import PROVENANCE
 from archgym.errors import InvalidValueError
 from archgym.problem.design_problem import DesignProblem
+from archgym.space import DesignSpace
 
 
 def constructor_arguments(environment: type[DesignProblem]) -> dict[str, inspect.Parameter]:
@@ -62,6 +63,60 @@ def given_arguments(
     given = {**dict(zip(constructor_arguments(environment), args, strict=False)), **kwargs}
     own = own_arguments(environment, base)
     return {name: value for name, value in given.items() if name in own}
+
+
+def narrowed(
+    space: DesignSpace,
+    fixed: Mapping[str, Any] | None,
+    exclude: Mapping[str, Sequence[Any]] | None,
+    include: Sequence[str],
+) -> DesignSpace:
+    """The design space that is searched; see :class:`archgym.Environment` for the arguments.
+
+    Raises:
+        UnknownNameError: if a parameter does not exist.
+        DesignError, InvalidValueError: if a value is not possible.
+    """
+    if isinstance(include, str) or not isinstance(include, Sequence):
+        raise InvalidValueError(f"include must be a list of parameters, not {include!r:.80}")
+    if include:
+        space = space.release(include)
+    if exclude is not None:
+        space = space.exclude(exclude)
+    return space.fix(fixed) if fixed else space
+
+
+def search_arguments(
+    space: DesignSpace, fixed: Mapping[str, Any], offered: DesignSpace
+) -> dict[str, Any]:
+    """Arguments ``fixed``, ``exclude`` and ``include`` that make one space of another.
+
+    Args:
+        space: the wanted one; what it holds fixed does not count.
+        fixed: parameters that the wanted one holds at a value.
+        offered: the one that an environment offers.
+
+    Returns:
+        Those of the arguments that are needed.
+    """
+    released = [name for name in offered.fixed if name not in fixed]
+    released += [
+        name
+        for name, values in offered.excluded.items()
+        if name not in released and any(v not in space.excluded.get(name, ()) for v in values)
+    ]
+    exclude: dict[str, list[Any]] = {}
+    for name, values in space.excluded.items():
+        already = () if name in released else offered.excluded.get(name, ())
+        if more := [value for value in values if value not in already]:
+            exclude[name] = more
+    given = {
+        name: value
+        for name, value in fixed.items()
+        if name not in offered.fixed or offered.fixed[name] != value
+    }
+    found = {"fixed": given, "exclude": exclude, "include": released}
+    return {name: value for name, value in found.items() if value}
 
 
 def check_settings(environment: DesignProblem, given: Mapping[str, Any]) -> None:

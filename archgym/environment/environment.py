@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
-from archgym.environment.arguments import check_settings, given_arguments
+from archgym.environment.arguments import check_settings, given_arguments, narrowed
 from archgym.environment.evaluated_problem import EvaluatedProblem
 from archgym.environment.observation import Observer, observation_space
 from archgym.environment.portable_spec import portable_spec
@@ -76,6 +76,10 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         space: name of one of :attr:`design_spaces`, or a user-defined design space; by default
             the one called ``default``.
         fixed: parameters held at a value; the rest is searched.
+        exclude: values that no design has, as a list by parameter, beside those that the
+            environment excludes.
+        include: names of parameters that are searched over all their values, although the
+            environment gives them or excludes some of their values (``archgym show`` says which).
         simulator: ``"embedded"``, a name from :attr:`simulators`, ``"tabular:PATH"`` (a table
             that ``archgym enumerate`` made, or the name of one that ships; workload and space
             are then the table's unless they are given), ``"proxy:PATH"`` (a model that
@@ -132,6 +136,8 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         objective: Objective | str | Mapping[str, Any] | None = None,
         space: str | DesignSpace | None = None,
         fixed: Mapping[str, Any] | None = None,
+        exclude: Mapping[str, Sequence[Any]] | None = None,
+        include: Sequence[str] = (),
         simulator: str | Simulator = "embedded",
         simulator_options: Mapping[str, Any] | None = None,
         record: str | Path | None = None,
@@ -158,8 +164,7 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         if space is None:
             space = "default" if file is None else file.space
         self.design_space = self._choose_space(space)
-        if fixed:
-            self.design_space = self.design_space.fix(fixed)
+        self.design_space = narrowed(self.design_space, fixed, exclude, include)
         check_metrics(self.metrics, type(self).__name__)
         self.objective = Objective.parse(self.default_objective if objective is None else objective)
         self.objective.check(self.metrics)

@@ -16,7 +16,7 @@ from archgym.environment.arguments import own_arguments
 from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError
 
-PROBLEM_ARGUMENTS = ("workload", "space", "fixed", "objective")
+PROBLEM_ARGUMENTS = ("workload", "space", "fixed", "exclude", "include", "objective")
 """Arguments that every environment has, and that tables and proxies record."""
 _NOT_TAKEN = ("program", "cache")
 """Options of simulators that name what is run, or where something is written."""

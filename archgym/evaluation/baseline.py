@@ -28,7 +28,8 @@ def baseline_codes(
     """Codes of the baseline, with the fixed parameters at their values.
 
     Parameters that only other spaces have are left out; one that a fixed value makes active takes
-    its first level. Where the fixed values make the baseline illegal, the nearest legal design
+    its first level. An excluded value becomes the nearest one that is left (of an unordered
+    parameter the first). Where all that makes the baseline illegal, the nearest legal design
     takes its place.
 
     Args:
@@ -44,8 +45,9 @@ def baseline_codes(
     known = {
         name: value for name, value in baseline.items() if name in space or name not in elsewhere
     }
-    free = DesignSpace(space.parameters, space.rules)
+    free = space.without_fixed()
     try:
+        known = {name: _nearest_left(space, name, value) for name, value in known.items()}
         codes = [max(code, 0) for code in free.codes({**space.fixed, **known})]
     except (UnknownNameError, DesignError) as error:
         error.args = (f"the baseline design: {error}",)
@@ -53,12 +55,24 @@ def baseline_codes(
     for name, value in space.fixed.items():
         codes[space.index(name)] = space[name].code(value)
     canonical = space.canonical_codes(codes)
-    if space.fixed and space.illegal_reason(canonical):
+    if (space.fixed or space.excluded) and space.illegal_reason(canonical):
         canonical = nearest_legal(space, np.array(codes, dtype=np.int64)) or canonical
     broken = space.illegal_reason(canonical)
     if broken:
         raise InvalidValueError(f"the baseline design is illegal: {broken}")
     return canonical
+
+
+def _nearest_left(space: DesignSpace, name: str, value: Any) -> Any:
+    """A value of the baseline; of an excluded one the nearest that is left, or the first."""
+    if value not in space.excluded.get(name, ()):
+        return value
+    declared, left = space.declared[space.index(name)], space[name]
+    if not declared.ordered:
+        return left.value(0)
+    wanted = declared.code(value)
+    codes = [declared.code(left.value(code)) for code in range(left.size)]
+    return declared.value(min(codes, key=lambda code: (abs(code - wanted), code)))
 
 
 def simulated_metrics(

@@ -8,6 +8,7 @@ import json
 import math
 from collections import Counter
 from pathlib import Path
+from typing import Any, Final
 
 import jinja2
 import pyarrow as pa
@@ -26,8 +27,17 @@ LICENCES = (
     *("cdla-permissive-2.0", "cdla-sharing-1.0", "other", "unknown"),
 )
 """Identifiers that the hub knows, or the more common of them."""
-_LIMITS = (1e3, 1e4, 1e5, 1e6, 1e7, 1e8)
-_SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B")
+LIMITS: Final = (1e3, 1e4, 1e5, 1e6, 1e7, 1e8)
+SIZES: Final = (
+    "n<1K",
+    "1K<n<10K",
+    "10K<n<100K",
+    "100K<n<1M",
+    "1M<n<10M",
+    "10M<n<100M",
+    "100M<n<1B",
+)
+"""Categories of the hub, and the numbers of rows between them."""
 
 
 def write_card(
@@ -52,12 +62,7 @@ def write_card(
         InvalidValueError: without a licence.
         UnknownNameError: if the hub does not know the licence.
     """
-    if not licence:
-        raise InvalidValueError(
-            "a card names the licence of the data: --license cc-by-4.0, for example; "
-            f"known are {', '.join(LICENCES)}"
-        )
-    check_choice("licence", licence, LICENCES)
+    check_licence(licence)
     environments = sorted({row["environment"] for row in selection.trials})
     title = title or f"Design-space exploration of {', '.join(environments)}"
     figures, trials = _Figures(selection), selection.trials
@@ -72,7 +77,9 @@ def write_card(
     )
     template = (importlib.resources.files("archgym.export") / "card.md.j2").read_text("utf-8")
     text = environment.from_string(template).render(
-        front_matter=_front_matter(selection, licence, title),
+        front_matter=yaml.safe_dump(
+            front_matter(selection, licence, title), sort_keys=False, allow_unicode=True, width=100
+        ),
         title=title,
         licence=licence,
         source=source,
@@ -116,23 +123,51 @@ class _Figures:
                     self.range[name] = min(low, found["min"]), max(high, found["max"])
 
 
-def _front_matter(selection: Selection, licence: str, title: str) -> str:
-    data = {
+def check_licence(licence: str) -> None:
+    """Refuses a card without a licence that the hub knows.
+
+    Raises:
+        InvalidValueError: without one.
+        UnknownNameError: if the hub does not know it.
+    """
+    if not licence:
+        raise InvalidValueError(
+            "a card names the licence of the data: --license cc-by-4.0, for example; "
+            f"known are {', '.join(LICENCES)}"
+        )
+    check_choice("licence", licence, LICENCES)
+
+
+def front_matter(
+    selection: Selection, licence: str, title: str, folder: str = ""
+) -> dict[str, Any]:
+    """The metadata of a card, plain values.
+
+    Args:
+        selection: the rows that it describes.
+        licence: of the data.
+        title: heading.
+        folder: of the dataset, below the card; the names of its configurations begin with it.
+    """
+    prefix, below = (f"{folder}-", f"{folder}/") if folder else ("", "")
+    tables = {"evaluations": selection.dataset.schema, "trials": TRIAL_SCHEMA}
+    configs: list[dict[str, Any]] = [
+        {"config_name": f"{prefix}{name}", "data_files": f"{below}{name}/*.parquet"}
+        for name in tables
+    ]
+    configs[0]["default"] = True
+    return {
         "license": licence,
         "pretty_name": title,
         "task_categories": ["tabular-regression", "reinforcement-learning"],
         "tags": ["archgym", "computer-architecture", "design-space-exploration"],
-        "size_categories": [_SIZES[bisect.bisect(_LIMITS, len(selection))]],
-        "configs": [
-            {"config_name": "evaluations", "data_files": "evaluations/*.parquet", "default": True},
-            {"config_name": "trials", "data_files": "trials/*.parquet"},
-        ],
+        "size_categories": [SIZES[bisect.bisect(LIMITS, len(selection))]],
+        "configs": configs,
         "dataset_info": [
-            {"config_name": "evaluations", "features": _features(selection.dataset.schema)},
-            {"config_name": "trials", "features": _features(TRIAL_SCHEMA)},
+            {"config_name": f"{prefix}{name}", "features": _features(schema)}
+            for name, schema in tables.items()
         ],
     }
-    return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100))
 
 
 def _features(schema: pa.Schema) -> list[dict[str, str]]:

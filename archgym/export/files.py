@@ -17,6 +17,7 @@ from archgym.data.selection import Selection
 from archgym.errors import DatasetError, InvalidValueError, check_choice
 from archgym.export.card import write_card
 from archgym.export.formulas import without_formulas
+from archgym.export.huggingface import export_huggingface
 from archgym.export.minari import export_minari
 from archgym.export.optuna import export_optuna
 
@@ -37,6 +38,8 @@ def export(data: Dataset | Selection, path: str | Path, form: str = "", **option
     ``minari``    a folder of Minari datasets: :func:`archgym.export.minari.export_minari`
     ``optuna``    a storage of Optuna studies: :func:`archgym.export.optuna.export_optuna`
     ``card``      a README.md with metadata: :func:`archgym.export.card.write_card`
+    ``hf``        a folder for the Hugging Face hub, the dataset with its card:
+                  :func:`archgym.export.huggingface.export_huggingface`
     ============  ================================================================================
 
     Args:
@@ -121,6 +124,7 @@ def _columns(selection: Selection) -> tuple[list[str], pa.Schema]:
 _WRITERS: dict[str, Callable[..., int]] = {
     "card": write_card,
     "csv": _write_csv,
+    "hf": export_huggingface,
     "minari": export_minari,
     "optuna": export_optuna,
     "parquet": _write_parquet,

@@ -23,6 +23,7 @@ from archgym.data.files import new_folder
 from archgym.data.problems import Problem, baseline_of, identifier, problems_of
 from archgym.data.selection import Selection
 from archgym.data.snapshot import counts_of
+from archgym.environment.arguments import search_arguments
 from archgym.environment.observation import Observer, observation_space
 from archgym.errors import (
     ArchgymError,
@@ -268,7 +269,7 @@ def _spec(problem: Problem, selection: Selection, form: _Form) -> EnvSpec | None
     kwargs = {key: value for key, value in settings.items() if key in taken}
     kwargs |= {"objective": json.loads(trial["objective"]), "space": named[0]}
     kwargs |= {"workload": json.loads(spec)} if json.loads(spec) is not None else {}
-    kwargs |= {"fixed": problem.fixed} if problem.fixed else {}
+    kwargs |= search_arguments(selection.dataset.sidecar.space, problem.fixed, spaces[named[0]])
     kwargs |= {"action": form.action} if form.action != "auto" else {}
     kwargs |= {"levels": form.levels} if form.levels is not None else {}
     length = form.length(trial["episode_length"])

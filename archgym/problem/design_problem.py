@@ -221,6 +221,14 @@ class DesignProblem:
         return []
 
     @property
+    def warnings(self) -> list[str]:
+        """Sentences on why results may not mean what a user expects, such as an overloaded memory.
+
+        ``archgym run`` and ``archgym evaluate`` print them; by default there are none.
+        """
+        return []
+
+    @property
     def metrics_given(self) -> tuple[str, ...]:
         """Names of the metrics that :meth:`simulate` gives; by default all."""
         return tuple(metric.name for metric in self.metrics)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -12,11 +13,23 @@ Direction = Literal["minimize", "maximize"]
 
 _SUFFIXES = {
     "": ("rate", "share", "count"),
+    "B": ("b", "bytes"),
+    "bit": ("bit", "bits"),
     "GB/s": ("gb_per_s",),
     "µm²": ("um2",),
     "mm²": ("mm2",),
 }
 """How units are spelled at the end of a name, where it is not the unit in lower case."""
+
+
+_DIMENSIONLESS = re.compile(
+    r"(?:.*_)?(?:ipc|cpi|[a-z]*pki|speedup|slowdown|accuracy|perplexity)", re.IGNORECASE
+)
+"""Names that the field has for numbers without a unit: instructions per cycle, misses per thousand
+instructions (``l2_mpki``) and the like."""
+_PRODUCTS = re.compile(r"(?:.*_)?(?:edp|ed2p|edap)", re.IGNORECASE)
+"""Names of products, of energy and time and perhaps area, whose unit says the rest."""
+_PRODUCT_UNIT = re.compile(r"[fpnuµm]?J.*s[2²]?.*")
 
 
 @dataclass(frozen=True)
@@ -28,7 +41,9 @@ class Metric:
 
     Attributes:
         name: ends in its unit (``energy_pj``); dimensionless ones in ``_rate``, ``_share`` or
-            ``_count``.
+            ``_count``, or in a name that the field has for them: ``ipc``, ``cpi``, ``mpki`` and
+            other numbers per thousand instructions, ``speedup``, ``slowdown``, ``accuracy``,
+            ``perplexity``. ``edp``, ``ed2p`` and ``edap`` have a unit such as ``Js``.
         unit: the unit (``"pJ"``), empty for dimensionless.
         direction: which way is better.
         doc: one line on what exactly is measured.
@@ -50,10 +65,24 @@ class Metric:
                 f"metric {self.name!r}: direction is 'minimize' or 'maximize', "
                 f"not {self.direction!r}"
             )
+        if _PRODUCTS.fullmatch(self.name):
+            if _PRODUCT_UNIT.fullmatch(self.unit):
+                return
+            raise InvalidValueError(
+                f"metric {self.name!r} is a product of energy and time, and has a unit such as "
+                f"'Js' or 'pJ ns', not {self.unit!r}"
+            )
+        if not self.unit and _DIMENSIONLESS.fullmatch(self.name):
+            return
         endings = _SUFFIXES.get(self.unit, (self.unit.lower().replace("/", "_per_"),))
         if not any(self.name == end or self.name.endswith(f"_{end}") for end in endings):
             wanted = " or ".join(f"'_{end}'" for end in endings)
-            others = "" if self.unit else "; a metric with another ending has a unit"
+            others = (
+                ""
+                if self.unit
+                else ", or in ipc, cpi, mpki, speedup, slowdown, accuracy or perplexity; a metric "
+                "with another ending has a unit"
+            )
             raise InvalidValueError(
                 f"metric {self.name!r} with unit {self.unit!r} must end in {wanted}{others}"
             )

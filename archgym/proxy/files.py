@@ -141,6 +141,7 @@ def load_proxy(path: str | Path) -> Proxy:
 def _read(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Proxy:
     space = DesignSpace.from_json(header["design_space"])
     origin = Origin.from_json(header["origin"])
+    space.fix(origin.fixed)  # refuses what is no value of a parameter
     n_inputs = len(Inputs(space).names)
     parts = []
     for number, data in enumerate(header["parts"]):

@@ -40,12 +40,14 @@ class Origin:
         settings: constructor arguments of the environment on which metrics depend.
         simulator: name and version.
         workloads: all of the data, in a fixed order.
+        fixed: parameters that were held at one value in all of the data.
     """
 
     environment: str
     settings: dict[str, Any]
     simulator: dict[str, str]
     workloads: tuple[Workload, ...]
+    fixed: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; the inverse of :meth:`from_json`."""
@@ -62,6 +64,7 @@ class Origin:
                 Workload(**{**one, "baseline": _finite(one["baseline"])})
                 for one in data["workloads"]
             ),
+            dict(data.get("fixed") or {}),
         )
 
 

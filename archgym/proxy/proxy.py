@@ -94,6 +94,11 @@ class Proxy:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_inputs", Inputs(self.space))
 
+    @property
+    def searched_space(self) -> DesignSpace:
+        """The design space that a search on it takes: parameters that all data held are held."""
+        return self.space.without_fixed().fix(self.origin.fixed)
+
     def workload(self, name: str = "", sha256: str = "") -> int:
         """Index of a workload, by its hash if it has one, else by name.
 

@@ -16,6 +16,7 @@ from archgym.proxy.files import load_proxy
 from archgym.proxy.proxy import Proxy
 from archgym.simulators.compatibility import differences
 from archgym.space import Designs, DesignSpace
+from archgym.space.designs import MISSING, recoded
 
 
 class ProxyFile:
@@ -32,6 +33,7 @@ class ProxyFile:
     kind = "proxy"
     space: str | DesignSpace = "default"
     workload: tuple[Any, str] | None = None
+    workload_names: tuple[str, ...] = ()
 
     def __init__(self, path: str) -> None:
         if not path:
@@ -39,7 +41,7 @@ class ProxyFile:
         self._proxy = _read_once(Path(path))
         origin = self._proxy.origin
         self.environment = origin.environment
-        self.arguments = {**origin.settings, "space": self._proxy.space}
+        self.arguments = {**origin.settings, "space": self._proxy.searched_space}
         if len(origin.workloads) == 1:
             (only,) = origin.workloads
             self.arguments["workload"] = only.spec if only.spec is not None else only.name or None
@@ -89,13 +91,16 @@ class ProxySimulator:
         self._baseline_key = -1
         self._baseline = {n: v for n, v in recorded.baseline.items() if n in self.metric_names}
         if recorded.baseline_design and len(self._baseline) == len(self.metric_names):
-            designs = problem.design_space.designs([recorded.baseline_design])
+            designs = proxy.space.without_fixed().designs([recorded.baseline_design])
             (self._baseline_key,) = proxy.space.keys(designs.codes)
 
     def simulate(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
         """Predicts designs."""
         began = time.perf_counter()
-        proxy, codes = self.proxy, designs.codes
+        proxy, codes = self.proxy, recoded(designs, self.proxy.space)
+        unknown = codes == MISSING
+        codes = np.where(unknown, 0, codes)
+        designs = Designs(proxy.space, codes)
         found = proxy.predict(designs, self.workload)
         columns = [found.names.index(name) for name in self.metric_names]
         results: list[SimulationResult] = [
@@ -103,6 +108,11 @@ class ProxySimulator:
             for row in found.values[:, columns].tolist()
         ]
         outside = proxy.ranges.outside(codes)
+        for row, position in np.argwhere(unknown).tolist():
+            outside[row] = -1
+            results[row] = NotCoveredError(
+                f"the proxy's training data exclude this value of {proxy.space.names[position]}"
+            )
         for row in np.flatnonzero(outside >= 0).tolist():
             results[row] = NotCoveredError(
                 proxy.ranges.reason(codes[row].tolist(), int(outside[row]))

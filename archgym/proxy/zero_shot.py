@@ -8,7 +8,7 @@ portfolio, in which the second design makes up for what the first would miss.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from archgym.proxy.known_workloads import KnownWorkloads, described
 from archgym.proxy.models.base import Array
 from archgym.proxy.proxy import Proxy
 from archgym.space import Designs, DesignSpace
+from archgym.space.designs import MISSING, recoded
 
 FIRST = 5
 """Designs that are chosen to make up for each other; those after them are the best expected."""
@@ -85,7 +86,7 @@ def zero_shot(
     names = [metric.name for metric in environment.metrics]
     baselines = [[w.baseline.get(name, np.nan) for name in names] for w in proxy.origin.workloads]
     known = known.in_order([metric.name for metric in proxy.metrics], names)
-    return start(known, np.array(baselines), labels, environment, first, most)
+    return start(known, np.array(baselines), labels, environment, first, most, space=proxy.space)
 
 
 def check_zero_shot(proxy: Proxy, environment: Environment) -> KnownWorkloads:
@@ -132,6 +133,7 @@ def start(
     most: int = 300,
     *,
     alike: bool = False,
+    space: DesignSpace | None = None,
 ) -> ZeroShot:
     """As :func:`zero_shot`, from the parts of a proxy.
 
@@ -143,8 +145,9 @@ def start(
         first: as there.
         most: as there.
         alike: whether all known workloads count the same, whatever their features.
+        space: of the known designs; by default that of the environment.
     """
-    known = _within(known, environment.design_space)
+    known = _within(known, space or environment.design_space, environment.design_space)
     designs = Designs(environment.design_space, known.codes)
     scenarios = [
         _scenario(designs, metrics, baseline, environment)
@@ -202,9 +205,7 @@ def _check(proxy: Proxy, environment: Environment) -> None:
             f"the proxy is for {proxy.origin.environment} with parameters "
             f"{', '.join(proxy.space.names)}, not for {', '.join(environment.design_space.names)}"
         )
-    for mine, theirs in zip(
-        environment.design_space.parameters, proxy.space.parameters, strict=True
-    ):
+    for mine, theirs in zip(environment.design_space.declared, proxy.space.declared, strict=True):
         if mine.size != theirs.size or mine.to_json() != theirs.to_json():
             raise InvalidValueError(f"parameter {mine.name!r} has other values than in the proxy")
     given = {metric.name for metric in proxy.metrics}
@@ -216,16 +217,18 @@ def _check(proxy: Proxy, environment: Environment) -> None:
             )
 
 
-def _within(known: KnownWorkloads, space: DesignSpace) -> KnownWorkloads:
-    """Those of the designs that have the values which the space holds fixed."""
-    kept = np.ones(len(known.codes), dtype=np.bool_)
+def _within(known: KnownWorkloads, source: DesignSpace, space: DesignSpace) -> KnownWorkloads:
+    """Those of the designs that have the values which the space holds fixed and none excluded."""
+    known = replace(known, codes=recoded(Designs(source, known.codes), space))
+    kept = (known.codes != MISSING).all(axis=1)
     for name, value in space.fixed.items():
         position = space.names.index(name)
         column = known.codes[:, position]
         kept &= (column == space.parameters[position].code(value)) | (column < 0)
     if not kept.any():
         raise InvalidValueError(
-            f"none of the designs that the known workloads share has {dict(space.fixed)}"
+            "none of the designs that the known workloads share has "
+            f"{space.fixed or 'values that are not excluded'}"
         )
     return known.take(range(len(known)), kept)
 

@@ -12,6 +12,7 @@ from archgym.analysis.study import Problem, Study
 from archgym.charts.description import Axis, Chart, Series
 from archgym.report import panels
 from archgym.report.designs import ShownDesign, best_designs, front_designs
+from archgym.report.explanation_tables import explanation_tables
 from archgym.report.held_out_table import held_out_table
 from archgym.report.history_table import history_table
 from archgym.report.problem_tables import front_table, pairs_table, results_table, settings_table
@@ -97,6 +98,7 @@ def problem_sections(study: Study, problem: Problem, points: int, designs: int) 
         Section("parameters", "Parameters", [*importance_chart(problem), *parallel]),
         proposals,
         Section("designs", "Best designs", designs=best_designs(problem)),
+        Section("explained", "Why the best", (), list(explanation_tables(study, problem))),
     ]
     return [one for one in sections if one.charts or one.tables or one.designs]
 

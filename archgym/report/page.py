@@ -35,6 +35,7 @@ _TITLES = (
     ("parameters", "Parameters"),
     ("proposals", "Feasibility and time"),
     ("designs", "Best designs"),
+    ("explained", "Why the best"),
 )
 
 
@@ -148,6 +149,8 @@ def _goals(problem: Problem) -> list[str]:
     goals += [f"limit {limit}" for limit in problem.objective.limits]
     held = ", ".join(f"{name} = {value}" for name, value in problem.fixed.items())
     goals += [f"held: {held}"] if held else []
+    excluded = [f"{n} = {', '.join(map(str, out))}" for n, out in problem.space.excluded.items()]
+    goals += [f"excluded: {'; '.join(excluded)}"] if excluded else []
     if problem.baseline_breaks:
         goals.append(f"the baseline is not feasible: {' and '.join(problem.baseline_breaks)}")
     if not problem.found:

@@ -28,7 +28,7 @@ from archgym.data import Dataset
 from archgym.data.designs import design_columns, read_designs
 from archgym.data.records import recorded_history
 from archgym.data.snapshot import Snapshot
-from archgym.errors import DatasetError
+from archgym.errors import DatasetError, UnknownNameError
 from archgym.experiment.folder.run_folder import RunFolder
 from archgym.experiment.folder.trial_states import TrialEnd
 from archgym.experiment.results.texts import agent_titles
@@ -77,6 +77,7 @@ def read_study(
     by: Grouping = "auto",
     *,
     compare: bool = False,
+    agents: Sequence[str] = (),
 ) -> Study:
     """Reads all that a report needs.
 
@@ -87,14 +88,17 @@ def read_study(
             hyperparameters, or those with the same ``hyperparameters``; ``auto`` decides by the
             number of sets of hyperparameters.
         compare: keep the folders' trials apart, to compare the first with the second.
+        agents: only trials of these agents; all by default.
 
     Raises:
+        UnknownNameError: if there is no such agent.
         ArchgymError: if a folder holds neither a run nor a dataset, or is damaged.
     """
     sources = [
         read_source(folder, name)
         for folder, name in zip(folders, names or [""] * len(folders), strict=True)
     ]
+    sources = _of_agents(sources, agents)
     labels = _distinct_names(sources)
     titles = agent_titles([trial for source in sources for trial in source.trials.values()])
     by = by if by != "auto" else ("hyperparameters" if len(titles) <= _MAX_SEARCHERS else "agent")
@@ -136,6 +140,28 @@ def read_study(
         pooled=by == "agent" and len(titles) > len(searchers),
         compared=(labels[0], labels[1]) if compare else None,
     )
+
+
+def _of_agents(sources: Sequence[Source], agents: Sequence[str]) -> list[Source]:
+    """The folders with the trials of some agents only; of all if none is named."""
+    if not agents:
+        return list(sources)
+    names = {name: name.rpartition(":")[2] for one in sources for name in _agents(one)}
+    for name in agents:
+        if name not in {*names, *names.values()}:
+            raise UnknownNameError("agent of the run", name, names.values(), "--agents")
+    found = []
+    for source in sources:
+        kept = {n: t for n, t in source.trials.items() if {t.agent, names[t.agent]} & {*agents}}
+        rows = [
+            (one, [row for row in some if row["trial_id"] in kept]) for one, some in source.datasets
+        ]
+        found.append(replace(source, trials=kept, datasets=rows))
+    return found
+
+
+def _agents(source: Source) -> list[str]:
+    return list(dict.fromkeys(trial.agent for trial in source.trials.values()))
 
 
 def _entries(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archgym.analysis.statistics import min_p
+from archgym.analysis.statistics import least_p, seeds_needed
 from archgym.analysis.study import Problem
 
 SIGNIFICANT = 0.05
@@ -60,11 +60,20 @@ def independence(*problems: Problem) -> str:
             "tests their mean rank, and intervals of shares what varies between seeds. They speak "
             "of these sets of hyperparameters, not of others."
         )
-    if not pairs or any(min_p(*pair) < SIGNIFICANT for pair in pairs):
+    if not pairs:
         return text
-    one, two = max(pairs)
-    return (
-        f"{text} With {one} and {two} repetitions the least p that this test can have is "
-        f"{min_p(one, two):.2g}, before the correction: no difference, however large, is "
-        "significant here. Four of each are the least that can be, and more with many pairs."
+    some = min(sizes, key=least_p)
+    least, groups = least_p(some), sum(n > 1 for n in some)
+    if groups < 2:
+        return f"{text} With one seed nothing is compared."
+    compared = math.comb(groups, 2)
+    of = "one pair" if compared == 1 else f"{compared} pairs"
+    text += f" The least p that a pair can have here, corrected for {of}, is {least:.2g}"
+    if least < SIGNIFICANT:
+        return f"{text}."
+    text += (
+        f": no difference, however large, is significant. {seeds_needed(groups)} seeds can show one"
     )
+    if groups > 2:
+        text += "; a comparison of two agents that was planned needs fewer (report --agents A,B)"
+    return f"{text}."

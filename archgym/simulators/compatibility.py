@@ -47,7 +47,7 @@ def differences(
 
 
 def _of_spaces(what: str, theirs: DesignSpace, ours: DesignSpace) -> list[str]:
-    there, here = ({p.name: _plain(p.to_json()) for p in s.parameters} for s in (theirs, ours))
+    there, here = ({p.name: _plain(p.to_json()) for p in s.declared} for s in (theirs, ours))
     found = [f"the {what} lacks parameter {name!r}" for name in here if name not in there]
     found += [f"the {what} has a parameter {name!r} more" for name in there if name not in here]
     for name in here:

@@ -34,6 +34,8 @@ class SimulatorFile(Protocol):
         space: design space that is searched where the user names none.
         workload: workload that is taken where the user names none, and the hash of its content;
             ``None`` for the environment's default.
+        workload_names: short names of that workload, such as that of the program of which it is
+            a part: who gives one of them means it.
     """
 
     kind: str
@@ -41,6 +43,7 @@ class SimulatorFile(Protocol):
     arguments: Mapping[str, Any]
     space: str | DesignSpace
     workload: tuple[Any, str] | None
+    workload_names: tuple[str, ...]
 
     def differences(self, problem: DesignProblem) -> list[str]:
         """The differences that make the file unusable for an environment, each in a few words.

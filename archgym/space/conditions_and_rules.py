@@ -34,8 +34,9 @@ class ConstrainedSpace(SpaceDefinition):
         rules: Iterable[Rule] = (),
         *,
         fixed: Mapping[str, Any] | None = None,
+        excluded: Mapping[str, Sequence[Any]] | None = None,
     ) -> None:
-        super().__init__(parameters, rules, fixed or {})
+        super().__init__(parameters, rules, fixed or {}, {} if excluded is None else excluded)
         held = [self.index(name) for name in self.fixed]
         self._held = [(position, int(self.allowed_codes(position)[0])) for position in held]
         self._conditions = [
@@ -97,7 +98,7 @@ class ConstrainedSpace(SpaceDefinition):
         raw: list[int] = []
         for position, parameter in enumerate(self.parameters):
             if parameter.name in design:
-                raw.append(parameter.code(design[parameter.name]))
+                raw.append(self._level(parameter, design[parameter.name]))
             else:
                 allowed = self.allowed_codes(position)
                 raw.append(int(allowed[0]) if len(allowed) == 1 else -1)
@@ -112,6 +113,15 @@ class ConstrainedSpace(SpaceDefinition):
                     f"the design lacks parameter {parameter.name!r}: allowed is {parameter.range}"
                 )
         return tuple(code if acts else -1 for acts, code in zip(active, raw, strict=True))
+
+    def _level(self, parameter: Parameter, value: Any) -> int:
+        """The level of a value; the message of one that is excluded says so."""
+        try:
+            return parameter.code(value)
+        except DesignError:
+            if parameter.name in self.excluded:
+                self.check_excluded(parameter.name, value)
+            raise
 
     # -- many rows of codes --------------------------------------------------------------------
 

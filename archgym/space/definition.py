@@ -14,6 +14,7 @@ import numpy as np
 from archgym.errors import DesignError, InvalidValueError, UnknownNameError
 from archgym.space.expression import Expression
 from archgym.space.keys import DesignKeys
+from archgym.space.kinds import without
 from archgym.space.parameter import Parameter
 
 
@@ -50,33 +51,45 @@ class SpaceDefinition(DesignKeys):
         rules: laws that legal designs keep.
         names: names of the parameters.
         fixed: parameters that are not searched, with their values.
+        excluded: values that parameters were declared with and that no design has, by parameter.
+        declared: the parameters with the excluded values; conditions and rules may name these.
     """
 
     def __init__(
-        self, parameters: Iterable[Parameter], rules: Iterable[Rule], fixed: Mapping[str, Any]
+        self,
+        parameters: Iterable[Parameter],
+        rules: Iterable[Rule],
+        fixed: Mapping[str, Any],
+        excluded: Mapping[str, Sequence[Any]],
     ) -> None:
         if isinstance(parameters, Parameter):
             raise InvalidValueError(f"parameters are a list, not {parameters.name!r} alone")
-        self.parameters: tuple[Parameter, ...] = tuple(parameters)
-        for parameter in self.parameters:
+        self.declared: tuple[Parameter, ...] = tuple(parameters)
+        for parameter in self.declared:
             if not isinstance(parameter, Parameter):
                 raise InvalidValueError(
                     f"a parameter cannot be {parameter!r}: allowed are Boolean, Categorical, "
                     "Integer, Ordinal, Permutation and Real"
                 )
         self.rules: tuple[Rule, ...] = tuple(rules)
-        self.names: tuple[str, ...] = tuple(p.name for p in self.parameters)
+        self.names: tuple[str, ...] = tuple(p.name for p in self.declared)
         self._positions = {name: i for i, name in enumerate(self.names)}
-        if not self.parameters:
+        if not self.declared:
             raise InvalidValueError("a design space needs at least one parameter")
         if len(self._positions) != len(self.names):
             twice = sorted({n for n in self.names if self.names.count(n) > 1})
             raise InvalidValueError(f"parameters named twice: {', '.join(twice)}")
         self._check_expressions()
+        self.excluded = self._read_excluded(excluded)
+        self.parameters: tuple[Parameter, ...] = tuple(
+            without(p, self.excluded[p.name]) if p.name in self.excluded else p
+            for p in self.declared
+        )
         self.fixed: dict[str, Any] = {}
         self._allowed = [range(p.size) for p in self.parameters]
         for name, value in fixed.items():
             position = self.index(name)
+            self.check_excluded(name, value)
             code = self.parameters[position].code(value)
             self.fixed[name] = self.parameters[position].value(code)
             self._allowed[position] = range(code, code + 1)
@@ -87,6 +100,29 @@ class SpaceDefinition(DesignKeys):
         self._tables = [p.table for p in self.parameters]
         super().__init__([p.size for p in self.parameters])
 
+    def _read_excluded(self, excluded: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+        """The excluded values in the order of their levels, without parameters that lose none.
+
+        Raises:
+            UnknownNameError, DesignError, InvalidValueError: as :meth:`DesignSpace.exclude`.
+        """
+        if not isinstance(excluded, Mapping):
+            raise InvalidValueError(
+                f"exclude must be a mapping of parameters to lists of values, not {excluded!r:.80}"
+            )
+        found: dict[str, list[Any]] = {}
+        for name, values in excluded.items():
+            parameter = self.declared[self.index(name)]
+            if isinstance(values, str) or not isinstance(values, Sequence):
+                raise InvalidValueError(
+                    f"exclude: {name} is {values!r:.80}; it must be a list of values, as in "
+                    f"{{{name}: [{values!s:.40}]}}"
+                )
+            codes = sorted({parameter.code(value) for value in values})
+            if codes:
+                found[name] = [parameter.value(code) for code in codes]
+        return {name: found[name] for name in self.names if name in found}
+
     def _check_expressions(self) -> None:
         """Refuses conditions and rules that look at an unknown name, or that can never match.
 
@@ -94,7 +130,7 @@ class SpaceDefinition(DesignKeys):
             UnknownNameError, InvalidValueError: with the condition or the rule, and what is wrong.
         """
         named = [(f"rule {rule.name!r}", rule.expression) for rule in self.rules]
-        for position, parameter in enumerate(self.parameters):
+        for position, parameter in enumerate(self.declared):
             if parameter.when is None:
                 continue
             named.append((f"condition of {parameter.name!r}", parameter.when))
@@ -111,12 +147,25 @@ class SpaceDefinition(DesignKeys):
                 self.index(name)
             for name, literal in expression.literals():
                 try:
-                    self[name].code(literal)
+                    self.declared[self.index(name)].code(literal)
                 except DesignError as error:
                     raise InvalidValueError(f"the {where} can never match: {error}") from None
             for name in expression.numeric_names():
-                if not np.issubdtype(self[name].values(np.zeros(1, np.int64)).dtype, np.number):
+                levels = self.declared[self.index(name)].values(np.zeros(1, np.int64))
+                if not np.issubdtype(levels.dtype, np.number):
                     raise InvalidValueError(f"the {where} computes with {name!r}, not a number")
+
+    def check_excluded(self, name: str, value: Any) -> None:
+        """Refuses a value that is excluded, with a message of its own.
+
+        Raises:
+            DesignError: if it is.
+        """
+        if value in self.excluded.get(name, ()):
+            raise DesignError(
+                f"parameter {name!r} cannot be {value!r}, which is excluded from the search "
+                f"(include: [{name}] brings it back); allowed is {self[name].range}"
+            )
 
     def index(self, name: str) -> int:
         """Position of a parameter.
@@ -188,12 +237,17 @@ class SpaceDefinition(DesignKeys):
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which :meth:`archgym.space.DesignSpace.from_json` builds it again."""
         return {
-            "parameters": [parameter.to_json() for parameter in self.parameters],
+            "parameters": [parameter.to_json() for parameter in self.declared],
             "rules": [
                 {"name": r.name, "expression": r.expression.to_json(), "doc": r.doc}
                 for r in self.rules
             ],
             "fixed": dict(self.fixed),
+            **(
+                {"excluded": {n: list(v) for n, v in self.excluded.items()}}
+                if self.excluded
+                else {}
+            ),
         }
 
     @cached_property

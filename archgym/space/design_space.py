@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.errors import InvalidValueError
+from archgym.errors import DesignError, InvalidValueError
 from archgym.space.conditions_and_rules import ConstrainedSpace
 from archgym.space.counting.cardinality import Ranking, count_canonical, enumerate_designs
 from archgym.space.definition import Rule
-from archgym.space.designs import Designs
+from archgym.space.designs import MISSING, Designs, recoded
 from archgym.space.expression import Expression
 from archgym.space.kinds import parameter_from_json
 from archgym.space.sampling import neighbours, sample
@@ -40,6 +40,8 @@ class DesignSpace(ConstrainedSpace):
         parameters: in order; a condition looks only at parameters before its own.
         rules: what legal designs must keep.
         fixed: parameters that are not searched, with their values.
+        excluded: values that parameters have and no design shall, as a list by parameter;
+            conditions and rules may still name them.
 
     Raises:
         InvalidValueError: if names repeat, a condition looks ahead, or a condition or rule
@@ -62,7 +64,70 @@ class DesignSpace(ConstrainedSpace):
             UnknownNameError: if a parameter does not exist.
             DesignError: if a value is not allowed.
         """
-        return DesignSpace(self.parameters, self.rules, fixed={**self.fixed, **values})
+        fixed = {**self.fixed, **values}
+        return DesignSpace(self.declared, self.rules, fixed=fixed, excluded=self.excluded)
+
+    def exclude(self, values: Mapping[str, Sequence[Any]]) -> DesignSpace:
+        """The same space without some values of its parameters.
+
+        >>> from archgym.space import Categorical, Integer
+        >>> space = DesignSpace([Categorical("policy", ["open", "closed"]), Integer("ways", 1, 4)])
+        >>> less = space.exclude({"policy": ["closed"], "ways": [2, 3]})
+        >>> [design for chunk in less.enumerate() for design in chunk]
+        [{'policy': 'open', 'ways': 1}, {'policy': 'open', 'ways': 4}]
+
+        Args:
+            values: a list of values by parameter, beside those that are excluded already.
+
+        Raises:
+            UnknownNameError: if a parameter does not exist.
+            DesignError: if it does not have a value.
+            InvalidValueError: if values are no list, none is left, a parameter is held at one of
+                them, or it is real or a permutation.
+        """
+        if not isinstance(values, Mapping):
+            raise InvalidValueError(
+                f"exclude must be a mapping of parameters to lists of values, not {values!r:.80}"
+            )
+        excluded: dict[str, Any] = dict(self.excluded)
+        for name, more in values.items():
+            listed = isinstance(more, Sequence) and not isinstance(more, str)
+            excluded[name] = [*excluded.get(name, ()), *more] if listed else more
+        fixed = self.fixed
+        return DesignSpace(self.declared, self.rules, fixed=fixed, excluded=excluded)
+
+    def release(self, names: Iterable[str]) -> DesignSpace:
+        """The same space with some parameters searched over all values.
+
+        They are neither held at a value nor without those that they were declared with.
+
+        Raises:
+            UnknownNameError: if a parameter does not exist.
+        """
+        released = {self.names[self.index(name)] for name in names}
+        kept = {
+            what: {name: value for name, value in of.items() if name not in released}
+            for what, of in (("fixed", self.fixed), ("excluded", self.excluded))
+        }
+        return DesignSpace(self.declared, self.rules, **kept)
+
+    def without_fixed(self) -> DesignSpace:
+        """The same space with nothing held at a value."""
+        return DesignSpace(self.declared, self.rules, excluded=self.excluded)
+
+    def parse(self, name: str, text: str) -> Any:
+        """The value of a parameter that a text on a command line means.
+
+        Raises:
+            UnknownNameError: if there is no such parameter.
+            DesignError: if the text means no value of it, or an excluded one.
+        """
+        try:
+            return self[name].parse(text)
+        except DesignError:
+            if name in self.excluded:
+                self.check_excluded(name, self.declared[self.index(name)].parse(text))
+            raise
 
     # -- designs as mappings -------------------------------------------------------------------
 
@@ -134,8 +199,8 @@ class DesignSpace(ConstrainedSpace):
     def rank(self, designs: Designs) -> NDArray[np.int64]:
         """Position of each design in :meth:`enumerate`, -1 if it is not there, shape (n,).
 
-        The designs may be of another space with the same parameters, as one with other fixed
-        values.
+        The designs may be of another space with the same parameters, as one with other fixed or
+        excluded values.
 
         >>> from archgym.space import DesignSpace, Integer
         >>> space = DesignSpace([Integer("ways", 1, 4), Integer("sets", 1, 8)])
@@ -146,7 +211,13 @@ class DesignSpace(ConstrainedSpace):
             InvalidValueError: if a free parameter is real.
             SpaceTooLargeError: if too many parameters depend on each other.
         """
-        return self._ranking.rank(designs.codes)
+        codes = recoded(designs, self)
+        if codes is designs.codes:
+            return self._ranking.rank(codes)
+        there = (codes != MISSING).all(axis=1)
+        ranks = np.full(len(codes), -1, dtype=np.int64)
+        ranks[there] = self._ranking.rank(codes[there])
+        return ranks
 
     def unrank(self, positions: NDArray[np.int64]) -> Designs:
         """The designs at positions in :meth:`enumerate`; the inverse of :meth:`rank`.
@@ -187,6 +258,7 @@ class DesignSpace(ConstrainedSpace):
                 for r in data.get("rules", ())
             ],
             fixed=data.get("fixed"),
+            excluded=data.get("excluded"),
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from archgym.space.definition import SpaceDefinition
+from archgym.space.parameter import Codes, Parameter
+
+MISSING = -2
+"""The code of a value that a space excludes."""
 
 
 class Designs:
@@ -75,3 +79,27 @@ class Designs:
 
     def __repr__(self) -> str:
         return f"Designs({len(self)} of {self.space!r})"
+
+
+def recoded(designs: Designs, space: SpaceDefinition) -> Codes:
+    """Codes of designs in a space with the same parameters, of which it may exclude other values.
+
+    Returns:
+        Shape (n_designs, n_parameters), :data:`MISSING` for a value that the space excludes.
+    """
+    own = designs.space
+    differing = [n for n in own.names if own.excluded.get(n) != space.excluded.get(n)]
+    if not differing:
+        return designs.codes
+    codes = np.array(designs.codes, dtype=np.int64, order="F")
+    for name in differing:
+        position = own.index(name)
+        levels = _levels(own[name], space, name)
+        codes[:, position] = np.append(levels, -1)[codes[:, position]]
+    return codes
+
+
+def _levels(parameter: Parameter, space: SpaceDefinition, name: str) -> Sequence[int]:
+    out = space.excluded.get(name, [])
+    values = [parameter.value(code) for code in range(parameter.size)]
+    return [MISSING if value in out else space[name].code(value) for value in values]

@@ -17,6 +17,7 @@ from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.reference import Reference, ReferenceRow, Skipped
 from archgym.problem.status import Status
+from archgym.space import DesignSpace
 from archgym.validation.agreement import Agreement, Summary, agreement, summarise
 
 MIN_SPREAD = 0.02
@@ -198,6 +199,20 @@ def _made_with(
     return make(**arguments, simulator=simulator, objective=f"{verb} {first.name}")
 
 
+def _not_searched(space: DesignSpace, designs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Parameters of which some designs have a value that the space excludes, or holds another."""
+    return [
+        name
+        for name in dict.fromkeys([*space.excluded, *space.fixed])
+        if any(
+            design[name] in space.excluded.get(name, ())
+            or design[name] != space.fixed.get(name, design[name])
+            for design in designs
+            if name in design
+        )
+    ]
+
+
 def _evaluate(
     reference: Reference, make: Callable[..., Environment]
 ) -> tuple[NDArray[np.float64], tuple[Skipped, ...], dict[str, bool]]:
@@ -210,6 +225,9 @@ def _evaluate(
         if not mine:
             continue
         env = make(**setting)
+        if names := _not_searched(env.design_space, [reference.rows[i].design for i in mine]):
+            env.close()
+            env = make(**{**setting, "include": names})  # the figures are of such designs
         if not maximized:
             maximized = {metric.name: metric.sign < 0 for metric in env.metrics}
             ours = np.full((len(reference.rows), len(maximized)), np.nan)

@@ -19,12 +19,17 @@ if TYPE_CHECKING:
 
 __all__ = ["commands"]
 
-commands = typer.Typer(no_args_is_help=True, help="Record memory traces for DRAM environments.")
+_DEFAULT_MEMORY = "DDR4-2400"
+"""The memory of DRAM-v0 where none is named."""
+
+commands = typer.Typer(
+    no_args_is_help=True, help="Record memory traces for DRAM environments, and look into them."
+)
 
 
 @commands.callback()
 def _group() -> None:
-    """Record memory traces for DRAM environments."""
+    """Record memory traces for DRAM environments, and look into them."""
 
 
 @commands.command("record")
@@ -91,6 +96,74 @@ def record(
     _save(trace, card, path)
 
 
+@commands.command("info")
+def info(
+    workload: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="Path of a trace file, name of a workload, or a YAML mapping."
+        ),
+    ],
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            help="Name or file of a device, or a YAML mapping with ranks and channels; all devices "
+            "that ship if left out."
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what a trace asks for, and which memories can give it."""
+    from dataclasses import asdict
+
+    from archgym.cli.output import paragraph, print_json, print_table
+    from archgym.envs.dram.device.data_sheets import device_names
+    from archgym.envs.dram.device.memory import load_memory
+    from archgym.envs.dram.traces.demand import (
+        asked_gb_per_s,
+        demand_of,
+        demand_warning,
+        peak_gb_per_s,
+    )
+    from archgym.envs.dram.traces.workload import load_workload
+    from archgym.experiment.spec.load import parse_value
+
+    trace = load_workload(parse_value(workload, "FILE"))
+    chosen = device_names() if memory is None else [parse_value(memory, "--memory")]
+    memories = [load_memory(one) for one in chosen]
+    demand, sha256 = demand_of(trace), trace.sha256
+    loads = [(one, asked_gb_per_s(trace, one), peak_gb_per_s(one)) for one in memories]
+    if json:
+        rows = [
+            {"memory": one.name, "asked_gb_per_s": asked, "peak_gb_per_s": peak}
+            for one, asked, peak in loads
+        ]
+        print_json({"trace": trace.name, "sha256": sha256, **asdict(demand), "memories": rows})
+        return
+    kib = demand.footprint_bytes / 1024
+    size = f"{kib:,.0f} KiB" if kib < 10240 else f"{kib / 1024:,.0f} MiB"
+    print_table(
+        ("trace", trace.name),
+        [
+            ("requests", f"{demand.requests:,}, {demand.read_share:.1%} of them reads"),
+            ("time", f"{demand.span_ns / 1e6:,.4g} ms from the first to the last"),
+            ("footprint", f"{size} in lines of 64 bytes, up to {demand.highest_address:#x}"),
+            ("busiest", f"{demand.burst_gb_per_s:.3g} GB/s in its busiest twentieth"),
+            ("sha256", sha256[:16]),
+        ],
+    )
+    print_table(
+        ("memory", ">asked GB/s", ">peak GB/s", ">load"),
+        [
+            (one.name, f"{asked:.3g}", f"{peak:.3g}", f"{asked / peak:.0%}")
+            for one, asked, peak in loads
+        ],
+    )
+    for one in memories if memory is not None else ():
+        if text := demand_warning(trace, one):
+            paragraph(text, "yellow")
+
+
 @commands.command("recipe")
 def recipe(
     name: Annotated[str, typer.Argument(help="A recorded workload of DRAM-v0.")],
@@ -118,7 +191,7 @@ def commands_of_a_run(
     memory: Annotated[
         str,
         typer.Option(help="Name or file of a device, or a YAML mapping with ranks and channels."),
-    ] = "DDR4-2400",
+    ] = _DEFAULT_MEMORY,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -178,6 +251,8 @@ def _shown_progress() -> Iterator[Callable[[int, int], None]]:
 
 
 def _save(trace: Trace, card: dict[str, Any], path: Path) -> None:
+    from archgym.envs.dram.device.memory import load_memory
+    from archgym.envs.dram.traces.demand import demand_warning
     from archgym.envs.dram.traces.recording import save_recording
 
     saved = save_recording(trace, card, path)
@@ -188,6 +263,8 @@ def _save(trace: Trace, card: dict[str, Any], path: Path) -> None:
         soft_wrap=True,
         markup=False,
     )
+    if text := demand_warning(trace, load_memory(_DEFAULT_MEMORY)):
+        console().print(text, style="yellow", markup=False)
 
 
 def _rate(card: dict[str, Any]) -> str:

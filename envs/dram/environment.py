@@ -23,6 +23,7 @@ from archgym.envs.dram.device.memory import Memory, MemorySpec, load_memory
 from archgym.envs.dram.external.program import DramProgram
 from archgym.envs.dram.space import BASELINE, SPACES, design_space
 from archgym.envs.dram.trace_features import FEATURES, trace_features
+from archgym.envs.dram.traces.demand import demand_warning
 from archgym.envs.dram.traces.trace import Trace
 from archgym.envs.dram.traces.varied import VARIED
 from archgym.envs.dram.traces.workload import (
@@ -156,8 +157,9 @@ class DramEnvironment(Environment):
         "energy of commands and standby, by the currents of the device",
     )
     caveats: ClassVar = {
-        "refresh_policy=none: nothing is refreshed, and a real memory loses its data; hold another "
-        "policy to search without it, as in fixed: {refresh_policy: all_bank}": (
+        "refresh_policy=none: nothing is refreshed, and a real memory loses its data; "
+        "exclude: {refresh_policy: [none]} searches without it (per_bank and same_bank, where a "
+        "memory has them, keep the other banks busy; all_bank stops them all)": (
             param("refresh_policy") == "none"
         ),
     }
@@ -373,6 +375,11 @@ class DramEnvironment(Environment):
             },
             "controller": self.controller,
         }
+
+    @property
+    def warnings(self) -> list[str]:
+        """A trace that asks for more than the memory can give."""
+        return [text] if (text := demand_warning(self.trace, self.memory)) else []
 
     @property
     def metrics_given(self) -> tuple[str, ...]:

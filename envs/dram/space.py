@@ -24,7 +24,7 @@ from archgym.space import Categorical, DesignSpace, Integer, Ordinal, Parameter,
 __all__ = ["BASELINE", "SPACES", "design_space"]
 
 SPACES = {
-    "default": "every knob that is modelled",
+    "default": "every knob that is modelled, and no memory that forgets",
     "archgym": "exactly the ten knobs of ArchGym (ISCA 2023)",
 }
 
@@ -43,6 +43,9 @@ BASELINE = {
     "power_down_policy": "none",
 }
 """The base point of the published comparisons: what DRAMSys's example configurations use."""
+
+FORGETS = {"refresh_policy": ["none"]}
+"""Values of the ``default`` space with which a memory loses its data: excluded."""
 
 MAX_POSTPONED = 8
 """Refreshes that may be postponed or pulled in on DDR3 and DDR4 (JESD79-3F 4.13, JESD79-4 4.26)."""
@@ -68,7 +71,7 @@ def design_space(name: str, memory: Memory, own_mappings: tuple[str, ...] = ()) 
     """
     if name == "archgym":
         return DesignSpace(_archgym())
-    return DesignSpace(_default(memory, own_mappings), rules=_RULES)
+    return DesignSpace(_default(memory, own_mappings), rules=_RULES, excluded=FORGETS)
 
 
 def _default(memory: Memory, own_mappings: tuple[str, ...]) -> list[Parameter]:

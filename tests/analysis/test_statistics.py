@@ -11,10 +11,12 @@ from archgym.analysis.statistics import (
     compare,
     compare_all,
     holm,
+    least_p,
     mann_whitney,
     median_interval,
     quantile,
     rank,
+    seeds_needed,
     share_interval,
     unit_medians,
 )
@@ -171,3 +173,16 @@ def test_ranks_draw_a_seed_on_every_problem() -> None:
     ]  # the same seeds by number, other units
     kept = rank([[luck, 1 - luck]] * 40, np.random.default_rng(0), apart)
     assert kept.ranks[0].high - kept.ranks[0].low < 0.6
+
+
+@pytest.mark.parametrize(
+    ("groups", "seeds", "least"),
+    [(2, 3, 2 / 20), (2, 4, 2 / 70), (5, 5, 20 / 252), (5, 6, 20 / 924), (1, 9, 1.0), (4, 1, 1.0)],
+)
+def test_the_least_p_that_groups_can_have(groups: int, seeds: int, least: float) -> None:
+    assert least_p([seeds] * groups) == pytest.approx(least)
+    if groups > 1 and seeds > 1:
+        apart = [np.arange(100.0 * g, 100.0 * g + seeds, dtype=np.float64) for g in range(groups)]
+        found = compare_all(apart)
+        assert min(one.p for one in found) == pytest.approx(least, rel=1e-6)
+        assert (least < 0.05) == (seeds >= seeds_needed(groups))

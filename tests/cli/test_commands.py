@@ -93,13 +93,13 @@ def test_version(call: Any) -> None:
             "unknown verb 'minimise'. Did you mean 'minimize'?",
         ),
         (["trace", "record", "--out", "trace.stl", "--", "true"], "must have the ending '.npz'"),
-        (["evaluate", "Conformance-v0", "--arg", "memory=1"], "unknown argument of Conformance-v0"),
+        (["evaluate", "Conformance-v0", "--set", "memory=1"], "unknown argument of Conformance-v0"),
         (["evaluate", "Conformance-v0", "--workload", "x"], "has no workloads"),
         (["evaluate", "Conformance-v0", "--space", "finit"], "Did you mean 'finite'?"),
         (["evaluate", "Conformance-v0", "--objective", "minimize x"], "unknown metric 'x'"),
         (["evaluate", "Conformance-v0", "prefetch=true"], "lacks parameter 'distance'"),
         (["evaluate", "DRAM-v0", "request_buffer_size=7"], "cannot be 7 (unit: requests)"),
-        (["evaluate", "DRAM-v0", "--arg", "memory=no.json"], "no DRAM device file 'no.json'"),
+        (["evaluate", "DRAM-v0", "--set", "memory=no.json"], "no DRAM device file 'no.json'"),
         (
             ["evaluate", "Conformance-v0", "--objective", "minimize energy_pj, area_mm2 <= 3"],
             "limits need a mapping",
@@ -160,7 +160,7 @@ def test_show_an_environment(call: Any) -> None:
 
 def test_show_says_of_a_later_space_what_it_holds(call: Any) -> None:
     shown = call("show", "TPE-v0").out
-    assert "held: array=cube columns=8" in shown
+    assert "given, not searched: array=cube columns=8" in shown
     assert shown.count("rule reduction_in_space") == 1
     assert call("show", "TPE-v0", "--json").json["spaces"]["cube"]["fixed"]["columns"] == 8
 
@@ -204,8 +204,11 @@ def test_evaluate(call: Any, tmp_path: Path) -> None:
 def test_evaluate_says_what_metrics_do_not_show(call: Any) -> None:
     lost = "a real memory loses its data"
     given = ("evaluate", "DRAM-v0", "--workload", "{generator: zipf, requests: 200}")
-    assert lost in " ".join(call(*given, "refresh_policy=none").out.split())
-    assert lost in call(*given, "refresh_policy=none", "--json").json["caveats"][0]
+    excluded = call(*given, "refresh_policy=none")
+    assert "'refresh_policy' cannot be 'none', which is excluded" in " ".join(excluded.err.split())
+    study = (*given, "--set", "include=[refresh_policy]", "refresh_policy=none")
+    assert lost in " ".join(call(*study).out.split())
+    assert lost in call(*study, "--json").json["caveats"][0]
     assert lost not in call(*given).out
     assert lost in " ".join(call("show", "DRAM-v0").out.split())
 
@@ -221,7 +224,7 @@ def test_evaluate_says_at_which_clock(call: Any) -> None:
 
 
 def test_evaluate_keeps_what_is_fixed(call: Any) -> None:
-    arguments = ("evaluate", "Conformance-v0", "--arg", "fixed={ways: 4}", "--json")
+    arguments = ("evaluate", "Conformance-v0", "--set", "fixed={ways: 4}", "--json")
     found = json.loads(call(*arguments).out)
     assert found["status"] == "ok"
     assert found["design"]["ways"] == 4
@@ -336,7 +339,7 @@ def test_check_only_some(call: Any, target: str, names: list[str], near: str) ->
 
 def test_check_only_says_too_that_it_cannot_be_made(call: Any) -> None:
     (row,) = json.loads(
-        call("check", "Conformance-v0", "--arg", "space=x", "--only", "steps", "--json").out
+        call("check", "Conformance-v0", "--set", "space=x", "--only", "steps", "--json").out
     )
     assert row["name"] == "can_be_made"
     assert not row["passed"]

@@ -11,7 +11,7 @@ SMALL = ["enumerate", "Conformance-v0", "--space", "finite", "--workers", "1"]
 
 
 def test_optimum_and_front(call: Any, tmp_path: Path) -> None:
-    arguments = [*SMALL, "--out", tmp_path / "t", "--arg", "fixed={replacement: lru, ways: 2}"]
+    arguments = [*SMALL, "--out", tmp_path / "t", "--set", "fixed={replacement: lru, ways: 2}"]
     objective = "{maximize: hit_rate, limits: [area_mm2 <= 0.05]}"
     wanted = ["--objective", objective, "--pareto", "access_ns,hit_rate", "--json"]
     made = call(*arguments, *wanted)
@@ -60,8 +60,8 @@ def test_a_tabulated_problem_reports_regret(call: Any, tmp_path: Path) -> None:
         (["--pareto", "access_ns"], "name two metrics or more"),
         (["--pareto", "acces_ns area_mm2"], "Did you mean 'access_ns'?"),
         (["--objective", "minimize area"], "Did you mean 'area_mm2'?"),
-        (["--arg", "sapce=finite"], "Did you mean 'space'?"),
-        (["--arg", "fixed={ways: 99}"], "from 1 to 16"),
+        (["--set", "sapce=finite"], "Did you mean 'space'?"),
+        (["--set", "fixed={ways: 99}"], "from 1 to 16"),
         (["--workload", "sqlite"], "has no workloads"),
         (["--chunk", "0"], "--chunk"),
         (["--most", "10"], "more than most=10"),

@@ -150,6 +150,21 @@ def test_a_batch_begins_with_its_first_step(tmp_path: Path) -> None:
     assert Dataset(folder.datasets / trials[0].dataset).evaluations().num_rows == 10
 
 
+def test_more_workers_than_cores_are_refused_before_ray_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    def start(**arguments: object) -> None:
+        raise AssertionError("Ray was started")
+
+    monkeypatch.setattr(ray, "init", start)
+    many = small(simulation={"workers": 100_000})
+    for cpus in (None, 4):
+        with pytest.raises(ExperimentError, match="workers cannot be 100000: Ray offers"):
+            run_experiment(many, tmp_path / f"run-{cpus}", RunOptions(cpus=cpus, quiet=True))
+
+
 @pytest.mark.full
 def test_a_relative_path_is_from_where_the_user_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

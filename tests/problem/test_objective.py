@@ -190,3 +190,43 @@ def test_metric_names_end_in_their_unit() -> None:
         Metric("time_ns", "ns", "smaller")  # type: ignore[arg-type]
     metric = Metric("slack_ns", "ns", "maximize", "doc", signed=True)
     assert Metric.from_json(metric.to_json()) == metric
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [
+        ("mpki", ""),
+        ("l2_mpki", ""),
+        ("ipc", ""),
+        ("CPI", ""),
+        ("speedup", ""),
+        ("edp", "Js"),
+        ("system_edp", "pJ ns"),
+        ("ed2p", "Js²"),
+        ("tops", "TOPS"),
+        ("peak_tops", "TOPS"),
+        ("tops_per_w", "TOPS/W"),
+        ("moved_bytes", "B"),
+        ("moved_bytes", "bytes"),
+        ("moved_b", "B"),
+        ("state_bits", "bit"),
+    ],
+)
+def test_names_of_the_field(name: str, unit: str) -> None:
+    assert Metric(name, unit, "minimize").name == name
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "says"),
+    [
+        ("edp", "", "such as 'Js'"),
+        ("edp", "ns", "such as 'Js'"),
+        ("mpki", "ns", "must end in '_ns'"),
+        ("misses", "", "mpki"),
+        ("ipcs", "", "must end in '_rate'"),
+        ("tops", "", "must end in"),
+    ],
+)
+def test_names_with_another_unit(name: str, unit: str, says: str) -> None:
+    with pytest.raises(InvalidValueError, match=says):
+        Metric(name, unit, "minimize")

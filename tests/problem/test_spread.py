@@ -89,5 +89,5 @@ def test_best_shows_the_spread(
     make_agent("random", env.design_space).search(env, 3)
     env.close()
     assert "area_um2 111 ± 2.1 (+171%)" in call("best", "found").out
-    shown = call("evaluate", "queue.yaml", "--arg", "keep=never").out
+    shown = call("evaluate", "queue.yaml", "--set", "keep=never").out
     assert "-0.0%" not in shown

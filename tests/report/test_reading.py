@@ -13,7 +13,7 @@ import pytest
 from archgym.analysis.curves import budgets_to_reach, curves
 from archgym.analysis.trials import TrialSummary, read_trials
 from archgym.data import Dataset
-from archgym.errors import ArchgymError
+from archgym.errors import ArchgymError, UnknownNameError
 from archgym.report import Study, read_study
 from archgym.report.panels import lottery
 from archgym.report.problem_tables import results_table
@@ -290,3 +290,13 @@ def _scores(study: Study) -> dict[str, float]:
         for problem in study.problems
         for trial_id, score in zip(problem.ids, problem.score, strict=True)
     }
+
+
+def test_a_report_of_some_agents_only(tmp_path: Path) -> None:
+    folder = run(tmp_path / "run")
+    whole, one = read_study([folder]), read_study([folder], agents=["ga"])
+    assert {searcher.agent for searcher in whole.searchers} == {"random", "ga"}
+    assert {searcher.agent for searcher in one.searchers} == {"ga"}
+    assert all(trial.agent == "ga" for problem in one.problems for trial in problem.trials)
+    with pytest.raises(UnknownNameError, match="Did you mean 'ga'"):
+        read_study([folder], agents=["gaa"])

@@ -413,3 +413,13 @@ def test_a_metric_of_the_design_alone_gets_a_block_of_its_own() -> None:
     blocks = make_blocks(["a", "b", "c", "cost"], np.column_stack([outcomes, cost]))
     assert [block.names for block in blocks] == [("a", "b", "c"), ("cost",)]
     assert [block.values.shape for block in blocks] == [(40, 3), (250, 1)]
+
+
+def test_a_workload_that_the_table_is_a_part_of_means_the_table_s() -> None:
+    name = "tabular:dram-archgym-sort"
+    for workload in ("sort", "sort(requests=10000)"):
+        env = archgym.make("DRAM-v0", simulator=name, workload=workload)
+        assert env.workload == {"recorded": "sort", "requests": 10000}
+        assert env.evaluate(env.baseline_design).status == "ok"
+    with pytest.raises(InvalidValueError, match=r"the table is of workload 'sort\(requests=10000"):
+        archgym.make("DRAM-v0", simulator=name, workload="fft")

@@ -37,7 +37,7 @@ LONG = [
     ["dataset", "export", ".", "rows.csv"],
     ["dataset", "split", ".", "parts"],
     ["proxy", "train", ".", "--out", "proxy"],
-    ["enumerate", "Conformance-v0", "--arg", "space=finite", "--out", "table"],
+    ["enumerate", "Conformance-v0", "--set", "space=finite", "--out", "table"],
     ["check", "random"],
     ["validate", "Conformance-v0"],
     ["run", "experiment.yaml", "--local", "--resume", "--out", ".", "-q"],

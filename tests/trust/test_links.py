@@ -33,7 +33,7 @@ COMMANDS = [
     ["dataset", "filter", "RUN", "OUT/new", "--agent", "ga"],
     ["proxy", "train", "RUN", "--out", "OUT/proxy"],
     ["run", "RUN/experiment.yaml", "--local", "--resume", "--out", "RUN", "-q"],
-    ["evaluate", "Conformance-v0", "--arg", "space=finite", "--record", "DATASET"],
+    ["evaluate", "Conformance-v0", "--set", "space=finite", "--record", "DATASET"],
 ]
 
 
@@ -206,11 +206,11 @@ def test_no_command_waits_for_a_pipe(tmp_path: Path, call: Callable[..., Called]
         ["run", pipe, "--local"],
         ["run", tmp_path / "plain.yaml", "--local", "--out", pipe],
         ["evaluate", "DRAM-v0", "--workload", pipe],
-        ["evaluate", "DRAM-v0", "--arg", f"memory={pipe}"],
+        ["evaluate", "DRAM-v0", "--set", f"memory={pipe}"],
         ["evaluate", "Conformance-v0", "--simulator", f"proxy:{pipe}"],
         ["evaluate", "Conformance-v0", "--simulator", f"tabular:{pipe}"],
         ["evaluate", "Accelerator-v0", "--workload", pipe],
-        ["evaluate", "TPE-v0", "--arg", f"technology={pipe}"],
+        ["evaluate", "TPE-v0", "--set", f"technology={pipe}"],
         ["dataset", "info", pipe],
         ["best", pipe],
         ["validate", "DRAM-v0", "--reference", pipe],

@@ -49,14 +49,14 @@ COMMANDS = [
         *("proxy", "collect", "Conformance-v0", "--set", "space=finite", "--target", "energy_pj"),
         *("--budget", "6", "--rounds", "1", "-q", "--record", NAME),
     ],
-    ["evaluate", "Conformance-v0", "--arg", "space=finite", "--simulator", "proxy:proxy.npz"],
+    ["evaluate", "Conformance-v0", "--set", "space=finite", "--simulator", "proxy:proxy.npz"],
     ["run", "experiment.yaml", "--local", "--resume", "--out", ".", "-q"],
     [
         *("run", "quickstart", "--local", "--history", ".", "--out", "OUT/learned"),
         *("--set", "environments=[{id: Conformance-v0, space: finite}]", "--set", "seeds=1"),
         *("--set", "agents=[{name: random}]", "--set", "budget=8"),
     ],
-    ["evaluate", "Conformance-v0", "--arg", "space=finite", "--record", NAME],
+    ["evaluate", "Conformance-v0", "--set", "space=finite", "--record", NAME],
     ["evaluate", "Conformance-v0", "--simulator", "proxy:."],
     ["evaluate", "Conformance-v0", "--simulator", f"tabular:{NAME}"],
 ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,16 +14,19 @@ import typer
 
 import archgym
 from archgym.cli.interruption import interruptible
-from archgym.cli.options import LIBRARY_VARIABLE, Quiet
+from archgym.cli.options import LIBRARY_VARIABLE, Exclude, Quiet, excluded_values
 from archgym.cli.output import console, line
 from archgym.errors import InvalidValueError
 
 if TYPE_CHECKING:
-    from archgym.experiment import Experiment, RunOptions, RunResult
+    from archgym.experiment import Experiment, RunOptions, RunResult, Trial
 
 __all__ = ["run"]
 
 _MAX_FAILURES = 20
+_SIGNIFICANT = 0.05
+_MAX_SETS = 10
+"""Sets of hyperparameters up to which reports compare each of them, and not agents."""
 _SCHEMES = ("file", "s3", "gs", "hdfs", "abfs")
 """Kinds of addresses for which Ray Tune's file system, that of Arrow, needs nothing else."""
 
@@ -43,6 +48,7 @@ def run(
             "a list, as in agents.+={name: ga}; repeatable.",
         ),
     ] = None,
+    exclude: Exclude = None,
     history: Annotated[
         list[str] | None,
         typer.Option(
@@ -109,6 +115,10 @@ def run(
     shelf = library if library is not None else loaded.library
     shelf = os.environ.get(LIBRARY_VARIABLE) if shelf is None else shelf
     loaded = loaded.model_copy(update={"history": learned, "library": shelf})
+    if exclude:
+        less = excluded_values(exclude)
+        entries = [entry.without(less) for entry in loaded.environments]
+        loaded = loaded.model_copy(update={"environments": entries})
     folder = out if out is not None else Path("runs") / loaded.name
     options = RunOptions(
         local=local,
@@ -147,7 +157,8 @@ def _shard(text: str) -> tuple[int, int] | None:
 def _announce(experiment: Experiment, folder: Path, options: RunOptions) -> None:
     from archgym.experiment import expand
 
-    trials = options.chosen(expand(experiment))
+    every = expand(experiment)
+    trials = options.chosen(every)
     part = "part {} of {}, ".format(*options.shard) if options.shard else ""
     seeds = experiment.seed_list
     shown = ", ".join(map(str, seeds[:8])) + (", ..." if len(seeds) > 8 else "")
@@ -156,10 +167,33 @@ def _announce(experiment: Experiment, folder: Path, options: RunOptions) -> None
         f"{experiment.budget_text}, seed{'s' if len(seeds) > 1 else ''} {shown}"
         f"{', without Ray' if options.local else ''}, into {folder}"
     )
+    if text := _significance(experiment, every):
+        line(text)
     if options.resume and not (folder / "trials.json").exists():
         line(f"nothing to go on with in {folder}: the run begins afresh")
     if experiment.simulation.leased:
         line(f"simulated by workers: start any number of them by archgym worker {folder}")
+
+
+def _significance(experiment: Experiment, trials: Sequence[Trial]) -> str:
+    """What the seeds can show of differences between agents; empty if nothing is compared."""
+    from archgym.analysis.statistics import least_p, seeds_needed
+    from archgym.experiment.results.texts import agent_titles
+
+    titles = agent_titles(trials)
+    groups = len(titles) if len(titles) <= _MAX_SETS else len({trial.agent for trial in trials})
+    seeds = experiment.number_of_seeds
+    if groups < 2:
+        return ""
+    least, pairs = least_p([seeds] * groups), math.comb(groups, 2)
+    of = "the pair of agents" if pairs == 1 else f"any of {pairs} pairs of agents"
+    head = f"least p that {of} can have with {seeds} seed{'s' if seeds > 1 else ''}: {least:.2g}"
+    if least < _SIGNIFICANT:
+        return head
+    needed = f"{seeds_needed(groups)} seeds could show a difference at 5 %"
+    if pairs > 1:
+        needed += f", {seeds_needed(2)} that of one planned pair (report --agents A,B)"
+    return f"{head}; {needed}"
 
 
 def _report(result: RunResult) -> None:

@@ -25,6 +25,9 @@ commands = typer.Typer(
 )
 
 
+_SHOWN = 10
+"""Verified designs that are printed."""
+
 for _command in (evaluate, compare, study, collect_workloads, start):
     commands.command(_command.__name__.replace("_", "-"))(_command)
 
@@ -51,10 +54,8 @@ def collect(
     most: Annotated[
         int | None, typer.Option(min=1, help="Maximum number of designs on one workload.")
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Argument of the environment."),
-    ] = None,
+    settings: common.Arguments = None,
+    exclude: common.Exclude = None,
     seed: common.Seed = 0,
     quiet: common.Quiet = False,
 ) -> None:
@@ -65,7 +66,7 @@ def collect(
     from archgym.data import Dataset
     from archgym.proxy.training.active_collection import collect as choose
 
-    arguments = common.parsed_pairs(settings, "--set")
+    arguments = common.environment_arguments(settings, exclude=exclude)
     loads = [{"workload": common.parsed(text, "--workload")} for text in workload or []]
     made = [make(environment, **arguments, **one, record=record) for one in loads or [{}]]
     counted, say = [0], clocked()
@@ -176,7 +177,7 @@ def search(
 
     proxy = load_proxy(file)
     index = proxy.workload(workload) if workload else 0
-    arguments: dict[str, Any] = {"space": proxy.space, "read_files": read_files}
+    arguments: dict[str, Any] = {"space": proxy.searched_space, "read_files": read_files}
     if objective is not None:
         arguments["objective"] = common.parsed(objective, "--objective")
     real = make_original(proxy.origin, index, **arguments, record=record)
@@ -192,7 +193,9 @@ def search(
         best = None if one is None else {name: getattr(one, name) for name in fields}
         print_json({"seed": seed, "verified": len(found.outcomes), "best": best})
         return
-    echo(f"archgym {archgym.__version__}: {agent}, seed {seed}, {verify} verified")
+    verified = len(found.outcomes)
+    shown = f", the best {_SHOWN} of them:" if verified > _SHOWN else ":"
+    echo(f"archgym {archgym.__version__}: {agent}, seed {seed}, {verified} verified{shown}")
     rows = [
         (
             "",
@@ -201,7 +204,9 @@ def search(
         )
         for predicted, simulated in zip(found.predicted, found.outcomes, strict=True)
     ]
-    print_table(("goal", ">predicted", ">simulated", "feasible"), rows[:10])
+    print_table(("goal", ">predicted", ">simulated", "feasible"), rows[:_SHOWN])
+    if verified > _SHOWN:
+        echo(f"{verified - _SHOWN} more are in the dataset of --record, if it was given")
     if found.best is not None:
         for name, value in found.best.design.items():
             echo(f"{name} = {value}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from archgym.cli import options as common
-from archgym.cli.output import echo, print_json, print_table
+from archgym.cli.output import echo, paragraph, print_json, print_table
 from archgym.cli.progress import clocked
 from archgym.cli.proxy import options as own
 from archgym.errors import InvalidValueError
@@ -210,22 +211,78 @@ def _sizes(text: str, most: int) -> list[int]:
 
 
 def _show(found: Sequence[Evaluation], coverage: float) -> None:
+    several = len({one.workload for one in found}) > 1
+    first = ("metric", "workload") if several else ("metric",)
     errors = (">rel.\nRMSE", ">RMS\nerror", ">MAPE")
-    others = (">R2", ">Spear-\nman", ">top-10\nregret", f">in\n{coverage:.0%}")
+    others = (">R2", ">rank\ncorr.", ">top-10\nregret", f">in\n{coverage:.0%}")
     rows = [
         (
-            *(one.metric, one.workload),
-            *map(own.percent, (s.relative_rmse, s.rms_relative_error, s.mape)),
-            *(f"{s.r2:.4f}", f"{s.spearman:.4f}", own.percent(s.top10_regret)),
-            own.percent(s.coverage),
+            *_of(one, several),
+            *map(_share, (s.relative_rmse, s.rms_relative_error, s.mape)),
+            *(_three(s.r2), _three(s.spearman), _share(s.top10_regret), _share(s.coverage)),
         )
         for one in found
         for s in [one.scores]
     ]
-    print_table(("metric", "workload", *errors, *others), rows)
+    print_table((*first, *errors, *others), rows)
     sizes = sorted({one.scores.n for one in found})
     on = " to ".join(f"{n:,}" for n in dict.fromkeys((sizes[0], sizes[-1])))
-    echo(
+    paragraph(
         f"Rows: {on} of each workload. rel. RMSE: by the mean of the true values; RMS error: of "
-        "each by its own true value."
+        f"each by its own true value; in {coverage:.0%}: share of true values in the intervals."
     )
+    _show_within(found, coverage, several)
+
+
+def _show_within(found: Sequence[Evaluation], coverage: float, several: bool) -> None:
+    """How good predictions are within groups and near the best, where a search needs them."""
+    from archgym.proxy.quality.within import mean_of
+
+    first = ("metric", "workload") if several else ("metric",)
+    scores = (">rank\ncorr.", ">least", ">rel.\nRMSE", f">in\n{coverage:.0%}")
+    rows = []
+    for one in found:
+        if groups := one.within.groups:
+            means = (mean_of(groups, name) for name in ("spearman", "relative_rmse", "coverage"))
+            ranks = [part.spearman for part in groups if part.spearman == part.spearman]
+            correlation, error, inside = means
+            by = f"{one.within.parameter} ({len(groups)})"
+            least = _three(min(ranks, default=math.nan))
+            numbers = (_three(correlation), least, _share(error), _share(inside))
+            rows.append((*_of(one, several), by, _share(one.within.explained), *numbers))
+    if rows:
+        print_table((*first, "within groups of", ">ex-\nplains", *scores), rows)
+        paragraph(
+            "Groups: designs that share a value of the parameter that explains most of a metric; "
+            "explains: share of the variance between them. Means over the groups, and the least "
+            "rank correlation: there a search has to tell designs apart."
+        )
+    near = [(one, one.within.best) for one in found if one.within.best is not None]
+    if near:
+        print_table(
+            (*first, ">designs", ">rank\ncorr.", ">rel.\nRMSE", f">in\n{coverage:.0%}"),
+            [
+                (
+                    *(*_of(one, several), f"{part.n:,}", _three(part.spearman)),
+                    *(_share(part.relative_rmse), _share(part.coverage)),
+                )
+                for one, part in near
+            ],
+            title=f"The {near[0][1].name} of the designs",
+        )
+
+
+def _of(one: Evaluation, several: bool) -> tuple[str, ...]:
+    """The metric, and its workload where there are several."""
+    return (one.metric, one.workload) if several else (one.metric,)
+
+
+def _three(value: float) -> str:
+    return f"{value:.3f}" if math.isfinite(value) else "-"
+
+
+def _share(value: float) -> str:
+    """A share in percent, with as many digits as fit a narrow column."""
+    if not math.isfinite(value):
+        return "-"
+    return f"{value:.1%}" if abs(value) < 0.1 else f"{value:.0%}"

@@ -39,6 +39,7 @@ def collect_workloads(
     ] = 4,
     agent: Annotated[str, typer.Option(help="Agent that searches.")] = "local",
     arguments: common.Arguments = None,
+    exclude: common.Exclude = None,
     seed: common.Seed = 0,
     quiet: common.Quiet = False,
 ) -> None:
@@ -49,7 +50,7 @@ def collect_workloads(
     from archgym.data import Dataset
     from archgym.proxy.training.workload_collection import collect_workloads as collect
 
-    given = common.parsed_pairs(arguments, "--arg")
+    given = common.environment_arguments(arguments, exclude=exclude)
     cls = environment_class(environment)
     workloads = [common.parsed(text, "--workload") for text in workload or []]
     workloads = workloads or list(cls.varied_workloads())

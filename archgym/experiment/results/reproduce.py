@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import yaml
 
 from archgym.data import Dataset
+from archgym.environment.arguments import search_arguments
 from archgym.experiment.folder.run_folder import RunFolder
 from archgym.experiment.spec.expand import Trial
 from archgym.reading import plain_yaml as bounded_yaml
@@ -65,7 +66,7 @@ def evaluate_command(trial: _Evaluated, design: Mapping[str, Any]) -> str:
         if name in ("record", "render_mode"):
             continue
         text = _yaml(value)
-        words += [f"--{name}", text] if name in _OPTIONS else ["--arg", f"{name}={text}"]
+        words += [f"--{name}", text] if name in _OPTIONS else ["--set", f"{name}={text}"]
     return shlex.join(words)
 
 
@@ -90,11 +91,8 @@ def _recorded(dataset: Dataset, row: Mapping[str, Any]) -> Trial:
     arguments: dict[str, Any] = {
         "workload": json.loads(spec) if spec is not None else (row["workload"] or None),
         "objective": json.loads(row["objective"]),
-        "fixed": json.loads(row["fixed"]),
+        **_space_arguments(row["environment"], dataset.sidecar.space, json.loads(row["fixed"])),
     }
-    space = _space_name(row["environment"], dataset.sidecar.space)
-    if space != "default":
-        arguments["space"] = space
     if dataset.sidecar.simulator["name"] not in ("embedded", "tabular", "proxy"):
         arguments["simulator"] = dataset.sidecar.simulator["name"]
     arguments |= {
@@ -116,9 +114,19 @@ def _recorded(dataset: Dataset, row: Mapping[str, Any]) -> Trial:
     )
 
 
-def _space_name(environment: str, space: DesignSpace) -> str:
-    """What a registered environment calls a design space; ``default`` if it does not know it."""
-    if environment not in environment_names():
-        return "default"  # a dataset does not decide which code is imported
+def _space_arguments(
+    environment: str, space: DesignSpace, fixed: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The arguments ``space``, ``fixed``, ``exclude`` and ``include`` that give a recorded space.
+
+    The space is the default one if the environment is not registered or does not know it.
+    """
+    if environment not in environment_names():  # a dataset does not decide which code is imported
+        return search_arguments(space, fixed, space.without_fixed())
     offered = environment_class(environment).spaces()
-    return next((name for name, one in offered.items() if one == space), "default")
+    declared = space.to_json()["parameters"]
+    for name, one in offered.items():
+        if one.to_json()["parameters"] == declared:
+            named = {} if name == "default" else {"space": name}
+            return named | search_arguments(space, fixed, one)
+    return search_arguments(space, fixed, space.without_fixed())

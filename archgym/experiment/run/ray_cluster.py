@@ -15,6 +15,7 @@ from typing import Any
 
 import ray
 from ray._private import ray_constants
+from ray._private.utils import get_num_cpus
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 import archgym
@@ -23,7 +24,15 @@ from archgym.experiment.folder.run_folder import RunFolder
 from archgym.experiment.spec.schema import Resources
 from archgym.experiment.spec.simulation import SimulationSettings
 
-__all__ = ["check_address", "check_cpus", "check_nodes", "check_offer", "connected", "node_cpus"]
+__all__ = [
+    "check_address",
+    "check_cpus",
+    "check_nodes",
+    "check_offer",
+    "connected",
+    "cpus_here",
+    "node_cpus",
+]
 
 _CONNECT_S = 10.0
 _OBJECT_STORE_BYTES = 100 * 1024 * 1024  # trials exchange next to nothing
@@ -122,6 +131,11 @@ def check_address(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=_CONNECT_S).close()
     except (OSError, OverflowError) as error:
         raise ExperimentError(f"cannot join the Ray cluster at {address!r}: {error}") from error
+
+
+def cpus_here() -> int:
+    """CPUs that Ray takes on this machine unless told otherwise: of a container, its share."""
+    return int(get_num_cpus())
 
 
 def check_cpus(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from archgym.environment.environment import Environment
 from archgym.errors import DatasetError, ExperimentError, InvalidValueError
 from archgym.experiment.folder.full_disk import NoRoomError, explain_full_disk
 from archgym.experiment.folder.live_files import clear_live_files
@@ -125,6 +126,8 @@ def run_experiment(
         baselines = simulate_baselines(experiment, trials, environments, bool(options.address))
         histories = read_histories(experiment, trials, environments, folder)
         draws = {} if folder.begun() else random_draws(experiment, trials, environments)
+    for text in _warnings(environments):
+        console.print(text, style="yellow", highlight=False, markup=False)
     if draws and not options.quiet:
         console.print(draws_table(draws))
     if not options.quiet:
@@ -201,6 +204,11 @@ def _began_with(folder: RunFolder) -> dict[str, list[dict[str, Any]]]:
         return read_checked_json(folder.initial_designs, dict[str, list[dict[str, Any]]])
     except (OSError, ValueError) as error:
         raise ExperimentError(f"cannot read {folder.initial_designs}: {error}") from error
+
+
+def _warnings(environments: Mapping[str, Environment]) -> list[str]:
+    """What users should know of an environment before its results, each with its setting."""
+    return [f"{name}: {text}" for name, env in environments.items() for text in env.warnings]
 
 
 def _busy(console: Console, quiet: bool) -> contextlib.AbstractContextManager[object]:

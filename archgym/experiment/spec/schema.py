@@ -33,7 +33,7 @@ _MOST_HOURS = 1e9
 Natural = Annotated[int, Field(ge=0, le=_LARGEST, strict=True)]
 Positive = Annotated[int, Field(ge=1, le=_LARGEST, strict=True)]
 
-_OWN_KEYS = ("workload", "objective", "space", "fixed", "simulator")
+_OWN_KEYS = ("workload", "objective", "space", "fixed", "exclude", "include", "simulator")
 """Arguments of an environment that are keys of its entry."""
 _KINDS = {str: "a text", list: "a list", int: "a number", float: "a number", type(None): "empty"}
 """What a file may hold in place of an experiment; not shown, as it may be any file."""
@@ -68,6 +68,16 @@ class EnvironmentEntry(_Model):
     )
     space: str | None = Field(default=None, description="name of a design space of the environment")
     fixed: Design | None = Field(default=None, description="parameters held at a value")
+    exclude: dict[str, list[Any]] | None = Field(
+        default=None,
+        description="values that no design has, a list by parameter, as in "
+        "{scheduler: [fifo]}; beside those that the environment excludes",
+    )
+    include: list[str] | None = Field(
+        default=None,
+        description="parameters that are searched over all their values, although the "
+        "environment gives them or excludes some of their values (archgym show says which)",
+    )
     simulator: str | None = Field(
         default=None, description="name of a simulator of the environment"
     )
@@ -110,6 +120,12 @@ class EnvironmentEntry(_Model):
         """Keyword arguments that make the environment on one of the workloads."""
         given = {**{name: getattr(self, name) for name in _OWN_KEYS}, "workload": workload}
         return {**{k: v for k, v in given.items() if v is not None}, **self.arguments}
+
+    def without(self, values: Mapping[str, list[Any]]) -> EnvironmentEntry:
+        """The same entry, with more values excluded."""
+        own = self.exclude or {}
+        exclude = {name: [*own.get(name, []), *more] for name, more in values.items()}
+        return self.model_copy(update={"exclude": {**own, **exclude}})
 
     @field_validator("initial", mode="before")
     @classmethod

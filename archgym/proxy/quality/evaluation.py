@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError
 from archgym.proxy.proxy import Proxy
+from archgym.proxy.quality.within import Within, within
 from archgym.proxy.scores import Scores, score
 from archgym.proxy.training.data import TrainingData
 from archgym.proxy.training.settings import Settings
@@ -30,6 +31,7 @@ class Evaluation:
         scores: agreement of predictions and truth.
         truth: shape (n,).
         predicted: shape (n,).
+        within: agreement within groups of designs and near the best.
     """
 
     workload: str
@@ -37,10 +39,12 @@ class Evaluation:
     scores: Scores
     truth: NDArray[np.float64]
     predicted: NDArray[np.float64]
+    within: Within
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, without the designs."""
-        return {"workload": self.workload, "metric": self.metric, **self.scores.to_json()}
+        head = {"workload": self.workload, "metric": self.metric}
+        return {**head, **self.scores.to_json(), "within": self.within.to_json()}
 
 
 def evaluate(
@@ -88,10 +92,12 @@ def evaluate(
             if there.sum() < 2:
                 continue
             truth, values, low, high = (one[there] for one in (truth, values, low, high))
-            scores = score(
-                truth, values, maximize=metric.direction == "maximize", low=low, high=high
+            larger = metric.direction == "maximize"
+            scores = score(truth, values, maximize=larger, low=low, high=high)
+            parts = within(
+                *(proxy.space, data.codes[rows[there]], truth, values, low, high), maximize=larger
             )
-            found.append(Evaluation(workload.name, metric.name, scores, truth, values))
+            found.append(Evaluation(workload.name, metric.name, scores, truth, values, parts))
     if not found:
         raise InvalidValueError("the data hold no metric that the proxy predicts")
     return found, int(seen.sum())

@@ -125,7 +125,9 @@ def collect(
             min(len(pool), math.inf if most is None else most - len(one.codes))
             for one, pool in zip(own, pools, strict=True)
         ]
-        weights = [float(np.mean(gain) ** (1 / power)) for gain in gains]
+        if not any(rooms):  # every design has been simulated
+            break
+        weights = [float(np.mean(gain) ** (1 / power)) if len(gain) else 0.0 for gain in gains]
         sizes = _shares(share, weights, rooms)
         for one, pool, gain, size in zip(own, pools, gains, sizes, strict=True):
             if size:

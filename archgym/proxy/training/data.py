@@ -146,6 +146,7 @@ def read_training_data(
             settings=json.loads(first["settings"]),
             simulator=dict(sidecar.simulator),
             workloads=tuple(workloads),
+            fixed=_fixed_in_all(used),
         ),
         codes=design_codes(sidecar.space, table),
         workload=np.array([of_trial[trial_id] for trial_id in ids], dtype=np.int64),
@@ -154,6 +155,12 @@ def read_training_data(
         simulation_s=table["simulation_s"].to_numpy().astype(np.float64),
         drawn=np.array([trials[trial_id]["agent"] == "random" for trial_id in ids], dtype=bool),
     )
+
+
+def _fixed_in_all(trials: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Parameters that all trials held at the same value."""
+    first, *others = (json.loads(trial["fixed"] or "{}") for trial in trials)
+    return {k: v for k, v in first.items() if all(k in o and o[k] == v for o in others)}
 
 
 def _workload_key(trial: Mapping[str, Any]) -> tuple[str, str]:

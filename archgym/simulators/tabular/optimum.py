@@ -93,9 +93,10 @@ def _positions(table: Table, space: DesignSpace) -> NDArray[np.int64]:
     """Positions of a space's designs in the table."""
     own = table.header.space
     more = {name: value for name, value in space.fixed.items() if name not in own.fixed}
-    if not more:
+    if not more and own.excluded == space.excluded:
         return np.arange(len(table))
-    parts = [own.rank(designs) for designs in own.fix(more).enumerate()]
+    less = own.exclude(space.excluded).fix(more)
+    parts = [own.rank(designs) for designs in less.enumerate()]
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from archgym.simulators.compatibility import differences
 from archgym.simulators.tabular.optimum import Optimum, find_optimum, given_metrics
 from archgym.simulators.tabular.table import Table
 from archgym.space import Designs, DesignSpace
+from archgym.space.designs import MISSING, recoded
 
 PREFIX = "tabular:"
 TABLE_FILE = "table.parquet"
@@ -52,6 +53,9 @@ class TableFile:
         self.environment, self.arguments = header.environment, header.arguments
         self.space: str | DesignSpace = header.space
         self.workload: tuple[Any, str] | None = (header.workload, header.workload_sha256)
+        spec = header.workload if isinstance(header.workload, Mapping) else {}
+        parts = (value for value in spec.values() if isinstance(value, str))
+        self.workload_names = (header.workload_name, *parts)
 
     def differences(self, problem: DesignProblem) -> list[str]:
         """The differences that make the table unusable for an environment."""
@@ -103,12 +107,21 @@ class TabularSimulator:
         failure = np.where(positions < 0, -1, table.failure[held])
         for i in np.flatnonzero(failure).tolist():
             if positions[i] < 0:
-                why = own.illegal_reason(designs.codes[i].tolist()) or "it is not canonical"
+                why = self._missing(designs[i : i + 1])
                 results[i] = NotCoveredError(f"the table does not hold this design: {why}")
             else:
                 results[i] = _error(*table.failures[failure[i]])
         each = (time.perf_counter() - began) / max(1, len(results))
         return [(result, each) for result in results]
+
+    def _missing(self, design: Designs) -> str:
+        """Why the table does not hold a design, a batch of one."""
+        own = self.table.header.space
+        (codes,) = recoded(design, own).tolist()
+        for name, code in zip(own.names, codes, strict=True):
+            if code == MISSING:
+                return f"{name}={design[0][name]!r} is excluded there"
+        return own.illegal_reason(codes) or "it is not canonical"
 
     def optimum(
         self, space: DesignSpace, objective: Objective, metrics: Sequence[Metric], baseline: bytes

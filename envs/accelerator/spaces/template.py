@@ -43,7 +43,7 @@ _BUFFERS_KIB: Final = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 def template_space(
     budget: Mapping[str, float] | None = None, fixed: Mapping[str, Any] | None = None
 ) -> DesignSpace:
-    """Return the space.
+    """Return the space; it holds the technology, which a problem gives, at the baseline's.
 
     Args:
         budget: most ``pes``, and most ``memory_kib`` (the buffer with each kind of register file).
@@ -136,6 +136,7 @@ def template_space(
             ),
         ],
         rules,
+        fixed={"technology": BASELINE["technology"]},
     )
 
 

@@ -37,7 +37,10 @@ WorkloadSpec: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 A mapping has exactly one of these keys, and the settings that go with it:
 
 - ``network``: a name, with the network's own settings (``batch``, ``image_size``, ...);
-- ``file``: a path; of an ONNX model with ``dimensions`` (sizes of its symbolic dimensions);
+- ``file``: a path; of an ONNX model with ``dimensions`` (sizes of its symbolic dimensions, by
+  name, or ``INPUT:AXIS`` where they have none), ``ignore`` (types of operators to leave out) and
+  ``runs`` (by the name of an operator: the branch ``then`` or ``else`` of an ``If``, the number of
+  passes of a ``Loop`` or a ``Scan``);
 - ``layers``: a list of layers as :func:`archgym.envs.accelerator.workload.user_layers.read_layer`
   reads
   them, with a ``name``;
@@ -175,7 +178,7 @@ def _canonical_file(path: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(path, str | os.PathLike):
         raise InvalidValueError(f"workload: file={path!r} must be a path")
     chosen: dict[str, Any] = {"file": os.fspath(path)}
-    known = ("dimensions", "ignore") if _is_onnx(chosen["file"]) else ()
+    known = ("dimensions", "ignore", "runs") if _is_onnx(chosen["file"]) else ()
     for key in settings:
         if key not in known:
             raise UnknownNameError("workload key", key, ("file", *known, *_COMMON))
@@ -188,6 +191,16 @@ def _canonical_file(path: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
         chosen["dimensions"] = {str(name): size for name, size in dimensions.items()}
     if "ignore" in settings:
         chosen["ignore"] = _names(settings["ignore"], "ignore")
+    runs = settings.get("runs", {})
+    if not isinstance(runs, Mapping) or not all(
+        _positive(one) or one == 0 or one in ("then", "else") for one in runs.values()
+    ):
+        raise InvalidValueError(
+            f"workload: runs={runs!r:.80} must map names of operators to 'then', 'else' or a "
+            "number of passes"
+        )
+    if runs:
+        chosen["runs"] = {str(name): one for name, one in runs.items()}
     return chosen
 
 
@@ -295,7 +308,10 @@ def _read_file(chosen: Mapping[str, Any]) -> Network:
         from archgym.envs.accelerator.workload.onnx_reader import read_onnx  # heavy
 
         return read_onnx(
-            path, dimensions=chosen.get("dimensions", {}), ignore=chosen.get("ignore", ())
+            path,
+            dimensions=chosen.get("dimensions", {}),
+            ignore=chosen.get("ignore", ()),
+            runs=chosen.get("runs", {}),
         )
     try:
         data = read_json(path, _FILE_LIMIT_BYTES)

@@ -240,7 +240,8 @@ class _Reader:
 
     def _space(self, memory: str) -> DesignSpace:
         if memory not in self._spaces:
-            self._spaces[memory] = design_space("default", load_memory(memory))
+            space = design_space("default", load_memory(memory))
+            self._spaces[memory] = space.release(space.excluded)  # others simulate that too
         return self._spaces[memory]
 
     def _workload(self, row: TableRow, memory: str) -> dict[str, Any]:

@@ -227,6 +227,41 @@ def test_refresh_that_the_device_has() -> None:
     assert "same_bank" in offered["DDR5-4800"].range
 
 
+def test_a_memory_that_forgets_is_offered_on_request_only() -> None:
+    env = archgym.make("DRAM-v0", memory="LPDDR4-3200", workload=SMALL)
+    forgetful = {**env.baseline_design, "refresh_policy": "none"}
+    drawn = env.design_space.sample(500, np.random.default_rng(0))
+    assert set(drawn.values("refresh_policy")) == {"all_bank", "per_bank"}
+    with pytest.raises(DesignError, match=r"excluded from the search \(include: \[refresh_policy"):
+        env.evaluate(forgetful)
+    with pytest.raises(DesignError, match="excluded"):
+        archgym.make("DRAM-v0", workload=SMALL, fixed={"refresh_policy": "none"})
+    study = archgym.make(
+        "DRAM-v0", memory="LPDDR4-3200", workload=SMALL, include=["refresh_policy"]
+    )
+    outcome = study.evaluate(forgetful)
+    assert outcome.status == "ok"
+    assert "refresh_max_postponed" not in outcome.design
+    assert study.design_space.canonical_cardinality > env.design_space.canonical_cardinality
+
+
+def test_a_table_of_more_values_serves_a_search_without_some() -> None:
+    whole = archgym.make("DRAM-v0", simulator="tabular:dram-archgym-sort")
+    less = archgym.make(
+        "DRAM-v0",
+        simulator="tabular:dram-archgym-sort",
+        exclude={"refresh_policy": ["none"], "page_policy": ["open"]},
+    )
+    assert whole.optimum is not None
+    assert less.optimum is not None
+    assert whole.optimum.design["refresh_policy"] == "none"
+    assert less.optimum.design["refresh_policy"] == "all_bank"
+    assert less.baseline_design["page_policy"] == "open_adaptive"
+    for design in less.design_space.sample(50, np.random.default_rng(1)):
+        assert less.evaluate(design).metrics == whole.evaluate(design).metrics
+    assert less.regret(less.evaluate(less.optimum.design)) == 0
+
+
 def test_no_energy_without_a_power_model() -> None:
     env = archgym.make("DRAM-v0", memory="DDR5-4800", workload=SMALL)
     metrics = env.evaluate(env.baseline_design).metrics
