@@ -26,6 +26,7 @@ from archgym.simulators.resolve import SimulatorFile, simulator_file
 
 if TYPE_CHECKING:
     from archgym.agent import Agent
+    from archgym.views.batch_view import BatchView
 
 _ENVIRONMENTS: Final = {
     "Accelerator-v0": "archgym.envs.accelerator.environment:AcceleratorEnvironment",
@@ -60,6 +61,8 @@ _AGENTS: Final = {
     "staged": "archgym.agents.staged:Staged",
 }
 _GYMNASIUM_NAMESPACE = "archgym"
+_RESETS_IN_SAME_STEP = hasattr(gymnasium.vector, "AutoresetMode")
+"""Whether Gymnasium's vector environments may reset without a step; it knows that from 1.1 on."""
 
 
 def make(name: str, **kwargs: Any) -> Environment:
@@ -95,8 +98,27 @@ def make(name: str, **kwargs: Any) -> Environment:
         )
     spec = gymnasium.registry.get(f"{_GYMNASIUM_NAMESPACE}/{name.removeprefix('archgym/')}")
     if spec is not None:
-        environment.spec = dataclasses.replace(spec, kwargs=dict(kwargs))
+        environment.spec = dataclasses.replace(spec, kwargs={**spec.kwargs, **kwargs})
     return environment
+
+
+def make_registered(*, name: str, **kwargs: Any) -> Environment:
+    """What ``gymnasium.make`` calls; as :func:`make`."""
+    return make(name, **kwargs)
+
+
+def make_vector(
+    *, name: str, num_envs: int = 1, max_episode_steps: int | None = None, **kwargs: Any
+) -> BatchView:
+    """What ``gymnasium.make_vec`` calls: an environment with ``num_envs`` designs a step.
+
+    Raises:
+        UnknownNameError, InvalidValueError: as :func:`make` and
+            :class:`archgym.views.batch_view.BatchView`.
+    """
+    from archgym.views.batch_view import BatchView
+
+    return BatchView(make(name, **kwargs), num_envs, max_episode_steps)
 
 
 def make_agent(name: str, *args: Any, **kwargs: Any) -> Agent:
@@ -211,7 +233,12 @@ def _check_environment(simulator: str, file: SimulatorFile, cls: type[Environmen
 def _register_one(name: str) -> None:
     full = f"{_GYMNASIUM_NAMESPACE}/{name}"
     if full not in gymnasium.registry:
-        gymnasium.register(full, entry_point=functools.partial(make, name))
+        gymnasium.register(
+            full,
+            entry_point=f"{__name__}:make_registered",
+            vector_entry_point=f"{__name__}:make_vector" if _RESETS_IN_SAME_STEP else None,
+            kwargs={"name": name},
+        )
 
 
 @functools.cache

@@ -128,7 +128,7 @@ def validate(
         raise InvalidValueError(
             "--accept-source goes with --replay, which shows that metrics are equal"
         )
-    dataset = find_dataset(folder)
+    dataset = find_dataset(folder, seal=False)  # a check changes nothing
     checks = check(dataset)
     if (folder / "datasets").is_dir():
         wrong = problems_of_run(RunFolder(folder))
@@ -209,6 +209,24 @@ def repair(folder: Source, json: Json = False) -> None:
         echo(f"{one.kept:,} evaluations of {one.trials:,} trials kept; {before}")
     if failed:
         raise failed[0]
+
+
+@commands.command("seal")
+def seal(folder: Source, json: Json = False) -> None:
+    """Turn the journals of a dataset, or of a run's datasets, into Parquet.
+
+    Closing an environment does this, and so does reading the dataset. It remains to be done where
+    processes of other machines were killed. Journals that a process holds open stay as they are.
+    """
+    from archgym.data import find_datasets
+    from archgym.data.files import seal_by_command
+
+    found = [seal_by_command(dataset) for dataset in find_datasets(folder, seal=False)]
+    if json:
+        print_json([vars(one) for one in found])
+    for one in () if json else found:
+        still = f"; {one.open} stay, since a process writes to them" if one.open else ""
+        echo(f"{one.directory}: {one.sealed} journals sealed{still}")
 
 
 @commands.command("merge")

@@ -27,17 +27,18 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from archgym.data.designs import design_codes, design_columns, design_fingerprints
 from archgym.data.journal import close_journals, is_locked, read_journal
 from archgym.data.parts import (
+    JOURNALS_KEY,
     TRIALS_FILE,
     check_there,
     kept_parts,
     part_of,
     remove_unlisted_attempts,
+    sealed_journals,
     with_parts,
     write_parquet,
 )
@@ -53,7 +54,6 @@ from archgym.reading.parquet import read_rows
 
 TIMING_COLUMNS = ("simulation_s", "agent_s", "timestamp", "cached", "worker", "started")
 """Columns in which equal trajectories may differ."""
-_JOURNALS_KEY = b"archgym.journals"
 _PENDING = ".pending"  # the end of the name of a file that is not listed yet
 
 
@@ -105,7 +105,7 @@ class Dataset:
                 for path in sorted((self.directory / "trials").glob("*.parquet")):
                     for row in parquet_trials(path):
                         _merge_trial(found, row)
-                for path in self._open_journals():
+                for path in self.unsealed_journals():
                     for row in _trials_of(path):
                         _merge_trial(found, row)
                 if sorted(self.directory.glob("*/*.parquet")) == parts:
@@ -139,7 +139,7 @@ class Dataset:
         while True:
             parts = sorted((self.directory / "evaluations").glob("*.parquet"))
             with contextlib.suppress(FileNotFoundError):  # sealed meanwhile: look again
-                found = Snapshot(self.sidecar, parts, self._open_journals())
+                found = Snapshot(self.sidecar, parts, self.unsealed_journals())
                 if sorted((self.directory / "evaluations").glob("*.parquet")) == parts:
                     return found
 
@@ -197,6 +197,7 @@ class Dataset:
             "simulator": self.sidecar.simulator,
             "workloads": sorted(set(trials["workload"].to_pylist())),
             "agents": sorted(set(trials["agent"].to_pylist())),
+            "labels": sorted(set(trials["label"].drop_null().to_pylist())),
             "trials": trials.num_rows,
             "evaluations": evaluations,
             "simulated": simulated,
@@ -210,18 +211,39 @@ class Dataset:
         }
 
     def seal(self) -> None:
-        """Turns the journals of ended processes into Parquet, by write and rename."""
+        """Turns the journals of ended processes and of this one into Parquet."""
         close_journals(self.directory)
-        with _locked(self.directory):
-            ready = [path for path in self._open_journals() if not is_locked(path)]
-            if ready:
+        self.seal_ended()
+
+    def seal_ended(self, *, wait: bool = True) -> None:
+        """Turns the journals that no process holds open into Parquet, by write and rename.
+
+        Args:
+            wait: whether to wait for a process that seals the dataset now; else it is left to it.
+        """
+        with _locked(self.directory, wait) as locked:
+            ready = [path for path in self.unsealed_journals() if not is_locked(path)]
+            if ready and locked:
                 self._write_parts(ready)
                 trials = self.trials().select(["workload", "workload_sha256"]).to_pylist()
                 hashes = {row["workload"]: row["workload_sha256"] for row in trials}
                 self.sidecar = replace(self.sidecar, workloads=hashes)
                 self.sidecar.save(self.directory, replace=True)
-            for path in self._sealed_journals():
+            for path in self._sealed_journals() if locked else ():
                 path.unlink(missing_ok=True)
+
+    def unsealed_journals(self) -> list[Path]:
+        """Journals whose rows are not in Parquet yet, the oldest first.
+
+        Raises:
+            DatasetError: if one is a folder.
+        """
+        sealed = set(self._sealed_journals())
+        paths = sorted((self.directory / "journal").glob("*.jsonl"))
+        for path in paths:
+            if path.is_dir():
+                raise DatasetError(f"{path} is damaged: it is a folder, not a file")
+        return [path for path in paths if path not in sealed]
 
     # -- inner workings --------------------------------------------------------------------------
 
@@ -235,14 +257,6 @@ class Dataset:
             wrong = next((f"trial {n}: {text}" for n, text in checked.items() if text), error)
             raise DatasetError(f"{self.directory} is damaged: {wrong}") from error
         return table, {name: text for name, text in checked.items() if text}
-
-    def _open_journals(self) -> list[Path]:
-        sealed = set(self._sealed_journals())
-        paths = sorted((self.directory / "journal").glob("*.jsonl"))
-        for path in paths:
-            if path.is_dir():
-                raise DatasetError(f"{path} is damaged: it is a folder, not a file")
-        return [path for path in paths if path not in sealed]
 
     def _sealed_journals(self) -> list[Path]:
         """Journals whose rows are in Parquet, whether or not the file is gone yet."""
@@ -264,7 +278,7 @@ class Dataset:
         table = pa.Table.from_pylist(attempts, schema=TRIAL_SCHEMA)
         remove_unlisted_attempts(self.directory)  # of a process that was killed here
         write_parquet(self.directory / "attempts" / file, table.schema, [table], digest=True)
-        schema = self.schema.with_metadata({_JOURNALS_KEY: json.dumps(names).encode()})
+        schema = self.schema.with_metadata({JOURNALS_KEY: json.dumps(names).encode()})
         blocks = Snapshot(self.sidecar, (), journals).blocks()
         for path in (self.directory / "evaluations").glob(f"*{_PENDING}"):
             path.unlink(missing_ok=True)  # of a process that was killed here
@@ -291,12 +305,15 @@ def equal_trajectories(left: pa.Table, right: pa.Table) -> bool:
 
 
 @contextlib.contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    """Waits for other processes that seal the same dataset, and makes others wait."""
-    handle = os.open(directory, os.O_RDONLY)
+def _locked(directory: Path, wait: bool) -> Iterator[bool]:
+    """Keeps other processes from sealing the dataset; false if one does and is not waited for."""
+    handle, locked = os.open(directory, os.O_RDONLY), True
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            locked = False
+        yield locked
     finally:
         os.close(handle)
 
@@ -312,28 +329,6 @@ def parquet_trials(path: Path) -> list[dict[str, Any]]:
     if not all(isinstance(row.get("trial_id"), str) for row in rows):
         raise DatasetError(f"{path} is damaged: a trial has no trial_id")
     return [{name: row.get(name) for name in TRIAL_FIELDS} for row in rows]
-
-
-def sealed_journals(path: Path) -> list[str]:
-    """Names of the journals that a file of evaluations was made from.
-
-    Raises:
-        DatasetError: if it cannot be read.
-    """
-    try:
-        meta = pq.read_schema(path.absolute()).metadata or {}
-        return _journal_names(json.loads(meta.get(_JOURNALS_KEY, b"[]")))
-    except (pa.ArrowException, OSError, ValueError, RecursionError) as error:
-        raise DatasetError(f"cannot read {path}: {error}") from error
-
-
-def _journal_names(names: Any) -> list[str]:
-    """Names of journals as a Parquet file gives them; sealed ones are deleted, so no paths."""
-    listed = names if isinstance(names, list) else []
-    found = [name for name in listed if isinstance(name, str) and name.endswith(".jsonl")]
-    if found != names or any(Path(name).name != name for name in found):
-        raise ValueError(f"{_JOURNALS_KEY.decode()} lists something else than names of journals")
-    return found
 
 
 def _trials_of(path: Path) -> list[dict[str, Any]]:

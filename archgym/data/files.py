@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from archgym.data.dataset import Dataset
+from archgym.data.journal import ends_oddly, is_locked, is_of_this_machine
 from archgym.data.parts import TRIALS_FILE, part_of, with_parts, write_parquet
 from archgym.data.schema import TRIAL_SCHEMA, Sidecar, evaluation_schema
 from archgym.errors import DatasetError, check_received
@@ -34,8 +35,13 @@ class _Provenance:
     whole_trials: bool
 
 
-def find_datasets(folder: str | Path) -> list[Dataset]:
+def find_datasets(folder: str | Path, *, seal: bool = True) -> list[Dataset]:
     """The dataset in a folder, or those of the run in it.
+
+    Args:
+        folder: of a dataset or a run.
+        seal: whether journals that processes of this machine left are turned into Parquet first,
+            where nobody writes to the dataset: see :func:`seal_if_idle`.
 
     Raises:
         DatasetError: if it is not there or holds neither; names those that may have been meant.
@@ -44,7 +50,7 @@ def find_datasets(folder: str | Path) -> list[Dataset]:
     if any(os.path.lexists(folder / name) for name in ("dataset.json", "trials.json", "datasets")):
         check_received(folder)
     if (folder / "dataset.json").is_file():
-        return [Dataset(folder)]
+        return _opened([folder], seal)
     found = sorted(path.parent for path in folder.glob("datasets/*/dataset.json"))
     if not found:
         if folder.exists():
@@ -55,7 +61,14 @@ def find_datasets(folder: str | Path) -> list[Dataset]:
         raise DatasetError(
             f"{folder} is not there. {near or 'No run or dataset is beside it, here or in runs/.'}"
         )
-    return [Dataset(path) for path in found]
+    return _opened(found, seal)
+
+
+def _opened(folders: Sequence[Path], seal: bool) -> list[Dataset]:
+    for folder in folders if seal else ():
+        with contextlib.suppress(DatasetError, OSError):  # the rows are read from the journals
+            seal_if_idle(folder, wait=False)
+    return [Dataset(folder) for folder in folders]
 
 
 def _meant(name: str, places: Iterable[Path]) -> str:
@@ -76,17 +89,85 @@ def _meant(name: str, places: Iterable[Path]) -> str:
     return f"{meant}There are: {', '.join(map(str, there[:_MAX_NAMED]))}{more}."
 
 
-def find_dataset(folder: str | Path) -> Dataset:
+def find_dataset(folder: str | Path, *, seal: bool = True) -> Dataset:
     """The one dataset in a folder, or of the run in it.
+
+    Args:
+        folder: of a dataset or a run.
+        seal: as :func:`find_datasets`.
 
     Raises:
         DatasetError: if it holds none, or several.
     """
-    found = find_datasets(folder)
+    found = find_datasets(folder, seal=seal)
     if len(found) > 1:
         names = ", ".join(str(dataset.directory) for dataset in found)
         raise DatasetError(f"{folder} holds several datasets, name one of them: {names}")
     return found[0]
+
+
+def seal_if_idle(folder: Path, *, wait: bool = True) -> bool:
+    """Turns journals into Parquet if no process writes to a dataset; else the last one does it.
+
+    Journals are left as they are if one of them comes from another machine, whose locks may not
+    be seen here, or belongs to another user, or ends with something that was not recorded.
+
+    Args:
+        folder: of the dataset.
+        wait: whether to wait for a process that seals the dataset now.
+
+    Returns:
+        Whether all rows are in Parquet now.
+
+    Raises:
+        DatasetError: if a journal is damaged, or the folder cannot be written.
+    """
+    if not any((folder / "journal").glob("*.jsonl")):
+        return True
+    dataset = Dataset(folder)
+    for path in dataset.unsealed_journals():
+        if not is_of_this_machine(path) or path.stat().st_uid != os.geteuid():
+            return False
+        if is_locked(path) or ends_oddly(path):
+            return False
+    if not all(os.access(place, os.W_OK) for place in (folder, folder / "journal")):
+        return False
+    dataset.seal_ended(wait=wait)
+    return not dataset.unsealed_journals()
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """What sealing a dataset did.
+
+    Attributes:
+        directory: of the dataset.
+        sealed: number of journals that are in Parquet now and were not before.
+        open: number of journals that processes still write to.
+    """
+
+    directory: str
+    sealed: int
+    open: int
+
+
+def seal_by_command(dataset: Dataset) -> Sealed:
+    """Turns all journals into Parquet that no process holds open, those of other machines too.
+
+    Raises:
+        DatasetError: if a journal is damaged, or the folder cannot be written.
+    """
+    before = dataset.unsealed_journals()
+    for path in before:
+        if ends_oddly(path):
+            raise DatasetError(
+                f"{path} is damaged: what follows its last line was not recorded; archgym dataset "
+                "validate shows it, archgym dataset repair keeps what is provable"
+            )
+    dataset.seal_ended()
+    left = dataset.unsealed_journals()
+    sealed = len(set(before) - set(left))
+    return Sealed(str(dataset.directory), sealed, sum(map(is_locked, left)))
 
 
 def provenance(dataset: Dataset) -> dict[str, Any]:

@@ -68,6 +68,8 @@ WRONG_CHECKSUM = "its checksum is wrong: it was changed, or a line before it is 
 SYNC_S = 1.0
 _BEGINNING = re.compile(rb'(\[|\[\d+(,[ -~]*)?|\{|\{"[ -~]*)')
 """The beginning of a line: text of ASCII characters."""
+_NAME = re.compile(r"[0-9a-f]{16}-\d+-\d+-.+\.jsonl")
+"""The name of a journal: when it was begun, by which process, its number in it, the machine."""
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _counter = itertools.count()
 
@@ -386,3 +388,8 @@ def is_locked(path: Path) -> bool:
         except OSError:
             return True
         return False
+
+
+def is_of_this_machine(path: Path) -> bool:
+    """Whether a journal was begun by a process of this machine, as its name says."""
+    return bool(_NAME.fullmatch(path.name)) and path.stem.split("-", 3)[3] == socket.gethostname()

@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,6 +27,8 @@ from archgym.reading.files import opened
 
 TRIALS_FILE = "trials.parquet"
 """The table of trials of a dataset that was recorded."""
+JOURNALS_KEY = b"archgym.journals"
+"""Metadata of a file of evaluations: the names of the journals that it was made from."""
 _KEY = b"archgym.parts"
 _ATTEMPTS = b"archgym.attempts"
 _DIGEST, _NO_DIGEST = b"archgym.sha256", b"0" * 64
@@ -210,6 +213,19 @@ def remove_unlisted_attempts(directory: Path) -> None:
                 path.unlink(missing_ok=True)
 
 
+def sealed_journals(path: Path) -> list[str]:
+    """Names of the journals that a file of evaluations was made from.
+
+    Raises:
+        DatasetError: if it cannot be read.
+    """
+    try:
+        meta = pq.read_schema(path.absolute()).metadata or {}
+        return _journal_names(json.loads(meta.get(JOURNALS_KEY, b"[]")))
+    except (pa.ArrowException, OSError, ValueError, RecursionError) as error:
+        raise DatasetError(f"cannot read {path}: {error}") from error
+
+
 def write_parquet(
     path: Path, schema: pa.Schema, tables: Iterable[pa.Table], *, digest: bool = False
 ) -> int:
@@ -251,6 +267,15 @@ def write_parquet(
             temporary.unlink()
         raise DatasetError(f"cannot write {path}: {error.strerror}") from error
     return written
+
+
+def _journal_names(names: Any) -> list[str]:
+    """Names of journals as a Parquet file gives them; sealed ones are deleted, so no paths."""
+    listed = names if isinstance(names, list) else []
+    found = [name for name in listed if isinstance(name, str) and name.endswith(".jsonl")]
+    if found != names or any(Path(name).name != name for name in found):
+        raise ValueError(f"{JOURNALS_KEY.decode()} lists something else than names of journals")
+    return found
 
 
 def _problems_of_names(directory: Path) -> list[str]:

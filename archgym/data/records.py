@@ -36,7 +36,16 @@ _JSON_OBJECTS = (
 )
 _ALL_FIELDS = (*ROW_FIELDS, *FLIGHT_FIELDS)
 _MAY_LACK = {"workload_spec", "fidelities", "baseline_design", "optimum", "seed", "budget"}
-_MAY_LACK |= {"history", "hours", "episode_length", "commit", "workload_sha256", "started", "ended"}
+_MAY_LACK |= {
+    "history",
+    "label",
+    "hours",
+    "episode_length",
+    "commit",
+    "workload_sha256",
+    "started",
+    "ended",
+}
 """Columns of trials that are null where something is not known, or was not recorded yet."""
 
 
@@ -308,7 +317,7 @@ _TRIAL_KINDS: dict[str, Callable[[object], bool]] = {
     "trial_id": _is_name,
     "environment": _is_text,
     "agent": _is_text,
-    **dict.fromkeys(("workload", "workload_sha256", "commit"), _is_text),
+    **dict.fromkeys(("workload", "workload_sha256", "commit", "label"), _is_text),
     **dict.fromkeys(_JSON_OBJECTS, _is_json_object),
     **dict.fromkeys(("objective", "workload_spec"), _is_json),
     "fidelities": _is_json_list,

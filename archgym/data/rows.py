@@ -32,7 +32,7 @@ from archgym.space.expression import param
 if TYPE_CHECKING:
     import pandas as pd
 
-OF_THE_TRIAL = ("environment", "workload", "agent", "hyperparameters", "seed")
+OF_THE_TRIAL = ("environment", "workload", "agent", "hyperparameters", "seed", "label")
 """Columns that each row takes over from its trial."""
 Numbered = tuple[NDArray[np.int64], NDArray[Any]]
 """Numbers of rows, and a value for each of them, both (n,)."""

@@ -38,6 +38,7 @@ TRIAL_FIELDS: dict[str, pa.DataType] = {
     "agent": pa.string(),
     "hyperparameters": pa.string(),
     "seed": pa.int64(),
+    "label": pa.string(),
     "budget": pa.int64(),
     "hours": pa.float64(),
     "objective": pa.string(),
@@ -62,7 +63,8 @@ metrics), baseline_design, fidelities, optimum and versions are JSON texts. ``op
 metrics of the exact best design, and is null where that is not known; ``fidelities`` is null in
 datasets from before there were any. ``history`` describes what the search learned from before, as
 a JSON text; it is null where the search began from nothing. ``workload_spec`` is what the
-environment was given as the workload, as a JSON text, null where it is no JSON value."""
+environment was given as the workload, as a JSON text, null where it is no JSON value. ``label``
+says what the evaluations were for, such as ``eval``; it is null where nobody said."""
 TRIAL_SCHEMA = pa.schema(list(TRIAL_FIELDS.items()))
 """Columns of the table of trials."""
 FLIGHT_COLUMNS: dict[str, pa.DataType] = {

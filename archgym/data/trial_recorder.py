@@ -217,6 +217,7 @@ class TrialRecorder:
             "agent": trial.agent,
             "hyperparameters": json.dumps(dict(trial.hyperparameters)),
             "seed": trial.seed,
+            "label": trial.label,
             "budget": trial.budget,
             "hours": trial.hours,
             "objective": json.dumps(problem.objective.to_json()),

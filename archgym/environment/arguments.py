@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from archgym.environment.provenance import PROVENANCE
 from archgym.errors import InvalidValueError
 from archgym.problem.design_problem import DesignProblem
 
@@ -33,8 +34,13 @@ def constructor_arguments(environment: type[DesignProblem]) -> dict[str, inspect
 def own_arguments(
     environment: type[DesignProblem], base: type[DesignProblem]
 ) -> dict[str, inspect.Parameter]:
-    """Arguments that the base class does not take, and on which metrics may depend."""
-    left_out = {*constructor_arguments(base), *environment.incidental_arguments}
+    """Arguments that the base class does not take, and on which metrics may depend.
+
+    One that the environment itself takes under a name such as ``seed`` is among them, although
+    the base class has one of that name for something else.
+    """
+    inherited = {*constructor_arguments(base)} - (_declared(environment, base) & {*PROVENANCE})
+    left_out = {*inherited, *environment.incidental_arguments}
     taken = constructor_arguments(environment).items()
     return {name: parameter for name, parameter in taken if name not in left_out}
 
@@ -93,6 +99,15 @@ def unnamed_argument(environment: type[DesignProblem], name: str, which: str) ->
         f"{{{name!r}: self.{name}}}; or, if no metric depends on it, write "
         f"incidental_arguments = ({name!r},) in the class"
     )
+
+
+def _declared(environment: type[DesignProblem], base: type[DesignProblem]) -> set[str]:
+    """Names of the arguments in the constructors of the classes below the base class."""
+    found: set[str] = set()
+    for cls in environment.__mro__[: environment.__mro__.index(base)]:
+        if "__init__" in vars(cls):
+            found |= {*inspect.signature(vars(cls)["__init__"]).parameters}
+    return found
 
 
 def _same(value: Any, default: Any) -> bool:

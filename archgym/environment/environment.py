@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -9,15 +11,25 @@ from typing import Any, Self
 
 import gymnasium
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
 from archgym.environment.arguments import check_settings, given_arguments
 from archgym.environment.evaluated_problem import EvaluatedProblem
 from archgym.environment.observation import Observer, observation_space
-from archgym.errors import InvalidValueError, UnknownNameError, check_choice, check_integer
+from archgym.environment.portable_spec import portable_spec
+from archgym.environment.provenance import driven_by
+from archgym.errors import (
+    DatasetError,
+    InvalidValueError,
+    UnknownNameError,
+    check_choice,
+    check_integer,
+)
 from archgym.evaluation.baseline import baseline_codes
 from archgym.evaluation.outcome import Incidental, Outcomes, Row
 from archgym.evaluation.recorder_protocol import DURABILITIES, Durability
+from archgym.evaluation.trial_info import EXTERNAL
 from archgym.problem.metrics import check_metrics
 from archgym.problem.objective import Objective
 from archgym.problem.simulator import Simulator
@@ -78,6 +90,14 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         action: ``multi_discrete``, ``box``, ``discrete`` (one number a design), or ``auto``:
             ``multi_discrete`` if all parameters are finite, else ``box``.
         levels: number of values at which a discrete view sees real parameters.
+        render_mode: form of the picture that :meth:`render` gives; ``None`` for none.
+        agent: name under which evaluations are recorded that a library asks for.
+        seed: seed of that library, which is recorded; ``None`` if not known.
+        hyperparameters: of that library, which are recorded.
+        label: what the evaluations are for, such as ``train`` or ``eval``; it is recorded.
+        budget: number of distinct legal designs that the library may simulate; ``None`` for no
+            limit. The step that spends the last of it truncates the episode, the next one raises
+            ``BudgetExhausted``.
 
     Attributes:
         encoding: translates actions to designs.
@@ -97,6 +117,7 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
     }
 
     _own_arguments: Mapping[str, Any]
+    _spec: EnvSpec | None = None
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Notes what the constructor is called with, for :func:`check_settings`."""
@@ -119,6 +140,11 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         action: str = "auto",
         levels: int | None = None,
         render_mode: str | None = None,
+        agent: str = EXTERNAL,
+        seed: int | None = None,
+        hyperparameters: Mapping[str, Any] | None = None,
+        label: str | None = None,
+        budget: int | None = None,
     ) -> None:
         check_integer("episode_length", episode_length, 1)
         modes = self.metadata["render_modes"]
@@ -126,6 +152,7 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
             # A TypeError, because Stable-Baselines3 asks for rgb_array first and expects one.
             raise TypeError(str(UnknownNameError("render mode", render_mode, modes)))
         self.render_mode = render_mode
+        self.trial_info = driven_by(agent, seed, hyperparameters, label, budget)
         self.episode_length = episode_length
         file = simulator_file(simulator)
         if space is None:
@@ -171,6 +198,15 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         """The registered name, or ``module:Class``."""
         return super().name if self.spec is None else self.spec.id.removeprefix("archgym/")
 
+    @property
+    def spec(self) -> EnvSpec | None:
+        """How Gymnasium makes the environment again; ``None`` if it is not registered."""
+        return self._spec
+
+    @spec.setter
+    def spec(self, spec: EnvSpec | None) -> None:
+        self._spec = None if spec is None else portable_spec(spec, self.episode_length)
+
     # -- Gymnasium -------------------------------------------------------------------------------
 
     def reset(
@@ -195,7 +231,9 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         row = self._evaluate_one(self.encoding.decode_one(action))
         self._steps += 1
         done = self._steps >= self.episode_length
-        return self._observer.one(row.codes, row.metrics), row.reward, done, False, self.info(row)
+        truncated = not done and self.evaluator.exhausted
+        seen = self._observer.one(row.codes, row.metrics)
+        return seen, row.reward, done, truncated, self.info(row)
 
     def render(self) -> Any:
         """The last design and its metrics, as text; an environment may have other forms too."""
@@ -210,8 +248,18 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         return "\n".join([*lines, f"status: {last.status} {last.reason}".rstrip()])
 
     def close(self) -> None:
-        """Ends the current trial's recording."""
+        """Ends the current trial's recording, and turns the journals of its dataset into Parquet.
+
+        While another process writes to the dataset, that is left to the last one that closes.
+        """
         self.end_trial()
+        if self.record is not None and not sys.is_finalizing():
+            from archgym.data.files import seal_if_idle  # heavy, and only needed here
+
+            try:
+                seal_if_idle(self.record)
+            except (DatasetError, OSError) as error:  # no row is lost
+                warnings.warn(f"rows in {self.record} are left in journals: {error}", stacklevel=2)
 
     def observe(self, outcomes: Outcomes) -> NDArray[np.float32]:
         """Observations of evaluated designs, float32 in [-1, 1], shape (n, width).

@@ -43,6 +43,7 @@ class EvaluatedProblem(DesignProblem):
         episode_length: designs an episode.
         record: folder of the dataset that takes every evaluation; ``None`` for none.
         durable: when a recorded row is on disk, see :class:`archgym.Environment`.
+        trial_info: describes the trials that begin without a call of :meth:`start_trial`.
         on_evaluated: function that is called with the outcomes of each evaluation; or ``None``.
         on_waiting: function that is called before outcomes of designs in flight are waited for;
             or ``None``.
@@ -55,6 +56,7 @@ class EvaluatedProblem(DesignProblem):
     episode_length: int
     record: Path | None
     durable: Durability = "auto"
+    trial_info: TrialInfo = TrialInfo()
     on_evaluated: Callable[[Outcomes], None] | None = None
     on_waiting: Callable[[], None] | None = None
 
@@ -178,7 +180,7 @@ class EvaluatedProblem(DesignProblem):
         """
         designs = self._own(designs)
         if self._ended:
-            self.start_trial()  # what follows is a new one, without a budget
+            self.start_trial()  # what follows is a new one
         outcomes = self.evaluator.evaluate(designs, fidelity)
         if len(outcomes):
             (self._last,) = outcomes.rows(len(outcomes) - 1)
@@ -244,13 +246,15 @@ class EvaluatedProblem(DesignProblem):
     def start_trial(self, trial: TrialInfo | None = None) -> None:
         """Begins a trial: counters at zero, nothing known, a budget if the trial has one.
 
+        Without an argument it is described by :attr:`trial_info`.
+
         With ``record`` set and a trial id that the dataset already holds, the trial goes on
         where it stopped: what was evaluated is replayed from the dataset, not simulated again.
 
         Raises:
             SimulationError: as :meth:`simulate_baseline`.
         """
-        trial, scorer = trial or TrialInfo(), self._scorer
+        trial, scorer = trial or self.trial_info, self._scorer
         self.end_trial()
         if self.record is not None:
             from archgym.data.trial_recorder import TrialRecorder  # heavy, and only needed here

@@ -9,6 +9,9 @@ from typing import Any
 
 from archgym.errors import InvalidValueError, check_integer
 
+EXTERNAL = "external"
+"""The agent of evaluations of which only is known that a library asked for them."""
+
 
 @dataclass(frozen=True)
 class SourceInfo:
@@ -62,6 +65,7 @@ class TrialInfo:
         hours: maximum hours that all simulations take together. ``None`` is without limit.
         history: what the search learned from before; ``None`` if it began from nothing.
         resume: go on with a trial of this id that the dataset already holds.
+        label: what the evaluations are for, such as ``train`` or ``eval``; ``None`` if not known.
 
     Raises:
         InvalidValueError: if the budget or ``proposals_per_budget`` is not a positive integer, or
@@ -69,7 +73,7 @@ class TrialInfo:
     """
 
     trial_id: str = ""
-    agent: str = "external"
+    agent: str = EXTERNAL
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
     seed: int | None = None
     budget: int | None = None
@@ -77,6 +81,7 @@ class TrialInfo:
     proposals_per_budget: int = 10
     hours: float | None = None
     history: HistoryInfo | None = None
+    label: str | None = None
 
     def __post_init__(self) -> None:
         if self.budget is not None:

@@ -22,10 +22,10 @@ import pyarrow.compute as pc
 
 from archgym.data import Dataset
 from archgym.data.checks import validate
-from archgym.data.dataset import begun_trial, parquet_trials, sealed_journals
+from archgym.data.dataset import begun_trial, parquet_trials
 from archgym.data.files import write_dataset
 from archgym.data.journal import Checksums, is_locked, read_journal
-from archgym.data.parts import is_as_written, sound_parts
+from archgym.data.parts import is_as_written, sealed_journals, sound_parts
 from archgym.data.records import check_line, check_trial
 from archgym.data.schema import Sidecar, evaluation_schema
 from archgym.data.snapshot import Snapshot, journal_tables

@@ -242,7 +242,8 @@ class StepwiseView(gymnasium.Env[NDArray[np.float32], Any]):
         self._designs += 1
         done = self._designs >= self.env.episode_length
         seen = self._observe(complete if done else self._partial)
-        return seen, float(outcomes.reward[0]), done, False, self.env.info(*outcomes.rows())
+        truncated = not done and self.env.evaluator.exhausted
+        return seen, float(outcomes.reward[0]), done, truncated, self.env.info(*outcomes.rows())
 
     def render(self) -> Any:
         """The last complete design and its metrics, as text."""

@@ -13,6 +13,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from archgym.errors import InvalidValueError, check_integer
 from archgym.space import Designs, Encoding
+from archgym.views.batch import evaluated
 from archgym.views.stepwise import Steps
 from archgym.views.unwrapped import unwrapped
 
@@ -129,21 +130,9 @@ class VectorView(VecEnv):
     def _evaluate(
         self, designs: Designs
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], list[dict[str, Any]]]:
-        """The environment's observations, rewards and infos of all designs.
-
-        The evaluator may take fewer designs than it is given without the search being over (new
-        ones that the simulator then did not cover cost nothing), so the rest is offered again.
-        """
-        seen = np.empty((len(designs), *(self.env.observation_space.shape or ())), np.float32)
-        rewards = np.empty(len(designs), dtype=np.float32)
-        infos: list[dict[str, Any]] = []
-        while len(infos) < len(designs):
-            outcomes = self.env.evaluate_batch(designs[len(infos) :])
-            part = slice(len(infos), len(infos) + len(outcomes))
-            seen[part] = self.env.observe(outcomes)
-            rewards[part] = outcomes.reward
-            infos += [self.env.info(row) for row in outcomes.rows()]
-        return seen, rewards, infos
+        """The environment's observations, rewards and infos of all designs."""
+        seen, rewards, rows = evaluated(self.env, designs)
+        return seen, rewards.astype(np.float32), [self.env.info(row) for row in rows]
 
 
 class StepwiseVectorView(VectorView):

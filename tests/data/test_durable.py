@@ -82,7 +82,7 @@ def search(env: archgym.Environment, disk: Disk, folder: Path) -> list[tuple[int
 
     env.on_evaluated = told
     make_agent("random", env.design_space, seed=0).search(env, budget=8)
-    env.close()
+    env.end_trial()
     return seen
 
 
@@ -113,7 +113,7 @@ def test_one_sync_for_a_batch(tmp_path: Path, disk: Disk) -> None:
     env.evaluate_batch(designs)
     assert disk.rows(tmp_path) == 500
     assert disk.journal_syncs == 1
-    env.close()
+    env.end_trial()
 
 
 @pytest.mark.parametrize("durable", ["always", "second"])
@@ -162,7 +162,7 @@ def test_a_disk_that_takes_nothing_ends_the_search(
         with pytest.raises(DatasetError, match="Input/output error"):
             env.evaluate({**env.baseline, "x": 1})
     env.evaluate({**env.baseline, "x": 4})
-    env.close()
+    env.end_trial()
     assert Dataset(tmp_path).evaluations()["step"].to_pylist() == [0, 1, 2]
 
 

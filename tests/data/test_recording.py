@@ -133,7 +133,7 @@ def test_files_from_before_there_were_executors_can_be_read(tmp_path: Path) -> N
 def test_a_crash_between_renaming_and_unlinking_leaves_no_row_twice(tmp_path: Path) -> None:
     env = Adder(record=tmp_path)
     env.evaluate_batch(DESIGNS)
-    env.close()
+    env.end_trial()
     (journal,) = (tmp_path / "journal").iterdir()
     text = journal.read_bytes()
     before = rows(tmp_path)
@@ -255,7 +255,7 @@ def test_a_forked_process_goes_on_in_a_journal_and_a_trial_of_its_own(tmp_path: 
             os._exit(code)
     assert os.waitpid(pid, 0)[1] == 0
     env.evaluate(DESIGNS[5])
-    env.close()
+    env.end_trial()
     assert [row["step"] for row in rows(tmp_path, "parent")] == [0, 1]
     assert [row["step"] for row in rows(tmp_path, f"parent-{pid}")] == [0, 1]
     assert len(list((tmp_path / "journal").iterdir())) == 2
@@ -321,7 +321,7 @@ def test_a_full_disk_leaves_no_half_row_and_no_trace_of_the_evaluation(
 def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
     env = Adder(record=tmp_path)
     env.evaluate_batch(DESIGNS)
-    env.close()
+    env.end_trial()
     (journal,) = (tmp_path / "journal").iterdir()
     content = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join(content[:5]) + content[5][:20])

@@ -173,7 +173,7 @@ def test_stable_baselines3_vector_environments_record(tmp_path: Path, subprocess
     assert sorted(dataset.evaluations()["reward"].to_pylist()) == pytest.approx(
         sorted(np.concatenate(rewards).tolist())
     )
-    assert len(list((tmp_path / "journal").iterdir())) == (2 if subprocesses else 1)
+    assert not list((tmp_path / "journal").iterdir())  # the last one to close sealed them
 
 
 def test_stable_baselines3_makes_environments_by_name() -> None:

@@ -6,7 +6,9 @@ import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from archgym.environment.arguments import own_arguments
 from archgym.environment.environment import Environment
+from archgym.environment.provenance import PROVENANCE
 from archgym.errors import ArchgymError, ExperimentError, InvalidValueError
 from archgym.experiment.spec.expand import Trial, history_of
 from archgym.experiment.spec.schema import Experiment
@@ -65,7 +67,14 @@ def check_experiment(experiment: Experiment, trials: Sequence[Trial]) -> dict[st
     """
     for number, environment in enumerate(experiment.environments):
         with located(f"environments[{number}].id"):
-            environment_class(environment.id)
+            cls = environment_class(environment.id)
+        taken = own_arguments(cls, Environment)
+        for name in PROVENANCE:
+            if name in environment.arguments and name not in taken:
+                raise InvalidValueError(
+                    f"environments[{number}].arguments: {name} is not taken, since every trial of "
+                    "an experiment is recorded with its own"
+                )
     for number, agent in enumerate(experiment.agents):
         with located(f"agents[{number}].name"):
             agent_class(agent.name)
