@@ -83,7 +83,7 @@ class ConfigSpaceEncoding(PointEncoding):
         self._library = ConfigSpace
         codes = self._default(default)
         self.space: ConfigSpace.ConfigurationSpace = ConfigSpace.ConfigurationSpace(name, seed=seed)
-        for parameter in self.parameters:
+        for parameter in self.searched:
             level = max(codes[design_space.index(parameter.name)], 0)
             self.space.add(self._hyperparameters(parameter, level))
         self._add_conditions()
@@ -142,13 +142,13 @@ class ConfigSpaceEncoding(PointEncoding):
 
     def _add_conditions(self) -> None:
         untold = []
-        for parameter in self.parameters:
+        for parameter in self.searched:
             when = parameter.when
             if when is None:
                 continue
             found = regions(self.design_space, when) if self._is_told(when) else None
             if found is None:
-                untold.append(f"condition of {parameter.name}: {when}")
+                untold.append(f"condition of {parameter.name}")
                 continue
             for axis in parameter.axes:
                 self._add_condition(self.space[axis], when, found)
@@ -192,7 +192,7 @@ class ConfigSpaceEncoding(PointEncoding):
             parts = conjuncts(rule.expression) if plain else [rule.expression]
             clauses = [self._clauses(part) for part in parts]
             if any(found is None for found in clauses):
-                untold.append(f"rule {rule.name}: {rule.expression}")
+                untold.append(f"rule {rule.name}")
             for found in clauses:
                 for clause in found or ():
                     self.space.add(clause)

@@ -70,10 +70,10 @@ class NevergradEncoding(PointEncoding):
         super().__init__(design_space)
         self._p = nevergrad.p
         self.unexpressed = tuple(
-            f"condition of {p.name}: {p.when}" for p in self.parameters if p.when is not None
+            f"condition of {p.name}" for p in self.searched if p.when is not None
         )
         variables = {
-            axis: self._variable(p, axis) for p in self.parameters for axis in p.axes
+            axis: self._variable(p, axis) for p in self.searched for axis in p.axes
         }
         self.parametrization: nevergrad.p.Dict = nevergrad.p.Dict(**variables)
         if default is not None:

@@ -44,7 +44,7 @@ class PointEncoding(ABC):
 
     Attributes:
         design_space: the space.
-        parameters: those that have variables: free, and active in some design.
+        searched: those that have variables: free, and active in some design.
         conditional: names of those that a point has only where they are active.
         never: names of parameters that are active in no design.
         unexpressed: conditions and rules that the library is not told, each as a line of text.
@@ -62,13 +62,13 @@ class PointEncoding(ABC):
         self.unexpressed: tuple[str, ...] = ()
         self.never = _never_active(design_space)
         free = [design_space.parameters[position] for position in design_space.free]
-        self.parameters: tuple[Parameter, ...] = tuple(p for p in free if p.name not in self.never)
-        if not self.parameters:
+        self.searched: tuple[Parameter, ...] = tuple(p for p in free if p.name not in self.never)
+        if not self.searched:
             raise InvalidValueError(
                 "every parameter of the design space is fixed: nothing to search"
             )
-        self._forms = {p.name: self._form(p) for p in self.parameters}
-        self._axes = {axis: p for p in self.parameters for axis in p.axes}
+        self._forms = {p.name: self._form(p) for p in self.searched}
+        self._axes = {axis: p for p in self.searched for axis in p.axes}
 
     @abstractmethod
     def _form(self, parameter: Parameter) -> Form:
@@ -132,7 +132,7 @@ class PointEncoding(ABC):
 
     def _point(self, codes: Any) -> Any:
         found: dict[str, Any] = {}
-        for parameter in self.parameters:
+        for parameter in self.searched:
             code = codes[self.design_space.index(parameter.name)]
             if code < 0 and parameter.name in self.conditional:
                 continue

@@ -48,13 +48,13 @@ class PymooEncoding(PointEncoding):
             raise self._missing("pymoo") from None
         super().__init__(design_space)
         self._kinds = pymoo.core.variable
-        conditions = [p for p in self.parameters if p.when is not None]
+        conditions = [p for p in self.searched if p.when is not None]
         self.unexpressed = (
-            *(f"condition of {p.name}: {p.when}" for p in conditions),
-            *(f"rule {rule.name}: {rule.expression}" for rule in design_space.rules),
+            *(f"condition of {p.name}" for p in conditions),
+            *(f"rule {rule.name}" for rule in design_space.rules),
         )
         self.variables: dict[str, pymoo.core.variable.Variable] = {
-            axis: self._variable(p) for p in self.parameters for axis in p.axes
+            axis: self._variable(p) for p in self.searched for axis in p.axes
         }
 
     def _form(self, parameter: Parameter) -> Form:
