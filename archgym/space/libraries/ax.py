@@ -51,7 +51,7 @@ class AxEncoding(PointEncoding):
         MissingDependencyError: if Ax is not installed.
     """
 
-    package = "ax-platform"
+    package = "'archgym[ax]'"
 
     def __init__(self, design_space: DesignSpace) -> None:
         try:
