@@ -21,7 +21,10 @@ from archgym.data import Dataset
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = sorted((ROOT / "docs" / "guides").glob("recipes_*.md"))
-_BLOCK = re.compile(r"^<!-- (?P<mark>[^\n]*) -->\n```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.S | re.M)
+_BLOCK = re.compile(
+    r"^<!-- (?P<mark>[^\n]*) -->\n```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.S | re.M
+)
+_NOT_GIVEN = "No matching distribution|ConnectionError"
 _PROGRAM_S, _INSTALL_S = 500, 1200
 _QUIET = {
     "HF_HUB_OFFLINE": "1",
@@ -191,7 +194,9 @@ def test_recipe_runs_from_nothing(name: str, tmp_path: Path) -> None:
                 text=True,
                 timeout=_INSTALL_S,
             )
-            if done.returncode and re.search(r"No matching distribution|ConnectionError", done.stderr):
+            if done.returncode and re.search(
+                r"No matching distribution|ConnectionError", done.stderr
+            ):
                 pytest.skip(f"the package index does not give what {line!r} needs")
             assert done.returncode == 0, done.stderr[-6000:]
         run(RECIPES[name], python, folder)

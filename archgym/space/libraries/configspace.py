@@ -157,7 +157,8 @@ class ConfigSpaceEncoding(PointEncoding):
 
     def _add_condition(self, child: Any, when: Expression, found: list[Region]) -> None:
         alternatives = [
-            [self._within(child, name, box[name]) for name in box] for box in self._boxes(when, found)
+            [self._within(child, name, box[name]) for name in box]
+            for box in self._boxes(when, found)
         ]
         if all(alternatives):  # an empty one holds always
             each = [_joined(parts, self._library.AndConjunction) for parts in alternatives]

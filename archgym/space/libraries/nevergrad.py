@@ -72,16 +72,14 @@ class NevergradEncoding(PointEncoding):
         self.unexpressed = tuple(
             f"condition of {p.name}" for p in self.searched if p.when is not None
         )
-        variables = {
-            axis: self._variable(p, axis) for p in self.searched for axis in p.axes
-        }
+        variables = {axis: self._variable(p, axis) for p in self.searched for axis in p.axes}
         self.parametrization: nevergrad.p.Dict = nevergrad.p.Dict(**variables)
         if default is not None:
             self.parametrization.value = self.point({**default, **design_space.fixed})
         if design_space.rules:
             self.parametrization.register_cheap_constraint(self._keeps_rules)
         if seed is not None:
-            self.parametrization.random_state = np.random.RandomState(seed)  # noqa: NPY002 - nevergrad's
+            self.parametrization.random_state = np.random.RandomState(seed)
 
     def _form(self, parameter: Parameter) -> Form:
         if parameter.kind == "permutation":

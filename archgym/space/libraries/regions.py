@@ -102,7 +102,9 @@ def _truth(
     try:
         truth = np.asarray(expression.evaluate(values), dtype=bool)
     except TypeError as error:
-        raise InvalidValueError(f"the expression '{expression}' cannot be evaluated: {error}") from error
+        raise InvalidValueError(
+            f"the expression '{expression}' cannot be evaluated: {error}"
+        ) from error
     return np.broadcast_to(truth, (math.prod(shape),)).reshape(shape)
 
 
@@ -128,7 +130,9 @@ def _boxes(
         slices.setdefault(np.ascontiguousarray(part).tobytes(), []).append(place)
     found: list[dict[int, tuple[int, ...]]] = []
     for places in slices.values():
-        inner = _boxes(truth[places[0]], tuple(rest), most) if rest else [{}] * bool(truth[places[0]])
+        inner = (
+            _boxes(truth[places[0]], tuple(rest), most) if rest else [{}] * bool(truth[places[0]])
+        )
         if inner is None or len(found) + len(inner) > most:
             return None
         own = {axis: tuple(places)} if len(places) < len(truth) else {}
