@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -36,7 +36,7 @@ class TuningEnvironment(Environment):
     def _by_design(self) -> dict[tuple[str, ...], Measured]:
         return {_key(one.design): one for one in self.tuning.measured}
 
-    def simulate_batch(self, designs: Designs) -> Sequence[tuple[SimulationResult, float]]:
+    def simulate_batch(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
         """Looks configurations up; each takes the seconds that it took the tuner."""
         found = [self._by_design.get(_key(design)) for design in designs]
         return [(_result(one), one.seconds if one else 0.0) for one in found]

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from archgym.errors import ArchgymError, InvalidValueError
 from archgym.problem import Metric
@@ -323,9 +323,10 @@ def _plain(name: str, value: Any) -> Any:
     )
 
 
-def _is_number(value: Any) -> bool:
-    numeric = isinstance(value, int | float) and not isinstance(value, bool)
-    return numeric and abs(value) < 1e300 and math.isfinite(value)
+def _is_number(value: Any) -> TypeGuard[int | float]:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) < 1e300 and math.isfinite(value)
 
 
 def _limited(what: str, found: Any, most: int) -> None:
