@@ -25,7 +25,7 @@ _BLOCK = re.compile(
     r"^<!-- (?P<mark>[^\n]*) -->\n```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.S | re.M
 )
 _NOT_GIVEN = "No matching distribution|ConnectionError"
-_PROGRAM_S, _INSTALL_S = 500, 1200
+_PROGRAM_S, _INSTALL_S = 900, 1800
 _QUIET = {
     "HF_HUB_OFFLINE": "1",
     "MPLBACKEND": "agg",
@@ -68,7 +68,7 @@ EXPECTED = {
     "SMAC": Recorded(("smac",), "smac", 0, "train", 40),
     "nevergrad": Recorded(("nevergrad",), "nevergrad_ngopt", 0, "train", 50),
     "pymoo": Recorded(("pymoo",), "pymoo_nsga2", 1, "train", 60),
-    "Kernel Tuner": Recorded(("kernel_tuner",), "kernel_tuner", None, None, 15),
+    "Kernel Tuner": Recorded(("kernel_tuner",), "kernel_tuner", None, None, 25),
     "DuckDB": Recorded(("duckdb",), "sampler", 0, "train", 50),
     "polars": Recorded(("polars",), "ga", 0, None, 50),
     "Hugging Face datasets": Recorded(("datasets",), "ga", 0, None, 50),

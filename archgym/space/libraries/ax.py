@@ -15,6 +15,10 @@ from archgym.space.parameter import Parameter, plain
 if TYPE_CHECKING:
     from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
 
+_MIN_RANGE = 2e-5
+"""Width below which Ax refuses a range, as that of a period in seconds."""
+_MAX_CHOICES = 1000
+"""Values of a choice that Ax takes at most."""
 _MAX_LISTED = 256
 """Levels up to which a parameter's values are listed one by one."""
 
@@ -24,7 +28,9 @@ class AxEncoding(PointEncoding):
 
     A variable has the parameter's own value, as far as the values are of one type; other
     categories are text. Integers and real numbers are ranges, ordinal values and integers with a
-    step ordered choices, or above 256 values the number of the level.
+    step ordered choices, or above 256 values the number of the level. Of a range that is too narrow
+    for Ax, such as seconds of a clock period, it is the decimal logarithm on a logarithmic scale,
+    else the number of the level.
 
     A parameter that is active for some values of one other, listed parameter depends on it, so
     that Ax's space is a hierarchy. Rules become parameter constraints where they are linear
@@ -70,9 +76,11 @@ class AxEncoding(PointEncoding):
     def _form(self, parameter: Parameter) -> Form:
         if parameter.kind == "permutation":
             return Form.KEYS
-        if isinstance(parameter, Real) or _is_range(parameter):
+        if isinstance(parameter, Real) and parameter.high - parameter.low < _MIN_RANGE:
+            return Form.LOG if parameter.log else Form.LEVEL
+        if _is_range(parameter):
             return Form.VALUE
-        if parameter.ordered and parameter.size > _MAX_LISTED:
+        if parameter.size > (_MAX_LISTED if parameter.ordered else _MAX_CHOICES):
             return Form.LEVEL
         values = [plain(parameter.value(code)) for code in range(parameter.size)]
         return Form.VALUE if _type_of(values) else Form.TEXT
@@ -82,11 +90,12 @@ class AxEncoding(PointEncoding):
         between = self._configs.RangeParameterConfig
         if form is Form.KEYS:
             return [between(axis, (0.0, 1.0), "float") for axis in parameter.axes]
-        if isinstance(parameter, Real):
-            scaling = "log" if parameter.log else "linear"
-            return [between(name, (parameter.low, parameter.high), "float", scaling=scaling)]
         if form is Form.LEVEL:
             return [between(name, (0, parameter.size - 1), "int")]
+        if isinstance(parameter, Real):
+            scaling = "log" if parameter.log and form is Form.VALUE else "linear"
+            ends = [self._variables(parameter, code)[name] for code in (0, parameter.size - 1)]
+            return [between(name, (ends[0], ends[1]), "float", scaling=scaling)]
         if isinstance(parameter, Integer) and _is_range(parameter):
             return [between(name, (parameter.low, parameter.high), "int")]
         values = [self._variables(parameter, code)[name] for code in range(parameter.size)]
