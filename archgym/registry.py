@@ -234,6 +234,10 @@ def _check_environment(simulator: str, file: SimulatorFile, cls: type[Environmen
         from archgym.declared import DeclaredEnvironment
 
         fits = issubclass(cls, DeclaredEnvironment) and cls.source.path.name == file.environment
+    elif is_tuning_file(file.environment):
+        from archgym.tuning import TuningEnvironment
+
+        fits = issubclass(cls, TuningEnvironment) and cls.file_name == file.environment
     elif colon:  # what a file names is not imported, only compared with what is there
         fits = cls is getattr(sys.modules.get(module), attribute, None)
     else:

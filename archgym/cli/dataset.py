@@ -346,8 +346,8 @@ def export(
         str,
         typer.Option(
             "--format",
-            help="parquet, csv, minari (a folder), optuna (.db or .log), t4 (.json), card (.md); by "
-            "default from the file's ending.",
+            help="parquet, csv, minari (a folder), optuna (.db or .log), t4 (.json), card (.md); "
+            "by default from the file's ending.",
         ),
     ] = "",
     where: Where = None,
@@ -402,9 +402,7 @@ def export(
 def import_(
     file: Annotated[
         Path,
-        typer.Argument(
-            metavar="FILE", help="A cache file of Kernel Tuner, or T4 results, in JSON."
-        ),
+        typer.Argument(metavar="FILE", help="A cache file of Kernel Tuner, or T4 results."),
     ],
     out: Annotated[
         Path, typer.Argument(metavar="OUT", help="The dataset: a new one, or one of this file.")
