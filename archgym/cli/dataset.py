@@ -225,8 +225,9 @@ def seal(folder: Source, json: Json = False) -> None:
     if json:
         print_json([vars(one) for one in found])
     for one in () if json else found:
-        still = f"; {one.open} stay, since a process writes to them" if one.open else ""
-        echo(f"{one.directory}: {one.sealed} journals sealed{still}")
+        still = f"; a process still writes to {one.open}" if one.open else ""
+        plural = "" if one.sealed == 1 else "s"
+        echo(f"{one.directory}: {one.sealed} journal{plural} sealed{still}")
 
 
 @commands.command("merge")
@@ -360,8 +361,16 @@ def export(
     origin: Annotated[str, typer.Option("--source", help="card: where the data come from.")] = "",
     episodes: Annotated[
         str,
-        typer.Option(help="minari: recorded (as the environment ended them) or trial."),
+        typer.Option(
+            help="minari: recorded (as the environment ended them), trial, or a number of designs."
+        ),
     ] = "",
+    action: Annotated[
+        str, typer.Option(help="minari: multi_discrete, box or discrete (one number a design).")
+    ] = "",
+    levels: Annotated[
+        int, typer.Option(help="minari: values at which discrete actions see real parameters.")
+    ] = 0,
     name: Annotated[str, typer.Option(help="minari: group of the datasets.")] = "",
     study: Annotated[str, typer.Option(help="optuna: name before that of each problem.")] = "",
     formulas: Annotated[
@@ -377,9 +386,10 @@ def export(
     from archgym.export.files import form_of
 
     given = {"licence": licence, "title": title, "source": origin}
-    given |= {"episodes": episodes, "name": name, "study": study}
+    given |= {"episodes": episodes, "action": action, "name": name, "study": study}
     options: dict[str, Any] = {key: value for key, value in given.items() if value}
     options |= {"formulas": True} if formulas else {}
+    options |= {"levels": levels} if levels else {}
     form = form_of(file, form)
     chosen = selected(folder, where, agent, workload)
     rows = write(chosen, file, form, **options)

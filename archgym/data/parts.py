@@ -8,6 +8,7 @@ an earlier version lists nothing, and its parts are listed when the dataset is n
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -220,8 +221,8 @@ def sealed_journals(path: Path) -> list[str]:
         DatasetError: if it cannot be read.
     """
     try:
-        meta = pq.read_schema(path.absolute()).metadata or {}
-        return _journal_names(json.loads(meta.get(JOURNALS_KEY, b"[]")))
+        state = path.stat()
+        return list(_read_sealed_journals(path, state.st_ino, state.st_mtime_ns, state.st_size))
     except (pa.ArrowException, OSError, ValueError, RecursionError) as error:
         raise DatasetError(f"cannot read {path}: {error}") from error
 
@@ -267,6 +268,13 @@ def write_parquet(
             temporary.unlink()
         raise DatasetError(f"cannot write {path}: {error.strerror}") from error
     return written
+
+
+@functools.lru_cache(maxsize=1 << 13)
+def _read_sealed_journals(path: Path, inode: int, changed_ns: int, size: int) -> tuple[str, ...]:
+    """As :func:`sealed_journals`, once for each state of a file: each sealing asks for all."""
+    meta = pq.read_schema(path.absolute()).metadata or {}
+    return tuple(_journal_names(json.loads(meta.get(JOURNALS_KEY, b"[]"))))
 
 
 def _journal_names(names: Any) -> list[str]:

@@ -112,7 +112,7 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012
-        "render_modes": ["ansi"],
+        "render_modes": ["ansi", "rgb_array"],
         "render_fps": 1,
     }
 
@@ -149,7 +149,7 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         check_integer("episode_length", episode_length, 1)
         modes = self.metadata["render_modes"]
         if render_mode not in (None, *modes):
-            # A TypeError, because Stable-Baselines3 asks for rgb_array first and expects one.
+            # A TypeError, because that is what Gymnasium and learners expect.
             raise TypeError(str(UnknownNameError("render mode", render_mode, modes)))
         self.render_mode = render_mode
         self.trial_info = driven_by(agent, seed, hyperparameters, label, budget)
@@ -236,12 +236,22 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         return seen, row.reward, done, truncated, self.info(row)
 
     def render(self) -> Any:
-        """The last design and its metrics, as text; an environment may have other forms too."""
+        """The last design and its metrics; an environment may have other forms too.
+
+        With ``render_mode="ansi"`` a text, with ``"rgb_array"`` a picture: uint8 of shape
+        (height, width, 3), at first of the baseline design.
+        """
+        return self.rendered(self._last)
+
+    def rendered(self, row: Row | None) -> Any:
+        """What :meth:`render` gives for an evaluated design; ``None`` if nothing was evaluated."""
+        if self.render_mode == "rgb_array":
+            return self._picture(row)
         if self.render_mode != "ansi":
             return None
-        if self._last is None:
+        if row is None:
             return "nothing evaluated yet"
-        last = self._outcome(self._last)
+        last = self._outcome(row)
         lines = [f"{name} = {value}" for name, value in last.design.items()]
         units = {metric.name: metric.unit for metric in self.metrics}
         lines += [f"{n}: {v:.6g} {units[n]}" for n, v in last.metrics.items() if v is not None]
@@ -282,6 +292,22 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         }
 
     # -- inner workings --------------------------------------------------------------------------
+
+    def _picture(self, row: Row | None) -> NDArray[np.uint8]:
+        from archgym.environment.picture import picture
+
+        baseline = dict(zip(self._metric_names, self.baseline_metrics.tolist(), strict=True))
+        workload = f", {self.workload_name}" if self.workload_name else ""
+        status, remark, design = "baseline", "", self.baseline_design
+        values: Mapping[str, float | None] = baseline
+        if row is not None:
+            design = self.design_space.design(row.codes)
+            values = row.metrics_by_name(self._metric_names)
+            breaks = LABELS[row.status] == "ok" and not row.feasible
+            status = "infeasible" if breaks else LABELS[row.status]
+            remark = f"reward {row.reward:.4g}" + (f": {row.reason}" if row.reason else "")
+        title, space = f"{self.name}{workload}", self.design_space
+        return picture(title, status, remark, space, design, self.metrics, values, baseline)
 
     @cached_property
     def _observer(self) -> Observer:

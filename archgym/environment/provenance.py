@@ -45,14 +45,9 @@ def driven_by(
             )
     if agent is None:
         raise InvalidValueError(f"agent must be a name; {EXTERNAL!r} if it is not known")
-    if seed is not None:
-        seed = int(seed) if isinstance(seed, np.integer) else seed
-        check_integer("seed", seed, 0)
-        if seed > _MAX_SEED:
-            raise InvalidValueError(f"seed must be below 2^63, not {seed}")
-    if budget is not None:
-        budget = int(budget) if isinstance(budget, np.integer) else budget
-        check_integer("budget", budget, 1)
+    seed, budget = _integer("seed", seed, 0), _integer("budget", budget, 1)
+    if seed is not None and seed > _MAX_SEED:
+        raise InvalidValueError(f"seed must be below 2^63, not {seed}")
     given = {} if hyperparameters is None else hyperparameters
     if not isinstance(given, Mapping):
         raise InvalidValueError(
@@ -60,6 +55,14 @@ def driven_by(
         )
     plain = {str(name): _plain(str(name), value) for name, value in given.items()}
     return TrialInfo(agent=agent, hyperparameters=plain, seed=seed, budget=budget, label=label)
+
+
+def _integer(name: str, value: Any, least: int) -> int | None:
+    """An integer, which may be one of NumPy's; ``None`` for none."""
+    plain = value.item() if isinstance(value, np.integer) else value
+    if plain is not None:
+        check_integer(name, plain, least)
+    return plain
 
 
 def _plain(name: str, value: Any) -> Any:

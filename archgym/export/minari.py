@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import json
 import math
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
-import gymnasium.envs.registration
 import numpy as np
 import pyarrow as pa
+from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
 from archgym.data.designs import design_columns, read_designs
@@ -22,9 +24,15 @@ from archgym.data.problems import Problem, baseline_of, identifier, problems_of
 from archgym.data.selection import Selection
 from archgym.data.snapshot import counts_of
 from archgym.environment.observation import Observer, observation_space
-from archgym.errors import ArchgymError, InvalidValueError, MissingDependencyError, check_choice
+from archgym.errors import (
+    ArchgymError,
+    InvalidValueError,
+    MissingDependencyError,
+    check_choice,
+    check_integer,
+)
 from archgym.registry import environment_class, environment_names
-from archgym.space import BoxEncoding, Encoding, MultiDiscreteEncoding
+from archgym.space.action import action_encoding
 
 if TYPE_CHECKING:
     from minari.data_collector.episode_buffer import EpisodeBuffer
@@ -34,21 +42,35 @@ _NAME = "archgym"
 
 
 def export_minari(
-    selection: Selection, path: Path, *, episodes: str = "recorded", name: str = _NAME
+    selection: Selection,
+    path: Path,
+    *,
+    episodes: str | int = "recorded",
+    action: str = "auto",
+    levels: int | None = None,
+    name: str = _NAME,
 ) -> int:
     """Writes a Minari dataset for each problem (environment, workload, objective).
 
     ``minari.load_dataset("NAME/PROBLEM-v0")`` finds them with the environment variable
     ``MINARI_DATASETS_PATH`` set to the folder. Observations, rewards and terminations are those
-    that the environment gave, actions those of its default action space that stand for the design
-    (an agent with another view of the space gave other numbers for it). The metadata
-    of each episode name its trial, agent and first step.
+    that the environment gave, actions those of ``action`` that stand for the design (an agent with
+    another view of the space gave other numbers for it). The metadata of each episode name its
+    trial, agent and first step.
+
+    Offline learners want one kind of action each: those for discrete actions ``discrete``, such as
+    d3rlpy's ``DiscreteCQL``, those for continuous ones ``box``, such as ``CQL`` and ``TD3PlusBC``.
 
     Args:
         selection: the rows.
         path: the folder.
         episodes: ``recorded``: as the environment ended them, by default after each design;
-            ``trial``: one episode a trial, which ends (is terminated) with its last design.
+            ``trial``: one episode a trial, which ends (is terminated) with its last design; or a
+            number: as an environment with that ``episode_length`` would have ended them.
+        action: as the argument of environments: ``multi_discrete``, ``box``, ``discrete`` (one
+            number a design), or ``auto``.
+        levels: number of values at which real parameters are seen in discrete actions; an action
+            then stands for the nearest of them.
         name: of the group of datasets.
 
     Returns:
@@ -56,11 +78,16 @@ def export_minari(
 
     Raises:
         MissingDependencyError: if Minari is not installed.
-        UnknownNameError: for another kind of episodes.
+        UnknownNameError: for another kind of episodes or of actions.
         InvalidValueError: if an episode lacks steps, as in a dataset from which rows were left
-            out.
+            out; or if the design space has no such actions.
     """
-    check_choice("kind of episodes", episodes, EPISODES)
+    if isinstance(episodes, str) and episodes.isdecimal():
+        episodes = int(episodes)
+    if isinstance(episodes, str):
+        check_choice("kind of episodes", episodes, (*EPISODES, "a number of designs"))
+    else:
+        check_integer("episodes", episodes, 1)
     try:
         import minari  # noqa: F401
     except ImportError:
@@ -72,22 +99,37 @@ def export_minari(
     with new_folder(path.absolute()) as root:  # pyarrow, under it, knows no relative ones
         for problem in problems_of(selection):
             dataset_id = f"{identifier(name)}/{identifier(problem.name)}-v0"
-            written += _Writer(selection, problem, episodes).write(root, dataset_id)
+            form = _Form(episodes, action, levels)
+            written += _Writer(selection, problem, form).write(root, dataset_id)
     return written
+
+
+@dataclass(frozen=True)
+class _Form:
+    """What :func:`export_minari` is asked for."""
+
+    episodes: str | int
+    action: str
+    levels: int | None
+
+    def length(self, recorded: int | None) -> float:
+        """Designs in an episode of a trial with a recorded length of episodes."""
+        if isinstance(self.episodes, int):
+            return self.episodes
+        return math.inf if self.episodes == "trial" else recorded or 1
 
 
 class _Writer:
     """Writes the dataset of one problem."""
 
-    def __init__(self, selection: Selection, problem: Problem, episodes: str) -> None:
+    def __init__(self, selection: Selection, problem: Problem, form: _Form) -> None:
         sidecar = selection.dataset.sidecar
         self._selection = selection.of_trials(problem.trial_ids)
-        self._problem, self._whole = problem, episodes == "trial"
+        self._problem, self._form = problem, form
         self._space = sidecar.space.fix(problem.fixed)
         self._metrics = sidecar.metrics
         self._trials = {row["trial_id"]: row for row in problem.trials}
-        real = any(self._space.parameters[i].continuous for i in self._space.free)
-        self._actions: Encoding = (BoxEncoding if real else MultiDiscreteEncoding)(self._space)
+        self._actions = action_encoding(self._space, form.action, form.levels)
         self._notes: list[dict[str, Any]] = []  # metadata of each episode
         self._observed = observation_space(self._space, self._metrics)
 
@@ -102,7 +144,7 @@ class _Writer:
             folder / "data",
             observation_space=self._observed,
             action_space=self._actions.space,  # type: ignore[attr-defined]
-            env_spec=_spec(self._problem, self._selection),
+            env_spec=_spec(self._problem, self._selection, self._form),
             data_format="arrow",
         )
         storage.update_metadata(
@@ -138,7 +180,7 @@ class _Writer:
                 part.append(table.take(np.flatnonzero(codes == code)))
                 counts[name] -= part[-1].num_rows
                 # Designs in an episode.
-                length = math.inf if self._whole else self._trials[name]["episode_length"] or 1
+                length = self._form.length(self._trials[name]["episode_length"])
                 if counts[name] == 0 or sum(map(len, part)) >= length:
                     yield from self._cut(name, part, length, last=counts[name] == 0)
 
@@ -156,7 +198,8 @@ class _Writer:
             stop = int(min(start + length, whole))
             self._check_steps(name, steps[start:stop], length)
             # Whether the environment, or the search, reported the end.
-            ended = trial["state"] == "finished" if self._whole else stop - start == length
+            whole_trial = length == math.inf
+            ended = trial["state"] == "finished" if whole_trial else stop - start == length
             last_step = np.arange(start, stop) == stop - 1
             note = {"trial_id": name, "agent": trial["agent"], "agent_seed": trial["seed"]}
             self._notes.append({**note, "first_step": int(steps[start])})
@@ -179,7 +222,9 @@ class _Writer:
         observer = Observer(self._space, self._metrics, base)
         seen = observer.many(designs, values)
         rewards = table["reward"].to_numpy()
-        return self._first(trial, observer, base), seen, self._actions.encode(designs), rewards
+        actions = self._actions.encode(designs)
+        shape = self._actions.space.shape  # type: ignore[attr-defined]
+        return self._first(trial, observer, base), seen, actions.reshape(-1, *shape), rewards
 
     def _first(
         self, trial: dict[str, Any], observer: Observer, base: list[float]
@@ -203,7 +248,7 @@ class _Writer:
             )
 
 
-def _spec(problem: Problem, selection: Selection) -> gymnasium.envs.registration.EnvSpec | None:
+def _spec(problem: Problem, selection: Selection, form: _Form) -> EnvSpec | None:
     """How to make the environment again; ``None`` if that is not known."""
     name, trial = problem.first["environment"], problem.first
     if name not in environment_names():
@@ -224,8 +269,9 @@ def _spec(problem: Problem, selection: Selection) -> gymnasium.envs.registration
     kwargs |= {"objective": json.loads(trial["objective"]), "space": named[0]}
     kwargs |= {"workload": json.loads(spec)} if json.loads(spec) is not None else {}
     kwargs |= {"fixed": problem.fixed} if problem.fixed else {}
-    length = trial["episode_length"] or 1
-    kwargs |= {"episode_length": length} if length > 1 else {}
-    return gymnasium.envs.registration.EnvSpec(
-        f"archgym/{name}", f"{cls.__module__}:{cls.__qualname__}", kwargs=kwargs
-    )
+    kwargs |= {"action": form.action} if form.action != "auto" else {}
+    kwargs |= {"levels": form.levels} if form.levels is not None else {}
+    length = form.length(trial["episode_length"])
+    kwargs |= {"episode_length": int(length)} if 1 < length < math.inf else {}
+    known = gymnasium.spec(f"archgym/{name}")
+    return dataclasses.replace(known, kwargs={**known.kwargs, **kwargs})

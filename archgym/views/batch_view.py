@@ -12,6 +12,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from archgym.errors import InvalidValueError, check_integer
+from archgym.evaluation.outcome import Row
 from archgym.views.batch import evaluated
 from archgym.views.unwrapped import unwrapped
 
@@ -65,6 +66,7 @@ class BatchView(VectorEnv[NDArray[np.float32], NDArray[Any], NDArray[Any]]):
         self.observation_space = batch_space(base.observation_space, num_envs)
         self.action_space = batch_space(base.action_space, num_envs)
         self._designs = np.zeros(num_envs, dtype=np.int64)  # of each episode so far
+        self._rows: list[Row | None] = [None] * num_envs  # the last of each
 
     def reset(
         self,
@@ -116,11 +118,12 @@ class BatchView(VectorEnv[NDArray[np.float32], NDArray[Any], NDArray[Any]]):
         if len(actions) != self.num_envs:
             raise InvalidValueError(f"{self.num_envs} actions are needed, got {len(actions)}")
         self._seen, rewards, rows = evaluated(self.env, self.env.encoding.decode(actions))
+        self._rows = list(rows)
         self._designs += 1
         terminated = self._designs >= self.env.episode_length
-        over = self.env.evaluator.exhausted
+        over = np.full(self.num_envs, self.env.evaluator.exhausted)
         if self._max_steps is not None:
-            over = over | (self._designs >= self._max_steps)
+            over |= self._designs >= self._max_steps
         truncated = ~terminated & over
         infos: _Infos = {}
         for i, (row, ended) in enumerate(zip(rows, terminated | truncated, strict=True)):
@@ -131,6 +134,12 @@ class BatchView(VectorEnv[NDArray[np.float32], NDArray[Any], NDArray[Any]]):
                 self._designs[i] = 0
             infos = self._add_info(infos, info, i)
         return self._seen.copy(), rewards, terminated, truncated, infos
+
+    def render(self) -> tuple[Any, ...] | None:
+        """What the environment renders of the last design of each episode; ``None`` for none."""
+        if self.render_mode is None:
+            return None
+        return tuple(self.env.rendered(row) for row in self._rows)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Closes the environment."""

@@ -47,7 +47,7 @@ class ParallelView(ParallelEnv[str, Observation, Any]):  # type: ignore[misc]
 
     metadata: ClassVar[dict[str, Any]] = {
         "name": "archgym_parallel_v0",
-        "render_modes": ["ansi"],
+        "render_modes": ["ansi", "rgb_array"],
         "is_parallelizable": True,
     }
 

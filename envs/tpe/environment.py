@@ -23,6 +23,7 @@ from archgym.envs.tpe.workload.workload import (
     workload_names,
 )
 from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.evaluation.outcome import Row
 from archgym.problem.metrics import Metric
 from archgym.problem.reference import Reference
 from archgym.problem.simulator import SimulationResult, Simulator
@@ -188,15 +189,14 @@ class TensorEngine(Environment):
 
         write(array_of(design), path)
 
-    def render(self) -> Any:
-        """The last design (at first the baseline): text, SVG text, or pixels (height, width, 3)."""
+    def rendered(self, row: Row | None) -> Any:
+        """A design (at first the baseline): text, SVG text, or pixels (height, width, 3)."""
         if self.render_mode not in ("svg", "rgb_array"):
-            return super().render()
+            return super().rendered(row)
         from archgym.envs.tpe.drawing import render
 
-        last = self._last
         array = array_of(
-            self.baseline_design if last is None else self.design_space.design(last.codes)
+            self.baseline_design if row is None else self.design_space.design(row.codes)
         )
         return render.svg(array) if self.render_mode == "svg" else render.pixels(array)
 

@@ -8,6 +8,7 @@ import pytest
 
 from archgym.data import load
 from archgym.experiment import RunOptions, read_experiment, run_experiment
+from tests.helpers import Adder
 
 
 @pytest.fixture(scope="module")
@@ -132,3 +133,31 @@ def test_info_says_how_a_dataset_was_made(call: Any, run: Path, tmp_path: Path) 
     assert data["made_by"] == ["sample rows=10 seed=0"]
     assert "made by" in call("dataset", "info", tmp_path / "s").out
     assert call("dataset", "info", run, "--json").json[0]["made_by"] == []
+
+
+def test_sealing_by_command(call: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    env = Adder(record=folder)
+    env.evaluate({"x": 1, "y": 0, "mode": "plain"})
+    env.end_trial()
+    other = Adder(record=folder)
+    other.evaluate({"x": 2, "y": 0, "mode": "plain"})  # its journal is open
+    journals = folder / "journal"
+    ended = min(journals.iterdir())
+    ended.rename(journals / "copied-from-elsewhere.jsonl")
+    assert call("dataset", "info", folder, "--json").json[0]["evaluations"] == 2
+    assert len(list(journals.iterdir())) == 2
+    assert "1 journal sealed; a process still writes to 1" in call("dataset", "seal", folder).out
+    other.end_trial()
+    found = call("dataset", "seal", folder, "--json").json
+    assert found == [{"directory": str(folder), "sealed": 1, "open": 0}]
+    assert not list(journals.iterdir())
+    env.evaluate({"x": 3, "y": 0, "mode": "plain"})
+    env.end_trial()
+    (last,) = journals.iterdir()
+    last.write_bytes(last.read_bytes() + b"hello")
+    refused = call("dataset", "seal", folder)
+    assert refused.code == 2
+    assert "archgym dataset repair" in refused.err
+    assert last.exists()
+    assert call("dataset", "seal", tmp_path / "nowhere").code == 2
