@@ -70,8 +70,9 @@ def make(name: str, **kwargs: Any) -> Environment:
 
     Args:
         name: a registered name, such as ``DRAM-v0``; ``module:Class``, where a module is looked
-            for in the working folder too, after all other places; or the path of a YAML file that
-            declares an environment around a program.
+            for in the working folder too, after all other places; the path of a YAML file that
+            declares an environment around a program; or that of a JSON file in which Kernel Tuner
+            or another autotuner left its results (:mod:`archgym.tuning`).
         **kwargs: arguments of the environment, see :class:`archgym.Environment`. With
             ``simulator="tabular:PATH"`` or ``"proxy:PATH"`` those that are not given are the
             table's or the proxy's (of several workloads a proxy chooses none).
@@ -171,8 +172,18 @@ def is_declaration(name: str) -> bool:
     return name.lower().endswith((".yaml", ".yml"))
 
 
+def is_tuning_file(name: str) -> bool:
+    """Whether a name is the path of a JSON file in which an autotuner left its results."""
+    return name.lower().endswith(".json")
+
+
+def is_environment_file(name: str) -> bool:
+    """Whether a name is the path of a file that is an environment, of whichever kind."""
+    return is_declaration(name) or is_tuning_file(name)
+
+
 def environment_class(name: str) -> type[Environment]:
-    """The class behind a name, a ``module:Class`` or the path of a YAML file.
+    """The class behind a name, a ``module:Class``, or the path of a YAML or JSON file.
 
     Raises:
         UnknownNameError: if there is no such environment.
@@ -183,8 +194,12 @@ def environment_class(name: str) -> type[Environment]:
         from archgym.declared import declared_class
 
         return declared_class(name)
+    if is_tuning_file(name):
+        from archgym.tuning import tuning_class
+
+        return tuning_class(name)
     short = name.removeprefix(f"{_GYMNASIUM_NAMESPACE}/")
-    allowed = [*environment_names(), "module:Class", "FILE.yaml"]
+    allowed = [*environment_names(), "module:Class", "FILE.yaml", "FILE.json"]
     return _class("environment", short, Environment, allowed)
 
 
@@ -221,6 +236,10 @@ def _check_environment(simulator: str, file: SimulatorFile, cls: type[Environmen
         from archgym.declared import DeclaredEnvironment
 
         fits = issubclass(cls, DeclaredEnvironment) and cls.source.path.name == file.environment
+    elif is_tuning_file(file.environment):
+        from archgym.tuning import TuningEnvironment
+
+        fits = issubclass(cls, TuningEnvironment) and cls.file_name == file.environment
     elif colon:  # what a file names is not imported, only compared with what is there
         fits = cls is getattr(sys.modules.get(module), attribute, None)
     else:

@@ -31,6 +31,7 @@ from archgym.registry import (
     environment_class,
     environment_names,
     is_declaration,
+    is_tuning_file,
 )
 
 __all__ = [
@@ -59,7 +60,7 @@ def check(target: str, **arguments: Any) -> list[CheckResult]:
     """
     if is_declaration(target):
         return check_program(target, **arguments)
-    if _is_agent(target):
+    if not is_tuning_file(target) and _is_agent(target):
         return check_agent(target, **arguments)
     environment_class(target)
     return check_environment(target, **arguments)

@@ -348,8 +348,8 @@ def export(
         str,
         typer.Option(
             "--format",
-            help="parquet, csv, minari (a folder), optuna (.db or .log), card (.md), hf (a folder "
-            "for the Hugging Face hub, also of a run with several datasets); by default from the "
+            help="parquet, csv, minari (a folder), optuna (.db or .log), t4 (.json), card (.md), hf (a "
+            "folder for the Hugging Face hub, also of a run with several datasets); by default from the "
             "file's ending.",
         ),
     ] = "",
@@ -426,6 +426,30 @@ def export(
         for path in sorted(file.glob("*/*/data/metadata.json")):
             name = str(path.parent.parent.relative_to(file))
             echo(f"MINARI_DATASETS_PATH={file}: minari.load_dataset({name!r})")
+
+
+@commands.command("import")
+def import_(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="A cache file of Kernel Tuner, or T4 results."),
+    ],
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="The dataset: a new one, or one of this file.")
+    ],
+    agent: Annotated[
+        str, typer.Option(help="Name of who tuned; by default after the form of the file.")
+    ] = "",
+    json: Json = False,
+) -> None:
+    """Record what an autotuner measured as a trial of a dataset."""
+    from archgym.tuning import import_tuning
+
+    rows = import_tuning(file, out, agent=agent)
+    if json:
+        print_json({"dataset": str(out), "rows": rows})
+    else:
+        line(f"{out}: {rows:,} evaluations of {file}")
 
 
 def _operation(step: dict[str, Any]) -> str:

@@ -19,7 +19,7 @@ from archgym.registry import (
     agent_names,
     environment_class,
     environment_names,
-    is_declaration,
+    is_environment_file,
 )
 from archgym.space import DesignSpace
 
@@ -53,7 +53,7 @@ def find(name: str) -> Any:
 
     if name in agent_names():
         return agent_class(name)
-    if is_declaration(name):
+    if is_environment_file(name):
         return environment_class(name)
     if ":" not in name and name.removeprefix("archgym/") not in environment_names():
         raise UnknownNameError("environment or agent", name, [*environment_names(), *agent_names()])

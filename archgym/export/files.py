@@ -20,10 +20,15 @@ from archgym.export.formulas import without_formulas
 from archgym.export.huggingface import export_huggingface
 from archgym.export.minari import export_minari
 from archgym.export.optuna import export_optuna
+from archgym.export.t4 import export_t4
 
 __all__ = ["FORMATS", "export", "form_of"]
 
-_ENDINGS = {"md": "card", **dict.fromkeys(("db", "sqlite", "sqlite3", "log"), "optuna")}
+_ENDINGS = {
+    "md": "card",
+    "json": "t4",
+    **dict.fromkeys(("db", "sqlite", "sqlite3", "log"), "optuna"),
+}
 
 
 def export(data: Dataset | Selection, path: str | Path, form: str = "", **options: Any) -> int:
@@ -37,6 +42,7 @@ def export(data: Dataset | Selection, path: str | Path, form: str = "", **option
                   calculate (:mod:`archgym.export.formulas`), unless ``formulas=True``
     ``minari``    a folder of Minari datasets: :func:`archgym.export.minari.export_minari`
     ``optuna``    a storage of Optuna studies: :func:`archgym.export.optuna.export_optuna`
+    ``t4``        T4 results of autotuners, one problem: :func:`archgym.export.t4.export_t4`
     ``card``      a README.md with metadata: :func:`archgym.export.card.write_card`
     ``hf``        a folder for the Hugging Face hub, the dataset with its card:
                   :func:`archgym.export.huggingface.export_huggingface`
@@ -128,5 +134,6 @@ _WRITERS: dict[str, Callable[..., int]] = {
     "minari": export_minari,
     "optuna": export_optuna,
     "parquet": _write_parquet,
+    "t4": export_t4,
 }
 FORMATS = tuple(_WRITERS)

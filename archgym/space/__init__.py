@@ -6,6 +6,12 @@ from archgym.space.designs import Designs
 from archgym.space.encoding import Encoding
 from archgym.space.expression import Expression, param
 from archgym.space.level_encodings import FlatEncoding, MultiDiscreteEncoding
+from archgym.space.libraries import (
+    AxEncoding,
+    ConfigSpaceEncoding,
+    NevergradEncoding,
+    PymooEncoding,
+)
 from archgym.space.library_encodings import OptunaEncoding, SkoptEncoding
 from archgym.space.listed import Boolean, Categorical, Ordinal
 from archgym.space.number_encodings import BoxEncoding, FeatureEncoding, UnitCubeEncoding
@@ -14,9 +20,11 @@ from archgym.space.parameter import Parameter
 from archgym.space.permutation import Permutation
 
 __all__ = [
+    "AxEncoding",
     "Boolean",
     "BoxEncoding",
     "Categorical",
+    "ConfigSpaceEncoding",
     "DesignSpace",
     "Designs",
     "Encoding",
@@ -25,10 +33,12 @@ __all__ = [
     "FlatEncoding",
     "Integer",
     "MultiDiscreteEncoding",
+    "NevergradEncoding",
     "OptunaEncoding",
     "Ordinal",
     "Parameter",
     "Permutation",
+    "PymooEncoding",
     "Real",
     "Rule",
     "SkoptEncoding",

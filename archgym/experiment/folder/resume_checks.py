@@ -24,7 +24,7 @@ from archgym.experiment.folder.run_folder import HISTORIES, LOCK, WORKERS, RunFo
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.schema import Experiment
 from archgym.reading import plain_yaml as bounded_yaml
-from archgym.registry import agent_class, is_declaration
+from archgym.registry import agent_class, is_environment_file
 
 __all__ = ["check_folder", "check_raised_budgets", "check_unchanged"]
 
@@ -208,7 +208,7 @@ def _named_alike(trials: Sequence[Trial]) -> list[Trial]:
     """
     return [
         replace(trial, environment=Path(trial.environment).name)
-        if is_declaration(trial.environment)
+        if is_environment_file(trial.environment)
         else trial
         for trial in trials
     ]

@@ -21,7 +21,7 @@ from archgym.experiment.spec.schema import (
     EnvironmentEntry,
     Experiment,
 )
-from archgym.registry import environment_class, is_declaration
+from archgym.registry import environment_class, is_environment_file
 
 __all__ = ["Trial", "expand", "history_of"]
 
@@ -227,6 +227,6 @@ def _plain(name: str) -> str:
 
     Of a ``module:Class`` it is the class, of a file that declares an environment its stem.
     """
-    if is_declaration(name):
+    if is_environment_file(name):
         name = Path(name).stem
     return re.sub(r"[^A-Za-z0-9_-]+", "_", name.rpartition(":")[2]).strip("_") or "x"

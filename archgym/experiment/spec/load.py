@@ -16,7 +16,7 @@ from archgym.experiment.spec.schema import Experiment, read_experiment
 from archgym.reading import plain_yaml as bounded_yaml
 from archgym.reading.files import meant_file, read_text
 from archgym.reading.written_yaml import WrittenLoader
-from archgym.registry import is_declaration
+from archgym.registry import is_environment_file
 
 __all__ = [
     "experiment_yaml",
@@ -92,7 +92,7 @@ def _found_beside(data: Any, folder: Path) -> Any:
     entries = data.get("environments") if isinstance(data, dict) else None
     for entry in entries if isinstance(entries, list) else ():
         name = entry.get("id") if isinstance(entry, dict) else None
-        if isinstance(name, str) and is_declaration(name) and (folder / name).is_file():
+        if isinstance(name, str) and is_environment_file(name) and (folder / name).is_file():
             entry["id"] = _from_here(folder / name)
     return data
 
