@@ -348,9 +348,9 @@ def export(
         str,
         typer.Option(
             "--format",
-            help="parquet, csv, minari (a folder), optuna (.db or .log), t4 (.json), card (.md), hf (a "
-            "folder for the Hugging Face hub, also of a run with several datasets); by default from the "
-            "file's ending.",
+            help="parquet, csv, minari (a folder), optuna (.db or .log), t4 (.json), card (.md), hf "
+            "(a folder for the Hugging Face hub, also of a run with several datasets); by default "
+            "from the file's ending.",
         ),
     ] = "",
     where: Where = None,
