@@ -348,8 +348,8 @@ def export(
         str,
         typer.Option(
             "--format",
-            help="parquet, csv, minari (a folder), optuna (.db or .log), t4 (.json), card (.md), hf "
-            "(a folder for the Hugging Face hub, also of a run with several datasets); by default "
+            help="parquet, csv, minari (a folder), optuna (.db or .log), t4 (.json), card (.md), "
+            "hf (a folder for the Hugging Face hub, also of a run with several datasets); by default "
             "from the file's ending.",
         ),
     ] = "",

@@ -381,7 +381,9 @@ def test_export(tmp_path: Path) -> None:
     assert "metric.total_ns" in header
     with pytest.raises(DatasetError, match="exists already"):
         export(dataset, tmp_path / "rows.csv")
-    with pytest.raises(UnknownNameError, match="Allowed: card, csv, minari, optuna, parquet"):
+    with pytest.raises(
+        UnknownNameError, match="Allowed: card, csv, hf, minari, optuna, parquet, t4"
+    ):
         export(dataset, tmp_path / "rows.xls")
 
 
