@@ -349,8 +349,8 @@ def export(
         typer.Option(
             "--format",
             help="parquet, csv, minari (a folder), optuna (.db or .log), t4 (.json), card (.md), "
-            "hf (a folder for the Hugging Face hub, also of a run with several datasets); by default "
-            "from the file's ending.",
+            "hf (a folder for the Hugging Face hub, also of a run with several datasets); by "
+            "default from the file's ending.",
         ),
     ] = "",
     where: Where = None,

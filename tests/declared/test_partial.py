@@ -358,7 +358,7 @@ def test_a_search_that_cannot_stop_anything_is_refused(declared: Write, write: W
 
 def test_check_notices_output_that_is_kept_back(declared: Write) -> None:
     loop = "for n in range(1, 11): print('cost so far =', n, '\\ndone', 10 * n)"
-    late = f"import time\ntime.sleep(0.3)\n{loop}\n"
+    late = f"import time\ntime.sleep(0.8)\n{loop}\n"
     (result,) = check_program(declared(PYTHON, simulator=late), only=["partial"])
     assert not result.passed
     assert "It must flush each line" in result.detail
