@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from archgym.data import Dataset, Sidecar
 from archgym.data.parts import problems_of_parts
+from archgym.data.schema import accepting_command
 from archgym.environment.environment import Environment
 from archgym.errors import ExperimentError, check_received
 from archgym.experiment.folder.live_files import LIVE
@@ -159,7 +160,8 @@ def check_unchanged(
             environment = environments[trial.setting]
             if trial.setting not in differences:
                 now = Sidecar.of(environment.description)
-                differences[trial.setting] = now.difference(dataset.sidecar)
+                accepted_by = accepting_command(where, trial.environment)
+                differences[trial.setting] = now.difference(dataset.sidecar, accepted_by)
             difference = differences[trial.setting]
             digest = environment.workload_sha256
             if hashes.get(trial.trial_id, digest) != digest:
