@@ -395,6 +395,7 @@ def _show_checks(checks: list[Check], found: Replayed | None) -> None:
     if found is not None:
         wrong = found.rows_that_differ
         text = f"{wrong:,} of {found.rows:,} differ" if wrong else "passed"
+        text = text if found.rows else "nothing"
         style = "red" if wrong or not found.rows else "green"
         rows.append(("replay", Text(text, style), f"{found.rows:,} rows were evaluated again"))
         more = len(found.mismatches) - _SHOWN

@@ -62,7 +62,7 @@ def add(
     for folder in folders or ():
         entry = made.add(folder)
         line(f"{folder}: {_rows(entry)} of {_environments(entry)}")
-    line(f"the library {made.folder} has {len(made.entries):,} entries")
+    line(f"the library {made.folder} has {_counted(len(made.entries), 'entry', 'entries')}")
 
 
 @commands.command("list")
@@ -164,7 +164,8 @@ def prune(
     elif arguments:
         raise InvalidValueError("--arg goes with --edited")
     found = list(opened.prunable(days=older_than, environment=env))
-    if not dry_run and (found or opened.damaged):
+    entries, damaged = len(opened.entries), opened.damaged
+    if not dry_run and (found or damaged):
         opened.remove([entry for entry, _ in found])
     if json:
         print_json([{"path": str(opened.path(entry)), "reason": why} for entry, why in found])
@@ -172,7 +173,9 @@ def prune(
     for entry, why in found:
         line(f"{opened.path(entry)}: {why}")
     verb = "would be removed" if dry_run else "removed"
-    line(f"{len(found):,} of {len(opened.entries) + (0 if dry_run else len(found)):,} {verb}")
+    line(f"{len(found):,} of {_counted(entries, 'entry', 'entries')} {verb}")
+    if damaged:
+        line(f"{_counted(damaged, 'damaged line', 'damaged lines')} of the index {verb}")
 
 
 def _folder(library: str | None) -> Path:
@@ -194,15 +197,19 @@ def _data(library: Library, entry: Entry, why: str, fits: bool) -> dict[str, Any
 
 def _say_damaged(library: Library) -> None:
     if library.damaged:
+        lines = _counted(library.damaged, "damaged line", "damaged lines")
         line(
-            f"{library.damaged:,} lines of the index are damaged and passed over; "
-            "archgym history prune removes them",
+            f"{lines} of the index passed over; archgym history prune clears the index of them",
             style="yellow",
         )
 
 
 def _rows(entry: Entry) -> str:
-    return f"{entry.rows:,} row{'' if entry.rows == 1 else 's'}"
+    return _counted(entry.rows, "row", "rows")
+
+
+def _counted(number: int, one: str, several: str) -> str:
+    return f"{number:,} {one if number == 1 else several}"
 
 
 def _environments(entry: Entry) -> str:

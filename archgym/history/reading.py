@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -141,12 +141,13 @@ def read_earlier(
 
 
 def _listed(paths: HistoryPaths) -> list[Path]:
-    listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    several = isinstance(paths, Iterable) and not isinstance(paths, str | bytes)
+    listed: list[Any] = list(paths) if several else [paths]
     for path in listed:
         if not isinstance(path, str | os.PathLike) or not str(path):
             raise InvalidValueError(
-                f"history cannot be {path!r}: allowed is the folder of a run or a dataset, or a "
-                "list of them"
+                f"{path!r} is no path: allowed as history is the folder of a run or a dataset, or "
+                "a list of them"
             )
     return [Path(path).expanduser() for path in listed]
 

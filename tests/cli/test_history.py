@@ -129,13 +129,24 @@ def test_add_list_and_prune(call: Any, experiment: Path, tmp_path: Path) -> None
     assert call("history", "list", "--workload", "x", "--library", library).code == 2
     shutil.rmtree(tmp_path / "first")
     dry = call("history", "prune", "--library", library, "--dry-run")
-    assert "1 of 2 would be removed" in dry.out
+    assert "1 of 2 entries would be removed" in dry.out
     assert "it is not there any more" in " ".join(dry.out.split())
     pruned = call("history", "prune", "--library", library, "--json").json
     assert [Path(one["path"]).name for one in pruned] == ["first"]
     assert len(Library(library).entries) == 1
     same = call("history", "prune", "--library", library, "--edited", "Conformance-v0")
-    assert "0 of 1 removed" in same.out
+    assert "0 of 1 entry removed" in same.out
     old = call("history", "prune", "--library", library, "--older-than", "0")
-    assert "1 of 1 removed" in old.out
+    assert "1 of 1 entry removed" in old.out
     assert (tmp_path / "second" / "trials.json").exists()
+
+
+def test_pruning_counts_damaged_lines(call: Any, tmp_path: Path) -> None:
+    library = Library.make(tmp_path / "library").folder
+    with (library / "library.jsonl").open("a") as index:
+        index.write("cut off")
+    dry = call("history", "prune", "--library", library, "--dry-run").out
+    assert dry == "0 of 0 entries would be removed\n1 damaged line of the index would be removed\n"
+    done = call("history", "prune", "--library", library).out
+    assert done == "0 of 0 entries removed\n1 damaged line of the index removed\n"
+    assert call("history", "prune", "--library", library).out == "0 of 0 entries removed\n"

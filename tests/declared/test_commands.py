@@ -111,5 +111,6 @@ def test_an_experiment_names_the_file(write: Write, call: Call, tmp_path: Path) 
     replayed = call("dataset", "validate", "runs/search", "--replay")
     assert "--environment queue.yaml" in " ".join(replayed.out.split())
     assert "no row could be evaluated again" in replayed.err
+    assert "replay      nothing" in replayed.out
     mine = call("dataset", "validate", "runs/search", "--replay", "--environment", "queue.yaml")
     assert mine.code == 0, mine.out + mine.err

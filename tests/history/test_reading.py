@@ -404,15 +404,16 @@ def test_live_journals_are_read(tmp_path: Path) -> None:
 
 def wrong_paths() -> Mapping[str, tuple[Any, str]]:
     return {
-        "a number": (3, "history cannot be 3"),
-        "an empty text": ("", "history cannot be ''"),
+        "a number": (3, "3 is no path: allowed as history is the folder of a run"),
+        "a number in a list": ([3], "3 is no path"),
+        "an empty text": ([""], "'' is no path"),
     }
 
 
 @pytest.mark.parametrize(("given", "says"), wrong_paths().values(), ids=wrong_paths())
 def test_what_is_no_path(given: Any, says: str) -> None:
     with pytest.raises(InvalidValueError, match=re.escape(says)):
-        read_history([given], Adder())
+        read_history(given, Adder())
 
 
 def test_folders_without_data(tmp_path: Path) -> None:
