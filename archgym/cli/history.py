@@ -19,7 +19,7 @@ from archgym.cli.options import (
     environment_arguments,
     parsed,
 )
-from archgym.cli.output import line, print_json, print_table
+from archgym.cli.output import line, print_json
 from archgym.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def list_(
     With ENV it says which entries searches there find by themselves, and why not the others;
     without, what is wrong with an entry, such as a folder that is gone.
     """
-    from archgym.history.library import Library
+    from archgym.history.library import MAX_FOUND, Library
 
     opened = Library(_folder(library))
     given = {"workload": workload, "space": space, "simulator": simulator}
@@ -107,21 +107,22 @@ def list_(
     if json:
         print_json([_data(opened, entry, why, env is not None) for entry, why in rows])
         return
-    last = "why it has nothing for it" if env is not None else "what is wrong"
-    print_table(
-        ("added", "environments", "workloads", ">rows", "folder", last),
-        [
-            (
-                entry.added[:16].replace("T", " "),
-                _environments(entry),
-                _some(problem.workload for problem in entry.problems),
-                f"{entry.rows:,}",
-                str(opened.path(entry)),
-                why,
-            )
-            for entry, why in rows
-        ],
-    )
+    if opened.restriction and any(not opened.follows(entry) for entry, _ in rows):
+        line(opened.restriction, style="yellow")
+    for entry, why in rows:
+        line(str(opened.path(entry)))
+        workloads = _some(problem.workload for problem in entry.problems)
+        what = f"{_environments(entry)}{f' on {workloads}' if workloads else ''}"
+        line(f"  {_rows(entry)} of {what}, added {entry.added[:16].replace('T', ' ')}")
+        if env is not None:
+            line(f"  learned from: {f'no, {why}' if why else 'yes'}")
+        elif why:
+            line(f"  {why}", style="yellow")
+    fitting = sum(not why for _, why in rows)
+    if env is not None and fitting > MAX_FOUND:
+        line(f"a search learns from the best {MAX_FOUND} of these {fitting:,}")
+    if not rows:
+        line(f"the library {opened.folder} has no entries")
     _say_damaged(opened)
 
 

@@ -82,7 +82,7 @@ def check_history(paths: HistoryPaths, environment: Environment) -> None:
             first = {problem_key(trial, dataset.sidecar): trial for trial in trials}
             for trial in first.values():
                 why = refusal(dataset, trial, environment, translation)
-                reasons[problem_name(trial)] = why
+                reasons[problem_name(trial, dataset.sidecar, environment)] = why
         if all(reasons.values()):
             raise _nothing(path, environment, reasons)
 
@@ -179,7 +179,7 @@ def _readers_of(
     for trial in dataset.trials().to_pylist():
         key = problem_key(trial, dataset.sidecar)
         if key not in readers:
-            name = problem_name(trial)
+            name = problem_name(trial, dataset.sidecar, environment)
             names[name] += 1
             differs = differences(trial, dataset.sidecar, environment)
             why = refusal(dataset, trial, environment, translation)

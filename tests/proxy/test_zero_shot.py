@@ -168,7 +168,7 @@ def test_it_is_history_of_a_search_in_the_order_of_the_portfolio(
     save_proxy(proxy, path)
     env = Tuned(workload=20)
     source = proxy_source(path, env)
-    assert source.name == "predicted by many.npz"
+    assert source.name == "proxy many.npz"
     history = History((source,))
     wanted = zero_shot(proxy, env).designs.codes[:5]
     assert (history.start(5).codes == wanted).all()
