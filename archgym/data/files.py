@@ -24,6 +24,7 @@ from archgym.reading.checked_json import read_checked_json
 PROVENANCE = "provenance.json"
 """What a dataset was made from; one that was recorded has no such file."""
 _MAX_NAMED = 12
+_MAX_LOOKED_IN = 100
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def find_datasets(folder: str | Path) -> list[Dataset]:
     found = sorted(path.parent for path in folder.glob("datasets/*/dataset.json"))
     if not found:
         if folder.exists():
-            inside = _meant(folder.name, [folder])
+            inside = _meant(folder.name, [folder, *_folders_in(folder)]) or _around(folder)
             end = f" itself. {inside}" if inside else ""
             raise DatasetError(f"{folder} holds neither a run nor a dataset{end}")
         near = _meant(folder.name, [folder.parent, Path(), Path("runs")])
@@ -56,6 +57,20 @@ def find_datasets(folder: str | Path) -> list[Dataset]:
             f"{folder} is not there. {near or 'No run or dataset is beside it, here or in runs/.'}"
         )
     return [Dataset(path) for path in found]
+
+
+def _folders_in(folder: Path) -> list[Path]:
+    with contextlib.suppress(OSError):
+        return [one for one in sorted(folder.iterdir())[:_MAX_LOOKED_IN] if one.is_dir()]
+    return []
+
+
+def _around(folder: Path) -> str:
+    """Which run or dataset a folder lies in; or nothing."""
+    for parent in folder.absolute().parents:
+        if any((parent / file).is_file() for file in ("dataset.json", "trials.json")):
+            return f"It lies inside {parent}: give that."
+    return ""
 
 
 def _meant(name: str, places: Iterable[Path]) -> str:

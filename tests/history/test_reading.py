@@ -433,6 +433,11 @@ def test_folders_without_data(tmp_path: Path) -> None:
     record(tmp_path / "runs1", [plain(1, 1)])
     with pytest.raises(DatasetError, match=r"Did you mean .*runs1"):
         read_history(tmp_path / "run1", Adder())
+    with pytest.raises(DatasetError, match=r"itself. There are: .*runs1"):
+        read_history(tmp_path.parent, Adder())
+    (tmp_path / "runs1" / "inner").mkdir()
+    with pytest.raises(DatasetError, match=r"It lies inside .*runs1: give that"):
+        read_history(tmp_path / "runs1" / "inner", Adder())
     Adder(record=tmp_path / "empty").close()
     with pytest.raises(DatasetError, match="it has no trials"):
         read_history(tmp_path / "empty", Adder())

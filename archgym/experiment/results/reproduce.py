@@ -92,7 +92,7 @@ def _recorded(dataset: Dataset, row: Mapping[str, Any]) -> Trial:
         "objective": json.loads(row["objective"]),
         "fixed": json.loads(row["fixed"]),
     }
-    space = _space_name(row["environment"], dataset.sidecar.space)
+    space = space_name(row["environment"], dataset.sidecar.space)
     if space != "default":
         arguments["space"] = space
     if dataset.sidecar.simulator["name"] not in ("embedded", "tabular", "proxy"):
@@ -116,7 +116,7 @@ def _recorded(dataset: Dataset, row: Mapping[str, Any]) -> Trial:
     )
 
 
-def _space_name(environment: str, space: DesignSpace) -> str:
+def space_name(environment: str, space: DesignSpace) -> str:
     """What a registered environment calls a design space; ``default`` if it does not know it."""
     if environment not in environment_names():
         return "default"  # a dataset does not decide which code is imported
