@@ -433,8 +433,9 @@ def test_folders_without_data(tmp_path: Path) -> None:
     record(tmp_path / "runs1", [plain(1, 1)])
     with pytest.raises(DatasetError, match=r"Did you mean .*runs1"):
         read_history(tmp_path / "run1", Adder())
-    with pytest.raises(DatasetError, match=r"itself. There are: .*runs1"):
-        read_history(tmp_path.parent, Adder())
+    record(tmp_path / "above" / "between" / "runs2", [plain(1, 1)])
+    with pytest.raises(DatasetError, match=r"itself. There are: .*runs2"):
+        read_history(tmp_path / "above", Adder())
     (tmp_path / "runs1" / "inner").mkdir()
     with pytest.raises(DatasetError, match=r"It lies inside .*runs1: give that"):
         read_history(tmp_path / "runs1" / "inner", Adder())
