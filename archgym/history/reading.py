@@ -141,8 +141,9 @@ def read_earlier(
 
 
 def _listed(paths: HistoryPaths) -> list[Path]:
-    several = isinstance(paths, Iterable) and not isinstance(paths, str | bytes)
-    listed: list[Any] = list(paths) if several else [paths]
+    given: Any = paths
+    several = isinstance(given, Iterable) and not isinstance(given, str | bytes)
+    listed: list[Any] = list(given) if several else [given]
     for path in listed:
         if not isinstance(path, str | os.PathLike) or not str(path):
             raise InvalidValueError(
