@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,7 +24,7 @@ from archgym.cli.output import echo, fail, line, print_json, print_table
 from archgym.errors import ArchgymError, DatasetError, InvalidValueError
 
 if TYPE_CHECKING:
-    from archgym.data import Dataset, Selection
+    from archgym.data import Selection
     from archgym.data.checks import Check
     from archgym.validation.replay import Replayed
 
@@ -103,7 +102,8 @@ def validate(
     accept_source: Annotated[
         bool,
         typer.Option(
-            help="If all rows reproduce, let results of the edited simulator join these.",
+            help="If all rows reproduce, let results of the edited simulator (another source or "
+            "version) join these.",
         ),
     ] = False,
     where: Where = None,
@@ -121,6 +121,7 @@ def validate(
     from archgym.data.checks import validate as check
     from archgym.experiment.folder.manifest import problems_of_run
     from archgym.experiment.folder.run_folder import RunFolder
+    from archgym.validation.accept import accept_simulator
     from archgym.validation.replay import replay as play
 
     if replay and not (replay.isdigit() and int(replay)) and replay != "all":
@@ -163,16 +164,7 @@ def validate(
     if not passed or nothing:
         raise typer.Exit(1)
     if accept_source and found is not None:
-        _accept_source(dataset, found)
-
-
-def _accept_source(dataset: Dataset, found: Replayed) -> None:
-    """Records the code that gave the same metrics as that of the dataset."""
-    if len(found.sources) != 1:
-        raise DatasetError(f"{dataset.directory}: its rows are simulated by several programs")
-    (digest,) = found.sources
-    replace(dataset.sidecar, source_sha256=digest).save(dataset.directory, replace=True)
-    echo(f"source {digest[:12] or 'of an installed package'} accepted")
+        echo(accept_simulator(dataset, found), err=json)
 
 
 @commands.command("repair")
@@ -475,6 +467,7 @@ def _show_checks(checks: list[Check], found: Replayed | None) -> None:
     if found is not None:
         wrong = found.rows_that_differ
         text = f"{wrong:,} of {found.rows:,} differ" if wrong else "passed"
+        text = text if found.rows else "nothing"
         style = "red" if wrong or not found.rows else "green"
         rows.append(("replay", Text(text, style), f"{found.rows:,} rows were evaluated again"))
         more = len(found.mismatches) - _SHOWN

@@ -19,7 +19,7 @@ from archgym.cli.options import (
     environment_arguments,
     parsed,
 )
-from archgym.cli.output import line, print_json, print_table
+from archgym.cli.output import line, print_json
 from archgym.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def add(
     for folder in folders or ():
         entry = made.add(folder)
         line(f"{folder}: {_rows(entry)} of {_environments(entry)}")
-    line(f"the library {made.folder} has {len(made.entries):,} entries")
+    line(f"the library {made.folder} has {_counted(len(made.entries), 'entry', 'entries')}")
 
 
 @commands.command("list")
@@ -88,7 +88,7 @@ def list_(
     With ENV it says which entries searches there find by themselves, and why not the others;
     without, what is wrong with an entry, such as a folder that is gone.
     """
-    from archgym.history.library import Library
+    from archgym.history.library import MAX_FOUND, Library
 
     opened = Library(_folder(library))
     given: dict[str, Any] = {"workload": workload, "space": space, "simulator": simulator}
@@ -107,21 +107,22 @@ def list_(
     if json:
         print_json([_data(opened, entry, why, env is not None) for entry, why in rows])
         return
-    last = "why it has nothing for it" if env is not None else "what is wrong"
-    print_table(
-        ("added", "environments", "workloads", ">rows", "folder", last),
-        [
-            (
-                entry.added[:16].replace("T", " "),
-                _environments(entry),
-                _some(problem.workload for problem in entry.problems),
-                f"{entry.rows:,}",
-                str(opened.path(entry)),
-                why,
-            )
-            for entry, why in rows
-        ],
-    )
+    if opened.restriction and any(not opened.follows(entry) for entry, _ in rows):
+        line(opened.restriction, style="yellow")
+    for entry, why in rows:
+        line(str(opened.path(entry)))
+        workloads = _some(problem.workload for problem in entry.problems)
+        what = f"{_environments(entry)}{f' on {workloads}' if workloads else ''}"
+        line(f"  {_rows(entry)} of {what}, added {entry.added[:16].replace('T', ' ')}")
+        if env is not None:
+            line(f"  learned from: {f'no, {why}' if why else 'yes'}")
+        elif why:
+            line(f"  {why}", style="yellow")
+    fitting = sum(not why for _, why in rows)
+    if env is not None and fitting > MAX_FOUND:
+        line(f"a search learns from the best {MAX_FOUND} of these {fitting:,}")
+    if not rows:
+        line(f"the library {opened.folder} has no entries")
     _say_damaged(opened)
 
 
@@ -164,7 +165,8 @@ def prune(
     elif arguments:
         raise InvalidValueError("--set goes with --edited")
     found = list(opened.prunable(days=older_than, environment=env))
-    if not dry_run and (found or opened.damaged):
+    entries, damaged = len(opened.entries), opened.damaged
+    if not dry_run and (found or damaged):
         opened.remove([entry for entry, _ in found])
     if json:
         print_json([{"path": str(opened.path(entry)), "reason": why} for entry, why in found])
@@ -172,7 +174,9 @@ def prune(
     for entry, why in found:
         line(f"{opened.path(entry)}: {why}")
     verb = "would be removed" if dry_run else "removed"
-    line(f"{len(found):,} of {len(opened.entries) + (0 if dry_run else len(found)):,} {verb}")
+    line(f"{len(found):,} of {_counted(entries, 'entry', 'entries')} {verb}")
+    if damaged:
+        line(f"{_counted(damaged, 'damaged line', 'damaged lines')} of the index {verb}")
 
 
 def _folder(library: str | None) -> Path:
@@ -194,15 +198,19 @@ def _data(library: Library, entry: Entry, why: str, fits: bool) -> dict[str, Any
 
 def _say_damaged(library: Library) -> None:
     if library.damaged:
+        lines = _counted(library.damaged, "damaged line", "damaged lines")
         line(
-            f"{library.damaged:,} lines of the index are damaged and passed over; "
-            "archgym history prune removes them",
+            f"{lines} of the index passed over; archgym history prune clears the index of them",
             style="yellow",
         )
 
 
 def _rows(entry: Entry) -> str:
-    return f"{entry.rows:,} row{'' if entry.rows == 1 else 's'}"
+    return _counted(entry.rows, "row", "rows")
+
+
+def _counted(number: int, one: str, several: str) -> str:
+    return f"{number:,} {one if number == 1 else several}"
 
 
 def _environments(entry: Entry) -> str:

@@ -25,6 +25,7 @@ from archgym.reading.checked_json import read_checked_json
 PROVENANCE = "provenance.json"
 """What a dataset was made from; one that was recorded has no such file."""
 _MAX_NAMED = 12
+_MAX_LOOKED_IN = 100
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def find_datasets(folder: str | Path, *, seal: bool = True) -> list[Dataset]:
     found = sorted(path.parent for path in folder.glob("datasets/*/dataset.json"))
     if not found:
         if folder.exists():
-            inside = _meant(folder.name, [folder])
+            inside = _meant(folder.name, [folder, *_folders_in(folder)]) or _around(folder)
             end = f" itself. {inside}" if inside else ""
             raise DatasetError(f"{folder} holds neither a run nor a dataset{end}")
         near = _meant(folder.name, [folder.parent, Path(), Path("runs")])
@@ -69,6 +70,20 @@ def _opened(folders: Sequence[Path], seal: bool) -> list[Dataset]:
         with contextlib.suppress(DatasetError, OSError):  # the rows are read from the journals
             seal_if_idle(folder, wait=False)
     return [Dataset(folder) for folder in folders]
+
+
+def _folders_in(folder: Path) -> list[Path]:
+    with contextlib.suppress(OSError):
+        return [one for one in sorted(folder.iterdir())[:_MAX_LOOKED_IN] if one.is_dir()]
+    return []
+
+
+def _around(folder: Path) -> str:
+    """Which run or dataset a folder lies in; or nothing."""
+    for parent in folder.absolute().parents:
+        if any((parent / file).is_file() for file in ("dataset.json", "trials.json")):
+            return f"It lies inside {parent}: give that."
+    return ""
 
 
 def _meant(name: str, places: Iterable[Path]) -> str:

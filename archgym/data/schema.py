@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -157,28 +158,44 @@ class Sidecar:
         except OSError as error:
             raise DatasetError(f"cannot write to {directory}: {error.strerror}") from error
 
-    def difference(self, other: Sidecar) -> str:
-        """Why rows of two datasets cannot share a table; empty if they can."""
-        mine, theirs = self.space.to_json(), other.space.to_json()
+    def difference(self, recorded: Sidecar, accepted_by: str) -> str:
+        """Why rows of now cannot join those of a dataset; empty if they can.
+
+        Args:
+            recorded: the sidecar of the dataset.
+            accepted_by: the command that lets them join where only the simulator was edited and
+                metrics did not change, see :func:`accepting_command`.
+        """
+        mine, theirs = self.space.to_json(), recorded.space.to_json()
         for field in ("parameters", "rules"):
             if mine[field] != theirs[field]:
                 return f"the design spaces differ in their {field}"
-        if self.space.excluded != other.space.excluded:
+        if self.space.excluded != recorded.space.excluded:
             return (
                 f"the design spaces exclude other values: {self.space.excluded or 'none'} and "
-                f"{other.space.excluded or 'none'}"
+                f"{recorded.space.excluded or 'none'}"
             )
-        if [(m.name, m.unit) for m in self.metrics] != [(m.name, m.unit) for m in other.metrics]:
+        theirs_and_units = [(m.name, m.unit) for m in recorded.metrics]
+        if [(m.name, m.unit) for m in self.metrics] != theirs_and_units:
             return "the metrics differ"
-        if self.simulator != other.simulator:
-            return f"the simulators differ: {self.simulator} and {other.simulator}"
-        if self.source_changed(other):
+        now, before = self.simulator, recorded.simulator
+        if now["name"] != before["name"]:
+            return (
+                f"the simulators differ: results were recorded with {before['name']!r}, and now "
+                f"it is {now['name']!r}; choose that one, or record into another folder"
+            )
+        same = f"if metrics are as before, {accepted_by} shows it, and lets you go on"
+        if now["version"] != before["version"]:
+            return (
+                "the simulators differ: results were recorded with version "
+                f"{before['version']!r}, and now it is {now['version']!r}, so they would mix: "
+                f"record into another folder, or put back what was changed; {same}"
+            )
+        if self.source_changed(recorded):
             return (
                 "the source of the simulator has changed since results were recorded, and its "
-                f"version {self.simulator['version']!r} has not, so they would mix: raise the "
-                "version and record into another folder, or put the source back; if metrics are "
-                "as before, archgym dataset validate DIR --replay --accept-source shows it, and "
-                "lets you go on"
+                f"version {now['version']!r} has not, so they would mix: raise the "
+                f"version and record into another folder, or put the source back; {same}"
             )
         return ""
 
@@ -186,6 +203,22 @@ class Sidecar:
         """Whether both know the code that simulates, and it is not the same."""
         both = (self.source_sha256, other.source_sha256)
         return all(both) and both[0] != both[1]
+
+
+def accepting_command(folder: Path, environment: str) -> str:
+    """The command that accepts an edited simulator for a dataset, if its metrics are as before.
+
+    >>> accepting_command(Path("runs/a"), "cache:Cache")
+    'archgym dataset validate runs/a --replay --accept-source --environment cache:Cache'
+
+    Args:
+        folder: of the dataset.
+        environment: registered name, ``module:Class`` or path of a YAML file.
+    """
+    words = ["archgym", "dataset", "validate", str(folder), "--replay", "--accept-source"]
+    if ":" in environment or environment.lower().endswith((".yaml", ".yml")):
+        words += ["--environment", environment]  # a dataset does not decide what is imported
+    return shlex.join(words)
 
 
 _CHECKSUM = "checksum"

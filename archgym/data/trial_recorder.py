@@ -18,7 +18,7 @@ from zlib import crc32
 
 from archgym.data.dataset import Dataset
 from archgym.data.journal import Journal, journal_of
-from archgym.data.schema import SIDECAR, Sidecar
+from archgym.data.schema import SIDECAR, Sidecar, accepting_command
 from archgym.errors import DatasetError, check_received
 from archgym.evaluation.outcome import Row
 from archgym.evaluation.recorder_protocol import Durability, Flight
@@ -53,7 +53,8 @@ def open_dataset(directory: Path, problem: ProblemDescription) -> None:
     own = Sidecar.of(problem)
     if not (directory / SIDECAR).exists():
         own.save(directory)
-    difference = own.difference(Sidecar.load(directory))
+    accepted_by = accepting_command(directory, problem.environment)
+    difference = own.difference(Sidecar.load(directory), accepted_by)
     if difference:
         raise DatasetError(f"{directory} cannot take these evaluations: {difference}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -101,6 +102,21 @@ class DeclaredEnvironment(Environment):
     def name(self) -> str:
         """The name of the file."""
         return self.source.path.name
+
+    def edited_since(self, when_s: float) -> list[str]:
+        """Names of the files that results depend on and whose date is later, sorted.
+
+        Args:
+            when_s: seconds since the epoch.
+        """
+        paths = {self.source.path, *self.plan.inputs}
+        paths.update(path for stage in self.plan.stages for path in stage.inputs)
+        for entry in self.source.declaration.files:
+            named = (entry.template, entry.copy_, entry.edit)
+            paths.update(self.source.beside(name) for name in named if name is not None)
+        with contextlib.suppress(OSError):  # one that is gone now
+            return sorted(path.name for path in paths if path.stat().st_mtime > when_s)
+        return []
 
     @property
     def kept(self) -> tuple[Path, ...]:

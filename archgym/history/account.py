@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 class SourceAccount:
     """The rows that were recorded for one earlier problem, and what became of them.
 
-    >>> print(SourceAccount("DRAM-v0 zipf", ("runs/a",), 100, 60, {"at a lower fidelity": 40}))
-    DRAM-v0 zipf (runs/a): 60 designs of 100 rows; left out: 40 at a lower fidelity
+    >>> print(SourceAccount("DRAM-v0 zipf", ("a",), 100, 60, {"illegal": 40}, ("workload zipf",)))
+    DRAM-v0 zipf (a): 60 designs of 100 rows; differs: workload zipf; left out: 40 illegal
 
     Attributes:
         name: of the source.
@@ -37,9 +37,15 @@ class SourceAccount:
         head = f"{self.name} ({', '.join(self.folders)}): "
         if self.refused:
             return f"{head}none of {self.rows:,} rows: {self.refused}"
-        parts = [f"{self.used:,} designs of {self.rows:,} rows"]
+        designs, rows = (
+            f"{number:,} {what}{'' if number == 1 else 's'}"
+            for number, what in ((self.used, "design"), (self.rows, "row"))
+        )
+        parts = [f"{designs} of {rows}"]
         if self.differences:
             parts.append(f"differs: {', '.join(self.differences)}")
+        else:
+            parts.append("same problem, its metrics are used as they are")
         if self.left_out:
             counts = (f"{n:,} {reason}" for reason, n in self.left_out.items())
             parts.append(f"left out: {', '.join(counts)}")

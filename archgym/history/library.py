@@ -97,7 +97,7 @@ class Library:
         place = Path(folder).expanduser().resolve()
         inside = place.is_relative_to(self.folder)
         if not (inside or self._index.own):
-            raise DatasetError(f"{folder} cannot be added: {self._why_inside}")
+            raise DatasetError(f"{folder} cannot be added: {self.restriction}")
         problems = _problems(find_datasets(place))
         if not any(problem.rows for problem in problems):
             raise DatasetError(f"{folder} cannot be added: it has no evaluations")
@@ -111,12 +111,16 @@ class Library:
         self._index.append(entry)
         return entry
 
+    def follows(self, entry: Entry) -> bool:
+        """Whether the folder of an entry is read: it lies inside, or the user made the library."""
+        inside = self.path(entry).resolve().is_relative_to(self.folder)
+        return inside or (self._index.own and Path(entry.path).is_absolute())
+
     def problem_of(self, entry: Entry) -> str:
         """Why nothing of an entry can be read now; empty if it can. Reads no rows."""
         place = self.path(entry)
-        inside = place.resolve().is_relative_to(self.folder)
-        if not inside and not (self._index.own and Path(entry.path).is_absolute()):
-            return f"it is not followed: {self._why_inside}"
+        if not self.follows(entry):
+            return "it is not followed, because it lies outside the library"
         if not place.is_dir():
             return "it is not there any more"
         try:
@@ -202,7 +206,10 @@ class Library:
         self._index.remove([entry.path for entry in entries])
 
     @property
-    def _why_inside(self) -> str:
+    def restriction(self) -> str:
+        """Why only folders inside the library are followed; empty if all are."""
+        if self._index.own:
+            return ""
         return (
             f"the library {self.folder} was made by somebody else or in another place, so only "
             "folders inside it count; make one by archgym history add --library DIR"

@@ -10,6 +10,7 @@ which are opened.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import fcntl
 import os
 import stat
@@ -121,11 +122,10 @@ class LibraryIndex:
             DatasetError: if it cannot be made, or the folder holds a run or a dataset.
         """
         place = Path(folder).expanduser().resolve()
-        for name in ("dataset.json", "trials.json", "datasets"):
-            if (place / name).exists():
-                raise DatasetError(
-                    f"{folder} is a run or a dataset, not a library: choose another folder"
-                )
+        if _holds_data(place):
+            raise DatasetError(
+                f"{folder} is a run or a dataset, not a library: choose another folder"
+            )
         try:
             place.mkdir(parents=True, exist_ok=True)
             with _locked(place):
@@ -146,8 +146,7 @@ class LibraryIndex:
             owner, lines = _lines(self.folder / INDEX)
         except FileNotFoundError:
             raise DatasetError(
-                f"there is no library in {self.folder}: make one by "
-                f"archgym history add --library {self.folder}"
+                f"there is no library in {self.folder}{_instead(self.folder)}"
             ) from None
         except OSError as error:
             raise DatasetError(f"cannot read the library {self.folder}: {error}") from error
@@ -212,6 +211,23 @@ class LibraryIndex:
         except OSError as error:
             raise DatasetError(f"cannot write to the library {self.folder}: {error}") from error
         self.read()
+
+
+def _holds_data(place: Path) -> bool:
+    return any((place / name).exists() for name in ("dataset.json", "trials.json", "datasets"))
+
+
+def _instead(place: Path) -> str:
+    """What to do where a folder is no library, as the end of a sentence."""
+    if _holds_data(place):
+        return ", which is a run or a dataset: choose another folder"
+    libraries: list[Path] = []
+    for parent in dict.fromkeys((place.parent, Path.cwd())):
+        with contextlib.suppress(OSError):
+            libraries += [one for one in sorted(parent.iterdir()) if (one / INDEX).is_file()]
+    near = difflib.get_close_matches(place.name, [one.name for one in libraries], n=1, cutoff=0.5)
+    meant = next((f". Did you mean {str(one)!r}?" for one in libraries if one.name in near), "")
+    return meant or f": make one by archgym history add --library {place}"
 
 
 @contextlib.contextmanager

@@ -22,6 +22,8 @@ __all__ = ["baseline_metrics", "differences", "problem_key", "problem_name", "re
 _COLUMNS = ("environment", "settings", "workload", "workload_sha256", "fixed")
 _LEAST_SHARE = 0.5
 """Share of the parameters that a problem of another environment has in common at least."""
+_MAX_HELD = 3
+"""Held values that are named at most."""
 
 
 def problem_key(trial: Mapping[str, Any], sidecar: Sidecar) -> tuple[Any, ...]:
@@ -35,9 +37,21 @@ def problem_key(trial: Mapping[str, Any], sidecar: Sidecar) -> tuple[Any, ...]:
     return (*(trial[name] for name in _COLUMNS), *simulator)
 
 
-def problem_name(trial: Mapping[str, Any]) -> str:
-    """What to call a problem: its environment and workload."""
-    return " ".join(trial[name] for name in ("environment", "workload") if trial[name])
+def problem_name(trial: Mapping[str, Any], sidecar: Sidecar, environment: Environment) -> str:
+    """What to call a problem: its environment and workload, the values held, another version.
+
+    Args:
+        trial: a row of the table of trials.
+        sidecar: of its dataset.
+        environment: in which is searched.
+    """
+    name = " ".join(trial[column] for column in ("environment", "workload") if trial[column])
+    held = [f"{parameter}={value}" for parameter, value in json.loads(trial["fixed"]).items()]
+    if held:
+        name += f" with {', '.join(held[:_MAX_HELD])}{', ...' if len(held) > _MAX_HELD else ''}"
+    before, now = sidecar.simulator, environment.description.simulator
+    other_version = before["name"] == now["name"] and before["version"] != now["version"]
+    return f"{name}, version {before['version']}" if other_version else name
 
 
 def differences(
@@ -63,7 +77,7 @@ def differences(
         not now.workload_sha256 and trial["workload"] != now.workload_name
     ):
         same = trial["workload"] == now.workload_name
-        found.append(f"{'another ' if same else ''}workload {trial['workload']}")
+        found.append(f"workload {trial['workload']}{' had another content' if same else ''}")
     for field in ("name", "version"):
         if sidecar.simulator[field] != now.simulator[field]:
             what = "simulator" if field == "name" else "version"

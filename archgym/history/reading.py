@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +82,7 @@ def check_history(paths: HistoryPaths, environment: Environment) -> None:
             first = {problem_key(trial, dataset.sidecar): trial for trial in trials}
             for trial in first.values():
                 why = refusal(dataset, trial, environment, translation)
-                reasons[problem_name(trial)] = why
+                reasons[problem_name(trial, dataset.sidecar, environment)] = why
         if all(reasons.values()):
             raise _nothing(path, environment, reasons)
 
@@ -142,12 +142,14 @@ def read_earlier(
 
 
 def _listed(paths: HistoryPaths) -> list[Path]:
-    listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    given: Any = paths
+    several = isinstance(given, Iterable) and not isinstance(given, str | bytes)
+    listed: list[Any] = list(given) if several else [given]
     for path in listed:
         if not isinstance(path, str | os.PathLike) or not str(path):
             raise InvalidValueError(
-                f"history cannot be {path!r}: allowed is the folder of a run or a dataset, or a "
-                "list of them"
+                f"{path!r} is no path: allowed as history is the folder of a run or a dataset, or "
+                "a list of them"
             )
     return [Path(path).expanduser() for path in listed]
 
@@ -188,7 +190,7 @@ def _readers_of(
     for trial in dataset.trials().to_pylist():
         key = problem_key(trial, dataset.sidecar)
         if key not in readers:
-            name = problem_name(trial)
+            name = problem_name(trial, dataset.sidecar, environment)
             names[name] += 1
             differs = differences(trial, dataset.sidecar, environment)
             why = refusal(dataset, trial, environment, translation)

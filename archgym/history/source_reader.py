@@ -84,12 +84,14 @@ class SourceReader:
         more = self.pool.distinct - used
         left_out = Counter(self.left_out)
         if twice := self.rows - left_out.total() - self.pool.distinct:
-            left_out["of a design that is there"] = twice
+            left_out["that repeat a design"] = twice
         if more:
             left_out["beyond the best and a sample of the others"] = more
         differs = self.differences
         if kept is not None and kept.moved.any():
-            differs += (f"{np.count_nonzero(kept.moved):,} designs with the nearest values",)
+            differs += (
+                f"with the nearest values in {np.count_nonzero(kept.moved):,} of the designs",
+            )
         refused = self.refused or ("" if used else self.why_not)
         account = SourceAccount(
             self.name, tuple(self.folders), self.rows, used, dict(left_out), differs, refused

@@ -111,8 +111,12 @@ class DesignProblem:
             UnknownNameError, InvalidValueError: if there is no such workload.
         """
         if spec is not None:
+            owner = next(one for one in type(self).__mro__ if "workloads" in vars(one))
+            how = "; it lists some, but does not override load_workload, which makes one ready: "
+            how += "see the guide 'Connect a simulator'"
             raise InvalidValueError(
                 f"{type(self).__name__} has no workloads, got workload={spec!r}"
+                f"{'' if owner is DesignProblem else how}"
             )
 
     @classmethod

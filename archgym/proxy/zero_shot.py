@@ -60,7 +60,7 @@ class ZeroShot:
         Args:
             name: of the proxy.
         """
-        return HistorySource(f"predicted by {name}", self.outcomes, ordered=True)
+        return HistorySource(f"proxy {name}", self.outcomes, ordered=True)
 
 
 def zero_shot(

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from archgym.errors import ArchgymError, DatasetError, InvalidValueError, check_
 from archgym.space import Designs
 from archgym.validation.recorded import make_recorded
 
-__all__ = ["Mismatch", "Replayed", "replay"]
+__all__ = ["Mismatch", "Program", "Replayed", "replay"]
 
 TOLERANCE = 1e-9
 """Largest relative difference of two values that are taken as equal."""
@@ -52,6 +52,17 @@ class Mismatch:
         )
 
 
+class Program(NamedTuple):
+    """What simulates: its name and version, and the digest of its source.
+
+    The digest is that of :func:`archgym.environment.source.source_sha256`.
+    """
+
+    name: str
+    version: str
+    source_sha256: str
+
+
 @dataclass
 class Replayed:
     """The result of a replay.
@@ -61,15 +72,14 @@ class Replayed:
         mismatches: every value that differs, in the order of the dataset.
         skipped: rows that could not be evaluated again, by reason.
         notes: differences of settings or simulator from the record, which may explain mismatches.
-        sources: digests of the code that simulated the rows now, see
-            :func:`archgym.environment.source.source_sha256`.
+        programs: what simulated the rows now.
     """
 
     rows: int = 0
     mismatches: list[Mismatch] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
-    sources: set[str] = field(default_factory=set)
+    programs: set[Program] = field(default_factory=set)
 
     @property
     def rows_that_differ(self) -> int:
@@ -229,10 +239,14 @@ class _Player:
             for key in sorted({*settings, *now})
             if settings.get(key) != now.get(key)
         ]
-        version = {"name": env.simulator.name, "version": env.simulator.version}
-        if version != self._sidecar.simulator:
-            notes.append(f"the simulator was {self._sidecar.simulator}, now it is {version}")
-        self.found.sources.add(env.description.source_sha256)
+        program = Program(**env.description.simulator, source_sha256=env.description.source_sha256)
+        before = self._sidecar.simulator
+        notes += [
+            f"the simulator's {field} was {before[field]!r}, now it is {value!r}"
+            for field, value in env.description.simulator.items()
+            if value != before[field]
+        ]
+        self.found.programs.add(program)
         if Sidecar.of(env.description).source_changed(self._sidecar):
             notes.append("the source of the simulator has changed since")
         self.found.notes += [text for text in notes if text not in self.found.notes]

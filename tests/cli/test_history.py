@@ -99,12 +99,21 @@ def test_a_resumed_run_learns_from_what_it_found_at_first(
 
 
 def test_a_library_that_is_not_there_is_refused_before_anything_runs(
-    call: Any, experiment: Path, tmp_path: Path
+    call: Any, experiment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = call("run", experiment, "--local", "--out", tmp_path / "o", "--library", tmp_path / "x")
+    monkeypatch.chdir(tmp_path)
+    command = ("run", experiment, "--local", "--out", tmp_path / "o")
+    found = call(*command, "--library", tmp_path / "x")
     assert found.code == 2
     assert "library: there is no library in" in " ".join(found.err.split())
+    Library.make(tmp_path / "library")
+    assert f"Did you mean '{tmp_path}/library'?" in call(*command, "--library", "libary").err
+    monkeypatch.setenv("ARCHGYM_LIBRARY", str(tmp_path / "nolib"))
+    assert "ARCHGYM_LIBRARY: there is no library in" in call(*command).err
     assert not (tmp_path / "o").exists()
+    run(call, experiment, tmp_path / "o", "--library", "")
+    of_a_run = call("history", "list", "--library", tmp_path / "o")
+    assert "/o, which is a run or a dataset: choose another folder" in of_a_run.err
 
 
 def test_add_list_and_prune(call: Any, experiment: Path, tmp_path: Path) -> None:
@@ -124,18 +133,37 @@ def test_add_list_and_prune(call: Any, experiment: Path, tmp_path: Path) -> None
     assert {(entry["fits"], entry["reason"]) for entry in other} == {
         (False, "it is of Conformance-v0")
     }
-    shown = call("history", "list", "--library", library)
-    assert "Conformance-v0" in shown.out
+    shown = call("history", "list", "Conformance-v0", "--library", library).out
+    assert f"{tmp_path / 'second'}\n  12 rows of Conformance-v0, added 20" in shown
+    assert shown.count("learned from: yes") == 2
+    shown = call("history", "list", "TPE-v0", "--library", library).out
+    assert shown.count("learned from: no, it is of Conformance-v0") == 2
+    library.rename(tmp_path / "moved")
+    shown = call("history", "list", "--library", tmp_path / "moved").out
+    assert shown.count("made by somebody else or in another place") == 1
+    assert shown.count("it is not followed") == 2
+    (tmp_path / "moved").rename(library)
     assert call("history", "list", "--workload", "x", "--library", library).code == 2
     shutil.rmtree(tmp_path / "first")
     dry = call("history", "prune", "--library", library, "--dry-run")
-    assert "1 of 2 would be removed" in dry.out
+    assert "1 of 2 entries would be removed" in dry.out
     assert "it is not there any more" in " ".join(dry.out.split())
     pruned = call("history", "prune", "--library", library, "--json").json
     assert [Path(one["path"]).name for one in pruned] == ["first"]
     assert len(Library(library).entries) == 1
     same = call("history", "prune", "--library", library, "--edited", "Conformance-v0")
-    assert "0 of 1 removed" in same.out
+    assert "0 of 1 entry removed" in same.out
     old = call("history", "prune", "--library", library, "--older-than", "0")
-    assert "1 of 1 removed" in old.out
+    assert "1 of 1 entry removed" in old.out
     assert (tmp_path / "second" / "trials.json").exists()
+
+
+def test_pruning_counts_damaged_lines(call: Any, tmp_path: Path) -> None:
+    library = Library.make(tmp_path / "library").folder
+    with (library / "library.jsonl").open("a") as index:
+        index.write("cut off")
+    dry = call("history", "prune", "--library", library, "--dry-run").out
+    assert dry == "0 of 0 entries would be removed\n1 damaged line of the index would be removed\n"
+    done = call("history", "prune", "--library", library).out
+    assert done == "0 of 0 entries removed\n1 damaged line of the index removed\n"
+    assert call("history", "prune", "--library", library).out == "0 of 0 entries removed\n"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -112,5 +115,30 @@ def test_an_experiment_names_the_file(write: Write, call: Call, tmp_path: Path) 
     replayed = call("dataset", "validate", "runs/search", "--replay")
     assert "--environment queue.yaml" in " ".join(replayed.out.split())
     assert "no row could be evaluated again" in replayed.err
+    assert "replay      nothing" in replayed.out
     mine = call("dataset", "validate", "runs/search", "--replay", "--environment", "queue.yaml")
     assert mine.code == 0, mine.out + mine.err
+
+
+@pytest.mark.full
+def test_an_edit_that_changes_no_metric_is_accepted(
+    write: Write,
+    call: Call,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    write()
+    (tmp_path / "search.yaml").write_text(
+        "name: search\nbudget: 4\nenvironments: [{id: queue.yaml}]\nagents: [{name: random}]\n"
+    )
+    run = ("run", "search.yaml", "--local", "-q")
+    assert call(*run).code == 0
+    path = write(("'{ printf", "'{ ; printf"))
+    os.utime(path, (time.time() + 60,) * 2)
+    refused = call(*run, "--resume", "--set", "budget=6").err
+    assert "these changed since: queue.yaml" in refused
+    command = shlex.split(refused.partition("as before, archgym ")[2].partition(" shows it")[0])
+    accepted = call(*command)
+    assert accepted.code == 0, accepted.out + accepted.err
+    assert "accepted in place of" in accepted.out
+    assert call(*run, "--resume", "--set", "budget=6").code == 0
+    assert call("dataset", "validate", "runs/search").code == 0

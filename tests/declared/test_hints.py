@@ -102,6 +102,6 @@ def test_the_memory_limit_is_named_where_a_program_may_have_died_of_it(
 
 
 def test_a_metric_without_a_unit_says_that_units_make_other_endings(write: Write) -> None:
-    with pytest.raises(ArchgymError, match="'_count'.*; a metric with another ending has a unit"):
-        archgym.make(write(("cost_count", "stalls")))
-    assert archgym.make(write(("cost_count", "ipc"))).metrics[0].unit == ""
+    with pytest.raises(ArchgymError, match=r"'_count'.*; a metric with another ending has a unit"):
+        archgym.make(write(("cost_count: {f", "stalls: {f")))
+    assert archgym.make(write(("cost_count: {f", "ipc: {f"))).metrics[-1].unit == ""

@@ -64,6 +64,14 @@ def test_render_shows_the_last_design() -> None:
     assert Adder().render() is None
 
 
+def test_workloads_that_nothing_makes_ready() -> None:
+    class Listing(Adder):
+        workloads = ("small", "large")  # type: ignore[assignment]
+
+    with pytest.raises(InvalidValueError, match="does not override load_workload"):
+        Listing(workload="small")
+
+
 @pytest.mark.parametrize(
     ("kwargs", "error", "message"),
     [

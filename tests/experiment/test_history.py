@@ -217,10 +217,13 @@ def test_what_is_no_list_of_folders(history: Any, says: str) -> None:
 def test_folders_that_cannot_be_used(tmp_path: Path, earlier: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
+    table = tmp_path / "designs.csv"
+    table.write_text("ways,energy_pj\n1,2\n")
     environments = [{"id": f"{HELPERS}:Slow"}]
     cases: list[tuple[dict[str, Any], str]] = [
         ({"history": str(tmp_path / "erlier")}, "history: .*Did you mean .*earlier'"),
         ({"history": str(empty)}, "history: .*holds neither a run nor a dataset"),
+        ({"history": str(table)}, r"history: .*designs.csv is a file, but no proxy: .*a table"),
         (
             {"history": str(earlier), "environments": environments},
             "history: nothing in .*earlier can be history of .*Slow: .*at least half are needed",

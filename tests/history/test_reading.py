@@ -90,7 +90,7 @@ def test_rows_of_several_objectives_and_folders_are_one_source(tmp_path: Path) -
     (account,) = history.accounts
     assert (account.rows, account.used) == (4, 3)
     assert account.folders == (str(one), str(two))
-    assert account.left_out == {"of a design that is there": 1}
+    assert account.left_out == {"that repeat a design": 1}
 
 
 def test_workloads_are_sources_of_their_own(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_designs_are_translated_to_the_new_space(tmp_path: Path) -> None:
     }
     assert "without z" in account.differences
     assert "also with scale" in account.differences
-    assert "1 designs with the nearest values" in account.differences
+    assert "with the nearest values in 1 of the designs" in account.differences
 
 
 def test_the_first_of_designs_that_coincide_counts(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_the_first_of_designs_that_coincide_counts(tmp_path: Path) -> None:
     (outcome,) = only(history).outcomes
     assert outcome.design == {"x": 1, "scale": 2}
     assert outcome.metrics["total_ns"] == pytest.approx(6.0 * 2 / 5)
-    assert history.accounts[0].left_out == {"without scale": 1, "of a design that is there": 2}
+    assert history.accounts[0].left_out == {"without scale": 1, "that repeat a design": 2}
 
 
 def test_what_is_held_now_leaves_out_other_values(tmp_path: Path) -> None:
@@ -204,8 +204,19 @@ def test_what_was_held_is_a_source_of_its_own(tmp_path: Path) -> None:
     record(tmp_path, [plain(2, 2)])
     history = read_history(tmp_path, Adder())
     assert sorted(len(source) for source in history) == [1, 3]
-    assert len({source.name for source in history}) == 2
+    name = Adder().name
+    assert {source.name for source in history} == {name, f"{name} with x=1"}
     assert all(source.same for source in history)
+    assert all("same problem" in str(account) for account in history.accounts)
+
+
+def test_another_version_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, name = Adder().version, Adder().name
+    record(tmp_path, [plain(1, 1)])
+    monkeypatch.setattr(Adder, "version", "7")
+    (source,), (account,) = (history := read_history(tmp_path, Adder())), history.accounts
+    assert source.name == f"{name}, version {before}"
+    assert f"1 design of 1 row; differs: version {before} and not 7" in str(account)
 
 
 def test_illegal_designs_are_left_out(tmp_path: Path) -> None:
@@ -404,15 +415,16 @@ def test_live_journals_are_read(tmp_path: Path) -> None:
 
 def wrong_paths() -> Mapping[str, tuple[Any, str]]:
     return {
-        "a number": (3, "history cannot be 3"),
-        "an empty text": ("", "history cannot be ''"),
+        "a number": (3, "3 is no path: allowed as history is the folder of a run"),
+        "a number in a list": ([3], "3 is no path"),
+        "an empty text": ([""], "'' is no path"),
     }
 
 
 @pytest.mark.parametrize(("given", "says"), wrong_paths().values(), ids=wrong_paths())
 def test_what_is_no_path(given: Any, says: str) -> None:
     with pytest.raises(InvalidValueError, match=re.escape(says)):
-        read_history([given], Adder())
+        read_history(given, Adder())
 
 
 def test_folders_without_data(tmp_path: Path) -> None:
@@ -421,6 +433,12 @@ def test_folders_without_data(tmp_path: Path) -> None:
     record(tmp_path / "runs1", [plain(1, 1)])
     with pytest.raises(DatasetError, match=r"Did you mean .*runs1"):
         read_history(tmp_path / "run1", Adder())
+    record(tmp_path / "above" / "between" / "runs2", [plain(1, 1)])
+    with pytest.raises(DatasetError, match=r"itself. There are: .*runs2"):
+        read_history(tmp_path / "above", Adder())
+    (tmp_path / "runs1" / "inner").mkdir()
+    with pytest.raises(DatasetError, match=r"It lies inside .*runs1: give that"):
+        read_history(tmp_path / "runs1" / "inner", Adder())
     Adder(record=tmp_path / "empty").close()
     with pytest.raises(DatasetError, match="it has no trials"):
         read_history(tmp_path / "empty", Adder())

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+import shlex
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -168,7 +170,7 @@ def test_it_is_history_of_a_search_in_the_order_of_the_portfolio(
     save_proxy(proxy, path)
     env = Tuned(workload=20)
     source = proxy_source(path, env)
-    assert source.name == "predicted by many.npz"
+    assert source.name == "proxy many.npz"
     history = History((source,))
     wanted = zero_shot(proxy, env).designs.codes[:5]
     assert (history.start(5).codes == wanted).all()
@@ -246,7 +248,7 @@ def test_commands(tmp_path: Path) -> None:
     )
     assert made.exit_code == 0, made.output
     target = ["--target", "read_latency_mean_ns", "--target", "energy_per_bit_pj"]
-    target += ["--target", "buffer_bits", "--option", "trees=20", "--quiet"]
+    target += ["--target", "buffer_bits", "--model", "boosting", "--option", "trees=20", "--quiet"]
     trained = runner.invoke(
         app, ["proxy", "train", many, "--per", "workload-features", *target, "--out", file]
     )
@@ -255,6 +257,11 @@ def test_commands(tmp_path: Path) -> None:
     begun = runner.invoke(app, ["proxy", "start", file, *unseen, "--designs", "3"])
     assert begun.exit_code == 0, begun.output
     assert "is most like" in begun.output
+    assert "minimize read_latency_mean_ns" in begun.output.replace("\n", " ")
+    assert len(re.findall(r"^ [123] best ", begun.output, re.MULTILINE)) == 1
+    command = shlex.split(begun.output.strip().splitlines()[-1])
+    again = runner.invoke(app, command[1:])
+    assert again.exit_code == 0, again.output
 
 
 def test_an_experiment_takes_a_proxy_as_history(

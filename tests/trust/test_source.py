@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -153,7 +154,8 @@ def test_a_run_goes_on_after_an_edit_that_changes_no_metric(
     forget()
     shown = call(*run, "--resume")
     assert shown.code == 2
-    assert "--accept-source" in shown.err
+    command = "run/datasets/Toy --replay --accept-source --environment toy_source:Toy shows it"
+    assert command in shown.err
     assert call(*replay, "--accept-source").code == 1
     forget()
     assert call(*run, "--resume").code == 2
@@ -163,6 +165,25 @@ def test_a_run_goes_on_after_an_edit_that_changes_no_metric(
     assert call(*replay, "--accept-source").code == 0
     assert call(*run, "--resume").code == 0
     assert len(Dataset("run/datasets/Toy").evaluations()) == 8
+
+
+def test_another_version_is_accepted_if_no_metric_changed(
+    folder: Path, call: Callable[..., Called]
+) -> None:
+    run = ("run", written(folder), "--local", "-q", "--out", "run")
+    assert call(*run).code == 0
+    written(folder, budget=8)
+    edit(folder, "toy_source.py", "metrics =", 'version = "2"\n    metrics =')
+    forget()
+    shown = call(*run, "--resume")
+    assert "with version '1', and now it is '2'" in shown.err
+    command = shlex.split(shown.err.partition("as before, archgym ")[2].partition(" shows it")[0])
+    accepted = call(*command, "--json")
+    assert (accepted.code, accepted.err) == (0, "version 2 accepted in place of 1\n")
+    assert accepted.json["passed"]
+    assert "nothing to accept" in call(*command).out
+    assert call(*run, "--resume").code == 0
+    assert Dataset("run/datasets/Toy").sidecar.simulator["version"] == "2"
 
 
 def test_a_cache_knows_the_source(folder: Path, call: Callable[..., Called]) -> None:

@@ -8,8 +8,9 @@ import pytest
 
 import archgym
 from archgym.data import Dataset, load, replay
-from archgym.errors import InvalidValueError
-from archgym.validation.replay import Replayed
+from archgym.errors import DatasetError, InvalidValueError
+from archgym.validation.accept import accept_simulator
+from archgym.validation.replay import Program, Replayed
 from tests.data.datasets import Loaded, altered
 
 
@@ -44,6 +45,14 @@ def test_replay_says_which_row_metric_and_values_differ(conformance: Path) -> No
     assert (mismatch.what, mismatch.recorded, mismatch.replayed) == ("status", "failed", "ok")
 
 
+def test_another_simulator_is_not_accepted_for_the_recorded_one(conformance: Path) -> None:
+    other = Replayed(rows=1, programs={Program("other", "1", "")})
+    with pytest.raises(DatasetError, match="'other' cannot be accepted for 'embedded'"):
+        accept_simulator(Dataset(conformance), other)
+    with pytest.raises(DatasetError, match="does not show"):
+        accept_simulator(Dataset(conformance), Replayed())
+
+
 def skipped(found: Replayed) -> str:
     assert found.rows == 0
     (reason,) = found.skipped
@@ -69,7 +78,7 @@ def test_replay_refuses_another_workload_and_notes_another_version(
     monkeypatch.setattr(Loaded, "version", "7")
     found = replay(load(tmp_path), environment=name)
     assert found.mismatches == []
-    assert "'version': '1'}, now it is {'name': 'embedded', 'version': '7'}" in found.notes[0]
+    assert found.notes == ["the simulator's version was '1', now it is '7'"]
     monkeypatch.setattr(Loaded, "hash_workload", lambda self: "other")
     assert "the workload has changed" in skipped(replay(load(tmp_path), environment=name))
 

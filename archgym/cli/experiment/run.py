@@ -16,7 +16,7 @@ import archgym
 from archgym.cli.interruption import interruptible
 from archgym.cli.options import LIBRARY_VARIABLE, Exclude, Quiet, excluded_values
 from archgym.cli.output import console, line
-from archgym.errors import InvalidValueError
+from archgym.errors import DatasetError, InvalidValueError
 
 if TYPE_CHECKING:
     from archgym.experiment import Experiment, RunOptions, RunResult, Trial
@@ -113,7 +113,8 @@ def run(
     loaded = load_experiment(experiment, settings or ())
     learned = list(dict.fromkeys([*loaded.history, *(history or ())]))
     shelf = library if library is not None else loaded.library
-    shelf = os.environ.get(LIBRARY_VARIABLE) if shelf is None else shelf
+    if shelf is None and (shelf := os.environ.get(LIBRARY_VARIABLE)) and not resume:
+        _check_library(shelf)
     loaded = loaded.model_copy(update={"history": learned, "library": shelf})
     if exclude:
         less = excluded_values(exclude)
@@ -135,6 +136,16 @@ def run(
     _report(result)
     if result.failures:
         raise typer.Exit(1)
+
+
+def _check_library(folder: str) -> None:
+    """Says that the variable is meant, where it names no library."""
+    from archgym.history.library import Library
+
+    try:
+        Library(folder)
+    except DatasetError as error:
+        raise DatasetError(f"{LIBRARY_VARIABLE}: {error}") from error
 
 
 def _check_storage(storage: str) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 import archgym
@@ -12,8 +14,11 @@ from archgym.cli import options as common
 from archgym.cli.output import echo, print_json, print_table
 from archgym.cli.progress import clocked
 from archgym.cli.proxy import options as own
+from archgym.environment.environment import Environment
 from archgym.environment.recorded import recorded_settings
 from archgym.errors import InvalidValueError
+from archgym.problem.goals import direction, goal_label, natural
+from archgym.problem.scoring import Scorer
 from archgym.registry import environment_class, make
 
 __all__ = ["collect_workloads", "start"]
@@ -93,6 +98,7 @@ def start(
     json: common.Json = False,
 ) -> None:
     """Simulate the designs with which a search on an unseen workload should begin."""
+    from archgym.experiment.results.reproduce import evaluate_command
     from archgym.proxy import load_proxy
     from archgym.proxy.replaced_environment import make_unseen
     from archgym.proxy.zero_shot import zero_shot
@@ -106,7 +112,6 @@ def start(
     found = zero_shot(proxy, env, first=n, most=n)
     outcomes = env.evaluate_batch(found.designs)
     env.close()
-    best = min(outcomes, key=lambda one: (-one.reward, one.objectives))
     if json:
         designs = [
             {"design": one.design, "metrics": one.metrics, "feasible": one.feasible}
@@ -117,14 +122,42 @@ def start(
         return
     near = ", ".join(f"{name} ({weight:.0%})" for name, weight in found.nearest[:_SHOWN])
     echo(f"archgym {archgym.__version__}: {env.workload_name} is most like {near}")
+    best = min(range(len(outcomes)), key=lambda n: (-outcomes[n].reward, outcomes[n].objectives))
+    goals = env.objective.goals
+    labels = ", ".join(f"{direction(g, env.metrics)} {goal_label(g, env.metrics)}" for g in goals)
+    scorer = Scorer(env.objective, env.metrics, env.baseline_metrics)
+    baseline = scorer.values(env.baseline_metrics[np.newaxis])[0].tolist()
+    echo(f"{labels}; baseline {_values(env, baseline)}")
     rows = [
         (
-            "",
-            *("  ".join(f"{v:.6g}" for v in one.objectives) for one in (predicted, simulated)),
+            f"{number + 1}{' best' if number == best else ''}",
+            *(_values(env, one.objectives) for one in (predicted, simulated)),
             "yes" if simulated.feasible else simulated.reason or "no",
         )
-        for predicted, simulated in zip(found.outcomes, outcomes, strict=True)
+        for number, (predicted, simulated) in enumerate(zip(found.outcomes, outcomes, strict=True))
     ]
-    print_table(("goal", ">predicted", ">simulated", "feasible"), rows)
-    for name, value in best.design.items():
-        echo(f"{name} = {value}")
+    print_table(("design", ">predicted", ">simulated", "feasible"), rows)
+    echo("The best of them:" if outcomes[best].feasible else "None is feasible; the nearest is:")
+    echo(f"  {evaluate_command(_Started(env), outcomes[best].design)}")
+
+
+class _Started:
+    """How an environment was made, for the command that evaluates a design in it again."""
+
+    def __init__(self, env: Environment) -> None:
+        from archgym.experiment.results.reproduce import space_arguments
+
+        given = {} if env.spec is None else dict(env.spec.kwargs)
+        given.pop("name", None)  # which environment Gymnasium makes
+        searched = space_arguments(env.name, given.pop("space"), {})
+        self.environment = env.name
+        self.arguments = {
+            **{key: value for key, value in given.items() if value not in ({}, [], None, "")},
+            **searched,
+        }
+
+
+def _values(env: Environment, objectives: Sequence[float]) -> str:
+    """The values of the goals, as people read them."""
+    pairs = zip(env.objective.goals, objectives, strict=True)
+    return "  ".join(f"{natural(goal, env.metrics, float(value)):.6g}" for goal, value in pairs)

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from archgym.data import Dataset, Sidecar
 from archgym.data.parts import problems_of_parts
+from archgym.data.schema import accepting_command
+from archgym.declared import DeclaredEnvironment
 from archgym.environment.environment import Environment
 from archgym.errors import ExperimentError, check_received
 from archgym.experiment.folder.live_files import LIVE
@@ -159,7 +161,9 @@ def check_unchanged(
             environment = environments[trial.setting]
             if trial.setting not in differences:
                 now = Sidecar.of(environment.description)
-                differences[trial.setting] = now.difference(dataset.sidecar)
+                accepted_by = accepting_command(where, trial.environment)
+                difference = now.difference(dataset.sidecar, accepted_by)
+                differences[trial.setting] = difference and difference + _edited(environment, where)
             difference = differences[trial.setting]
             digest = environment.workload_sha256
             if hashes.get(trial.trial_id, digest) != digest:
@@ -168,6 +172,14 @@ def check_unchanged(
                 raise ExperimentError(
                     f"the run in {folder.path} cannot go on with {trial.setting}: {difference}"
                 )
+
+
+def _edited(environment: Environment, dataset: Path) -> str:
+    """Which files of a declared environment may have changed, as the end of a sentence."""
+    if not isinstance(environment, DeclaredEnvironment):
+        return ""
+    names = environment.edited_since((dataset / "dataset.json").stat().st_mtime)
+    return f" (by their dates, these changed since: {', '.join(names)})" if names else ""
 
 
 def _check_steps(dataset: Dataset) -> None:

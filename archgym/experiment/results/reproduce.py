@@ -91,7 +91,7 @@ def _recorded(dataset: Dataset, row: Mapping[str, Any]) -> Trial:
     arguments: dict[str, Any] = {
         "workload": json.loads(spec) if spec is not None else (row["workload"] or None),
         "objective": json.loads(row["objective"]),
-        **_space_arguments(row["environment"], dataset.sidecar.space, json.loads(row["fixed"])),
+        **space_arguments(row["environment"], dataset.sidecar.space, json.loads(row["fixed"])),
     }
     if dataset.sidecar.simulator["name"] not in ("embedded", "tabular", "proxy"):
         arguments["simulator"] = dataset.sidecar.simulator["name"]
@@ -114,7 +114,7 @@ def _recorded(dataset: Dataset, row: Mapping[str, Any]) -> Trial:
     )
 
 
-def _space_arguments(
+def space_arguments(
     environment: str, space: DesignSpace, fixed: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The arguments ``space``, ``fixed``, ``exclude`` and ``include`` that give a recorded space.

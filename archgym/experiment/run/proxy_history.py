@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -35,7 +36,13 @@ def check_proxy(path: str, environment: Environment, *, leased: bool) -> None:
     from archgym.proxy.files import load_proxy  # heavy, and needed for a proxy only
     from archgym.proxy.zero_shot import check_zero_shot
 
-    proxy = load_proxy(Path(path).expanduser())
+    file = Path(path).expanduser()
+    if not zipfile.is_zipfile(file):
+        raise DatasetError(
+            f"{path} is a file, but no proxy: history is the folder of a run or a dataset, or the "
+            "file of a proxy of many workloads; a table such as CSV or Parquet is none"
+        )
+    proxy = load_proxy(file)
     if leased:
         raise ExperimentError(
             f"{path} is a proxy, which needs the metrics of the baseline design before workers "
@@ -72,5 +79,6 @@ def predicted(paths: Iterable[str], environment: Environment) -> Found:
                 ordered=True,
             )
         )
-        accounts.append(SourceAccount(source.name, (path,), n, n))
+        differs = ("predicted, not simulated",)
+        accounts.append(SourceAccount(source.name, (path,), n, n, differences=differs))
     return found, tuple(accounts)
