@@ -28,9 +28,9 @@ def baseline_codes(
     """Codes of the baseline, with the fixed parameters at their values.
 
     Parameters that only other spaces have are left out; one that a fixed value, or the place of an
-    excluded one, makes active takes its first level. An excluded value becomes the nearest one that is left (of an unordered
-    parameter the first). Where all that makes the baseline illegal, the nearest legal design
-    takes its place.
+    excluded one, makes active takes its first level. An excluded value becomes the nearest one that
+    is left (of an unordered parameter the first). Where all that makes the baseline illegal, the
+    nearest legal design takes its place.
 
     Args:
         space: as it is searched.
