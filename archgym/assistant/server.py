@@ -43,7 +43,7 @@ R = TypeVar("R")
 _ENDS: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
-class _StrictServer(MCPServer):
+class _StrictServer(MCPServer):  # type: ignore[misc]  # the types of the SDK are not followed
     """Refuses arguments that a tool does not have: a misspelt one would have its default."""
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
