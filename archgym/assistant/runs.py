@@ -89,12 +89,13 @@ class Running:
             BudgetExhausted: if the folder's budget has no room for it.
             ArchgymError: if it cannot run.
         """
-        before = self._workplace.simulated(self.folder) if self.folder.exists() else 0
-        with self._workplace.reserved(max(0, self.total - before)) as used:
-            try:
-                message = self._process(report, stopped)
-            finally:
-                used[0] = self._workplace.simulated(self.folder) - before
+        with self._workplace.running(self.name):
+            before = self._workplace.simulated(self.folder) if self.folder.exists() else 0
+            with self._workplace.reserved(max(0, self.total - before)) as used:
+                try:
+                    message = self._process(report, stopped)
+                finally:
+                    used[0] = self._workplace.simulated(self.folder) - before
         return run_state(self._workplace, self.name, self.folder, message)
 
     def _process(self, report: Callable[[float, float], None], stopped: Callable[[], bool]) -> str:
@@ -164,9 +165,22 @@ def run_state(workplace: Workplace, name: str, folder: Path, message: str = "") 
     """How a run is doing.
 
     Raises:
-        ArchgymError: if the folder holds no run.
+        ArchgymError: if the folder holds no run, and no message says why.
     """
-    status = read_status(folder)
+    try:
+        status = read_status(folder)
+    except ArchgymError:
+        if not message:
+            raise
+        return RunState(
+            name=name,
+            state="not begun",
+            trials={},
+            simulations=0,
+            best=[],
+            message=message,
+            budget=budget_state(workplace),
+        )
     best = []
     for one in status.best:
         infeasible = "" if one.feasible else " (not feasible)"

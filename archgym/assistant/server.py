@@ -31,7 +31,7 @@ from archgym.assistant.tools import (
     Tools,
     Workload,
 )
-from archgym.errors import ArchgymError
+from archgym.errors import ArchgymError, UnknownNameError
 from archgym.serve.lines import bounded_lines
 
 __all__ = ["make_server", "serve_tools"]
@@ -43,9 +43,23 @@ R = TypeVar("R")
 _ENDS: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
+class _StrictServer(MCPServer):  # type: ignore[misc]  # the types of the SDK are not followed
+    """Refuses arguments that a tool does not have: a misspelt one would have its default."""
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+        """Calls a tool by name, as the SDK does."""
+        for tool in await self.list_tools():
+            known = tool.input_schema.get("properties", {})
+            unknown = [one for one in arguments if one not in known]
+            if tool.name == name and unknown:
+                wrong = UnknownNameError(f"argument of {name}", unknown[0][:200], known)
+                raise ToolError(str(wrong)[:4000])
+        return await super().call_tool(name, arguments, context)
+
+
 def make_server(tools: Tools) -> MCPServer:
     """A server of the tools."""
-    server = MCPServer(
+    server = _StrictServer(
         "archgym",
         title="archgym: design-space exploration",
         instructions=INSTRUCTIONS,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
+import math
 import os
 import re
 import threading
@@ -11,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import pyarrow.compute as pc
 
 from archgym.data import Dataset, find_datasets
 from archgym.environment.environment import Environment
@@ -38,7 +42,7 @@ class Limits:
 
     Attributes:
         budget: distinct legal designs that may be simulated in the folder, those of earlier
-            sessions included.
+            sessions included; one that is simulated in part counts by its relative cost.
         environments: those besides the registered ones: paths of YAML files, ``module:Class``.
         programs: whether simulators may be chosen that are programs of this machine.
         run_minutes: after which an experiment is ended.
@@ -75,6 +79,7 @@ class Workplace:
         for spec in self._named.values():
             environment_class(spec)
         self._budget_lock = threading.Lock()
+        self._running: set[str] = set()
         self._spent = sum(self._simulated(path) for path in self._folders())
 
     def check(self) -> None:
@@ -146,6 +151,26 @@ class Workplace:
             with self._budget_lock:
                 self._spent += used[0] - designs
 
+    @contextlib.contextmanager
+    def running(self, name: str) -> Iterator[None]:
+        """Keeps the folder of a run to one process, for a block.
+
+        Raises:
+            ExperimentError: if a run of this name is going on.
+        """
+        with self._budget_lock:
+            if name in self._running:
+                raise ExperimentError(
+                    f"the run {name!r} is going on: run_status shows how far it is; choose another "
+                    "name for another run"
+                )
+            self._running.add(name)
+        try:
+            yield
+        finally:
+            with self._budget_lock:
+                self._running.discard(name)
+
     # -- folders ---------------------------------------------------------------------------------
 
     def results(self) -> dict[str, Path]:
@@ -180,7 +205,7 @@ class Workplace:
         return self.folder / RUNS / name
 
     def simulated(self, folder: Path) -> int:
-        """How many designs the datasets of a folder hold that were simulated."""
+        """How much of the budget the datasets of a folder cost."""
         return self._simulated(folder)
 
     def _folders(self) -> list[Path]:
@@ -195,7 +220,23 @@ class Workplace:
             datasets = find_datasets(folder)
         else:
             return 0
-        return sum(int(dataset.info()["simulated"]) for dataset in datasets)
+        return math.ceil(sum(_cost(dataset) for dataset in datasets) - 1e-9)
+
+
+def _cost(dataset: Dataset) -> float:
+    """What was simulated for a dataset, in full simulations; others count by their relative cost.
+
+    That is the unit of the budgets of searches, which spend it on parts of simulations, too.
+    """
+    costs = {1.0: 1.0}
+    for text in dataset.trials()["fidelities"].to_pylist():
+        costs |= {float(one["value"]): float(one["cost"]) for one in json.loads(text or "[]")}
+    spent = 0.0
+    for _, table in dataset.snapshot().blocks(["status", "cached", "fidelity"]):
+        counted = pc.and_(pc.invert(table["cached"]), pc.not_equal(table["status"], "illegal"))
+        for row in pc.value_counts(table["fidelity"].filter(counted)).to_pylist():
+            spent += row["counts"] * costs.get(row["values"], 1.0)
+    return spent
 
 
 def _short(spec: str) -> str:

@@ -24,9 +24,10 @@ from archgym.data.designs import (
     shuffled,
 )
 from archgym.data.files import provenance
-from archgym.data.schema import TRIAL_FIELDS
+from archgym.data.schema import TRIAL_FIELDS, recorded_as_text
 from archgym.errors import DatasetError, InvalidValueError, check_choice
 from archgym.problem.status import LABELS
+from archgym.space import Parameter
 from archgym.space.expression import param
 
 if TYPE_CHECKING:
@@ -288,14 +289,20 @@ class Rows:
         found = {name: Column(kind) for name, kind in kinds.items()}
         for parameter in space.parameters:
             name = f"param.{parameter.name}"
-            found[name] = Column(schema.field(name).type, parameter.parse)
+            parse = functools.partial(_recorded_value, parameter)
+            found[name] = Column(schema.field(name).type, parse)
         known: dict[str, Iterable[str]] = {"status": LABELS}
         for name in ("trial_id", "environment", "workload", "agent", "state"):
             known[name] = sorted({row[name] for row in self._trials.values()})
         for name, values in known.items():
-            parse = known_values(name.removesuffix("_id"), values)
-            found[name] = Column(pa.string(), parse)
+            found[name] = Column(pa.string(), known_values(name.removesuffix("_id"), values))
         return found
+
+
+def _recorded_value(parameter: Parameter, text: str) -> Any:
+    """A value of a parameter as its column holds it."""
+    value = parameter.parse(text)
+    return str(value) if recorded_as_text(parameter) else value
 
 
 def condition_of(trial: Mapping[str, Any]) -> np.uint64:

@@ -23,7 +23,7 @@ from archgym.problem.metrics import Metric, check_metrics
 from archgym.problem.status import LABELS
 from archgym.reading.files import JSON_LIMIT_BYTES, read_text
 from archgym.reading.texts import text_of
-from archgym.space import Designs, DesignSpace
+from archgym.space import Categorical, Designs, DesignSpace, Ordinal, Parameter
 
 FORMAT = 1
 """Version of the layout."""
@@ -273,6 +273,11 @@ def _try_out(space: DesignSpace) -> None:
     space.illegal_reason(designs.codes[0].tolist())
 
 
+def recorded_as_text(parameter: Parameter) -> bool:
+    """Whether values that are texts, numbers and booleans are recorded as texts."""
+    return isinstance(parameter, Categorical | Ordinal) and parameter.of_several_kinds
+
+
 def evaluation_schema(space: DesignSpace, metrics: Sequence[Metric]) -> pa.Schema:
     """Columns of the table of evaluations."""
     text = pa.dictionary(pa.int32(), pa.string())
@@ -281,7 +286,8 @@ def evaluation_schema(space: DesignSpace, metrics: Sequence[Metric]) -> pa.Schem
         levels = range(parameter.size if parameter.kind == "ordinal" else 1)
         kinds = {type(parameter.value(code)) for code in levels}
         kind = float if kinds == {int, float} else type(parameter.value(0))
-        fields.append((f"param.{parameter.name}", _ARROW_TYPES.get(kind, text)))
+        written = text if recorded_as_text(parameter) else _ARROW_TYPES.get(kind, text)
+        fields.append((f"param.{parameter.name}", written))
     fields += [(f"metric.{metric.name}", pa.float64()) for metric in metrics]
     fields += [
         ("reward", pa.float64()),
@@ -324,7 +330,10 @@ def rows_to_table(
         "cached": [bool(value) for value in columns["cached"]],
     }
     for name in space.names:
-        arrays[f"param.{name}"] = designs.values(name).tolist()
+        values = designs.values(name).tolist()
+        if recorded_as_text(space[name]):
+            values = [None if value is None else str(value) for value in values]
+        arrays[f"param.{name}"] = values
     for i, metric in enumerate(metrics):
         arrays[f"metric.{metric.name}"] = [row[i] if row else None for row in columns["metrics"]]
     arrays["reason"] = [text_of(text) for text in columns["reason"]]

@@ -27,10 +27,10 @@ def baseline_codes(
 ) -> tuple[int, ...]:
     """Codes of the baseline, with the fixed parameters at their values.
 
-    Parameters that only other spaces have are left out; one that a fixed value makes active takes
-    its first level. An excluded value becomes the nearest one that is left (of an unordered
-    parameter the first). Where all that makes the baseline illegal, the nearest legal design
-    takes its place.
+    Parameters that only other spaces have are left out; one that a fixed value, or the place of an
+    excluded one, makes active takes its first level. An excluded value becomes the nearest one that
+    is left (of an unordered parameter the first). Where all that makes the baseline illegal, the
+    nearest legal design takes its place.
 
     Args:
         space: as it is searched.
@@ -47,7 +47,10 @@ def baseline_codes(
     }
     free = space.without_fixed()
     try:
-        known = {name: _nearest_left(space, name, value) for name, value in known.items()}
+        left = {name: _nearest_left(space, name, value) for name, value in known.items()}
+        if left != known:  # another value may make others active
+            left = {name: space[name].value(0) for name in space.names} | left
+        known = left
         codes = [max(code, 0) for code in free.codes({**space.fixed, **known})]
     except (UnknownNameError, DesignError) as error:
         error.args = (f"the baseline design: {error}",)

@@ -32,7 +32,8 @@ class Started:
 def program_streams(command: Sequence[str]) -> Iterator[Started]:
     """Starts a program without a shell, for a block; at its end the program has ended.
 
-    It may end by itself when its input ends, for some seconds; then it is terminated.
+    After the session the program goes on until it ends by itself, since it may have files to
+    write; its input has ended. If an error or a signal ended the block, it is terminated.
 
     Args:
         command: the program and its arguments.
@@ -46,6 +47,9 @@ def program_streams(command: Sequence[str]) -> Iterator[Started]:
     started = Started(process.stdout.fileno(), process.stdin.fileno())
     try:
         yield started
+        process.stdin.close()
+        process.stdout.close()  # so that what it still writes there cannot block it
+        process.wait()
     except BaseException:
         process.terminate()
         raise

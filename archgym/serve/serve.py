@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from archgym.environment.environment import Environment
+from archgym.environment.provenance import driven_by
 from archgym.errors import InvalidValueError, SimulationError
 from archgym.evaluation.trial_info import EXTERNAL, TrialInfo
 from archgym.experiment.simulate.simulators import Simulators
@@ -102,6 +103,8 @@ class Settings:
                     "designs: give the program's name, or --simulator client for that agent's "
                     "designs to be simulated by the program"
                 )
+            agent, label = self.agent or EXTERNAL, self.label or None
+            driven_by(agent, self.seed, self.hyperparameters, label, self.budget)
             return
         if not self.agent:
             raise InvalidValueError(

@@ -32,8 +32,15 @@ class _Listed(Parameter):
                 f"parameter {name!r} lists a value twice, or two that read alike: "
                 f"{list(self.levels)}"
             )
+        if self.of_several_kinds:  # as recorded: a column of a table holds texts or numbers
+            self._codes |= {(False, str(v)): code for code, v in enumerate(self.levels)}
         numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in self.levels)
         self._array = np.array(self.levels, dtype=None if numeric else object)
+
+    @property
+    def of_several_kinds(self) -> bool:
+        """Whether texts, booleans and numbers are mixed; datasets then hold the values as texts."""
+        return len({float if type(v) is int else type(v) for v in self.levels}) > 1
 
     def value(self, code: int) -> Literal:
         return self.levels[code]

@@ -32,6 +32,17 @@ class TuningEnvironment(Environment):
         """The name of the file."""
         return self.file_name
 
+    @property
+    def metrics_given(self) -> tuple[str, ...]:
+        """The metrics of the objective, and those that every valid configuration has.
+
+        Others are missing where the tuner did not measure them.
+        """
+        valid = [one.metrics for one in self.tuning.measured if one.invalidity == "correct"]
+        sought = self.objective.metric_names()
+        names = [metric.name for metric in self.metrics]
+        return tuple(n for n in names if n in sought or all(n in some for some in valid))
+
     @functools.cached_property
     def _by_design(self) -> dict[tuple[str, ...], Measured]:
         return {_key(one.design): one for one in self.tuning.measured}
@@ -62,7 +73,8 @@ def _result(measured: Measured | None) -> SimulationResult:
 def tuning_class(path: str | Path) -> type[TuningEnvironment]:
     """The environment of a cache file of Kernel Tuner or of T4 results.
 
-    Equal files give the same class. The baseline is the first configuration with a result.
+    Equal files give the same class. The baseline is the first of the configurations that have
+    a value of what was sought, and of most else.
 
     Raises:
         InvalidValueError: as :func:`archgym.tuning.file.read_tuning`.
@@ -79,7 +91,8 @@ def tuning_class(path: str | Path) -> type[TuningEnvironment]:
 @functools.lru_cache(maxsize=16)
 def _made(path: Path, *state: int) -> type[TuningEnvironment]:
     tuning = read_tuning(path)
-    first = next(one for one in tuning.measured if one.metrics)
+    sought = [one for one in tuning.measured if tuning.goal in one.metrics]
+    first = max(sought, key=lambda one: len(one.metrics))
     goal = next(metric for metric in tuning.metrics if metric.name == tuning.goal)
     return type(
         path.stem,

@@ -109,7 +109,9 @@ def read_tuning(path: str | Path) -> TuningFile:
             )
         reader = _of_kernel_tuner if "cache" in data else _of_t4
         return reader(data, hashlib.sha256(text.encode()).hexdigest())
-    except (ArchgymError, ValueError, TypeError, AttributeError, RecursionError) as error:
+    except RecursionError:
+        raise InvalidValueError(f"{path}: it is nested too deeply") from None
+    except (ArchgymError, ValueError, TypeError, AttributeError) as error:
         what = str(error) if isinstance(error, ArchgymError) else f"{type(error).__name__}: {error}"
         raise InvalidValueError(f"{path}: {what[:400]}") from None
 
@@ -162,7 +164,7 @@ def _of_t4(data: dict[str, Any], sha256: str) -> TuningFile:
         raise InvalidValueError("results must be a list")
     _limited("configurations", results, MAX_CONFIGURATIONS)
     rows: list[_Row] = []
-    values: dict[str, dict[Any, None]] = {}
+    values: dict[str, dict[tuple[bool, Any], None]] = {}
     sought: Any = None
     for number, entry in enumerate(results):
         if not isinstance(entry, dict) or not isinstance(entry.get("configuration"), dict):
@@ -174,21 +176,32 @@ def _of_t4(data: dict[str, Any], sha256: str) -> TuningFile:
                 f"{', '.join(_INVALID)}"
             )
         measured = {}
-        for one in entry.get("measurements", []):
+        for one in _measurements(entry, number):
             if _is_number(one.get("value")):
                 name, unit = str(one.get("name")), one.get("unit")
                 measured[name] = one["value"], unit if isinstance(unit, str) else ""
         for name, value in entry["configuration"].items():
-            values.setdefault(name, {})[_plain(name, value)] = None
-        sought = sought or next(iter(entry.get("objectives") or []), None)
+            values.setdefault(name, {})[type(value) is bool, _plain(name, value)] = None
+        objectives = entry.get("objectives")
+        sought = sought or (next(iter(objectives), None) if isinstance(objectives, list) else None)
         rows.append((entry["configuration"], measured, invalidity, _t4_seconds(entry)))
     notes = data.get("metadata") if isinstance(data.get("metadata"), dict) else {}
     ours = notes.get("archgym") if isinstance(notes, dict) else None
     space = ours.get("design_space") if isinstance(ours, dict) else None
     title, tuner = "T4 results", "t4"
     own = None if space is None else DesignSpace.from_json(space)
-    listed = {name: list(some) for name, some in values.items()}
+    listed = {name: [value for _, value in some] for name, some in values.items()}
     return _made(title, tuner, listed, rows, sought, sha256, own)
+
+
+def _measurements(entry: Mapping[str, Any], number: int) -> list[dict[str, Any]]:
+    found = entry.get("measurements", [])
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise InvalidValueError(
+            f"results[{number}].measurements cannot be {found!r:.80}: allowed is a list of objects "
+            "with name, value and unit"
+        )
+    return found
 
 
 def _made(
@@ -248,17 +261,28 @@ def _metrics(rows: list[_Row]) -> dict[str, Metric]:
     signed = set()
     for _, measured, _, _ in rows:
         for name, (value, unit) in measured.items():
+            if unit and units.get(name, "") not in ("", unit):
+                raise InvalidValueError(
+                    f"measurement {name!r:.80} is in {units[name]!r:.40} and in {unit!r:.40}: "
+                    "a metric has one unit"
+                )
             units[name] = units.get(name) or unit
             if value < 0:
                 signed.add(name)
     _limited("measurements", units, MAX_METRICS)
     names = _identifiers(units)
-    found = {}
+    found: dict[str, Metric] = {}
     for name, unit in units.items():
         rate = "/s" in unit or "/s" in name or "flop" in name.lower()
         unit = unit or (_UNKNOWN if "/s" not in name else "")
         direction: Any = "maximize" if rate else "minimize"
-        found[name] = _metric(names[name], unit, direction, name, signed=name in signed)
+        metric = _metric(names[name], unit, direction, name, signed=name in signed)
+        if alike := [other for other, one in found.items() if one.name == metric.name]:
+            raise InvalidValueError(
+                f"two measurements read alike: {alike[0]!r:.80} and {name!r:.80} are "
+                f"{metric.name!r}; rename one"
+            )
+        found[name] = metric
     return found
 
 

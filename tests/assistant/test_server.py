@@ -236,3 +236,14 @@ def test_a_run_ends_with_the_server(tmp_path: Path, how: signal.Signals | str) -
     assert set(state["results"].values()) == {"run", "evaluations"}
     assert again.communicate(timeout=60)
     assert again.returncode == 0
+
+
+def test_a_misspelt_argument_is_refused(tmp_path: Path) -> None:
+    async def talk() -> None:
+        async with session(tmp_path / "work", "--budget", "5") as opened:
+            given = {"environment": ENVIRONMENT, "designs": [{}], "objectiv": "minimize energy_pj"}
+            assert "Did you mean 'objective'?" in await error(opened, "evaluate", **given)
+            listed = await good(opened, "list_results")
+            assert listed["budget"]["spent"] == 0
+
+    anyio.run(talk)

@@ -231,3 +231,23 @@ def test_the_extra_is_named_where_the_sdk_is_missing(
     with pytest.raises(ArchgymError, match=r"pip install 'archgym\[mcp\]'"):
         mcp.mcp(tmp_path / "work", 9)
     assert not (tmp_path / "work").exists()
+
+
+def test_parts_of_simulations_cost_parts_of_the_budget(tools: Tools) -> None:
+    running = _run(tools, "parts", agents=["hyperband"], budget=10)
+    state = running.run(lambda done, total: None, lambda: False)
+    assert state.simulations > 10  # most of them in part
+    assert state.budget.spent == 10
+
+
+def test_a_run_that_ends_before_it_begins_says_why(tools: Tools) -> None:
+    state = _run(tools, "stopped").run(lambda done, total: None, lambda: True)
+    assert state.state in ("not begun", "interrupted")
+    assert state.message.startswith("stopped; call run_experiment again")
+
+
+def test_a_run_has_one_process_at_a_time(tools: Tools) -> None:
+    first = _run(tools)
+    with tools.workplace.running("first"), pytest.raises(ExperimentError, match="is going on"):
+        first.run(lambda done, total: None, lambda: False)
+    assert first.run(lambda done, total: None, lambda: False).budget.spent == 5

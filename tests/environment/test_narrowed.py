@@ -59,3 +59,9 @@ def test_given_parameters_are_held_unless_named() -> None:
 def test_bad_arguments_are_refused(arguments: Any, says: str) -> None:
     with pytest.raises(ArchgymError, match=says):
         archgym.make("Conformance-v0", **SMALL, **arguments)
+
+
+def test_a_baseline_that_is_moved_has_the_parameters_that_act_then() -> None:
+    env = archgym.make("Conformance-v0", exclude={"prefetch": [False]})
+    baseline = archgym.make("Conformance-v0").baseline_design
+    assert env.baseline_design == {**baseline, "prefetch": True, "distance": 1}

@@ -25,7 +25,7 @@ def _points(program: Program, n: int, start: int = 0) -> list[dict[str, Any]]:
 def test_rows_have_agent_seed_and_label(begin: Begin, tmp_path: Path) -> None:
     program = begin(
         record=tmp_path / "d",
-        agent="my optimiser",
+        agent="my_optimiser",
         seed=7,
         label="train",
         hyperparameters={"rate": 0.5},
@@ -38,7 +38,7 @@ def test_rows_have_agent_seed_and_label(begin: Begin, tmp_path: Path) -> None:
     assert program.rest() == []
     dataset = Dataset(tmp_path / "d")
     (trial,) = dataset.trials().to_pylist()
-    assert (trial["trial_id"], trial["agent"], trial["seed"]) == ("first", "my optimiser", 7)
+    assert (trial["trial_id"], trial["agent"], trial["seed"]) == ("first", "my_optimiser", 7)
     assert trial["budget"] == 20
     assert trial["label"] == "train"
     assert json.loads(trial["hyperparameters"])["rate"] == 0.5

@@ -233,3 +233,56 @@ def test_several_problems_are_no_t4(tmp_path: Path) -> None:
             env.evaluate(env.baseline_design)
     with pytest.raises(InvalidValueError, match="one problem"):
         export(Dataset(tmp_path / "designs"), tmp_path / "t.json", "t4")
+
+
+def t4_result(block: Any, time: float, unit: str = "ms") -> dict[str, Any]:
+    measured = [{"name": "time", "value": time, "unit": unit}]
+    return {"configuration": {"block": block}, "measurements": measured, "objectives": ["time"]}
+
+
+def test_a_measurement_in_two_units_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mixed.json"
+    path.write_text(json.dumps({"results": [t4_result(1, 2.0), t4_result(2, 0.001, "s")]}))
+    with pytest.raises(InvalidValueError, match="'time' is in 'ms' and in 's'"):
+        read_tuning(path)
+
+
+def test_measurements_of_the_wrong_form_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.json"
+    for wrong in ("x", [1], None):
+        entry = {**t4_result(2, 3.0), "measurements": wrong}
+        path.write_text(json.dumps({"results": [t4_result(1, 2.0), entry]}))
+        with pytest.raises(InvalidValueError, match=r"results\[1\]\.measurements cannot be"):
+            read_tuning(path)
+    path.write_text("[" * 1_000_000)
+    with pytest.raises(InvalidValueError, match="nested too deeply"):
+        read_tuning(path)
+
+
+def test_measurements_that_read_alike_are_named(cache: Path) -> None:
+    data = {**CACHE, "cache": {k: {**e, "time_ms": 7.0} for k, e in CACHE["cache"].items()}}
+    cache.write_text(json.dumps(data))
+    with pytest.raises(InvalidValueError, match="'time' and 'time_ms' are 'time_ms'"):
+        read_tuning(cache)
+
+
+def test_a_measurement_that_is_missing_somewhere_does_not_fail_the_configuration(
+    cache: Path, tmp_path: Path
+) -> None:
+    first = {k: v for k, v in CACHE["cache"]["32,aos"].items() if k != "nvml_power"}
+    cache.write_text(json.dumps({**CACHE, "cache": {**CACHE["cache"], "32,aos": first}}))
+    env = archgym.make(str(cache))
+    assert env.baseline_design == {"block": 64, "layout": "aos"}
+    metrics = env.evaluate({"block": 32, "layout": "aos"}).metrics
+    assert (metrics["time_ms"], metrics["nvml_power_w"]) == (3.0, None)
+    assert import_tuning(cache, tmp_path / "designs") == 5
+    power = archgym.make(str(cache), objective="minimize nvml_power_w")
+    assert power.evaluate({"block": 32, "layout": "aos"}).status == "failed"
+
+
+def test_values_of_several_kinds_are_imported(tmp_path: Path) -> None:
+    path = tmp_path / "kinds.json"
+    blocks = [1, True, "auto"]
+    path.write_text(json.dumps({"results": [t4_result(b, 2.0) for b in blocks]}))
+    assert import_tuning(path, tmp_path / "designs") == 3
+    assert [one.design["block"] for one in read_tuning(path).measured] == blocks

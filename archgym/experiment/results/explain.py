@@ -62,6 +62,8 @@ def explain_run(
 ) -> list[Explanation]:
     """Explains the best design of each problem of a run or a dataset, and keeps that in it.
 
+    Where the folder cannot be written to, nothing is kept, and ``progress`` is told so.
+
     Args:
         folder: of the run or dataset.
         budget: designs that may be simulated for each problem, beside those that the run has.
@@ -94,7 +96,10 @@ def explain_run(
             found.append(one.explain(budget, environment, chosen, read_files))
     if not found:
         raise DatasetError(f"{folder} holds no design that was simulated fully: nothing to explain")
-    _keep(Path(folder) / FILE, found)
+    try:
+        _keep(Path(folder) / FILE, found)
+    except DatasetError as error:  # what was simulated is not lost for that
+        progress(f"reports will not show it: {error}")
     return found
 
 

@@ -178,3 +178,19 @@ agents: [{name: random}]
     assert all(one["simulations"] == 0 for one in data)
     shutil.rmtree(run / "datasets")
     assert call("explain", run).code == 2
+
+
+def test_a_folder_that_cannot_be_written_to_costs_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Known(record=tmp_path / "designs") as env:
+        env.evaluate(BEST)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("os.replace", refuse)
+    told: list[str] = []
+    (one,) = explain_run(tmp_path / "designs", 60, environment=NAME, progress=told.append)
+    assert one.differences
+    assert "Read-only file system" in told[-1]
