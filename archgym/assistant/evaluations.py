@@ -15,7 +15,10 @@ from archgym.environment.environment import Environment
 from archgym.errors import BudgetExhausted, InvalidValueError
 from archgym.evaluation.outcome import Outcome
 from archgym.evaluation.trial_info import TrialInfo
+from archgym.experiment.simulate.simulators import Simulators
 from archgym.experiment.spec.checks import make_environment
+from archgym.experiment.spec.schema import read_simulation
+from archgym.registry import environment_names
 from archgym.serve.describe import metric_json
 
 __all__ = ["Evaluations", "budget_state"]
@@ -40,6 +43,7 @@ class Evaluations:
     def __init__(self, workplace: Workplace) -> None:
         self._workplace = workplace
         self._open: dict[str, tuple[Environment, str]] = {}
+        self._processes: dict[str, Simulators] = {}
 
     def evaluate(
         self, spec: str, arguments: Mapping[str, Any], designs: Sequence[Mapping[str, Any]]
@@ -99,16 +103,34 @@ class Evaluations:
         folder = self._workplace.folder / EVALUATIONS / name
         if (self._workplace.folder / RUNS / name).exists():
             raise InvalidValueError(f"the name {name!r} is taken by a run")
-        environment = make_environment(spec, {**arguments, "record": folder})
-        environment.start_trial(TrialInfo(agent=AGENT))
         if len(self._open) >= _MAX_OPEN:
             self._end(next(iter(self._open)))
+        environment = make_environment(spec, {**arguments, "record": folder})
         self._open[key] = environment, name
+        try:
+            if spec not in environment_names() or self._workplace.limits.programs:
+                self._limit_time(key, environment, spec, arguments)
+            environment.start_trial(TrialInfo(agent=AGENT))
+        except BaseException:
+            self._end(key)
+            raise
         return environment, name
+
+    def _limit_time(
+        self, key: str, environment: Environment, spec: str, arguments: Mapping[str, Any]
+    ) -> None:
+        """A simulator that is not ours may never end: it runs in a process that can be ended."""
+        limit_s = 60.0 * self._workplace.limits.run_minutes
+        processes = Simulators(read_simulation({"time_limit_s": limit_s}))
+        self._processes[key] = processes
+        processes.serve(environment, spec, arguments)
+        processes.simulate_baseline(environment)
 
     def _end(self, key: str) -> None:
         environment, _ = self._open.pop(key)
         environment.close()
+        if key in self._processes:
+            self._processes.pop(key).close()
         if environment.record is not None:
             Dataset(environment.record).seal()
 

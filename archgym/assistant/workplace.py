@@ -45,7 +45,8 @@ class Limits:
             sessions included; one that is simulated in part counts by its relative cost.
         environments: those besides the registered ones: paths of YAML files, ``module:Class``.
         programs: whether simulators may be chosen that are programs of this machine.
-        run_minutes: after which an experiment is ended.
+        run_minutes: after which an experiment is ended, and one simulation by a program or a class
+            that is not archgym's own.
     """
 
     budget: int

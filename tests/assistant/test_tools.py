@@ -222,6 +222,19 @@ def test_the_time_of_a_run_is_limited_and_it_goes_on(tmp_path: Path) -> None:
     tools.close()
 
 
+def test_a_program_that_never_ends_is_ended(tmp_path: Path) -> None:
+    endless = '[sh, -c, \'test "$0" = "wait: 9" && sleep 600; echo $0\','
+    (tmp_path / "endless.yaml").write_text(ECHO.replace("[echo,", endless))
+    limits = Limits(9, [str(tmp_path / "endless.yaml")], run_minutes=0.05)
+    tools = Tools(Workplace(tmp_path / "work", limits))
+    found = tools.evaluate("endless.yaml", [{"depth": 9}, {"depth": 8}])
+    assert [one.status for one in found.outcomes] == ["timeout", "ok"]
+    again = tools.evaluate("endless.yaml", [{"depth": 9}])
+    assert again.outcomes[0].known
+    assert again.budget.spent == 2
+    tools.close()
+
+
 def test_the_extra_is_named_where_the_sdk_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,7 +42,12 @@ def mcp(
         typer.Option("--programs", help="Allow simulators that are programs of this machine."),
     ] = False,
     run_minutes: Annotated[
-        float, typer.Option(min=0.05, help="Minutes after which an experiment is ended.")
+        float,
+        typer.Option(
+            min=0.05,
+            help="Minutes after which an experiment is ended, and one simulation by a program or "
+            "class that is not archgym's.",
+        ),
     ] = 30.0,
 ) -> None:
     """Serve tools to a coding assistant, by the Model Context Protocol on standard streams.
