@@ -39,6 +39,7 @@ PARAMETERS: Final[Mapping[str, Mapping[str, tuple[int, ...]]]] = MappingProxyTyp
 )
 """Values of each parameter, by kernel."""
 
+
 def legal(kernel: str, design: Mapping[str, int]) -> bool:
     """Whether each thread has few enough elements for its registers, with some to spill."""
     threads = 32 * design["warps"]

@@ -78,7 +78,12 @@ class Campaign:
     """
 
     def __init__(
-        self, out: Path, shapes: list[Shape], seconds: float, power_share: float, limit: int,
+        self,
+        out: Path,
+        shapes: list[Shape],
+        seconds: float,
+        power_share: float,
+        limit: int,
         seed: int,
     ) -> None:
         import torch
@@ -109,8 +114,17 @@ class Campaign:
         )
         self._times = Table(
             out / "times.csv",
-            ("shape", "design", "pass", "time_us", "fastest_us", "launches", "clock_mhz",
-             "temperature_c", "moment_s"),
+            (
+                "shape",
+                "design",
+                "pass",
+                "time_us",
+                "fastest_us",
+                "launches",
+                "clock_mhz",
+                "temperature_c",
+                "moment_s",
+            ),
         )
         self._powers = Table(
             out / "power.csv",
@@ -137,17 +151,24 @@ class Campaign:
 
         import triton
 
-        query = "name,driver_version,power.limit,clocks.max.sm,clocks.max.mem,clocks.sm,vbios_version"
+        query = (
+            "name,driver_version,power.limit,clocks.max.sm,clocks.max.mem,clocks.sm,vbios_version"
+        )
         asked = ["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"]
         smi = subprocess.run(asked, capture_output=True, text=True, timeout=60).stdout.strip()
         properties = self._torch.cuda.get_device_properties(0)
         (self._out / "machine.json").write_text(
             json.dumps(
                 {
-                    "torch": self._torch.__version__, "triton": triton.__version__,
-                    "cuda": self._torch.version.cuda, "smi": smi, "asked": query,
-                    "properties": str(properties), "date": time.strftime("%Y-%m-%d %H:%M"),
-                    "cores": os.cpu_count(), "shared_limit": self._shared_limit,
+                    "torch": self._torch.__version__,
+                    "triton": triton.__version__,
+                    "cuda": self._torch.version.cuda,
+                    "smi": smi,
+                    "asked": query,
+                    "properties": str(properties),
+                    "date": time.strftime("%Y-%m-%d %H:%M"),
+                    "cores": os.cpu_count(),
+                    "shared_limit": self._shared_limit,
                     "energy_ticks": self._meter.ticks[-6:],
                 },
                 indent=1,
@@ -163,7 +184,9 @@ class Campaign:
             wanted: list[Mapping[str, int]] = []
             for design in self._designs[name]:
                 if surely_too_large(shape, design, self._shared_limit):
-                    self._checked.add(name, key_of(design), "failed", "shared memory", "", "", "", "")
+                    self._checked.add(
+                        name, key_of(design), "failed", "shared memory", "", "", "", ""
+                    )
                     with self._lock:
                         self._missing[name] -= 1
                     continue
@@ -216,7 +239,7 @@ class Campaign:
                 time.sleep(0.01)
                 continue
             self._random.shuffle(ready)
-            for number, design in enumerate(ready):
+            for design in ready:
                 if time.perf_counter() > self._timing_end:
                     return
                 self._check(problem, design, good)
@@ -253,8 +276,15 @@ class Campaign:
     def _time(self, name: str, key: str, launch: Any, number: int, guess: float) -> float:
         timed = self._meter.timed(launch, guess)
         self._times.add(
-            name, key, number, timed.time_us, timed.fastest_us, timed.launches, timed.clock_mhz,
-            timed.temperature_c, self._now(),
+            name,
+            key,
+            number,
+            timed.time_us,
+            timed.fastest_us,
+            timed.launches,
+            timed.clock_mhz,
+            timed.temperature_c,
+            self._now(),
         )
         return timed.time_us
 
@@ -328,9 +358,9 @@ def main() -> None:
     by_name = {shape.name: shape for shape in SHAPES}
     names = given.shapes.split(",") if given.shapes else list(by_name)
     shapes = [by_name[name] for name in names]
-    Campaign(
-        given.out, shapes, given.seconds, given.power_share, given.limit, given.seed
-    ).run(given.processes)
+    Campaign(given.out, shapes, given.seconds, given.power_share, given.limit, given.seed).run(
+        given.processes
+    )
     sys.stdout.flush()
     os._exit(0)  # processes may still be compiling for a pass that there was no time for
 

@@ -151,7 +151,7 @@ def norm_kernel(
     ONE_PASS: tl.constexpr,
     STAGES: tl.constexpr,
 ):
-    """h = x + residual and y = gain h / rms(h), both stored; some rows a program."""
+    """Stores h = x + residual and y = gain h / rms(h); some rows a program."""
     row = tl.program_id(0) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)
     column = tl.arange(0, BLOCK_COLUMNS)
     row_ok = (row < rows)[:, None]

@@ -90,7 +90,9 @@ def judged() -> dict[str, Any]:
         left_out[here] = of(here, fit(*part(~here), device))
         best = np.argsort(left_out[here])[:5]
         chosen = times[here][best]
-        regret[shape] = [round(float(t / times[here].min() - 1), 3) for t in (chosen[0], chosen.min())]
+        regret[shape] = [
+            round(float(t / times[here].min() - 1), 3) for t in (chosen[0], chosen.min())
+        ]
     return {
         "coefficients": fit(*part(np.ones(len(times), dtype=bool)), device),
         "unseen_designs": by_design,

@@ -73,7 +73,10 @@ def registers(designs: Mapping[str, Array]) -> Array:
 
 
 def parts(
-    designs: Mapping[str, Array], sizes: Mapping[str, Array], dtype: str, device: Device,
+    designs: Mapping[str, Array],
+    sizes: Mapping[str, Array],
+    dtype: str,
+    device: Device,
     fitted: Coefficients,
 ) -> dict[str, Array]:
     """What bounds each design's time, us, shape (n,) each; ``time_us`` is the whole.
@@ -159,7 +162,10 @@ def parts(
 
 
 def memory_bytes(
-    designs: Mapping[str, Array], sizes: Mapping[str, Array], element: float, device: Device,
+    designs: Mapping[str, Array],
+    sizes: Mapping[str, Array],
+    element: float,
+    device: Device,
     resident: Array,
 ) -> Array:
     """Traffic of the device memory: what a wave of tiles has in common is read once."""
