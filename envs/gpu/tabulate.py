@@ -32,8 +32,8 @@ def tabulated(shape: Shape) -> Table:
     """
     rows = rows_of(shape)
     if not rows:
-        names = ", ".join(one.name for one in measured_shapes())
-        raise InvalidValueError(f"{shape.name!r} was not measured; allowed are {names}")
+        known = ", ".join(one.name for one in measured_shapes())
+        raise InvalidValueError(f"{shape.name!r} was not measured; allowed are {known}")
     env = GPUKernel(workload=shape.name)
     space, names = env.design_space, tuple(PARAMETERS[shape.kernel])
     count = int(space.canonical_cardinality)

@@ -98,7 +98,7 @@ class Campaign:
         self._torch = torch
         device = torch.cuda.get_device_properties(0)
         self._capability = device.major * 10 + device.minor
-        self._shared_limit = int(device.shared_memory_per_block_optin)
+        self._shared_limit = int(device.shared_memory_per_block_optin)  # type: ignore[attr-defined]
         self._shapes = {shape.name: shape for shape in shapes}
         self._designs: dict[str, list[dict[str, int]]] = {}
         for shape in shapes:
@@ -199,13 +199,13 @@ class Campaign:
             tasks += [(shape, wanted[i : i + CHUNK]) for i in range(0, len(wanted), CHUNK)]
         for some in compile_all(tasks, self._capability, processes):
             for one in some:
-                for name, design in twins[self._same_code(self._shapes[one.shape], one.design)]:
+                for name, twin in twins[self._same_code(self._shapes[one.shape], one.design)]:
                     with self._lock:
                         if not one.reason:
-                            self._compiled[name].append(design)
+                            self._compiled[name].append(twin)
                             continue
                         self._missing[name] -= 1
-                    self._checked.add(name, key_of(design), "failed", one.reason, "", "", "", "")
+                    self._checked.add(name, key_of(twin), "failed", one.reason, "", "", "", "")
 
     @staticmethod
     def _same_code(shape: Shape, design: Mapping[str, int]) -> tuple[Any, ...]:

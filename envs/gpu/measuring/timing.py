@@ -63,8 +63,8 @@ class Meter:
             guess_us: about how long it takes; more launches are timed of short ones.
         """
         count = 8 if guess_us is None else max(3, min(8, int(2500 / max(guess_us, 1.0))))
-        starts = [torch.cuda.Event(enable_timing=True) for _ in range(count)]
-        ends = [torch.cuda.Event(enable_timing=True) for _ in range(count)]
+        starts = [_event() for _ in range(count)]
+        ends = [_event() for _ in range(count)]
         for start, end in zip(starts, ends, strict=True):
             self._flush.zero_()
             start.record()
@@ -111,14 +111,14 @@ class Meter:
         with torch.cuda.graph(graph):
             for _ in range(batch):
                 launch()
-        first = torch.cuda.Event(enable_timing=True)
+        first = _event()
         first.record()
-        queued: list[torch.cuda.Event] = []
+        queued: list[Any] = []
         replays, begun = 0, time.perf_counter()
         while True:
             graph.replay()
             replays += 1
-            event = torch.cuda.Event(enable_timing=True)
+            event = _event()
             event.record()
             queued.append(event)
             if replays > 3:  # some are in flight, so that the GPU never waits
@@ -133,3 +133,7 @@ class Meter:
             return math.nan, time_us, clock
         seconds, spent = seen[-1][0] - seen[0][0], seen[-1][1] - seen[0][1]
         return spent / 1e3 / seconds, time_us, clock
+
+
+def _event() -> Any:
+    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
