@@ -1,0 +1,125 @@
+"""Tuning parameters of the kernels, and the shapes that were measured.
+
+Nothing is imported here: the measuring program reads this module on machines without archgym.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+KERNELS: Final = ("gemm", "attention", "norm")
+
+PARAMETERS: Final[Mapping[str, Mapping[str, tuple[int, ...]]]] = MappingProxyType(
+    {
+        "gemm": {
+            "block_m": (16, 32, 64, 128, 256),
+            "block_n": (32, 64, 128, 256),
+            "block_k": (32, 64, 128),
+            "warps": (4, 8),
+            "stages": (2, 3, 4, 5),
+            "group_m": (1, 8),
+            "split_k": (1, 4),
+        },
+        "attention": {
+            "block_m": (16, 32, 64, 128, 256),
+            "block_n": (16, 32, 64, 128),
+            "warps": (2, 4, 8),
+            "stages": (1, 2, 3, 4),
+        },
+        "norm": {
+            "block_rows": (1, 2, 4, 8),
+            "block_columns": (512, 1024, 2048, 4096, 8192),
+            "warps": (1, 2, 4, 8, 16),
+            "stages": (1, 2, 3),
+        },
+    }
+)
+"""Values of each parameter, by kernel."""
+
+
+def legal(kernel: str, design: Mapping[str, int]) -> bool:
+    """Whether each thread has few enough elements for its registers, with some to spill."""
+    threads = 32 * design["warps"]
+    if kernel == "gemm":
+        return design["block_m"] * design["block_n"] <= 256 * threads
+    if kernel == "attention":
+        return design["block_m"] <= 2 * threads
+    return design["block_rows"] * design["block_columns"] <= 128 * threads
+
+
+DTYPES: Final = ("fp16", "bf16", "fp8")
+BYTES: Final = MappingProxyType({"fp16": 2, "bf16": 2, "fp8": 1})
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a kernel computes.
+
+    Attributes:
+        name: as a workload.
+        kernel: one of :data:`KERNELS`.
+        dtype: element type of the inputs, one of :data:`DTYPES`; outputs have 16 bits.
+        sizes: by name. ``gemm``: ``m``, ``n``, ``k``. ``attention``: ``batch``, ``heads``,
+            ``length``, ``head``, ``causal`` (0 or 1). ``norm``: ``rows``, ``columns``.
+        doc: a line on it.
+    """
+
+    name: str
+    kernel: str
+    dtype: str
+    sizes: Mapping[str, int]
+    doc: str
+
+
+def _gemm(name: str, dtype: str, m: int, n: int, k: int, doc: str) -> Shape:
+    return Shape(name, "gemm", dtype, {"m": m, "n": n, "k": k}, doc)
+
+
+def _attention(name: str, batch: int, heads: int, length: int, head: int, causal: int) -> Shape:
+    sizes = {"batch": batch, "heads": heads, "length": length, "head": head, "causal": causal}
+    kind = "causal" if causal else "full"
+    doc = f"{kind} attention, {batch} x {heads} heads of {head}, {length} positions"
+    return Shape(name, "attention", "fp16", sizes, doc)
+
+
+def _norm(name: str, rows: int, columns: int) -> Shape:
+    doc = f"residual addition and RMS normalisation of {rows} rows of {columns}"
+    return Shape(name, "norm", "fp16", {"rows": rows, "columns": columns}, doc)
+
+
+SHAPES: Final = (
+    _gemm("square_4096", "fp16", 4096, 4096, 4096, "a square product"),
+    _gemm("square_1024", "fp16", 1024, 1024, 1024, "a small square product"),
+    _gemm("square_2048", "fp16", 2048, 2048, 2048, "a square product"),
+    _gemm("decode_16", "fp16", 16, 6144, 4096, "QKV projection of 16 tokens"),
+    _gemm("decode_64", "fp16", 64, 4096, 14336, "down projection of 64 tokens"),
+    _gemm("prefill_512", "fp16", 512, 14336, 4096, "up projection of 512 tokens"),
+    _gemm("convolution", "fp16", 12544, 256, 1152, "a 3 x 3 convolution as a product"),
+    _gemm("uneven", "fp16", 1520, 2896, 768, "sizes that no tile divides"),
+    _gemm("deep", "fp16", 256, 256, 32768, "a deep, small product"),
+    _gemm("vocabulary", "fp16", 64, 32000, 2048, "logits of 64 tokens"),
+    _gemm("mlp_up", "fp16", 8192, 3072, 768, "first product of a small transformer's MLP"),
+    _gemm("mlp_down", "fp16", 8192, 768, 3072, "second product of a small transformer's MLP"),
+    _gemm("pointwise", "fp16", 50176, 64, 256, "a 1 x 1 convolution as a product"),
+    _gemm("low_rank", "fp16", 4096, 4096, 128, "a product of low rank"),
+    _gemm("square_1536", "fp16", 1536, 1536, 1536, "a square product"),
+    _gemm("tall", "fp16", 32768, 512, 512, "a tall, narrow product"),
+    _gemm("small_deep", "fp16", 128, 2048, 8192, "a small, deep product"),
+    _gemm("square_512", "fp16", 512, 512, 512, "a very small square product"),
+    _gemm("square_4096_bf16", "bf16", 4096, 4096, 4096, "a square product"),
+    _gemm("decode_128_bf16", "bf16", 128, 8192, 8192, "a projection of 128 tokens"),
+    _gemm("prefill_2048_bf16", "bf16", 2048, 6144, 4096, "QKV projection of 2048 tokens"),
+    _gemm("square_4096_fp8", "fp8", 4096, 4096, 4096, "a square product"),
+    _gemm("decode_64_fp8", "fp8", 64, 4096, 14336, "down projection of 64 tokens"),
+    _gemm("prefill_1024_fp8", "fp8", 1024, 6144, 4096, "QKV projection of 1024 tokens"),
+    _attention("attention_prefill", 2, 32, 2048, 128, 1),
+    _attention("attention_vit", 64, 12, 256, 64, 0),
+    _attention("attention_long", 1, 8, 8192, 128, 0),
+    _attention("attention_gpt", 8, 16, 1024, 64, 1),
+    _norm("norm_4096", 8192, 4096),
+    _norm("norm_1024", 65536, 1024),
+    _norm("norm_16384", 2048, 16384),
+)

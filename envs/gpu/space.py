@@ -1,0 +1,54 @@
+"""The design space of each kernel, and the design that others are compared with."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from archgym.envs.gpu.parameters import KERNELS, PARAMETERS
+from archgym.space import DesignSpace, Ordinal, Rule, param
+
+_DOCS = {
+    "block_m": "rows of the result that a block computes",
+    "block_n": "columns of the result, or keys, that a block works on at a time",
+    "block_k": "depth of a step along K",
+    "block_rows": "rows that a block normalises",
+    "block_columns": "columns that it reads at a time; a row that fits is read once",
+    "warps": "warps of 32 threads of a block",
+    "stages": "of the software pipeline that loads later steps",
+    "group_m": "rows of tiles that are visited together, for reuse in the L2 cache",
+    "split_k": "parts of K that different blocks add up",
+}
+_RULES = {
+    "gemm": param("block_m") * param("block_n") <= 8192 * param("warps"),
+    "attention": param("block_m") <= 64 * param("warps"),
+    "norm": param("block_rows") * param("block_columns") <= 4096 * param("warps"),
+}
+BASELINES: dict[str, dict[str, int]] = {
+    "gemm": {
+        "block_m": 128,
+        "block_n": 128,
+        "block_k": 64,
+        "warps": 8,
+        "stages": 3,
+        "group_m": 8,
+        "split_k": 1,
+    },
+    "attention": {"block_m": 64, "block_n": 64, "warps": 4, "stages": 2},
+    "norm": {"block_rows": 1, "block_columns": 4096, "warps": 8, "stages": 1},
+}
+"""By kernel: what many published kernels start from."""
+
+
+@cache
+def design_space(kernel: str) -> DesignSpace:
+    """The design space of a kernel; its rule is :func:`archgym.envs.gpu.parameters.legal`."""
+    parameters = [
+        Ordinal(name, values, doc=_DOCS[name]) for name, values in PARAMETERS[kernel].items()
+    ]
+    why = "each thread has few enough elements for its registers, with some to spill"
+    return DesignSpace(parameters, rules=[Rule("elements_of_a_thread", _RULES[kernel], why)])
+
+
+def kernel_of(space: DesignSpace) -> str:
+    """The kernel that a space belongs to, by its parameters."""
+    return next(kernel for kernel in KERNELS if set(PARAMETERS[kernel]) == set(space.names))

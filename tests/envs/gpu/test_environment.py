@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import archgym
+from archgym.data import Dataset
+from archgym.envs.gpu.environment import GPUKernel
+from archgym.envs.gpu.parameters import PARAMETERS, SHAPES, legal
+from archgym.envs.gpu.space import design_space
+from archgym.envs.gpu.workload import shape_of, shape_sha256
+from archgym.errors import (
+    InvalidValueError,
+    MissingDependencyError,
+    SimulationError,
+    UnknownNameError,
+)
+
+BASELINE = GPUKernel.baseline
+
+
+def time_us(workload: Any, **changes: int) -> float:
+    env = GPUKernel(workload=workload)
+    outcome = env.evaluate({**BASELINE, **changes})
+    assert outcome.status == "ok", outcome.reason
+    found = outcome.metrics["time_us"]
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("kernel", list(PARAMETERS))
+def test_the_rule_of_the_space_is_the_one_that_measuring_uses(kernel: str) -> None:
+    space = design_space(kernel)
+    count = 1
+    for values in PARAMETERS[kernel].values():
+        count *= len(values)
+    designs = list(space.unrank(np.arange(int(space.canonical_cardinality))))
+    assert all(legal(kernel, design) for design in designs)
+    assert len(designs) < count
+    assert len(designs) == {"gemm": 1872, "attention": 224, "norm": 240}[kernel]
+
+
+def test_more_work_takes_longer_and_never_less_than_the_data_sheet_allows() -> None:
+    times = [time_us({"gemm": [size, size, size]}) for size in (512, 1024, 2048, 4096)]
+    assert times == sorted(times)
+    assert times[-1] > 2 * 4096**3 / 1.07e15 * 1e6
+
+
+def test_splitting_k_helps_a_deep_product_and_not_a_square_one() -> None:
+    deep = {"gemm": [256, 256, 32768]}
+    assert time_us(deep, split_k=4) < time_us(deep, split_k=1)
+    square = {"gemm": [4096, 4096, 4096]}
+    assert time_us(square, split_k=4) > time_us(square, split_k=1)
+
+
+def test_a_pipeline_that_needs_too_much_shared_memory_fails() -> None:
+    env = GPUKernel()
+    design = {**BASELINE, "block_m": 256, "block_n": 256, "block_k": 64, "stages": 5}
+    outcome = env.evaluate(design)
+    assert outcome.status == "failed"
+    assert "shared memory" in outcome.reason
+    assert "327680" in outcome.reason
+
+
+def test_a_smaller_gpu_is_slower_and_refuses_more() -> None:
+    here, there = GPUKernel(device="h200"), GPUKernel(device="a100")
+    slow, fast = there.evaluate(BASELINE).metrics, here.evaluate(BASELINE).metrics
+    assert (slow["time_us"] or 0) > (fast["time_us"] or 0)
+    large = {**BASELINE, "block_m": 128, "block_n": 256, "block_k": 64, "stages": 5}
+    assert there.evaluate(large).status == "failed"
+
+
+def test_kernels_without_a_model_are_only_measured() -> None:
+    env = GPUKernel(workload="attention_gpt")
+    with pytest.raises(SimulationError, match="simulator='triton'"):
+        env.evaluate(env.baseline)
+
+
+@pytest.mark.parametrize(
+    ("workload", "words"),
+    [
+        ("square_2049", "square_2048"),
+        ({"gem": [1, 2, 3]}, "gemm"),
+        ({"gemm": [0, 2, 3]}, "three integers"),
+        ({"gemm": [1, 2]}, "three integers"),
+        ({"gemm": [True, 2, 3]}, "three integers"),
+        ({"gemm": [1, 2, 3], "dtype": "fp61"}, "fp16"),
+        ({"gemm": [1, 2, 3], "kind": "fp16"}, "dtype"),
+        (7, "must be a name"),
+    ],
+    ids=str,
+)
+def test_workloads_that_there_are_not(workload: Any, words: str) -> None:
+    with pytest.raises((InvalidValueError, UnknownNameError), match=words):
+        GPUKernel(workload=workload)
+
+
+def test_other_arguments_that_are_not_possible() -> None:
+    with pytest.raises(UnknownNameError, match="h200"):
+        GPUKernel(device="h20")
+    with pytest.raises(InvalidValueError, match="another kernel"):
+        GPUKernel(space="norm")
+    with pytest.raises(InvalidValueError, match="does not give metric 'energy_mj'"):
+        GPUKernel(objective="minimize energy_mj")
+
+
+def test_a_name_and_its_sizes_are_the_same_workload() -> None:
+    named = shape_of("square_2048")
+    assert shape_sha256(named) == shape_sha256(shape_of({"gemm": [2048, 2048, 2048]}))
+    assert len({shape_sha256(shape) for shape in SHAPES}) == len(SHAPES)
+
+
+def test_measuring_says_what_is_missing() -> None:
+    try:
+        import triton  # noqa: F401
+    except ImportError:
+        with pytest.raises(MissingDependencyError, match=r"pip install torch triton"):
+            GPUKernel(simulator="triton")
+
+
+def test_it_is_made_by_the_name_of_its_class_and_searched(tmp_path: Path) -> None:
+    name = "archgym.envs.gpu.environment:GPUKernel"
+    env = archgym.make(name, workload="square_1024", record=tmp_path / "data")
+    archgym.make_agent("random", env.design_space, seed=1).search(env, 20)
+    env.close()
+    assert Dataset(tmp_path / "data").evaluations().num_rows >= 20
