@@ -97,7 +97,8 @@ class ControllerConfig:
             buffered, answers reads of buffered lines from the buffer and merges writes to them.
         high_watermark: queued writes above which ``grp_fr_fcfs_wm`` serves writes.
         low_watermark: queued writes at which it returns to reads.
-        think_delay_fw_cycles: request from front end to controller.
+        think_delay_fw_cycles: request from front end to controller; with 0 it comes in the clock in
+            which it is sent, after what the controller does in that clock anyway.
         think_delay_bw_cycles: response from controller to front end.
         phy_delay_fw_cycles: command through the PHY; it delays the data, not the command.
         phy_delay_bw_cycles: data through the PHY.
