@@ -110,8 +110,9 @@ class ControllerConfig:
             when comparing with it: on DDR4 a read with auto-precharge may be followed by an
             activate tRTP + tRP later although tRC has not passed, on DDR3 a precharge of all
             banks does not wait for the write recovery, and on LPDDR4 a precharge follows a read
-            after tRRD + 2 clocks instead of tRTP, and a write to another rank a read too early. On
-            DDR3 and DDR4 the energy with power-down is then counted as DRAMPower 4 does.
+            after tRRD + 2 clocks instead of tRTP, and a write to another rank a read too early. The
+            window of four activates counts from the end of a command, less the length of the last.
+            On DDR3 and DDR4 the energy with power-down is then counted as DRAMPower 4 does.
 
     Raises:
         UnknownNameError: for a name that does not exist.
