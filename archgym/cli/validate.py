@@ -32,11 +32,12 @@ _COLUMNS = {
     "bias": ("bias", ".2%"),
     "top_overlap": ("top 5%", ".0%"),
     "regret": ("regret", ".2%"),
+    "raw_regret": ("raw", ".2%"),
 }
 """Heading and form of each statistic."""
 _WIDE = 120
 """Characters that all statistics need."""
-_SHORT = ("spearman", "mean_error", "max_error", "regret")
+_SHORT = ("spearman", "mean_error", "max_error", "regret", "raw_regret")
 
 
 def validate(
@@ -87,7 +88,8 @@ def validate(
 
     Prints for each metric and workload: spread (largest by smallest figure, less 1), Spearman
     (rank correlation), error and largest (mean and maximum of the absolute relative errors) and
-    regret (what the best design by our figures loses by the reference's).
+    regret (what the best design by our figures loses by the reference's; designs within 0.1 % tie,
+    and the best of them counts) and raw (the regret without ties).
     """
     from archgym.experiment.spec.checks import make_environment
     from archgym.experiment.spec.load import with_settings

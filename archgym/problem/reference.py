@@ -2,7 +2,8 @@
 
 An environment reads them (:meth:`archgym.Environment.references`), ``archgym validate``
 compares. A table is a CSV file, gzipped or not, with a header and a row for each design and
-workload; the helpers here take its cells apart and name the place of whatever is wrong.
+workload, or a Parquet file with the same columns. The helpers here take its cells apart and name
+the place of whatever is wrong.
 """
 
 from __future__ import annotations
@@ -154,11 +155,16 @@ class TableRow:
 
 
 def read_table(path: Path) -> tuple[list[str], list[TableRow]]:
-    """The columns and the rows of a CSV file, gzipped or not.
+    """The columns and the rows of a CSV file, gzipped or not, or of a Parquet file.
+
+    The rows of a Parquet file have the numbers that their lines would have in a CSV file, from 2.
+    Its cells that are null or NaN are empty.
 
     Raises:
         InvalidValueError: if the file cannot be read or is no such table; names file and line.
     """
+    if path.suffix.lower() == ".parquet":
+        return _read_parquet(path)
     try:
         text = read_text(path, _LIMIT_BYTES, unpack=True)
     except (OSError, UnicodeDecodeError) as error:
@@ -189,3 +195,26 @@ def read_table(path: Path) -> tuple[list[str], list[TableRow]]:
     if not rows:
         raise InvalidValueError(f"{path}: the reference table has no rows")
     return columns, rows
+
+
+def _read_parquet(path: Path) -> tuple[list[str], list[TableRow]]:
+    import pyarrow as pa
+
+    from archgym.reading.parquet import read_rows
+
+    try:
+        found = read_rows(path)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise InvalidValueError(f"{path}: cannot read the reference table: {error}") from None
+    if not found:
+        raise InvalidValueError(f"{path}: the reference table has no rows")
+    rows = [
+        TableRow(path, number, {name: _cell(value) for name, value in cells.items()})
+        for number, cells in enumerate(found, 2)
+    ]
+    return list(found[0]), rows
+
+
+def _cell(value: Any) -> str:
+    missing = value is None or (isinstance(value, float) and math.isnan(value))
+    return "" if missing else str(value).strip()

@@ -27,6 +27,7 @@ STATISTICS = {
     "bias": "nearest zero",
     "top_overlap": "largest",
     "regret": "smallest",
+    "raw_regret": "smallest",
 }
 """The statistics of an :class:`Agreement`, and which value of each is the best."""
 _WORST: Mapping[str, Callable[[Sequence[float]], float]] = {
@@ -54,7 +55,8 @@ class Agreement:
         max_error: the largest of them.
         bias: mean of the relative errors with their sign; above 0 where ours are larger.
         top_overlap: see :func:`top_overlap`.
-        regret: see :func:`regret`.
+        regret: see :func:`regret`, with ties.
+        raw_regret: the same without ties: only exactly equal values of ours count as equal.
     """
 
     case: str
@@ -68,6 +70,7 @@ class Agreement:
     bias: float
     top_overlap: float
     regret: float
+    raw_regret: float
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,7 @@ def agreement(
         bias=float(errors.mean()) if len(errors) else math.nan,
         top_overlap=top_overlap(true, ranked, maximize=maximize),
         regret=regret(true, found, maximize=maximize),
+        raw_regret=raw_regret(true, found, maximize=maximize),
     )
 
 
@@ -230,8 +234,29 @@ def regret(
     if not len(reference):
         return math.nan
     candidates = reference[_best_first(ours, maximize) == 0]
-    best = np.max if maximize else np.min
-    optimum, chosen = best(reference), best(candidates)
+    return _loss(reference, (np.max if maximize else np.min)(candidates), maximize)
+
+
+def raw_regret(
+    reference: NDArray[np.float64], ours: NDArray[np.float64], *, maximize: bool = False
+) -> float:
+    """The regret of taking the very best design by ours, however little it leads by.
+
+    Where several designs have exactly our best value, it is that of their mean true value: what
+    taking any of them loses on average. NaN without designs or with an optimum of 0.
+
+    >>> true, ours = np.array([10.0, 11.0]), np.array([5.001, 5.0])
+    >>> regret(true, ours), round(raw_regret(true, ours), 6)
+    (0.0, 0.1)
+    """
+    if not len(reference):
+        return math.nan
+    candidates = reference[ours == (np.max if maximize else np.min)(ours)]
+    return _loss(reference, candidates.mean(), maximize)
+
+
+def _loss(reference: NDArray[np.float64], chosen: float, maximize: bool) -> float:
+    optimum = (np.max if maximize else np.min)(reference)
     if optimum == 0:
         return 0.0 if chosen == 0 else math.nan
     return float(abs(chosen - optimum) / abs(optimum))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.environment.environment import Environment
-from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.errors import ArchgymError, InvalidValueError, UnknownNameError
 from archgym.problem.reference import Reference, ReferenceRow, Skipped
 from archgym.problem.status import Status
 from archgym.space import DesignSpace
@@ -109,7 +109,8 @@ def validate(
 
     Raises:
         InvalidValueError: if there is nothing to compare.
-        ArchgymError: if an environment cannot be made.
+        ArchgymError: if no environment can be made; rows of one that cannot, such as those of a
+            damaged workload, are among the failed ones else.
     """
     if not reference.rows:
         reasons = "; ".join(sorted({skipped.reason for skipped in reference.skipped})[:5])
@@ -218,13 +219,20 @@ def _evaluate(
 ) -> tuple[NDArray[np.float64], tuple[Skipped, ...], dict[str, bool]]:
     """Our metrics (n_rows, n), rows without any, and each metric's name: is larger better?"""
     failed: list[Skipped] = []
+    refused: list[ArchgymError] = []
     maximized: dict[str, bool] = {}
     ours: NDArray[np.float64] = np.empty((0, 0))
     for number, setting in enumerate(reference.settings):
         mine = [i for i, row in enumerate(reference.rows) if row.setting == number]
         if not mine:
             continue
-        env = make(**setting)
+        try:
+            env = make(**setting)
+        except ArchgymError as error:
+            refused.append(error)
+            lines = [reference.rows[i].line for i in mine]
+            failed += [Skipped(line, f"no environment: {error}") for line in lines]
+            continue
         if names := _not_searched(env.design_space, [reference.rows[i].design for i in mine]):
             env.close()
             env = make(**{**setting, "include": names})  # the figures are of such designs
@@ -237,4 +245,6 @@ def _evaluate(
             if status != Status.OK:
                 failed.append(Skipped(reference.rows[i].line, f"{Status(status).label}: {reason}"))
         env.close()
+    if refused and not maximized:
+        raise refused[0]
     return ours, tuple(failed), maximized

@@ -16,6 +16,7 @@ from archgym.validation.agreement import (
     agreement,
     average_ranks,
     kendall,
+    raw_regret,
     regret,
     spearman,
     summarise,
@@ -97,6 +98,17 @@ def test_regret_is_the_true_loss_of_our_winner() -> None:
     assert regret(array(10, 11, 20), array(3, 2, 9)) == pytest.approx(0.1)
     assert regret(array(10, 11, 20), array(2, 2, 9)) == 0.0  # the better one of a tie
     assert regret(array(10, 11, 20), array(9, 8, 7)) == pytest.approx(1.0)
+
+
+def test_raw_regret_knows_no_ties() -> None:
+    power, ours = array(100.0, 107.4), array(50.001, 50.0)
+    assert regret(power, ours) == 0.0  # within 0.1 %, the better one counts
+    assert raw_regret(power, ours) == pytest.approx(0.074)
+    assert raw_regret(array(10, 12, 20), array(2, 2, 9)) == pytest.approx(0.1)  # either of the two
+    assert raw_regret(array(10, 20), array(1, 2), maximize=True) == 0.0
+    assert math.isnan(raw_regret(array(), array()))
+    found = agreement("case", "power_mw", power, ours)
+    assert (found.regret, round(found.raw_regret, 6)) == (0.0, 0.074)
 
 
 def test_regret_of_a_maximised_metric_is_the_share_that_is_lost() -> None:
@@ -303,6 +315,7 @@ def test_json_holds_every_figure() -> None:
         "bias": pytest.approx(-0.1),
         "top_overlap": 1.0,
         "regret": 0.0,
+        "raw_regret": 0.0,
     }
     assert data["summaries"][0]["varying"] == 1
 

@@ -97,7 +97,8 @@ class ControllerConfig:
             buffered, answers reads of buffered lines from the buffer and merges writes to them.
         high_watermark: queued writes above which ``grp_fr_fcfs_wm`` serves writes.
         low_watermark: queued writes at which it returns to reads.
-        think_delay_fw_cycles: request from front end to controller.
+        think_delay_fw_cycles: request from front end to controller; with 0 it comes in the clock in
+            which it is sent, after what the controller does in that clock anyway.
         think_delay_bw_cycles: response from controller to front end.
         phy_delay_fw_cycles: command through the PHY; it delays the data, not the command.
         phy_delay_bw_cycles: data through the PHY.
@@ -109,7 +110,9 @@ class ControllerConfig:
             when comparing with it: on DDR4 a read with auto-precharge may be followed by an
             activate tRTP + tRP later although tRC has not passed, on DDR3 a precharge of all
             banks does not wait for the write recovery, and on LPDDR4 a precharge follows a read
-            after tRRD + 2 clocks instead of tRTP, and a write to another rank a read too early.
+            after tRRD + 2 clocks instead of tRTP, and a write to another rank a read too early. The
+            window of four activates counts from the end of a command, less the length of the last.
+            On DDR3 and DDR4 the energy with power-down is then counted as DRAMPower 4 does.
 
     Raises:
         UnknownNameError: for a name that does not exist.

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.envs.dram.controller.config import ControllerConfig
+from archgym.envs.dram.controller.drampower import COUNTED_STANDARDS, counted_activity
 from archgym.envs.dram.controller.prepared_trace import ChannelTrace, PreparedTrace
 from archgym.envs.dram.controller.result import Result, result_of
 from archgym.envs.dram.device.memory import Memory
@@ -58,10 +59,15 @@ def simulate(
             f"power_down_policy {config.power_down_policy!r}: {memory.name} has no figures for "
             "power-down (t_xp_cycles is 0)"
         )
+    counted = (
+        config.timing_rules == "dramsys51"
+        and config.power_down_policy != "none"
+        and memory.device.standard in COUNTED_STANDARDS
+    )
     machines, logs = [], []
     for channel in trace.channels:
         machine = _run(channel, memory, config, timings, 0)
-        if log_commands:
+        if log_commands or counted:
             # The first run counts the commands.
             machine = _run(channel, memory, config, timings, int(machine.out[kernel.O_LOGGED]))
             logs.append(machine.log[: machine.out[kernel.O_LOGGED]])
@@ -71,7 +77,8 @@ def simulate(
                 f"{memory.name} and {config}"
             )
         machines.append(machine)
-    return result_of(trace, config, machines, logs if log_commands else None)
+    activities = [counted_activity(log, memory.device, memory.ranks) for log in logs * counted]
+    return result_of(trace, config, machines, logs if log_commands else None, activities)
 
 
 @lru_cache(maxsize=256)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass
 from functools import lru_cache
 
 from archgym.envs.dram.device.device import Device
 
-__all__ = ["Activity", "Energy", "energy"]
+__all__ = ["Activity", "Energy", "energy", "total_activity"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class Activity:
         down_active_cycles: cycles in power-down with a bank open.
         down_precharged_cycles: cycles in power-down with all banks closed.
         self_refresh_cycles: cycles in self-refresh.
+        entry_refresh_cycles: cycles of refreshes with which self-refresh begins, where they are
+            counted apart; their background is among the other cycles.
     """
 
     activates: int = 0
@@ -39,6 +42,13 @@ class Activity:
     down_active_cycles: int = 0
     down_precharged_cycles: int = 0
     self_refresh_cycles: int = 0
+    entry_refresh_cycles: int = 0
+
+
+def total_activity(activities: Iterable[Activity]) -> Activity:
+    """What several channels or ranks did together."""
+    rows = [astuple(activity) for activity in activities]
+    return Activity(*(sum(column) for column in zip(*rows, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -114,7 +124,7 @@ def energy(device: Device, activity: Activity) -> Energy:
         active_standby_pj=a.active_cycles * unit[6],
         precharged_standby_pj=a.precharged_cycles * unit[7],
         power_down_pj=a.down_active_cycles * unit[8] + a.down_precharged_cycles * unit[9],
-        self_refresh_pj=a.self_refresh_cycles * unit[10],
+        self_refresh_pj=a.self_refresh_cycles * unit[10] + a.entry_refresh_cycles * unit[11],
     )
 
 
@@ -123,9 +133,10 @@ def _unit_energies(d: Device) -> tuple[float, ...]:
     """Energies of one event or cycle, pJ.
 
     In order: activate, precharge, read, write, refresh of all banks and of one; a cycle of active
-    and precharged standby, of power-down with a bank open and with none, of self-refresh.
+    and precharged standby, of power-down with a bank open and with none, of self-refresh, of an
+    all-bank refresh.
     """
-    totals = [0.0] * 11
+    totals = [0.0] * 12
     opening, closing = d.t_ras_cycles, d.t_rc_cycles - d.t_ras_cycles
     refresh_one = d.t_rfc_pb_cycles or d.t_rfc_sb_cycles
     for s in d.supplies:
@@ -144,6 +155,7 @@ def _unit_energies(d: Device) -> tuple[float, ...]:
             s.idd3p_ma,
             s.idd2p_ma,
             s.idd6_ma,
+            s.idd5_ma - s.idd3n_ma,
         )
         for i, part in enumerate(parts):
             totals[i] += per_ma_cycle * part

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.envs.dram.controller.config import ControllerConfig
-from archgym.envs.dram.controller.energy import Activity, Energy, energy
+from archgym.envs.dram.controller.energy import Activity, Energy, energy, total_activity
 from archgym.envs.dram.controller.prepared_trace import PreparedTrace
 from archgym.envs.dram.kernel import latency as lat
 from archgym.envs.dram.kernel import layout as kernel
@@ -144,8 +144,17 @@ def result_of(
     config: ControllerConfig,
     machines: Sequence[kernel.Machine],
     logs: Sequence[NDArray[np.int64]] | None,
+    counted: Sequence[Activity] = (),
 ) -> Result:
-    """Sum up the machines of a run, one a channel with requests."""
+    """Sum up the machines of a run, one a channel with requests.
+
+    Args:
+        trace: what was run.
+        config: the controller.
+        machines: of the channels, after the run.
+        logs: their commands, if they are wanted in the result.
+        counted: activities that the energy follows from, in place of the machines' own.
+    """
     device = trace.memory.device
     out = np.sum([machine.out for machine in machines], axis=0).tolist()
     cycles = max(int(machine.out[kernel.O_END]) for machine in machines)
@@ -155,8 +164,7 @@ def result_of(
     precharged = out[kernel.O_PRECHARGED] + idle * trace.memory.ranks
     commands = dict(zip(COMMANDS[1:], out[1:], strict=False))
     groups = device.bank_groups
-    parts = energy(
-        device,
+    own = [
         Activity(
             activates=commands["act"],
             precharges=out[kernel.O_PRECHARGES],
@@ -169,8 +177,9 @@ def result_of(
             down_active_cycles=out[kernel.O_DOWN_ACTIVE],
             down_precharged_cycles=out[kernel.O_DOWN_PRECHARGED],
             self_refresh_cycles=out[kernel.O_SELF_REFRESHED],
-        ),
-    )
+        )
+    ]
+    parts = energy(device, total_activity(counted or own))
     cycle_ns = device.t_ck_ps * 1e-3
     time_ns = cycles * cycle_ns
     n = sum(len(machine.arrival) for machine in machines)

@@ -101,7 +101,7 @@ def _activate(now: int, b: int, g: int, m: k.Machine) -> None:
     m.banks[b, k.NEXT_PRE] = now + m.s[k.T_ACT_PRE]
     m.banks[b, k.NEXT_RDA] = 0
     m.banks[b, k.NEXT_ACT] = now + m.s[k.T_ACT_ACT]
-    window = note_activate(now, r, m)
+    window = note_activate(now, m.s[k.T_ACT_LENGTH], r, m)
     near = max(now + m.s[k.T_ACT_ACT_L], window)
     far = max(now + m.s[k.T_ACT_ACT_S], window)
     raise_limits(1 * m.s[k.T_ALL_GROUPS], r, g, near, far, now, m)

@@ -3,7 +3,8 @@
 Time is in clock cycles. The loop jumps to the next cycle in which a request arrives, a refresh is
 due or a command becomes legal, so idle time costs nothing. In one cycle, in this order: the
 request at the door is taken if a buffer has room; the managers act; one command is issued, which
-may free the slot that the request at the door waits for; the banks choose their next commands.
+may free the slot that the request at the door waits for; the banks choose their next commands. A
+request without any delay on its way is taken last, in a second round of the same cycle.
 """
 
 from __future__ import annotations
@@ -42,10 +43,12 @@ def _store_waiting(now: int, late: bool, best: int, m: k.Machine) -> int:
 
 @inlined
 def _begin_cycle(now: int, late: bool, best: int, m: k.Machine) -> int:
-    """Take the request at the door if there is room; returns the best proposal."""
+    """Take the request at the door if it is there and there is room; returns the best proposal."""
     if m.s[k.S_OVERDUE]:
         m.s[k.S_OVERDUE] = 0
         best = pick(now, m)
+    if m.s[k.S_LAST_IN_CYCLE] and m.s[k.S_DOOR_AT] == now:
+        return best
     if m.s[k.S_DOOR_AT] <= now and (late or has_space(m)):
         best = _store_waiting(now, late, best, m)
     return best
@@ -91,6 +94,7 @@ def _next_cycle(now: int, best: int, m: k.Machine) -> int:
                 ahead = min(ahead, m.ranks[r, k.R_DUE])
     if m.s[k.S_DOOR_AT] < ahead and has_space(m):
         ahead = m.s[k.S_DOOR_AT]
+        m.s[k.S_LAST_IN_CYCLE] = 0  # nothing else happens in that cycle
     return ahead
 
 
@@ -139,6 +143,7 @@ def _reset(m: k.Machine) -> None:
     m.times[k.FREE_AT, 0] = 0
     m.s[k.S_ARBITER_AT] = m.arrival[0]
     m.s[k.S_DOOR_AT] = m.arrival[0] + m.s[k.C_ARB_FW] + m.s[k.C_THINK_FW]
+    m.s[k.S_LAST_IN_CYCLE] = m.s[k.C_THINK_FW] == 0
 
 
 @compiled
@@ -211,7 +216,8 @@ def _make_simulate(sources: int) -> Callable[[k.Machine], None]:
                 if not waits and start_of(best, m) <= now:
                     served = m.s[k.S_SERVED]
                     issued = issue(now, best, m)
-                    if m.s[k.S_SERVED] > served and m.s[k.S_DOOR_AT] <= now and has_space(m):
+                    there = m.s[k.S_DOOR_AT] < now + 1 - m.s[k.S_LAST_IN_CYCLE]
+                    if m.s[k.S_SERVED] > served and there and has_space(m):
                         late = True
                         continue
             late = False

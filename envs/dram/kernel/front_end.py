@@ -36,7 +36,11 @@ def update_write_mode(m: k.Machine) -> None:
 
 @inlined
 def _offer_next(now: int, end: int, m: k.Machine) -> None:
-    """Bring the next request to the door; ``end`` is when the one before left it."""
+    """Bring the next request to the door; ``end`` is when the one before left it.
+
+    A request that comes without any delay is there only after what else the controller does in
+    that cycle (``S_LAST_IN_CYCLE``).
+    """
     door = m.s[k.S_DOOR] + 1
     m.s[k.S_DOOR] = door
     if door == m.arrival.shape[0]:
@@ -45,6 +49,7 @@ def _offer_next(now: int, end: int, m: k.Machine) -> None:
         offered = max(m.arrival[door], end)
         m.times[k.FREE_AT, door] = end
         m.s[k.S_DOOR_AT] = max(offered + m.s[k.C_ARB_FW] + m.s[k.C_THINK_FW], now + 1)
+        m.s[k.S_LAST_IN_CYCLE] = m.s[k.C_ARB_FW] + m.s[k.C_THINK_FW] == 0
     else:
         m.times[k.FREE_AT, door] = m.s[k.S_ARBITER_AT]
         m.s[k.S_DOOR_AT] = k.NEVER
@@ -64,7 +69,9 @@ def _pass_arbiter(m: k.Machine) -> None:
         taken = max(m.arrival[door], m.times[k.FREE_AT, door])
         if waits_for >= 0:
             taken = max(taken, m.times[k.ENDS, waits_for])
-        m.s[k.S_DOOR_AT] = max(taken + m.s[k.C_ARB_FW], m.s[k.S_ARBITER_AT] + 1) + m.s[k.C_THINK_FW]
+        offered = taken + m.s[k.C_ARB_FW]
+        m.s[k.S_DOOR_AT] = max(offered, m.s[k.S_ARBITER_AT] + 1) + m.s[k.C_THINK_FW]
+        m.s[k.S_LAST_IN_CYCLE] = m.s[k.C_THINK_FW] == 0 and offered > m.s[k.S_ARBITER_AT]
         m.s[k.S_ARBITER_AT] = taken
         while m.s[k.S_ENDED_BY] < m.s[k.S_ENDED] and m.times[k.ENDS, m.s[k.S_ENDED_BY]] <= taken:
             m.s[k.S_ENDED_BY] += 1

@@ -182,7 +182,7 @@ def _refresh_set(now: int, r: int, m: k.Machine) -> None:
         m.banks[b, k.NEXT_ACT] = max(m.banks[b, k.NEXT_ACT], now + m.s[k.T_REF_ACT])
         m.banks[b, k.REF_AT] = now
         m.banks[b, k.HELD] = 0
-    window = note_activate(now, r, m) if m.s[k.C_REFRESH] == k.PER_BANK else 0
+    window = note_activate(now, m.s[k.T_REF_LENGTH], r, m) if m.s[k.C_REFRESH] == k.PER_BANK else 0
     raise_rank(1 * m.s[k.T_ALL_GROUPS], r, max(now + m.s[k.T_REF_ACT_OTHER], window), m)
     m.ranks[r, k.R_REF] = max(m.ranks[r, k.R_REF], now + m.s[k.T_REF_REF])
     m.ranks[r, k.R_REFAB] = max(m.ranks[r, k.R_REFAB], now + m.s[k.T_REF_REFAB])

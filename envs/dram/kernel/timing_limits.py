@@ -42,10 +42,22 @@ def raise_rank(start: int, r: int, limit: int, m: k.Machine) -> None:
 
 
 @inlined
-def note_activate(now: int, r: int, m: k.Machine) -> int:
-    """Enter an activate into the window of four; returns until when it bars the next one."""
+def note_activate(now: int, length: int, r: int, m: k.Machine) -> int:
+    """Enter an activate into the window of four; returns until when it bars the next one.
+
+    Args:
+        now: first cycle of the activate, or of a refresh of one bank, which counts as one.
+        length: cycles that the command takes. DRAMSys has the window begin at the end of one
+            command, and ends it, whatever comes next, earlier by the length of the fourth.
+        r: the rank.
+        m: the machine.
+    """
+    late = length if m.s[k.C_DRAMSYS_RULES] else 0
     m.ranks[r, k.R_ACT0] = m.ranks[r, k.R_ACT1]
     m.ranks[r, k.R_ACT1] = m.ranks[r, k.R_ACT2]
     m.ranks[r, k.R_ACT2] = m.ranks[r, k.R_ACT3]
-    m.ranks[r, k.R_ACT3] = now
-    return int(m.ranks[r, k.R_ACT0] + m.s[k.T_ACT_WINDOW])
+    m.ranks[r, k.R_ACT3] = now + late
+    window = int(m.ranks[r, k.R_ACT0] + m.s[k.T_ACT_WINDOW]) - late
+    if m.s[k.C_DRAMSYS_RULES]:
+        m.ranks[r, k.R_REF] = max(m.ranks[r, k.R_REF], window)
+    return window

@@ -35,6 +35,8 @@ class TextFormat:
         header: comment lines written first; ``{clock}`` and ``{name}`` are filled in.
         default_clock_mhz: clock that counts the times, MHz; None if they are not cycles.
         timed: whether a request has a time.
+        replayed: whether its simulator replays the lines in order, so that a request whose time
+            has passed arrives at once.
     """
 
     name: str
@@ -45,6 +47,7 @@ class TextFormat:
     header: str = ""
     default_clock_mhz: float | None = None
     timed: bool = True
+    replayed: bool = False
 
     def hint(self, text: str) -> str:
         """A closing remark on a line that does not fit, or nothing."""
@@ -132,6 +135,7 @@ _FORMATS = (
         lambda time, write, address: f"{time}:\t{'write' if write else 'read'}\t0x{address:x}\n",
         header="# archgym trace {name}\n# clock_mhz: {clock}\n",
         default_clock_mhz=800.0,
+        replayed=True,
     ),
     TextFormat(
         "dramsim3",
@@ -140,6 +144,7 @@ _FORMATS = (
         _dramsim3,
         lambda time, write, address: f"0x{address:X} {'WRITE' if write else 'READ'} {time}\n",
         default_clock_mhz=1200.0,
+        replayed=True,
     ),
     TextFormat(
         "ramulator",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import re
+import warnings
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -85,7 +86,7 @@ def read_text(
         arrival = _evenly(len(addresses), interval_ns)
     else:
         arrival = _column(path, kind, times, "time")
-        _check_order(path, kind, arrival)
+        arrival = _in_order(path, kind, arrival)
         arrival = cycles_to_ps(arrival, clock) if clock else arrival
     address = _column(path, kind, addresses, "address")
     is_write = np.array(writes, np.uint8)
@@ -164,15 +165,28 @@ def _column(path: Path, kind: TextFormat, values: list[int], what: str) -> NDArr
         ) from None
 
 
-def _check_order(path: Path, kind: TextFormat, times: NDArray[np.int64]) -> None:
+def _in_order(path: Path, kind: TextFormat, times: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The times, each at least that of the request before, shape (n,).
+
+    A format that is replayed line by line allows times that decrease: its simulator sends such a
+    request as soon as the one before it is sent.
+    """
     back = np.flatnonzero(np.diff(times) < 0)
-    if back.size:
-        number, line = _line_of(path, kind, int(back[0]) + 1)
-        before, _ = _line_of(path, kind, int(back[0]))
-        raise TraceError(
-            f"{path}, line {number}: {shown(line)} arrives before line {before}: "
-            "the times must not decrease"
-        )
+    if not back.size:
+        return times
+    number, line = _line_of(path, kind, int(back[0]) + 1)
+    before, _ = _line_of(path, kind, int(back[0]))
+    first = f"{path}, line {number}: {shown(line)} arrives before line {before}"
+    if not kind.replayed:
+        raise TraceError(f"{first}: the times must not decrease")
+    risen = np.maximum.accumulate(times)
+    late = int((times < risen).sum())
+    warnings.warn(
+        f"{first}. Of {len(times):,} requests, {late:,} have a time before that of an earlier one; "
+        "they arrive with it, as a replay of the file would send them",
+        stacklevel=2,
+    )
+    return risen
 
 
 def _line_of(path: Path, kind: TextFormat, request: int) -> tuple[int, str]:

@@ -9,6 +9,7 @@ format          one request                           time
 ``ramulator1``  ``0x1f40 R``                          none: evenly spaced (``interval_ns``)
 ``text``        ``15.25 R 0x1f40``                    nanoseconds, fractions allowed
 ``npz``         NumPy archive, not pickled            picoseconds
+``parquet``     a row of a table                      picoseconds or nanoseconds
 ==============  ====================================  ==========================================
 
 Text may be gzipped; ``#`` starts a comment. A request of an ``stl`` file may carry its length,
@@ -21,7 +22,7 @@ import os
 from pathlib import Path
 from typing import TypeAlias
 
-from archgym.envs.dram.traces import npz_format
+from archgym.envs.dram.traces import npz_format, parquet_format
 from archgym.envs.dram.traces.line_formats import TEXT_FORMATS
 from archgym.envs.dram.traces.text_files import (
     DEFAULT_INTERVAL_NS,
@@ -46,10 +47,10 @@ __all__ = [
     "write_trace",
 ]
 
-FORMATS: tuple[str, ...] = (*TEXT_FORMATS, "npz")
+FORMATS: tuple[str, ...] = (*TEXT_FORMATS, "npz", "parquet")
 """Every format name."""
 
-TRACE_SUFFIXES: tuple[str, ...] = (".stl", ".trace", ".npz", ".txt", ".gz")
+TRACE_SUFFIXES: tuple[str, ...] = (".stl", ".trace", ".npz", ".parquet", ".txt", ".gz")
 """File endings by which a word is taken for a path."""
 
 _PathLike: TypeAlias = str | os.PathLike[str]
@@ -84,8 +85,10 @@ def read_trace(
     chosen = format or guess_format(path)
     if chosen not in FORMATS:
         raise UnknownNameError("trace format", chosen, FORMATS)
-    if chosen == "npz":
+    if chosen not in TEXT_FORMATS:
         refuse_arguments(path, chosen, clock_mhz=clock_mhz, interval_ns=interval_ns)
+        if chosen == "parquet":
+            return parquet_format.read_parquet(path, name, MAX_REQUESTS)
         return npz_format.read_npz(path, name)
     return read_text(path, TEXT_FORMATS[chosen], clock_mhz, interval_ns, name)
 
@@ -100,12 +103,12 @@ def write_trace(
     """Write a trace so that the simulator of that format reads it; gzipped if it ends in ``.gz``.
 
     Clocked formats round each time down to a clock edge, ``ramulator`` and ``ramulator1`` have
-    no times at all; ``text`` and ``npz`` keep everything.
+    no times at all; ``text``, ``npz`` and ``parquet`` keep everything.
 
     Args:
         trace: what to write.
         path: where; an existing file is replaced.
-        format: one of :data:`FORMATS`; from the ending (``.stl``, ``.npz``) if None.
+        format: one of :data:`FORMATS`; from the ending (``.stl``, ``.npz``, ``.parquet``) if None.
         clock_mhz: clock of ``stl`` (800 if None) or ``dramsim3`` (1200 if None), MHz.
 
     Returns:
@@ -118,8 +121,10 @@ def write_trace(
     chosen = format or _format_of_ending(path) or path.suffix
     if chosen not in FORMATS:
         raise UnknownNameError("trace format", chosen, FORMATS, where=str(path))
-    if chosen == "npz":
+    if chosen not in TEXT_FORMATS:
         refuse_arguments(path, chosen, clock_mhz=clock_mhz)
+        if chosen == "parquet":
+            return parquet_format.write_parquet(trace, path)
         return npz_format.write_npz(trace, path)
     return write_text(trace, path, TEXT_FORMATS[chosen], clock_mhz)
 
@@ -160,11 +165,11 @@ def trace_name(path: _PathLike) -> str:
 
 
 def _format_of_ending(path: Path) -> str | None:
-    """``stl`` or ``npz`` by the ending; None where the ending says nothing."""
+    """``stl``, ``npz`` or ``parquet`` by the ending; None where the ending says nothing."""
     suffix = (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
     if suffix == ".rstl":
         raise TraceError(
             f"{path}: '.rstl' counts from the completion of the request before, so it has no "
             "arrival times; use an absolute '.stl' trace"
         )
-    return {".stl": "stl", ".npz": "npz"}.get(suffix)
+    return {".stl": "stl", ".npz": "npz", ".parquet": "parquet"}.get(suffix)

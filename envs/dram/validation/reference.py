@@ -1,7 +1,7 @@
 """Reference figures for the DRAM environment: DRAMSys, Ramulator and DRAMsim3 on known designs.
 
-A table is a CSV file with a row for each controller setting and trace, in one of the forms of
-:mod:`archgym.envs.dram.validation.table_forms`, which are recognised by their columns.
+A table is a CSV or Parquet file with a row for each controller setting and trace, in one of the
+forms of :mod:`archgym.envs.dram.validation.table_forms`, which are recognised by their columns.
 
 The tables that ship are in the folder ``tables``; its ``provenance.json`` says how they came
 about.
@@ -35,7 +35,7 @@ from archgym.space import Categorical, DesignSpace
 
 __all__ = ["read_reference", "shipped_references"]
 
-_ENDINGS = ("", ".trace.gz", ".trace", ".stl.gz", ".stl", ".npz", ".gz", ".txt")
+_ENDINGS = ("", ".trace.gz", ".trace", ".stl.gz", ".stl", ".npz", ".parquet", ".gz", ".txt")
 _PLAYER_MHZ = 1000.0
 """Clock of DRAMSys's STL player in the reference runs: STL times are ns."""
 _CLOCK_TOLERANCE = 0.005
@@ -67,7 +67,7 @@ def read_reference(
     """A table as one reference for each simulator in it.
 
     Args:
-        table: the CSV file, gzipped or not.
+        table: the CSV or Parquet file.
         metrics: names of the environment's metrics; others are not compared.
         traces: folder that holds the traces of the rows; ``None`` for the shipped ones.
         memory: device of the rows, a name or a file. A table of several devices takes it for
@@ -76,7 +76,7 @@ def read_reference(
     Raises:
         InvalidValueError: if the table is of no known form or a cell is not possible; names the
             file, the line, the column and the value.
-        UnknownNameError: for a trace or a memory that is not there.
+        UnknownNameError: for a memory that is not there. Rows whose trace is not there are skipped.
     """
     columns, rows = read_table(table)
     reader = _Reader(_form_of(table, columns), rows, list(metrics), traces, memory)
@@ -206,7 +206,7 @@ class _Reader:
             value = values[parameter.name]
             if isinstance(parameter, Categorical) and value not in parameter.levels:
                 raise _NotComparable(f"{device.name} has no {parameter.name} {value!r}")
-        self._workload(row, memory)  # refuses a trace that is not there
+        self._workload(row, memory)  # a row without its trace is skipped
         try:
             ControllerConfig(**values)
         except (InvalidValueError, UnknownNameError) as error:
@@ -270,8 +270,8 @@ class _Reader:
                 if path.is_file():
                     return path
         there = {trace_name(path) for path in self._traces.iterdir() if path.is_file()}
-        where = f"{row.path}, line {row.line}, column 'trace', folder {self._traces}"
-        raise UnknownNameError("trace", name, there, where)
+        where = f"column 'trace', folder {self._traces}"
+        raise _NotComparable(str(UnknownNameError("trace", name, there, where)))
 
     def _apart(self, values: Mapping[str, Any], space: DesignSpace) -> dict[str, Any]:
         """Settings of the controller that are not searched."""

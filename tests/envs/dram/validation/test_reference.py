@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 
 from archgym.envs.dram.environment import DramEnvironment
 from archgym.envs.dram.validation.reference import read_reference, shipped_references
-from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.errors import InvalidValueError, TraceError, UnknownNameError
 from archgym.problem.reference import Reference
 from archgym.validation.validate import validate
 
@@ -163,8 +166,6 @@ def test_an_empty_figure_is_not_compared(tmp_path: Path, traces: Path) -> None:
         ({"time_ns": "fast"}, r"line 3, column 'time_ns'.*'fast'.*number of at least 0, or empty"),
         ({"time_ns": "nan"}, r"line 3, column 'time_ns'.*'nan'"),
         ({"energy_total_pJ": "-1"}, r"line 3, column 'energy_total_pJ'.*'-1'"),
-        ({"trace": "shrot"}, r"line 3, column 'trace', folder .*'shrot'. Did you mean 'short'"),
-        ({"trace": "../traces/short"}, r"line 3, column 'trace'.*unknown trace"),
     ],
 )
 def test_a_cell_that_is_not_possible_is_named(
@@ -172,6 +173,44 @@ def test_a_cell_that_is_not_possible_is_named(
 ) -> None:
     with pytest.raises((InvalidValueError, UnknownNameError), match=message):
         read(tmp_path, {}, changes)
+
+
+def test_a_bad_trace_leaves_the_other_rows_of_a_table(tmp_path: Path, traces: Path) -> None:
+    (traces / "broken.stl").write_text("0: read 0x0\n1: raed 0x40\n")
+    rows = [{"trace": name} for name in ("short", "shrot", "../traces/short", "broken")]
+    reference = read(tmp_path, *rows)
+    assert [row.line for row in reference.rows] == [2, 5]
+    (mistyped, outside) = reference.skipped
+    assert mistyped.line == 3
+    assert re.search(r"column 'trace', folder .*'shrot'. Did you mean 'short'", mistyped.reason)
+    assert outside.line == 4
+    assert "unknown trace" in outside.reason
+    found = validate(reference, DramEnvironment)
+    ((line, reason),) = found.failed
+    assert line == 5
+    assert "broken.stl, line 2: '1: raed 0x40' is not a stl request" in reason
+    assert [one.n for one in found.agreements] == [1, 1]
+
+
+def test_a_table_of_bad_traces_only_is_an_error(tmp_path: Path, traces: Path) -> None:
+    (traces / "broken.stl").write_text("0: raed 0x0\n")
+    with pytest.raises(TraceError, match=r"broken\.stl, line 1"):
+        validate(read(tmp_path, {"trace": "broken"}), DramEnvironment)
+    with pytest.raises(InvalidValueError, match=r"no row can be compared.*Did you mean 'short'"):
+        validate(read(tmp_path, {"trace": "shrot"}), DramEnvironment)
+
+
+def test_a_parquet_table_reads_as_the_csv_file(tmp_path: Path, traces: Path) -> None:
+    table = written(tmp_path, {}, {"energy_total_pJ": "", "RequestBufferSize": "4"})
+    packed = tmp_path / "table.parquet"
+    read_csv = pyarrow.csv.read_csv(table)
+    pq.write_table(read_csv, packed)
+    (one,), (other,) = (read_reference(t, METRICS, traces=traces) for t in (table, packed))
+    assert other.rows == one.rows
+    assert other.settings == one.settings
+    packed.write_bytes(b"PAR1")
+    with pytest.raises(InvalidValueError, match=r"table\.parquet: cannot read the reference table"):
+        read_reference(packed, METRICS, traces=traces)
 
 
 @pytest.mark.parametrize(
