@@ -34,6 +34,7 @@ from archgym.envs.accelerator.kernel.scalesim.stalls import stalled
 
 __all__ = ["fold"]
 
+
 @compiled
 def fold(given: Ints, hw: Floats, chosen: bool, objective: int, found: Floats) -> None:
     """One layer on a systolic array, into ``found`` (``vectors.FOUND``).

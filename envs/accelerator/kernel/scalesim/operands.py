@@ -1,4 +1,4 @@
-"""Addresses of a systolic array's operands, and the order in which SCALE-Sim fetches them; compiled.
+"""Addresses of a systolic array's operands, in the order in which SCALE-Sim fetches them; compiled.
 
 An operand is a matrix. One of its sides is laid along a side of the array, in folds of the array's
 width; the other one is its depth. The address of an element is the sum of a part that its place in

@@ -26,7 +26,7 @@ __all__ = ["stalled"]
 
 @compiled
 def outputs_at(step: int, depth: int, used: int) -> int:
-    """Columns that give an output, ``step`` cycles after the first; each gives ``depth`` of them."""
+    """Columns that give an output ``step`` cycles after the first; each gives ``depth`` of them."""
     return max(0, min(step, used - 1) - max(0, step - depth + 1) + 1)
 
 
@@ -47,17 +47,15 @@ def stalled(
     """
     by_pixel, by_window, n_inputs = input_parts(layer)
     by_filter, in_filter, n_weights = weight_parts(layer)
-    if flow == 0:
-        # Inputs come in along the rows, weights along the columns, both skewed.
-        first_deep, first_along, second_deep, second_along = by_window, by_pixel, in_filter, by_filter
-        first_words, second_words = n_inputs, n_weights
-    elif flow == 1:
-        first_deep, first_along, second_deep, second_along = by_pixel, by_window, in_filter, by_filter
-        first_words, second_words = n_inputs, n_weights
-    else:
-        # The weights stream along the rows past inputs that stay.
-        first_deep, first_along, second_deep, second_along = by_filter, in_filter, by_window, by_pixel
-        first_words, second_words = n_weights, n_inputs
+    # The first operand streams in along the rows, skewed; the second one along the columns, or it
+    # stays in the array.
+    first_deep, first_along, first_words = by_window, by_pixel, n_inputs
+    second_deep, second_along, second_words = in_filter, by_filter, n_weights
+    if flow == 1:
+        first_deep, first_along = by_pixel, by_window
+    elif flow == 2:
+        first_deep, first_along, first_words = by_filter, in_filter, n_weights
+        second_deep, second_along, second_words = by_window, by_pixel, n_inputs
     first_order = fetch_order(first_deep, first_along, rows, True)
     second_order = fetch_order(second_deep, second_along, columns, flow == 0)
     first_size = sizes[1] if flow == 2 else sizes[0]
