@@ -44,6 +44,7 @@ def cluster(
     depthwise: bool,
     lanes: int,
     bandwidth: float,
+    edges: bool,
     found: Floats,
 ) -> None:
     """One cluster working through its tile ``dims`` of a full tile ``whole``, into ``found``.
@@ -77,7 +78,10 @@ def cluster(
                 size = min(size, tile)
             products *= size
         compute = -(-products // lanes)
-        charged = -(-charged_products(dims, whole, loops, state, pes, depthwise) // lanes)
+        charged = compute
+        if edges:
+            products = charged_products(dims, whole, loops, state, pes, depthwise)
+            charged = -(-products // lanes)
         volumes(cover, stride, depthwise, full)
         new_words(loops, state, steps, cover, stride, depthwise, full, fresh)
         enter = max(0.0, np.ceil((fresh[0] + fresh[1]) / bandwidth) - 1.0)
@@ -188,6 +192,7 @@ def analyse(
     lanes: int,
     bandwidth: float,
     offchip: float,
+    edges: bool,
     found: Floats,
 ) -> None:
     """Runs a layer through a mapping, into ``found``.
@@ -206,6 +211,7 @@ def analyse(
         bandwidth: words a cycle between buffer and array, and inside a cluster.
         offchip: words a cycle to memory under MAESTRO's rule (every step waits for the whole
             working tile), or 0 for steps that wait for nothing outside the chip.
+        edges: whether MAESTRO's rule charges a tile that is cut short as MAESTRO does.
         found: shape (18,): 0 cycles by MAESTRO's rule, 1 cycles where transfers hide behind
             computation, 2 compute cycles, 3 to 5 words between buffer and array (input, weight,
             output written), 6 to 8 words of a PE's tile (the same), 9 to 11 words of the
@@ -251,12 +257,14 @@ def analyse(
             found[12] += times * active * compute
         else:
             if not known[key]:
-                cluster(tile, whole, inner, pes, stride, depthwise, lanes, bandwidth, store[key])
+                cluster(
+                    tile, whole, inner, pes, stride, depthwise, lanes, bandwidth, edges, store[key]
+                )
                 known[key] = True
             part = store[key]
             alone = part[0]
-            if lone_part(dims, outer, state, cover, clusters, tile, lone):
-                cluster(lone, whole, inner, pes, stride, depthwise, lanes, bandwidth, other)
+            if edges and lone_part(dims, outer, state, cover, clusters, tile, lone):
+                cluster(lone, whole, inner, pes, stride, depthwise, lanes, bandwidth, edges, other)
                 alone = other[0]
             compute = part[1]
             inside = inside_words(part, fresh, full, float(times * active), found)

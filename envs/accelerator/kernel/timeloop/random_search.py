@@ -73,7 +73,7 @@ def found_at_random(scores: Floats, victory: int) -> int:
     state = np.uint64(SEED)
     for run in range(RUNS):
         for thread in range(THREADS):
-            best = -1
+            best = np.int64(-1)
             misses = 0
             while misses < victory:
                 state = next_random(state)

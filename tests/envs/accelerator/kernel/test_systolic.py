@@ -147,7 +147,7 @@ def test_scalesims_array_waits_for_nothing_where_all_operands_fit(dataflow: str)
         size = 2 * max(layer.gemm.M * layer.gemm.K, layer.gemm.N * layer.gemm.K) + 256
         outputs = 4 * layer.gemm.M * layer.gemm.N * layer.gemm.K
         hardware = Hardware(
-            dataflow,  # type: ignore[arg-type]
+            dataflow,
             int(rng.integers(1, 17)),
             int(rng.integers(1, 17)),
             buffer_bytes=2 * size + outputs,

@@ -19,7 +19,7 @@ from archgym.envs.accelerator.cost.model import evaluate_mappings
 from archgym.envs.accelerator.environment import AcceleratorEnvironment
 from archgym.envs.accelerator.validation.reference import read_reference
 from archgym.envs.accelerator.workload.layer import Layer
-from archgym.validation.agreement import validate
+from archgym.validation.validate import validate
 from tests.envs.accelerator.random_designs import table
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -49,13 +49,14 @@ def test_maestro_ranks_mappings_of_ones_own_alike() -> None:
                 accumulator_bits=8,
                 technology="maestro28",
             )
-            layer = Layer("l", "conv", **{n: int(row[n]) for n in (*LOOPS, "stride")})  # type: ignore[arg-type]
+            layer = Layer("l", "conv", **{n: int(row[n]) for n in (*LOOPS, "stride")})
             found = evaluate_mappings(table(layer), [hardware], [mapping])
             ours.append(found["cycles"][0, 0])
             theirs.append(float(row["runtime_cycles"]))
     ratios = np.array(ours) / np.array(theirs)
-    assert spearmanr(ours, theirs)[0] > 0.98
-    assert 0.97 < np.median(ratios) < 1.03
+    assert spearmanr(ours, theirs)[0] > 0.999
+    assert np.mean(abs(ratios - 1)) < 0.005
+    assert np.mean(ratios == 1) > 0.8
 
 
 def level(row: dict[str, str], name: str) -> Level:
