@@ -121,8 +121,9 @@ class Hardware:
     """What a systolic array's buffers fetch: what the folds need next, or the operand in storage
     order, half a buffer at a time, again and again (SCALE-Sim; needs ``buffer_split_bytes``)."""
     tiles: Literal["any", "divide"] = "any"
-    """What the mapper chooses from: its own mappings, or those of Timeloop's sample Eyeriss, whose
-    tiles divide the layer's loops (needs eyeriss_rs and weights that bypass the buffer)."""
+    """What the mapper of a row-stationary array chooses from: its own mappings, or those of
+    Timeloop's sample Eyeriss, whose tiles divide the layer's loops (needs weights that bypass the
+    buffer; other dataflows keep their own)."""
     victory_condition: int = 0
     """With tiles that divide: mappings in a row without a better one after which Timeloop's random
     search ends, whose median result is taken; 0 takes the best mapping of all."""
@@ -216,14 +217,11 @@ class Hardware:
             )
 
         if self.tiles == "divide" and not (
-            self.dataflow == "eyeriss_rs"
-            and self.weights_bypass_buffer
-            and self.buffer_split_bytes is None
+            self.weights_bypass_buffer and self.buffer_split_bytes is None
         ):
             raise InvalidValueError(
-                "tiles is 'divide': dataflow must be 'eyeriss_rs', weights_bypass_buffer true, and "
-                f"buffer_split_bytes None; they are {self.dataflow!r}, "
-                f"{self.weights_bypass_buffer} and {self.buffer_split_bytes}"
+                "tiles is 'divide': weights_bypass_buffer must be true and buffer_split_bytes None; "
+                f"they are {self.weights_bypass_buffer} and {self.buffer_split_bytes}"
             )
 
     @property

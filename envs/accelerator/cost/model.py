@@ -245,7 +245,7 @@ def _vector(hardware: Hardware, thirds: bool = True) -> list[float]:
         "waits": hardware.waits_for_first_tile * (2 if hardware.fills_buffer else 1),
         "maestro": hardware.technology == "maestro28",
         "storage_order": hardware.prefetch == "storage_order",
-        "divide": hardware.tiles == "divide",
+        "divide": hardware.tiles == "divide" and hardware.dataflow == "eyeriss_rs",
         "victory": hardware.victory_condition,
         "thirds": thirds,
         "mac_pj": each.mac_pj,

@@ -7,6 +7,7 @@ import pytest
 
 from archgym.envs.accelerator.cost.hardware import Hardware
 from archgym.envs.accelerator.cost.model import evaluate
+from archgym.envs.accelerator.environment import AcceleratorEnvironment
 from archgym.envs.accelerator.workload.layer import Layer
 from archgym.errors import InvalidValueError
 from tests.envs.accelerator.random_designs import table
@@ -83,7 +84,26 @@ def test_a_window_wider_than_the_array_has_no_mapping() -> None:
     assert not evaluate(table(conv(S=17)), [EYERISS]).mapped[0, 0]
 
 
-def test_only_row_stationary_arrays_have_such_mappings() -> None:
-    for change in ({"dataflow": "nvdla_ws"}, {"weights_bypass_buffer": False}):
-        with pytest.raises(InvalidValueError, match="tiles is 'divide'"):
-            EYERISS.replace(**change)
+def test_weights_go_around_the_buffer() -> None:
+    with pytest.raises(InvalidValueError, match="tiles is 'divide'"):
+        EYERISS.replace(weights_bypass_buffer=False)
+
+
+def test_other_dataflows_keep_their_own_mappings() -> None:
+    other = EYERISS.replace(dataflow="nvdla_ws")
+    costs = evaluate(table(conv(K=61)), [other, other.replace(tiles="any")])
+    assert costs["cycles"][0, 0] == costs["cycles"][1, 0]
+
+
+def test_the_space_of_timeloops_knobs_takes_timeloops_tiles() -> None:
+    layer = {"layers": [{"K": 61, "C": 32, "R": 3, "S": 3, "P": 14, "Q": 14}]}
+    cycles = []
+    for tiles in ("any", "divide"):
+        env = AcceleratorEnvironment(
+            space="eyeriss",
+            workload=layer,
+            hardware={"tiles": tiles},
+            objective="minimize latency_cycles",
+        )
+        cycles.append(env.evaluate(env.baseline_design).metrics["latency_cycles"])
+    assert cycles[0] < cycles[1]
