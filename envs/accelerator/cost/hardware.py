@@ -220,7 +220,7 @@ class Hardware:
             self.weights_bypass_buffer and self.buffer_split_bytes is None
         ):
             raise InvalidValueError(
-                "tiles is 'divide': weights_bypass_buffer must be true and buffer_split_bytes None; "
+                "tiles is 'divide': weights_bypass_buffer must be true, buffer_split_bytes None; "
                 f"they are {self.weights_bypass_buffer} and {self.buffer_split_bytes}"
             )
 
