@@ -105,5 +105,7 @@ def test_the_space_of_timeloops_knobs_takes_timeloops_tiles() -> None:
             hardware={"tiles": tiles},
             objective="minimize latency_cycles",
         )
-        cycles.append(env.evaluate(env.baseline_design).metrics["latency_cycles"])
+        found = env.evaluate(env.baseline_design).metrics["latency_cycles"]
+        assert found is not None
+        cycles.append(found)
     assert cycles[0] < cycles[1]
