@@ -48,7 +48,7 @@ from archgym.space import Designs, DesignSpace
 __all__ = ["SPACES", "AcceleratorEnvironment", "LayerCost"]
 
 _DEFAULT_WORKLOAD = "resnet18"
-_TOGETHER = ("buffer_split_bytes", "prefetch")
+_TOGETHER = ("buffer_split_bytes", "prefetch", "tiles")
 """Fields of the hardware whose allowed values depend on other fields."""
 
 

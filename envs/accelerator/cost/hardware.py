@@ -113,10 +113,20 @@ class Hardware:
     """Whether weights go from memory straight to the register files (Eyeriss)."""
     waits_for_first_tile: bool = False
     """Whether the array waits for a whole buffer tile before it starts, not only for the first
-    words that it needs (ZigZag)."""
+    words that it needs."""
+    fills_buffer: bool = False
+    """Whether the buffer takes the largest tile that is of use, even where the array waits longer
+    for the first one than the tile saves (ZigZag; matters with ``waits_for_first_tile``)."""
     prefetch: Literal["as_needed", "storage_order"] = "as_needed"
     """What a systolic array's buffers fetch: what the folds need next, or the operand in storage
     order, half a buffer at a time, again and again (SCALE-Sim; needs ``buffer_split_bytes``)."""
+    tiles: Literal["any", "divide"] = "any"
+    """What the mapper of a row-stationary array chooses from: its own mappings, or those of
+    Timeloop's sample Eyeriss, whose tiles divide the layer's loops (needs weights that bypass the
+    buffer; other dataflows keep their own)."""
+    victory_condition: int = 0
+    """With tiles that divide: mappings in a row without a better one after which Timeloop's random
+    search ends, whose median result is taken; 0 takes the best mapping of all."""
     memory_classes: tuple[str, str, str, str] = ("regfile", "regfile", "regfile", "SRAM")
     """How the memories for inputs, weights and partial sums and the buffer are built."""
     unused_bytes: int = 0
@@ -147,6 +157,7 @@ class Hardware:
             ("accumulator_bits", 1),
             ("unused_bytes", 0),
             ("spare_pes", 0),
+            ("victory_condition", 0),
         ):
             value = getattr(self, field)
             if not _is_number(value) or value < low or value != int(value):
@@ -177,6 +188,7 @@ class Hardware:
         for field, allowed in (
             ("dram_links", ("shared", "separate", "duplex")),
             ("prefetch", ("as_needed", "storage_order")),
+            ("tiles", ("any", "divide")),
             ("technology", TECHNOLOGIES),
         ):
             if getattr(self, field) not in allowed:
@@ -186,6 +198,7 @@ class Hardware:
             "keeps_halves",
             "weights_bypass_buffer",
             "waits_for_first_tile",
+            "fills_buffer",
         ):
             value = getattr(self, field)
             if value not in (True, False):
@@ -201,6 +214,14 @@ class Hardware:
         if self.prefetch == "storage_order" and self.buffer_split_bytes is None:
             raise InvalidValueError(
                 "prefetch is 'storage_order': buffer_split_bytes is needed with it"
+            )
+
+        if self.tiles == "divide" and not (
+            self.weights_bypass_buffer and self.buffer_split_bytes is None
+        ):
+            raise InvalidValueError(
+                "tiles is 'divide': weights_bypass_buffer must be true, buffer_split_bytes None; "
+                f"they are {self.weights_bypass_buffer} and {self.buffer_split_bytes}"
             )
 
     @property

@@ -18,11 +18,18 @@ from archgym.envs.accelerator.kernel.loopnest import (
     H_INPUT_PART,
     H_OUTPUT_PART,
     H_SUM,
+    H_WAITS,
     H_WEIGHT_PART,
     H_WORD,
     ceil_div,
 )
-from archgym.envs.accelerator.kernel.spatial_layouts import MAX_PARTS, even, insert, loop_parts
+from archgym.envs.accelerator.kernel.spatial_layouts import (
+    MAX_PARTS,
+    even,
+    first_bytes,
+    insert,
+    loop_parts,
+)
 
 __all__ = [
     "LOOPS",
@@ -30,7 +37,9 @@ __all__ = [
     "MAX_SIDES",
     "all_sides",
     "buffer_tiles",
+    "fill_bytes",
     "fits",
+    "read_bytes",
     "room",
     "take_tile",
     "within",
@@ -200,6 +209,22 @@ def within(
         and weights <= rooms[1]
         and outputs <= rooms[2]
     )
+
+
+@compiled
+def read_bytes(layer: Ints, tile: Ints, hw: Floats) -> float:
+    """Bytes of inputs and weights of a buffer tile; without weights that go around the buffer."""
+    inputs = tile[1] * window(tile[2], layer[2], layer[6]) * window(tile[3], layer[3], layer[6])
+    weights = 0.0 if hw[H_BYPASS] > 0 else float(tile[0] * tile[1] * layer[2] * layer[3])
+    return float((inputs + weights) * hw[H_WORD])
+
+
+@compiled
+def fill_bytes(layer: Ints, tile: Ints, hw: Floats) -> float:
+    """What has to come from memory before the first cycle: the first words, or a whole tile."""
+    if hw[H_WAITS] == 1.0:
+        return first_bytes(hw) + read_bytes(layer, tile, hw)
+    return first_bytes(hw)
 
 
 @compiled

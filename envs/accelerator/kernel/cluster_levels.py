@@ -26,6 +26,7 @@ from archgym.envs.accelerator.kernel.datacentric import (
     unshared,
     volumes,
 )
+from archgym.envs.accelerator.kernel.maestro.edges import charged_products, last_part
 
 __all__ = ["ANALYSED", "analyse"]
 
@@ -36,15 +37,17 @@ ANALYSED = 18
 @compiled
 def cluster(
     dims: Ints,
+    whole: Ints,
     loops: Ints,
     pes: int,
     stride: int,
     depthwise: bool,
     lanes: int,
     bandwidth: float,
+    edges: bool,
     found: Floats,
 ) -> None:
-    """One cluster working through its tile ``dims``, into ``found``.
+    """One cluster working through its tile ``dims`` of a full tile ``whole``, into ``found``.
 
     found: 0 delay where every tile starts empty and its first data are waited for (MAESTRO's
     rule), 1 compute cycles, 2 to 4 words that the PEs take beyond the first step's and that leave
@@ -75,11 +78,15 @@ def cluster(
                 size = min(size, tile)
             products *= size
         compute = -(-products // lanes)
+        charged = compute
+        if edges:
+            products = charged_products(dims, whole, loops, state, pes, depthwise)
+            charged = -(-products // lanes)
         volumes(cover, stride, depthwise, full)
         new_words(loops, state, steps, cover, stride, depthwise, full, fresh)
         enter = max(0.0, np.ceil((fresh[0] + fresh[1]) / bandwidth) - 1.0)
         leave = max(0.0, np.ceil(full[2] / bandwidth) - 1.0)
-        found[0] += times * (compute + enter if first else max(compute, enter, leave))
+        found[0] += times * (charged + enter if first else max(charged, enter, leave))
         found[1] += times * compute
         if first:
             for tensor in range(3):
@@ -107,10 +114,32 @@ def part_tile(dims: Ints, loops: Ints, cover: Ints, tile: Ints) -> int:
 
 
 @compiled
+def full_tile(dims: Ints, loops: Ints, tile: Ints) -> None:
+    """What one part of a level works on where no loop is cut short, into ``tile``."""
+    for i in range(DIMS):
+        tile[loops[i, 0]] = min(loops[i, 2], dims[loops[i, 0]])
+
+
+@compiled
+def lone_part(
+    dims: Ints, loops: Ints, state: Ints, cover: Ints, clusters: int, tile: Ints, found: Ints
+) -> bool:
+    """Whether MAESTRO takes another tile for the largest in this kind of step; it is ``found``."""
+    differs = False
+    for i in range(DIMS):
+        dim = loops[i, 0]
+        found[dim] = tile[dim]
+        if loops[i, 1] and state[i] == 2:
+            size = min(loops[i, 2], dims[dim])
+            found[dim] = last_part(dims[dim], size, clusters, cover[dim])
+            differs = found[dim] != tile[dim]
+    return differs
+
+
+@compiled
 def pe_tile(dims: Ints, outer: Ints, inner: Ints, levels: int, tile: Ints) -> None:
     """What one PE works on at most, into ``tile``."""
-    for i in range(DIMS):
-        tile[outer[i, 0]] = min(outer[i, 2], dims[outer[i, 0]])
+    full_tile(dims, outer, tile)
     if levels > 1:
         for i in range(DIMS):
             dim = inner[i, 0]
@@ -163,6 +192,7 @@ def analyse(
     lanes: int,
     bandwidth: float,
     offchip: float,
+    edges: bool,
     found: Floats,
 ) -> None:
     """Runs a layer through a mapping, into ``found``.
@@ -181,6 +211,7 @@ def analyse(
         bandwidth: words a cycle between buffer and array, and inside a cluster.
         offchip: words a cycle to memory under MAESTRO's rule (every step waits for the whole
             working tile), or 0 for steps that wait for nothing outside the chip.
+        edges: whether MAESTRO's rule charges a tile that is cut short as MAESTRO does.
         found: shape (18,): 0 cycles by MAESTRO's rule, 1 cycles where transfers hide behind
             computation, 2 compute cycles, 3 to 5 words between buffer and array (input, weight,
             output written), 6 to 8 words of a PE's tile (the same), 9 to 11 words of the
@@ -197,6 +228,10 @@ def analyse(
     fresh = np.empty(3, np.int64)
     each = np.empty(3, np.int64)
     # What a cluster does depends only on which of its dimensions are cut short.
+    whole = np.empty(DIMS, np.int64)
+    lone = np.empty(DIMS, np.int64)
+    other = np.empty(9)
+    full_tile(dims, outer, whole)
     known = np.zeros(64, np.bool_)
     store = np.empty((64, 9), np.float64)
     for i in range(len(found)):
@@ -222,10 +257,15 @@ def analyse(
             found[12] += times * active * compute
         else:
             if not known[key]:
-                cluster(tile, inner, pes, stride, depthwise, lanes, bandwidth, store[key])
+                cluster(
+                    tile, whole, inner, pes, stride, depthwise, lanes, bandwidth, edges, store[key]
+                )
                 known[key] = True
             part = store[key]
             alone = part[0]
+            if edges and lone_part(dims, outer, state, cover, clusters, tile, lone):
+                cluster(lone, whole, inner, pes, stride, depthwise, lanes, bandwidth, edges, other)
+                alone = other[0]
             compute = part[1]
             inside = inside_words(part, fresh, full, float(times * active), found)
             inside = np.ceil(inside / bandwidth)

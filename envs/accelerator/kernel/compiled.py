@@ -10,7 +10,7 @@ __all__ = ["compiled", "entry"]
 
 _KERNEL = Kernel(
     "Accelerator-v0, cost model",
-    Path(__file__).parent.glob("*.py"),
+    Path(__file__).parent.rglob("*.py"),
     # error_model: a division by zero gives inf, as in numpy, and needs no branch.
     {"nogil": True, "error_model": "numpy"},
     # What only compiled code calls needs nothing that Python or C could call it by.

@@ -24,6 +24,7 @@ from archgym.envs.accelerator.kernel.loopnest import (
     H_NOC_PJ,
     H_OUTPUT_RF_PJ,
     H_SUM,
+    H_WAITS,
     H_WEIGHT_RF_PJ,
     H_WORD,
     ceil_div,
@@ -170,6 +171,7 @@ def tile_bounds(
     links = 1.0 if hw[H_LINKS] == 0.0 else (3.0 if hw[H_LINKS] == 1.0 else 2.0)
     seconds = 1.0 / (hw[H_DRAM] * links)
     fill = first_bytes(hw) / hw[H_DRAM]
+    waits = 1.0 / hw[H_DRAM] if hw[H_WAITS] == 1.0 else 0.0
     slowness = 1.0 / hw[H_NOC]
     double = hw[H_DOUBLE] > 0
     lanes = int(hw[H_LANES])
@@ -222,7 +224,10 @@ def tile_bounds(
                 drawn = min(few + heavy + spill, many + light + spill, many + heavy + inside)
                 noc = max(drawn, low[2] * word + inside) * slowness
                 bound = total * seconds
-                bound = max(compute, noc, bound) + fill if double else compute + noc + bound
+                if double:
+                    bound = max(compute, noc, bound) + fill + (inputs + weights) * waits
+                else:
+                    bound += compute + noc
                 bound = np.ceil(bound * (1.0 - 1e-12))
                 energy = (drawn + low[2] * word + inside) * edge_pj + total * hw[H_DRAM_PJ]
                 floor = score(objective, bound, (product_pj + energy) * (1.0 - 1e-12))

@@ -10,11 +10,12 @@ from archgym.envs.accelerator.kernel.arrays import Flags, Floats, Ints
 from archgym.envs.accelerator.kernel.compiled import entry
 from archgym.envs.accelerator.kernel.datacentric import DIMS
 from archgym.envs.accelerator.kernel.exhaustive_search import try_all
-from archgym.envs.accelerator.kernel.loopnest import H_DATAFLOW, H_MAESTRO, H_WAITS
+from archgym.envs.accelerator.kernel.loopnest import H_DATAFLOW, H_DIVIDE, H_MAESTRO, H_WAITS
 from archgym.envs.accelerator.kernel.mapping_search import search
 from archgym.envs.accelerator.kernel.published_candidates import known
 from archgym.envs.accelerator.kernel.results import better, score
 from archgym.envs.accelerator.kernel.systolic import fold
+from archgym.envs.accelerator.kernel.timeloop.random_search import search_divisors
 from archgym.envs.accelerator.kernel.two_level_mapping import bounds_of, mapped
 
 __all__ = ["evaluate_designs", "evaluate_mappings", "search_exhaustively"]
@@ -41,6 +42,9 @@ def _evaluate_designs(sources: int) -> Callable[..., None]:
                 if hw[H_DATAFLOW] >= 6:
                     fold(bounds[n], hw, searched, objective, found[d, n])
                     legal[d, n] = True
+                    continue
+                if searched and hw[H_DIVIDE] > 0:
+                    legal[d, n] = search_divisors(bounds[n], hw, objective, found[d, n])
                     continue
                 if searched:
                     legal[d, n] = search(bounds[n], hw, objective, found[d, n])
@@ -109,6 +113,8 @@ def _search_exhaustively(sources: int) -> Callable[..., None]:
             for n in range(bounds.shape[0]):
                 if hardware[d, H_DATAFLOW] >= 6:
                     continue
+                if hardware[d, H_WAITS] > 0:
+                    legal[d, n] = False  # a published mapping has no buffer tile
                 if try_all(bounds[n], hardware[d], objective, tried) and (
                     not legal[d, n]
                     or better(

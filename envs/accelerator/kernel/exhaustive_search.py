@@ -11,6 +11,7 @@ from archgym.envs.accelerator.kernel.buffer_tiles import (
     MAX_SIDES,
     all_sides,
     buffer_tiles,
+    fill_bytes,
     fits,
     take_tile,
 )
@@ -32,7 +33,6 @@ from archgym.envs.accelerator.kernel.results import better, keep, products, scor
 from archgym.envs.accelerator.kernel.spatial_layouts import (
     MAX_LAYOUTS,
     array_cycles,
-    first_bytes,
     layouts,
 )
 from archgym.envs.accelerator.kernel.vectors import FOUND
@@ -83,7 +83,7 @@ def try_all(given: Ints, hw: Floats, objective: int, found: Floats) -> bool:
                 turns,
             )
             compute = array_cycles(layer, spatial, turns, hw)
-            fill = first_bytes(hw)
+            fill = fill_bytes(layer, tile, hw)
             reduced = float(spatial[1] * spatial[2])
             if not fits(layer, tile, hw):
                 continue

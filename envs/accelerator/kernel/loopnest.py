@@ -55,6 +55,8 @@ ORDERS = np.array(
     H_WAITS,
     H_MAESTRO,
     H_STORAGE,
+    H_DIVIDE,
+    H_VICTORY,
     H_THIRDS,
     H_MAC_PJ,
     H_INPUT_RF_PJ,

@@ -22,16 +22,16 @@ from archgym.envs.accelerator.kernel.buffer_tiles import (
     MAX_SIDES,
     all_sides,
     buffer_tiles,
+    fill_bytes,
+    read_bytes,
     take_tile,
 )
 from archgym.envs.accelerator.kernel.compiled import compiled
 from archgym.envs.accelerator.kernel.cost_bounds import register_floor, tile_bounds, tile_floor
-from archgym.envs.accelerator.kernel.datacentric import window
 from archgym.envs.accelerator.kernel.loopnest import (
     H_DATAFLOW,
     H_DRAM,
     H_WAITS,
-    H_WORD,
     TILE,
     ceil_div,
     dram_traffic,
@@ -49,7 +49,6 @@ from archgym.envs.accelerator.kernel.results import better, keep, products, scor
 from archgym.envs.accelerator.kernel.spatial_layouts import (
     MAX_LAYOUTS,
     array_cycles,
-    first_bytes,
     layouts,
 )
 from archgym.envs.accelerator.kernel.vectors import FOUND
@@ -95,11 +94,12 @@ def search(given: Ints, hw: Floats, objective: int, found: Floats) -> bool:
         best = search_layout(layer, options[fastest], sides, n_sides, hw, objective, best, found)
     if best[0] == np.inf:
         return False
-    if hw[H_WAITS] > 0:
-        # A convention of the hardware, not of the mapping: it has no part in the choice.
-        rows = window(int(found[TILE + 2]), layer[2], layer[6])
-        columns = window(int(found[TILE + 3]), layer[3], layer[6])
-        wait = found[TILE + 1] * rows * columns * hw[H_WORD] / hw[H_DRAM]
+    if hw[H_WAITS] == 2.0:
+        # ZigZag's buffer takes the largest tile, whatever it costs to fill it.
+        tile = np.empty(4, np.int64)
+        for i in range(4):
+            tile[i] = int(found[TILE + i])
+        wait = read_bytes(layer, tile, hw) / hw[H_DRAM]
         found[0] = np.ceil(found[0] + wait)
         found[5] += wait
     return True
@@ -201,7 +201,7 @@ def search_tile(
     register = np.empty(4)
     trial = np.zeros(WIDTH)
     macs = products(layer)
-    fill = first_bytes(hw)
+    fill = fill_bytes(layer, tile, hw)
     compute = array_cycles(layer, spatial, turns, hw)
     reduced = float(spatial[1] * spatial[2])
     dram_traffic(layer, tile, outside, hw, again, dram)

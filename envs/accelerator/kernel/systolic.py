@@ -30,44 +30,9 @@ from archgym.envs.accelerator.kernel.loopnest import (
     windows,
 )
 from archgym.envs.accelerator.kernel.results import better, score
+from archgym.envs.accelerator.kernel.scalesim.stalls import stalled
 
 __all__ = ["fold"]
-
-LINES = 50.0
-"""Parts into which SCALE-Sim's prefetcher divides the active half of a buffer."""
-
-
-@compiled
-def wrapped(
-    words: float, block: float, again: int, passes: int, capacity: float, rate: float
-) -> tuple[float, float]:
-    """Words that SCALE-Sim's prefetcher reads, and cycles after the first half buffer.
-
-    It streams an operand in storage order, wraps around at its end, and brings half a buffer at
-    every miss, of which only what fits beside the active half is new. A block that is longer than
-    the active half and is used ``again`` times costs a turn around the whole operand each time.
-
-    Args:
-        words: of the operand as the folds use it.
-        block: words that one fold uses again and again.
-        again: how often.
-        passes: how often all blocks are gone through.
-        capacity: words of the active half.
-        rate: words a cycle.
-    """
-    line = max(1.0, np.ceil(capacity / LINES))
-    lines = words // line + 1.0
-    active = min(lines, np.ceil(capacity / line))
-    ahead = min(lines - active, np.ceil(capacity / line))
-    burst = np.ceil(capacity / rate)
-    first = min(burst, np.ceil(words / rate)) * rate
-    if ahead <= 0:
-        return first, 0.0
-    gone = passes * lines
-    if np.ceil(block / line) > active:
-        gone *= again
-    misses = max(0.0, np.ceil((gone - active) / ahead))
-    return first + misses * burst * rate, misses * burst
 
 
 @compiled
@@ -166,7 +131,7 @@ def folded(
     dram = np.zeros(4)
     late = 0.0
     if hw[H_STORAGE] > 0:
-        late = prefetched(layer, flow, down, across, columns, hw, unique, dram)
+        late = prefetched(given, flow, hw, dram)
     else:
         resident(flow, down, across, chosen, unique, weights, outputs, hw, dram)
         for i in range(4):
@@ -174,8 +139,7 @@ def folded(
     # Nothing but the skew delays the first cycle; SCALE-Sim starts with the buffers filled.
     settle(layer, compute, macs, float(rows if flow > 0 else 1), 0.0, dram, register, hw, found)
     if hw[H_STORAGE] > 0:
-        found[0] = max(compute, late)
-        found[4] = late
+        found[0] = compute + late
 
 
 @compiled
@@ -255,41 +219,30 @@ def resident(
 
 
 @compiled
-def prefetched(
-    layer: Ints,
-    flow: int,
-    down: int,
-    across: int,
-    columns: int,
-    hw: Floats,
-    unique: float,
-    found: Floats,
-) -> float:
-    """Memory words under SCALE-Sim's prefetcher, into ``found``; cycles until all have come."""
+def prefetched(layer: Ints, flow: int, hw: Floats, found: Floats) -> float:
+    """Memory words under SCALE-Sim's prefetcher, into ``found``; cycles that the array stalls.
+
+    A link that brings a whole operand in a cycle has no limit, and none is counted.
+    """
     groups = float(layer[7])
-    m = float(layer[4]) * layer[5]
+    m = float(layer[8]) * layer[4] * layer[5]
     n = float(layer[0])
     k = float(layer[1]) * layer[2] * layer[3]
-    rate = hw[H_DRAM] / hw[H_WORD]
-    inputs = hw[H_INPUT_PART] / hw[H_WORD]
-    weights = hw[H_WEIGHT_PART] / hw[H_WORD]
-    sums = hw[H_OUTPUT_PART] / hw[H_WORD]
-    if flow == 0:
-        i = wrapped(m * k, m * k, 1, across, inputs, rate)
-        w = wrapped(n * k, k * min(columns, n), down, 1, weights, rate)
-        written = m * n
-    elif flow == 1:
-        i = wrapped(m * k, m * k, 1, across, inputs, rate)
-        w = wrapped(n * k, n * k, 1, 1, weights, rate)
-        written = m * n * down
+    link = max(1.0, hw[H_DRAM] // hw[H_WORD])
+    unlimited = link >= max(m * k, n * k, m * n)
+    sizes = np.empty(3, np.int64)
+    sizes[0] = max(2, int(2.0 * hw[H_INPUT_PART] / hw[H_WORD]))
+    sizes[1] = max(2, int(2.0 * hw[H_WEIGHT_PART] / hw[H_WORD]))
+    sizes[2] = max(2, int(2.0 * hw[H_OUTPUT_PART] / hw[H_WORD]))
+    stalls = 0.0
+    if unlimited:
+        found[0] = m * k
+        found[1] = n * k
+        found[2] = m * n
     else:
-        i = wrapped(m * k, m * k, 1, 1, inputs, rate)
-        w = wrapped(n * k, n * k, 1, across, weights, rate)
-        written = m * n * down
-    found[0] = groups * max(i[0], unique)
-    found[1] = groups * w[0]
-    found[2] = groups * written
-    found[3] = groups * (written - m * n)
-    # Outputs have both halves to pile up in before the array has to wait.
-    drained = np.ceil(max(0.0, written - 2.0 * sums) / rate)
-    return float(groups * max(i[1], w[1], drained))
+        rows, columns = int(hw[H_ROWS]), int(hw[H_COLUMNS])
+        stalls = float(stalled(layer, flow, rows, columns, sizes, int(link), found))
+    for i in range(3):
+        found[i] *= groups
+    found[3] = max(0.0, found[2] - groups * m * n)
+    return groups * stalls

@@ -11,6 +11,7 @@ from archgym.envs.accelerator.kernel.compiled import compiled
 from archgym.envs.accelerator.kernel.datacentric import DIMS, C, K, P, Q, R, S, volumes
 from archgym.envs.accelerator.kernel.loopnest import (
     H_BUFFER,
+    H_DATAFLOW,
     H_DRAM,
     H_LANES,
     H_MAESTRO,
@@ -89,6 +90,7 @@ def mapped(
         int(hw[H_LANES]),
         hw[H_NOC] / hw[H_WORD],
         offchip,
+        hw[H_DATAFLOW] < 0,
         analysed,
     )
     register = np.empty(4)

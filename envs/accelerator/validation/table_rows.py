@@ -25,6 +25,10 @@ _PORTS = 4096
 """Banks whose ports limit nothing."""
 
 
+_VICTORY_CONDITION = 200
+"""Of the random search with which the rows of Timeloop were made."""
+
+
 class NotComparableError(Exception):
     """Why a row is skipped."""
 
@@ -159,6 +163,7 @@ def zigzag_run(row: TableRow) -> Run:
         keeps_halves=False,
         weights_bypass_buffer=True,
         waits_for_first_tile=True,
+        fills_buffer=True,
     )
     array = f"{hardware.rows} x {hardware.columns}"
     return Run(layer, hardware, {"array": array, "dataflow": dataflow})
@@ -189,5 +194,7 @@ def timeloop_run(row: TableRow) -> Run:
         word_bits=bits,
         accumulator_bits=bits,
         weights_bypass_buffer=True,
+        tiles="divide",
+        victory_condition=_VICTORY_CONDITION,
     )
     return Run(layer, hardware, {"mesh": f"mesh {mesh}"})

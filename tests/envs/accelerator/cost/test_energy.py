@@ -103,6 +103,9 @@ def test_power_is_energy_over_time_and_the_clock_scales_time() -> None:
         ({"dram_links": "sharde"}, UnknownNameError, "Did you mean 'shared'"),
         ({"buffer_split_bytes": (1, 2, 3)}, InvalidValueError, "sum to"),
         ({"prefetch": "storage_order"}, InvalidValueError, "buffer_split_bytes"),
+        ({"tiles": "divides"}, UnknownNameError, "Did you mean 'divide'"),
+        ({"victory_condition": -1}, InvalidValueError, "victory_condition is -1"),
+        ({"fills_buffer": "yes"}, InvalidValueError, "fills_buffer is 'yes'"),
         ({"memory_classes": ("ram",) * 4}, UnknownNameError, "SRAM"),
     ],
 )

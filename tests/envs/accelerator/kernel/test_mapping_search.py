@@ -38,8 +38,9 @@ def small_hardware(rng: np.random.Generator, dataflow: str) -> Hardware:
 def test_equals_exhaustive_search(dataflow: str) -> None:
     rng = np.random.default_rng(21)
     compared = 0
-    for _ in range(25):
+    for i in range(25):
         layer, hardware = small_layer(rng), small_hardware(rng, dataflow)
+        hardware = hardware.replace(waits_for_first_tile=i % 3 == 0)
         best = evaluate(table(layer), [hardware], mapper="latency")
         tried = evaluate(table(layer), [hardware], mapper="exhaustive")
         assert best.mapped[0, 0] == tried.mapped[0, 0]
@@ -137,3 +138,32 @@ def test_parts_of_powers_of_two_are_enough_on_arrays_of_such_sides(dataflow: str
         worse.append(powers / every)
     assert np.mean(worse) < 1.02
     assert np.max(worse) < 1.3
+
+
+@pytest.mark.parametrize("dataflow", SPATIAL_DATAFLOWS)
+def test_an_array_that_waits_for_its_first_tile_is_never_slower_with_a_larger_buffer(
+    dataflow: str,
+) -> None:
+    """The mapper takes the wait into account: a small tile comes sooner."""
+    rng = np.random.default_rng(24)
+    for _ in range(12):
+        layer = random_layer(rng, 200)
+        hardware = random_hardware(rng, dataflow).replace(waits_for_first_tile=True)
+        sizes = [hardware.replace(buffer_bytes=4096 * 3**i // 2**i) for i in range(14)]
+        costs = evaluate(table(layer), sizes)
+        cycles = np.where(costs.mapped[:, 0], costs["cycles"][:, 0], np.inf)
+        assert (np.diff(cycles[np.isfinite(cycles)]) <= 0).all()
+        assert np.isfinite(cycles[-1])
+
+
+def test_a_first_tile_is_waited_for() -> None:
+    """What the buffer is filled with first is inputs and weights of a tile; none is free."""
+    layer = Layer("conv", "conv", K=64, C=256, R=1, S=1, P=56, Q=56)
+    quick = Hardware("nvdla_ws", 16, 32, buffer_bytes=1 << 20, dram_bytes_per_cycle=8.0)
+    waits = quick.replace(waits_for_first_tile=True)
+    costs = evaluate(table(layer), [quick, waits, waits.replace(fills_buffer=True)])
+    found = costs.layer(1, 0)
+    k, c, p, q = (found[f"tile_{loop}"] for loop in "KCPQ")
+    assert found["fill_cycles"] == (c * p * q + k * c + 2) / 8
+    cycles = costs["cycles"][:, 0]
+    assert cycles[0] < cycles[1] < cycles[2]

@@ -1,0 +1,1 @@
+"""What MAESTRO does otherwise than its paper says."""

@@ -1,0 +1,1 @@
+"""SCALE-Sim 3's double-buffered memories, cycle by cycle."""
