@@ -50,6 +50,14 @@ def _add(
 
 
 @compiled
+def _accumulate(system: Any, sums: Any, weights: float) -> None:
+    """The gradients of weights are added to those of earlier micro-batches."""
+    if not system.operators:
+        size = 2.0 * weights * system.gradient_bytes
+        _add(system, sums, WEIGHTS, 0.0, memory_s(system, size), 0.0, size)
+
+
+@compiled
 def linear(
     system: Any, sums: Any, fp8: int, groups: float, rows: float, inner: float, columns: float,
     again: bool,
@@ -70,6 +78,7 @@ def linear(
         system, sums, WEIGHTS, matrix_s(system, fp8, groups, inner, columns, rows), memory, flops,
         size,
     )  # fmt: skip
+    _accumulate(system, sums, groups * inner * columns)
 
 
 @compiled
@@ -127,6 +136,7 @@ def network_s(system: Any, plan: Any, sums: Any, phase: int, kind: int, elements
     size = elements * system.element_bytes
     seconds = collective_s(system, kind, size, float(plan.tensor), 1.0, plan.tensor_tier)
     sums[phase, NETWORK_BYTES] += size * (2.0 if kind == ALL_REDUCE else 1.0)
+    sums[phase, COUNT] += 1.0
     if system.operators and phase != AGAIN:
         added = 0.0 if kind == ALL_GATHER else elements * (plan.tensor - 1.0) / plan.tensor
         if plan.tensor_overlap:
@@ -201,3 +211,4 @@ def attached_linear(
     if gather_again or again:
         repeated = network_s(system, plan, sums, AGAIN, ahead, elements)
     _hidden(system, plan, sums, WEIGHTS, weights, memory, flops, size, repeated)
+    _accumulate(system, sums, inner * columns)

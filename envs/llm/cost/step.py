@@ -87,7 +87,10 @@ def _ends_s(model: Any, plan: Any, system: Any, sums: Any, space: Any, last: boo
     columns = float(model.vocabulary) / plan.tensor
     linear(system, sums, 0, 1.0, tokens, float(model.hidden), columns, False)
     scores = tokens * columns
-    elementwise(system, sums, 5.0 * scores, 8.0 * scores, 3.0 * scores, 6.0 * scores, False)
+    each = system.loss_bytes if plan.tensor > 1 else system.loss_bytes_alone
+    elementwise(
+        system, sums, 5.0 * scores, 0.5 * each * scores, 3.0 * scores, 0.5 * each * scores, False
+    )
     sums[INPUTS, NETWORK] += network_s(system, plan, sums, INPUTS, ALL_REDUCE, flow)
     space[WORKING] += scores * 8.0
 

@@ -52,7 +52,7 @@ def system_record(cluster: Cluster, stack: Stack, gpus: int) -> NDArray[Any]:
     }
     same = (
         "matrix_share", "memory_share", "tile_overhead", "element_bytes", "gradient_bytes",
-        "master_bytes", "operators", "roofline", "flash", "fused_activation", "fused_dropout",
+        "master_bytes", "loss_bytes", "loss_bytes_alone", "operators", "roofline", "flash", "fused_activation", "fused_dropout",
         "dropout",
     )  # fmt: skip
     values |= {name: getattr(stack, name) for name in same}
@@ -70,7 +70,10 @@ def system_record(cluster: Cluster, stack: Stack, gpus: int) -> NDArray[Any]:
 
 def _fill_links(record: NDArray[Any], cluster: Cluster, stack: Stack, gpus: int) -> None:
     island = gpus / cluster.islands
-    rates = (cluster.node_gb_per_s, cluster.network_gb_per_s, cluster.between_gb_per_s)
+    # Every stage waits for the slowest one, so the slower island's network counts for all.
+    other = cluster.other_island_gb_per_s or cluster.network_gb_per_s
+    network = min(cluster.network_gb_per_s, other * cluster.other_island_efficiency)
+    rates = (cluster.node_gb_per_s, network, cluster.between_gb_per_s)
     sizes = (cluster.node_gpus, island if cluster.islands > 1 else 0.0, 0.0)
     for tier, link in enumerate(stack.tiers):
         rate = rates[tier] if rates[tier] > 0 else rates[1]
@@ -85,4 +88,3 @@ def _fill_links(record: NDArray[Any], cluster: Cluster, stack: Stack, gpus: int)
             factor, chunk = getattr(link, name)
             record[f"link_{name}"][0, tier] = factor
             record[f"link_{name}_chunk"][0, tier] = chunk
-    record["other_island"] = cluster.other_island_efficiency

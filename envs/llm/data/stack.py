@@ -64,6 +64,8 @@ class Stack(Entry):
         tile_overhead: steps of the inner dimension that filling and draining a tile costs.
         kernel_us: shortest kernel, with the gap after it.
         host_us: time of the host to launch a kernel.
+        loss_bytes: bytes that the loss reads and writes by logit, forward and backward.
+        loss_bytes_alone: the same without tensor parallelism.
         host_gb_per_s: bandwidth to the memory of the host.
         matrix_steps: pairs of 1e9 operations and share, falling.
         vector_steps: the same.
@@ -87,6 +89,8 @@ class Stack(Entry):
     tile_overhead: float = field(0, default=64.0)
     kernel_us: float = field(0, default=2.0)
     host_us: float = field(0, default=5.0)
+    loss_bytes: float = field(0, default=24.0)
+    loss_bytes_alone: float = field(0, default=24.0)
     host_gb_per_s: float = field(0.001, default=25.0)
     matrix_steps: Sequence[Sequence[float]] = ((0, 1),)
     vector_steps: Sequence[Sequence[float]] = ((0, 1),)
