@@ -120,7 +120,7 @@ class LLMTraining(Environment):
 
     def load_workload(self, spec: WorkloadSpec) -> None:
         """Loads model, cluster and stack, and their records."""
-        from archgym.envs.llm.cost.systems import model_record, system_record
+        from archgym.envs.llm.data.as_records import model_record, system_record
 
         self.loaded = load_workload(spec)
         self._model = model_record(self.loaded.model)

@@ -111,9 +111,7 @@ def _scores(
     whole = plan.recompute == FULL or (core and not system.operators)
     mask = scores if system.dropout else 0.0
     product(system, sums, heads, rows, model.head_size, columns, core)
-    elementwise(
-        system, sums, 5.0 * scores, 2.0 * scores * e, 8.0 * scores, 2.0 * scores * e, core
-    )
+    elementwise(system, sums, 5.0 * scores, 2.0 * scores * e, 8.0 * scores, 2.0 * scores * e, core)
     if system.dropout:
         moved = 2.0 * scores * e + mask
         elementwise(system, sums, scores, moved, scores, moved, core)
@@ -139,9 +137,7 @@ def _attention(
     if system.operators and not plan.tensor_overlap:
         # The input is handed to three products, which read it one after the other.
         elementwise(system, sums, 0.0, 0.0, 3.0 * flow, 4.0 * flow * e, False)
-        attached_linear(
-            system, plan, sums, tokens, width, query, full, True, flow, split, repeats
-        )
+        attached_linear(system, plan, sums, tokens, width, query, full, True, flow, split, repeats)
         linear(system, sums, plan.fp8, 1.0, tokens, width, value, full)
         linear(system, sums, plan.fp8, 1.0, tokens, width, value, full)
     else:

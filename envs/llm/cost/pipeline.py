@@ -57,6 +57,9 @@ def run_pipeline(
 ) -> bool:  # fmt: skip
     """Runs all passes of an iteration, each as soon as its stage is free and its input is there.
 
+    With ``ZERO_BUBBLE`` each stage puts off the gradients of the weights by as many micro-batches
+    as its number, so that the last ones fill the end of the pipeline (ZB-H1 of Qi et al., 2023).
+
     Args:
         schedule: one of the constants of this module.
         batches: micro-batches.
@@ -102,8 +105,6 @@ def run_pipeline(
                     ready = _backward_ready(ahead, back, chunk, stage, batch, stages, send)
                 if ready < 0.0:
                     break
-                if schedule == ZERO_BUBBLE:
-                    _fill(stage, ready, weights[stage, 0], pending, ends)
                 start = max(ready, ends[stage])
                 # A stage that sends is busy until its message has left.
                 row = chunk * stages + stage
@@ -115,7 +116,11 @@ def run_pipeline(
                     out = send[(stage - 1) % stages] if row > 0 else 0.0
                     back[row, batch] = start + backward[stage, chunk]
                     ends[stage] = back[row, batch] + out
-                    pending[stage] += 1
+                    if schedule == ZERO_BUBBLE:
+                        pending[stage] += 1
+                        if pending[stage] > stage:
+                            ends[stage] += weights[stage, 0]
+                            pending[stage] -= 1
                 position[stage] += 1
                 moved = True
                 if position[stage] == 2 * units:
@@ -126,19 +131,7 @@ def run_pipeline(
 
 
 @compiled
-def _fill(stage: int, ready: float, seconds: float, pending: Any, ends: Any) -> None:
-    """Runs gradients of weights while a stage would wait; at most stage + 1 are put off."""
-    while pending[stage] > 0 and (
-        ends[stage] + seconds <= ready * (1.0 + 1e-12) or pending[stage] > stage
-    ):
-        ends[stage] += seconds
-        pending[stage] -= 1
-
-
-@compiled
-def _forward_ready(
-    ahead: Any, chunk: int, stage: int, batch: int, stages: int, send: Any
-) -> float:
+def _forward_ready(ahead: Any, chunk: int, stage: int, batch: int, stages: int, send: Any) -> float:
     row = chunk * stages + stage
     if row == 0:
         return 0.0

@@ -163,7 +163,6 @@ RESULT_NAMES: Final = (
     "tensor_s",
     "pipeline_s",
     "data_s",
-    "expert_s",
     "optimizer_s",
     "offload_s",
     "weights_bytes",

@@ -164,6 +164,10 @@ def iteration(model: Any, plan: Any, system: Any, closed: bool, out: Any) -> boo
             room = np.zeros(3)
             layer(model, plan, system, sparse == 1, edge == 1, sums[sparse, edge], room)
             space[sparse] = room
+            if plan.recompute and plan.recompute_share < 1.0:
+                kept = _kept_bytes(model, plan, system, sparse == 1)
+                space[sparse, STORED] *= plan.recompute_share
+                space[sparse, STORED] += (1.0 - plan.recompute_share) * kept
         per_layer[sparse, 0], per_layer[sparse, 1] = layer_parameters(model, plan, sparse == 1)
     ends = np.zeros((2, 4, SLOTS))
     room = np.zeros((2, 3))
@@ -185,7 +189,7 @@ def iteration(model: Any, plan: Any, system: Any, closed: bool, out: Any) -> boo
 
     forward, backward = np.zeros((stages, virtual)), np.zeros((stages, virtual))
     weights = np.zeros((stages, virtual))
-    totals = np.zeros((stages, 8))  # shares of a stage's busy time, for one micro-batch
+    totals = np.zeros((stages, 7))  # shares of a stage's busy time, for one micro-batch
     layers = np.zeros((stages, 2))
     shift = np.zeros(2)
     chunks = stages * virtual
@@ -253,17 +257,13 @@ def iteration(model: Any, plan: Any, system: Any, closed: bool, out: Any) -> boo
                     totals[stage, 4] += part[phase, FLOPS]
                     totals[stage, 5] += part[phase, BYTES]
                     totals[stage, 6] += part[phase, NETWORK_BYTES]
-    if not model.experts:
-        totals[:, 7] = 0.0
 
     done = np.zeros(stages)
     if stages == 1:
         done[0] = batches * (forward.sum() + backward.sum() + weights.sum())
     elif closed:
         _closed(plan, forward, backward, weights, send, done)
-    elif not run_pipeline(
-        plan.schedule, batches, virtual, forward, backward, weights, send, done
-    ):
+    elif not run_pipeline(plan.schedule, batches, virtual, forward, backward, weights, send, done):
         run_pipeline(GPIPE, batches, virtual, forward, backward, weights, send, done)
 
     worst = -1
@@ -286,7 +286,6 @@ def iteration(model: Any, plan: Any, system: Any, closed: bool, out: Any) -> boo
     out.pipeline_s = batches * sends
     busy = batches * (forward[worst].sum() + backward[worst].sum() + weights[worst].sum())
     out.bubble_s = max(0.0, done[worst] - busy - out.pipeline_s)
-    out.expert_s = 0.0
     out.flops, out.memory_bytes = totals[:, 4].sum(), totals[:, 5].sum()
     out.network_bytes = totals[:, 6].sum()
     _memory(model, plan, system, layers, per_layer, space, room, out)
@@ -294,9 +293,18 @@ def iteration(model: Any, plan: Any, system: Any, closed: bool, out: Any) -> boo
 
 
 @compiled
-def _closed(
-    plan: Any, forward: Any, backward: Any, weights: Any, send: Any, done: Any
-) -> None:
+def _kept_bytes(model: Any, plan: Any, system: Any, sparse: bool) -> float:
+    """Bytes that a layer keeps which does not recompute."""
+    recompute = plan.recompute
+    plan.recompute = 0
+    room = np.zeros(3)
+    layer(model, plan, system, sparse, False, np.zeros((4, SLOTS)), room)
+    plan.recompute = recompute
+    return float(room[STORED])
+
+
+@compiled
+def _closed(plan: Any, forward: Any, backward: Any, weights: Any, send: Any, done: Any) -> None:
     """The classic bubble: the slowest stage for every micro-batch, the others once."""
     stages = len(done)
     slowest = total = 0.0

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.envs.llm.cost.systems import GIB
+from archgym.envs.llm.data.as_records import GIB
 from archgym.envs.llm.training.workload import Workload
 from archgym.problem.metrics import Metric
 

@@ -145,9 +145,7 @@ def _rules(width: Expression, workload: Workload) -> list[Rule]:
         Rule(
             "micro_batches",
             (param("schedule") != "interleaved")
-            | (
-                (batch * width) % (gpus * param("micro_batch") * param("pipeline_parallel")) == 0
-            ),
+            | ((batch * width) % (gpus * param("micro_batch") * param("pipeline_parallel")) == 0),
             "interleaving takes micro-batches in groups of as many as there are stages",
         ),
     ]
