@@ -17,7 +17,7 @@ _TILE_SHARES = (1.0, 0.95, 0.75, 0.55)
 """Tiles of an output that a processor computes at a time, and the share of its peak that each
 reaches: smaller ones read their operands more often from the shared memory."""
 _SPLITS = (1.0, 2.0, 4.0, 8.0)
-"""Into how many parts the inner dimension may be cut, so that few tiles keep all processors busy."""
+"""Parts into which the inner dimension may be cut, so that few tiles keep all processors busy."""
 
 
 @compiled

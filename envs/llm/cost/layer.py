@@ -13,7 +13,6 @@ from archgym.envs.llm.cost.kernels import (
     BYTES,
     COUNT,
     FLOPS,
-    FORWARD,
     INPUTS,
     NETWORK,
     NETWORK_BYTES,

@@ -51,6 +51,17 @@ def _unit(k: int, stages: int, virtual: int, batches: int) -> tuple[int, int]:
 
 
 @compiled
+def _pass(k: int, warm: int, units: int) -> tuple[bool, int]:
+    """Whether the k-th pass of a stage is a forward one, and its number among its kind."""
+    if k < warm:
+        return True, k
+    if k < 2 * units - warm:
+        half = (k - warm) // 2
+        return (True, warm + half) if (k - warm) % 2 == 0 else (False, half)
+    return False, k - units
+
+
+@compiled
 def run_pipeline(
     schedule: int, batches: int, virtual: int, forward: Any, backward: Any, weights: Any,
     send: Any, ends: Any,
@@ -89,14 +100,7 @@ def run_pipeline(
         for stage in range(stages):
             warm = _warm_up(schedule, stages, virtual, batches, stage)
             while position[stage] < 2 * units:
-                k = position[stage]
-                is_forward = k < warm or (k < 2 * units - warm and (k - warm) % 2 == 0)
-                if k < warm:
-                    index = k
-                elif k < 2 * units - warm:
-                    index = warm + (k - warm) // 2 if is_forward else (k - warm) // 2
-                else:
-                    index = k - units
+                is_forward, index = _pass(position[stage], warm, units)
                 chunk, batch = _unit(index, stages, virtual, batches)
                 if is_forward:
                     ready = _forward_ready(ahead, chunk, stage, batch, stages, send)

@@ -81,7 +81,7 @@ PLAN: Final = np.dtype(
         ("recompute_share", _F),
     ]
 )
-"""A plan. ``*_stride`` is the distance of neighbours of a group in ranks (1 for tensor parallelism);
+"""A plan. ``*_stride`` is the distance of neighbours of a group in ranks (tensor parallelism: 1),
 ``*_tier`` a link that the whole group uses, -1 for those that its ranks imply."""
 
 SYSTEM: Final = np.dtype(

@@ -52,7 +52,8 @@ def system_record(cluster: Cluster, stack: Stack, gpus: int) -> NDArray[Any]:
     }
     same = (
         "matrix_share", "memory_share", "tile_overhead", "element_bytes", "gradient_bytes",
-        "master_bytes", "loss_bytes", "loss_bytes_alone", "operators", "roofline", "flash", "fused_activation", "fused_dropout",
+        "master_bytes", "loss_bytes", "loss_bytes_alone", "operators", "roofline",
+        "flash", "fused_activation", "fused_dropout",
         "dropout",
     )  # fmt: skip
     values |= {name: getattr(stack, name) for name in same}
