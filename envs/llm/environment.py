@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from archgym.environment.environment import Environment
 from archgym.envs.llm.data.cluster import cluster_names, load_cluster
 from archgym.envs.llm.data.model import load_model, model_names
 from archgym.envs.llm.data.stack import load_stack, stack_names
 from archgym.envs.llm.training.baseline import baseline_plan
 from archgym.envs.llm.training.metrics import METRICS, metric_columns
-from archgym.envs.llm.training.plan import plan_records
+from archgym.envs.llm.training.plan import divides, plan_records
 from archgym.envs.llm.training.space import training_space
 from archgym.envs.llm.training.workload import (
     DEFAULT_WORKLOAD,
@@ -22,7 +24,7 @@ from archgym.envs.llm.training.workload import (
     WorkloadSpec,
     load_workload,
 )
-from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.errors import DesignError, InvalidValueError, NotCoveredError, UnknownNameError
 from archgym.problem.fidelity import Fidelity
 from archgym.problem.metrics import Metric
 from archgym.problem.reference import Reference
@@ -42,6 +44,24 @@ def _objective(workload: Workload) -> dict[str, Any]:
         "maximize": "tokens_per_s_per_gpu",
         "limits": [f"peak_memory_gib <= {capacity:g}"],
     }
+
+
+_TRIES = 256
+"""Designs of a user's space of which one shall be a plan."""
+
+
+def _baseline_in(
+    space: DesignSpace, baseline: Mapping[str, Any], workload: Workload
+) -> Mapping[str, Any]:
+    """The baseline, or, where a user's space does not have it, some plan of the workload."""
+    try:
+        space.codes(baseline)
+    except (UnknownNameError, DesignError):
+        drawn = space.sample(_TRIES, np.random.default_rng(0))
+        plans = plan_records(drawn, workload.gpus, workload.batch)
+        good = np.flatnonzero(divides(plans, workload.gpus, workload.batch))
+        return drawn[int(good[0])] if len(good) else baseline
+    return baseline
 
 
 class LLMTraining(Environment):
@@ -113,8 +133,7 @@ class LLMTraining(Environment):
         own = training_space(self.loaded)
         self.baseline = baseline_plan(self.loaded, own)  # type: ignore[misc]
         if isinstance(space, DesignSpace):
-            first = next(iter(space.sample(1)), None)
-            self.baseline = self.baseline if first is None else first  # type: ignore[misc]
+            self.baseline = _baseline_in(space, self.baseline, self.loaded)  # type: ignore[misc]
         self.default_objective = _objective(self.loaded)  # type: ignore[misc]
         super().__init__(workload=workload, space=space, **arguments)
 
@@ -139,11 +158,19 @@ class LLMTraining(Environment):
 
         start = time.perf_counter()
         plans = plan_records(designs, self.loaded.gpus, self.loaded.batch)
+        fits = divides(plans, self.loaded.gpus, self.loaded.batch)
+        plans["data"] = np.maximum(1, plans["data"])
+        plans["micro_batches"] = np.maximum(1, plans["micro_batches"])
         results = evaluate_plans(self._model, plans, self._system, closed=fidelity < 1)
         columns = metric_columns(results, self.loaded)
         names = tuple(columns)
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
         found: list[SimulationResult] = [dict(zip(names, row, strict=True)) for row in rows]
+        for i in np.flatnonzero(~fits):
+            found[i] = NotCoveredError(
+                f"its degrees and micro-batch do not divide {self.loaded.gpus} GPUs and a batch of "
+                f"{self.loaded.batch}"
+            )
         each_s = (time.perf_counter() - start) / max(1, len(found))
         return [(result, each_s) for result in found]
 

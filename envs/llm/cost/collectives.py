@@ -19,7 +19,7 @@ def _members(system: Any, count: float, stride: float, tier: int) -> float:
     """How many of a group's members a link of ``tier`` joins, themselves grouped below it."""
     if tier == TIERS - 1 or system.link_size[tier] <= 0:
         return count
-    return max(1.0, min(count, np.floor(system.link_size[tier] / stride)))
+    return float(max(1.0, min(count, np.floor(system.link_size[tier] / stride))))
 
 
 @compiled

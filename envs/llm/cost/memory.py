@@ -33,7 +33,7 @@ def layer_parameters(model: Any, plan: Any, sparse: bool) -> tuple[float, float]
 @compiled
 def table_parameters(model: Any, plan: Any) -> float:
     """Parameters of the embedding, or of the output layer, on one GPU."""
-    return float(model.vocabulary) * model.hidden / plan.tensor
+    return float(model.vocabulary * model.hidden / plan.tensor)
 
 
 @compiled
@@ -120,7 +120,7 @@ def memory(
         stored = layers[stage, 0] * space[0, STORED] + layers[stage, 1] * space[1, STORED]
         parts[3] = stored * flight
         if plan.recompute != FULL:  # the layer at work is among those kept
-            parts[3] -= space[kind, STORED]
+            parts[3] = max(0.0, parts[3] - space[kind, STORED])
         host = _offload(plan, number, stored, parts)
         work = max(space[0, WORKING], space[1, WORKING])
         work += max(space[0, GRADIENTS], space[1, GRADIENTS])

@@ -132,11 +132,9 @@ def iteration(model: Any, plan: Any, system: Any, closed: bool, out: Any) -> Non
     _run(plan, passes, send, closed, done)
     worst, latest, fields = 0, -1.0, np.zeros(2)
     kind = 0 if sums[0, 0].sum() > 0 else 1
-    backward = passes[:, :, 1].copy()
     for stage in range(stages):
-        after_s(
-            model, plan, system, stage, layers[stage], per_layer, backward, sums[kind, 0], fields
-        )
+        busy = passes[stage].sum()
+        after_s(model, plan, system, stage, layers[stage], per_layer, busy, sums[kind, 0], fields)
         if done[stage] + fields.sum() > latest:
             latest, worst = done[stage] + fields.sum(), stage
             out.data_s, out.optimizer_s = fields[0], fields[1]

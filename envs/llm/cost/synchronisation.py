@@ -107,19 +107,20 @@ def _repeated_s(
 ) -> float:
     """Seconds of the collectives that sharding repeats in every micro-batch."""
     seconds = 0.0
-    hidden = busy if plan.data_overlap else 0.0
     if plan.sharding == PARAMETER:
-        gather = 2.0 * _data_s(system, plan, parameters * system.element_bytes, ALL_GATHER, count)
-        seconds += plan.micro_batches * max(0.0, gather - 1.4 * hidden)
+        seconds = 2.0 * _data_s(system, plan, parameters * system.element_bytes, ALL_GATHER, count)
     if plan.sharding >= GRADIENT and not system.operators:
-        spread = _data_s(system, plan, parameters * width, REDUCE_SCATTER, count)
-        seconds += (plan.micro_batches - 1.0) * max(0.0, spread - hidden)
+        seconds += _data_s(system, plan, parameters * width, REDUCE_SCATTER, count)
+        seconds *= 1.0 if plan.sharding == PARAMETER else 1.0 - 1.0 / plan.micro_batches
+    if plan.data_overlap:
+        seconds = max(0.0, seconds - busy)
+    seconds *= plan.micro_batches
     return float(seconds)
 
 
 @compiled
 def after_s(
-    model: Any, plan: Any, system: Any, stage: int, layers: Any, per_layer: Any, backward: Any,
+    model: Any, plan: Any, system: Any, stage: int, layers: Any, per_layer: Any, busy: float,
     part: Any, fields: Any,
 ) -> None:  # fmt: skip
     """Seconds of a stage after its last backward pass.
@@ -131,7 +132,7 @@ def after_s(
         stage: number of the stage.
         layers: dense and sparse layers of the stage.
         per_layer: parameters of a layer, shape (2, 2): dense and sparse; shared and experts.
-        backward: seconds of the stage's backward passes by chunk.
+        busy: seconds of the stage's passes for one micro-batch.
         part: sums of a layer by phase.
         fields: takes the seconds of gradients and of the optimizer.
     """
@@ -155,7 +156,6 @@ def after_s(
         fields[0] = _exposed_s(plan, system, part, number, each, total)
         if experts > 0:
             fields[0] += _synchronised_experts(system, plan, experts * width)
-        busy = backward[stage].sum()
         fields[0] += _repeated_s(plan, system, busy, shared + table, width, count)
     if table and model.tied and plan.pipeline > 1 and not system.operators:
         stride = float(plan.pipeline_stride * (plan.pipeline - 1))

@@ -12,7 +12,7 @@ from archgym.envs.llm.cost.pipeline import GPIPE, INTERLEAVED, ONE_F_ONE_B, ZERO
 from archgym.envs.llm.cost.records import PLAN
 from archgym.space import Designs
 
-__all__ = ["CHOICES", "ORDERS", "plan_records"]
+__all__ = ["CHOICES", "ORDERS", "divides", "plan_records"]
 
 CHOICES: Final[Mapping[str, Mapping[str, int]]] = {
     "schedule": {
@@ -82,12 +82,22 @@ def plan_records(designs: Designs, gpus: int, batch: int) -> NDArray[Any]:
         plans[_SAME.get(name, name)] = values.astype(np.float64)
     width = plans["tensor"] * plans["context"]
     plans["data"] = gpus // (width * plans["pipeline"])
-    plans["micro_batches"] = batch // (plans["data"] * plans["micro_batch"])
+    plans["micro_batches"] = batch // np.maximum(1, plans["data"] * plans["micro_batch"])
     plans["context_stride"] = plans["tensor"]
     inner = np.array([str(order) == ORDERS[0] for order in _values(designs, "rank_order")])
     plans["data_stride"] = np.where(inner, width, width * plans["pipeline"])
     plans["pipeline_stride"] = np.where(inner, width * plans["data"], width)
     return plans
+
+
+def divides(plans: NDArray[Any], gpus: int, batch: int) -> NDArray[np.bool_]:
+    """Whether the degrees of each plan use all GPUs, and its micro-batches the whole batch.
+
+    The rules of the environment's own spaces say the same; a user's space may lack them.
+    """
+    ranks = plans["tensor"] * plans["context"] * plans["pipeline"] * plans["data"]
+    whole = plans["data"] * plans["micro_batch"] * plans["micro_batches"]
+    return np.asarray((ranks == gpus) & (whole == batch) & (plans["data"] >= 1))
 
 
 def _values(designs: Designs, name: str) -> NDArray[Any]:

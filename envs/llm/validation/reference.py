@@ -98,7 +98,9 @@ def read_reference(table: Path, hardware: str | None = None) -> list[Reference]:
             raise InvalidValueError(
                 f"{table}: the header lacks column {error}. It has: {', '.join(columns)}"
             ) from None
-    space = _space([case.design for _, case in cases]) if cases else None
+    of_workload: dict[str, list[Mapping[str, Any]]] = {}
+    for _, case in cases:
+        of_workload.setdefault(json.dumps(case.workload, sort_keys=True), []).append(case.design)
     settings: list[Mapping[str, Any]] = []
     numbers: dict[str, int] = {}
     found = []
@@ -107,7 +109,11 @@ def read_reference(table: Path, hardware: str | None = None) -> list[Reference]:
         if key not in numbers:
             numbers[key] = len(settings)
             settings.append(
-                {"workload": case.workload, "space": space, "objective": "minimize iteration_s"}
+                {
+                    "workload": case.workload,
+                    "space": _space(of_workload[key]),
+                    "objective": "minimize iteration_s",
+                }
             )
         found.append(ReferenceRow(case.label, case.design, case.metrics, numbers[key], row.line))
     uses = [

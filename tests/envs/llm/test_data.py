@@ -116,9 +116,7 @@ def test_chips_and_clusters_that_are_not_possible_are_refused() -> None:
         ({"model": "gpt"}, "unknown model"),
     ],
 )
-def test_workloads_that_are_not_possible_are_refused(
-    change: dict[str, Any], message: str
-) -> None:
+def test_workloads_that_are_not_possible_are_refused(change: dict[str, Any], message: str) -> None:
     spec = {"model": "gpt_1.7b", "cluster": "dgx_a100", "gpus": 8, "batch": 64, **change}
     with pytest.raises(ArchgymError, match=message):
         load_workload(spec)

@@ -62,7 +62,7 @@ def test_parts_add_up_to_wholes(env: LLMTraining) -> None:
 
 
 def test_about_half_of_random_plans_do_not_fit() -> None:
-    env = archgym.make("LLMTraining-v0", workload="gpt_18.4b_a100_256")
+    env = archgym.make("LLMTraining-v0", workload="gpt_175b_a100_512")
     fits = columns(env, 400)["peak_memory_gib"] <= 80
     assert 0.2 < fits.mean() < 0.8
 
