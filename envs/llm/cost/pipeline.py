@@ -28,11 +28,7 @@ def _warm_up(schedule: int, stages: int, virtual: int, batches: int, stage: int)
 
 @compiled
 def in_flight(schedule: int, stages: int, virtual: int, batches: int, stage: int) -> float:
-    """Micro-batches whose activations a stage keeps at most, in parts of its layers.
-
-    >>> in_flight(ONE_F_ONE_B, 4, 1, 16, 0), in_flight(GPIPE, 4, 1, 16, 0)
-    (4.0, 16.0)
-    """
+    """Micro-batches whose activations a stage keeps at most, in parts of its layers."""
     if schedule == ZERO_BUBBLE:
         return float(min(batches, stages))
     units = batches * virtual

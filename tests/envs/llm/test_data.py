@@ -48,7 +48,7 @@ def test_operations_are_those_of_megatrons_formula() -> None:
     """96 l h^2 (1 + s / 6h + V / 16 l h) by token with recomputation: 72 without."""
     model = load_model("gpt_175b")
     layers, hidden = model.layers, model.hidden
-    formula = 72 * layers * hidden**2
+    formula = 72.0 * layers * hidden**2
     formula *= 1 + model.sequence / (6 * hidden) + model.vocabulary / (12 * layers * hidden)
     assert model.flops_per_token == pytest.approx(formula, rel=1e-9)
 

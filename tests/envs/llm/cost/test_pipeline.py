@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from numba import njit
 from numpy.typing import NDArray
 
 from archgym.envs.llm.cost.pipeline import (
@@ -16,13 +19,26 @@ from archgym.envs.llm.cost.pipeline import (
 )
 
 
+@njit  # type: ignore[untyped-decorator]
+def _run(
+    schedule: int, batches: int, virtual: int, forward: Any, backward: Any, weights: Any,
+    send: Any, ends: Any,
+) -> bool:  # fmt: skip
+    return run_pipeline(schedule, batches, virtual, forward, backward, weights, send, ends)
+
+
+@njit  # type: ignore[untyped-decorator]
+def _flight(schedule: int, stages: int, virtual: int, batches: int, stage: int) -> float:
+    return in_flight(schedule, stages, virtual, batches, stage)
+
+
 def run(
     schedule: int, stages: int, batches: int, virtual: int = 1, *, send: float = 0.0,
     forward: float = 1.0, backward: float = 2.0, late: float = 0.0,
 ) -> NDArray[np.float64]:  # fmt: skip
     ends = np.zeros(stages)
     shape = (stages, virtual)
-    done = run_pipeline.py_func(  # type: ignore[attr-defined]
+    done = _run(
         schedule,
         batches,
         virtual,
@@ -62,7 +78,7 @@ def test_the_slowest_stage_sets_the_pace() -> None:
     forward, backward = np.ones((4, 1)), 2 * np.ones((4, 1))
     forward[3], backward[3] = 2, 4
     ends = np.zeros(4)
-    run_pipeline.py_func(  # type: ignore[attr-defined]
+    _run(
         ONE_F_ONE_B, 20, 1, forward, backward, np.zeros((4, 1)), np.zeros(4), ends
     )
     assert ends[0] == pytest.approx(20 * 6 + 3 * 3)
@@ -73,7 +89,7 @@ def test_messages_take_time() -> None:
 
 
 def test_micro_batches_in_flight() -> None:
-    flight = in_flight.py_func  # type: ignore[attr-defined]
+    flight = _flight
     assert [flight(ONE_F_ONE_B, 4, 1, 16, stage) for stage in range(4)] == [4, 3, 2, 1]
     assert flight(GPIPE, 4, 1, 16, 0) == 16
     assert flight(ONE_F_ONE_B, 8, 1, 3, 0) == 3
