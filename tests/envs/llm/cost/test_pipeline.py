@@ -78,9 +78,7 @@ def test_the_slowest_stage_sets_the_pace() -> None:
     forward, backward = np.ones((4, 1)), 2 * np.ones((4, 1))
     forward[3], backward[3] = 2, 4
     ends = np.zeros(4)
-    _run(
-        ONE_F_ONE_B, 20, 1, forward, backward, np.zeros((4, 1)), np.zeros(4), ends
-    )
+    _run(ONE_F_ONE_B, 20, 1, forward, backward, np.zeros((4, 1)), np.zeros(4), ends)
     assert ends[0] == pytest.approx(20 * 6 + 3 * 3)
 
 
