@@ -48,6 +48,7 @@ def read_vtrain(row: TableRow) -> Case:
             "micro_batch": row.whole("micro_batch"),
             "schedule": "1f1b",
             "recompute": "full",
+            "data_overlap": False,
         },
         {"iteration_s": milliseconds / 1e3},
     )
