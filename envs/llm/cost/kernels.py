@@ -26,6 +26,7 @@ __all__ = [
     "elementwise",
     "linear",
     "network_s",
+    "phase_s",
     "product",
 ]
 
@@ -212,3 +213,10 @@ def attached_linear(
         repeated = network_s(system, plan, sums, AGAIN, ahead, elements)
     _hidden(system, plan, sums, WEIGHTS, weights, memory, flops, size, repeated)
     _accumulate(system, sums, inner * columns)
+
+
+@compiled
+def phase_s(system: Any, sums: Any, phase: int) -> float:
+    """Seconds of a phase of a layer: of the GPU, or of the host that launches its kernels."""
+    busy = sums[phase, TIME] + sums[phase, NETWORK]
+    return float(max(busy, sums[phase, COUNT] * system.host_s))

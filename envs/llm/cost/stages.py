@@ -12,7 +12,6 @@ from archgym.envs.llm.cost.efficiency import staircase
 from archgym.envs.llm.cost.kernels import (
     AGAIN,
     BYTES,
-    COUNT,
     FLOPS,
     FORWARD,
     INPUTS,
@@ -24,6 +23,7 @@ from archgym.envs.llm.cost.kernels import (
     elementwise,
     linear,
     network_s,
+    phase_s,
 )
 from archgym.envs.llm.cost.layer import STORED, WORKING
 from archgym.envs.llm.cost.memory import OPTIMIZER
@@ -46,13 +46,6 @@ BUSY, REPEATED, EXPOSED, SHIFTED, OPERATIONS, TRAFFIC, MOVED = 0, 1, 2, 3, 4, 5,
 """Totals of a stage for one micro-batch: seconds of kernels, of those that recompute, of networks
 and of offload; operations, bytes of the memory and of the networks."""
 TOTALS = 7
-
-
-@compiled
-def _phase_s(system: Any, sums: Any, phase: int) -> float:
-    """Seconds of a phase of a layer: of the GPU, or of the host that launches its kernels."""
-    busy = sums[phase, TIME] + sums[phase, NETWORK]
-    return float(max(busy, sums[phase, COUNT] * system.host_s))
 
 
 @compiled
@@ -124,11 +117,11 @@ def _add_passes(plan: Any, system: Any, part: Any, times: float, passes: Any, sh
         passes: takes the seconds, shape (3,).
         shift: seconds by which offload lengthens forward and backward pass.
     """
-    passes[0] += times * (_phase_s(system, part, FORWARD) + shift[0])
-    back = _phase_s(system, part, INPUTS) + shift[1]
-    back += plan.recompute_share * _phase_s(system, part, AGAIN)
+    passes[0] += times * (phase_s(system, part, FORWARD) + shift[0])
+    back = phase_s(system, part, INPUTS) + shift[1]
+    back += plan.recompute_share * phase_s(system, part, AGAIN)
     passes[1] += times * back
-    late = times * _phase_s(system, part, WEIGHTS)
+    late = times * phase_s(system, part, WEIGHTS)
     passes[2 if plan.schedule == ZERO_BUBBLE else 1] += late
 
 

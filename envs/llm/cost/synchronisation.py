@@ -14,7 +14,7 @@ from archgym.envs.llm.cost.collectives import (
 )
 from archgym.envs.llm.cost.compiled import compiled
 from archgym.envs.llm.cost.efficiency import combined_s, memory_s, vector_s
-from archgym.envs.llm.cost.kernels import FORWARD, MEMORY, NETWORK, TIME
+from archgym.envs.llm.cost.kernels import AGAIN, FORWARD, MEMORY, phase_s
 from archgym.envs.llm.cost.memory import GRADIENT, OPTIMIZER, PARAMETER, table_parameters
 
 __all__ = ["after_s"]
@@ -92,8 +92,9 @@ def _exposed_s(
     window = 0.0
     for phase in range(4):
         if phase != FORWARD:
-            window += part[phase, TIME] + part[phase, NETWORK]
-            window -= part[phase, MEMORY] * system.operators
+            share = plan.recompute_share if phase == AGAIN else 1.0
+            free = phase_s(system, part, phase) - part[phase, MEMORY] * system.operators
+            window += share * free
     usage = system.link_usage[1]
     late = max((chunk - 1.0) * (each - window), (chunk - 1.0) * each * usage)
     whole = chunk * each
