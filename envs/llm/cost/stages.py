@@ -66,8 +66,10 @@ def _offloaded_s(system: Any, plan: Any, sums: Any, space: Any, parameters: floa
         busy = memory = 0.0
         for phase in range(4):
             if (phase == FORWARD) == (side == 0):
-                busy += sums[phase, TIME] + sums[phase, NETWORK]
-                memory += sums[phase, MEMORY] if phase != AGAIN else 0.0
+                share = plan.recompute_share if phase == AGAIN else 1.0
+                busy += share * phase_s(system, sums, phase)
+                if system.operators and phase != AGAIN:  # no copy beside memory accesses
+                    memory += sums[phase, MEMORY]
         found[side] = max(0.0, size / rate + memory - busy)
     return found
 
