@@ -65,7 +65,8 @@ def _offloaded_s(system: Any, plan: Any, sums: Any, space: Any, parameters: floa
         rate = system.host_rate * staircase(system.host_limits, system.host_shares, size)
         busy = memory = 0.0
         for phase in range(4):
-            if (phase == FORWARD) == (side == 0):
+            late = phase == WEIGHTS and plan.schedule == ZERO_BUBBLE
+            if (phase == FORWARD) == (side == 0) and not late:
                 share = plan.recompute_share if phase == AGAIN else 1.0
                 busy += share * phase_s(system, sums, phase)
                 if system.operators and phase != AGAIN:  # no copy beside memory accesses
@@ -163,11 +164,11 @@ def stage_passes(
                 continue
             layers[stage, kind] += n
             parameters = per_layer[kind, 0] + per_layer[kind, 1]
-            shift = _offloaded_s(system, plan, sums[kind, 0], space[kind], parameters)
-            totals[stage, SHIFTED] += n * (shift[0] + shift[1])
             for edge in range(2):
                 times = 1.0 if edge else n - 1.0
                 part = sums[kind, edge]
+                shift = _offloaded_s(system, plan, part, space[kind], parameters)
+                totals[stage, SHIFTED] += times * (shift[0] + shift[1])
                 _add_passes(plan, system, part, times, passes[stage, chunk], shift)
                 _add_totals(totals[stage], part, times, plan.recompute_share)
         for end in range(2):

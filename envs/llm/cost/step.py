@@ -134,7 +134,11 @@ def iteration(model: Any, plan: Any, system: Any, closed: bool, out: Any) -> Non
     kind = 0 if sums[0, 0].sum() > 0 else 1
     for stage in range(stages):
         busy = passes[stage].sum()
-        after_s(model, plan, system, stage, layers[stage], per_layer, busy, sums[kind, 0], fields)
+        back = busy - passes[stage, :, 0].sum()
+        after_s(
+            model, plan, system, stage, layers[stage], per_layer, busy, back, sums[kind, 0],
+            fields,
+        )  # fmt: skip
         if done[stage] + fields.sum() > latest:
             latest, worst = done[stage] + fields.sum(), stage
             out.data_s, out.optimizer_s = fields[0], fields[1]

@@ -14,7 +14,7 @@ from archgym.envs.llm.cost.collectives import (
 )
 from archgym.envs.llm.cost.compiled import compiled
 from archgym.envs.llm.cost.efficiency import combined_s, memory_s, vector_s
-from archgym.envs.llm.cost.kernels import AGAIN, FORWARD, MEMORY, phase_s
+from archgym.envs.llm.cost.kernels import FORWARD, MEMORY
 from archgym.envs.llm.cost.memory import GRADIENT, OPTIMIZER, PARAMETER, table_parameters
 
 __all__ = ["after_s"]
@@ -71,7 +71,7 @@ def _synchronised_experts(system: Any, plan: Any, size: float) -> float:
 
 @compiled
 def _exposed_s(
-    plan: Any, system: Any, part: Any, number: float, each: float, total: float
+    plan: Any, system: Any, part: Any, back: float, number: float, each: float, total: float
 ) -> float:
     """Seconds of the gradients' sums that backward passes do not hide.
 
@@ -82,6 +82,7 @@ def _exposed_s(
         plan: the plan.
         system: the cluster.
         part: sums of a layer by phase.
+        back: seconds of the stage's backward passes for one micro-batch.
         number: layers of the stage.
         each: seconds of the sums of a layer.
         total: of the stage.
@@ -89,12 +90,10 @@ def _exposed_s(
     if not plan.data_overlap:
         return total
     chunk = max(1.0, number / plan.virtual)
-    window = 0.0
-    for phase in range(4):
-        if phase != FORWARD:
-            share = plan.recompute_share if phase == AGAIN else 1.0
-            free = phase_s(system, part, phase) - part[phase, MEMORY] * system.operators
-            window += share * free
+    window = back / number
+    if system.operators:  # no collective beside memory accesses
+        for phase in range(4):
+            window -= part[phase, MEMORY] if phase != FORWARD else 0.0
     usage = system.link_usage[1]
     late = max((chunk - 1.0) * (each - window), (chunk - 1.0) * each * usage)
     whole = chunk * each
@@ -122,7 +121,7 @@ def _repeated_s(
 @compiled
 def after_s(
     model: Any, plan: Any, system: Any, stage: int, layers: Any, per_layer: Any, busy: float,
-    part: Any, fields: Any,
+    back: float, part: Any, fields: Any,
 ) -> None:  # fmt: skip
     """Seconds of a stage after its last backward pass.
 
@@ -134,6 +133,7 @@ def after_s(
         layers: dense and sparse layers of the stage.
         per_layer: parameters of a layer, shape (2, 2): dense and sparse; shared and experts.
         busy: seconds of the stage's passes for one micro-batch.
+        back: of the backward ones among them.
         part: sums of a layer by phase.
         fields: takes the seconds of gradients and of the optimizer.
     """
@@ -154,7 +154,7 @@ def after_s(
             total = _synchronised_s(system, plan, shared * width)
             each = min(each, total / number)
         total += _synchronised_s(system, plan, table * width)
-        fields[0] = _exposed_s(plan, system, part, number, each, total)
+        fields[0] = _exposed_s(plan, system, part, back, number, each, total)
         if experts > 0:
             fields[0] += _synchronised_experts(system, plan, experts * width)
         fields[0] += _repeated_s(plan, system, busy, shared + table, width, count)
