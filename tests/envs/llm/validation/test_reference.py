@@ -66,7 +66,7 @@ def test_a_table_of_ones_own_is_read(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("a,b\n1,2\n", "none of the columns"),
-        ("iteration_ms,gpus\n1,8\n", "lacks column"),
+        ("iteration_ms,gpus\n1,8\n", "column 'hidden'"),
         (VTRAIN + "single,8,32,2,1024,16,12,1024,two,2,2,150\n", "column 'tp'"),
     ],
 )
