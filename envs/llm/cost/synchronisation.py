@@ -154,7 +154,8 @@ def after_s(
             total = _synchronised_s(system, plan, shared * width)
             each = min(each, total / number)
         total += _synchronised_s(system, plan, table * width)
-        fields[0] = _exposed_s(plan, system, part, back, number, each, total)
+        if plan.sharding < PARAMETER:
+            fields[0] = _exposed_s(plan, system, part, back, number, each, total)
         if experts > 0:
             fields[0] += _synchronised_experts(system, plan, experts * width)
         fields[0] += _repeated_s(plan, system, busy, shared + table, width, count)
