@@ -182,7 +182,14 @@ class Fuzzer:
 _SOUND = {
     "folder": ("run", "run/datasets/Conformance-v0"),
     "folders": ("run", "run/datasets/Conformance-v0", "new"),
-    "environment": ("Conformance-v0", "DRAM-v0", "TPE-v0", "Accelerator-v0", "NAS-v0"),
+    "environment": (
+        "Conformance-v0",
+        "DRAM-v0",
+        "TPE-v0",
+        "Accelerator-v0",
+        "NAS-v0",
+        "LLMTraining-v0",
+    ),
     "name": ("Conformance-v0", "random", "ga"),
     "target": ("random",),
     "experiment": ("file.yaml", "run/experiment.yaml"),

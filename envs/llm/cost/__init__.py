@@ -1,0 +1,1 @@
+"""Cost model: kernels, collectives, memory, and the pipeline as an event graph."""

@@ -1,0 +1,1 @@
+"""Chips, clusters and models as data files with their sources, and their readers."""

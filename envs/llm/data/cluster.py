@@ -1,0 +1,93 @@
+"""Chips and clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from archgym.envs.llm.data.fields import Entry, catalogue, field, read_entry
+
+__all__ = ["Chip", "Cluster", "cluster_names", "load_chip", "load_cluster"]
+
+
+@dataclass(frozen=True)
+class Chip(Entry):
+    """An accelerator.
+
+    Attributes:
+        matrix_tflops: peak of dense matrix products in bf16 or fp16, 1e12 operations a second.
+        fp8_tflops: the same in 8 bits; 0 where the chip has none.
+        vector_tflops: peak of element-wise work in 16 bits, 1e12 operations a second.
+        memory_gib: capacity, 2^30 bytes.
+        memory_gb_per_s: bandwidth of the memory, 1e9 bytes a second.
+        processors: streaming multiprocessors or compute units.
+        power_w: power limit, W.
+        idle_w: power while it waits, W (an estimate).
+        usd_per_hour: price, US dollars an hour.
+    """
+
+    matrix_tflops: float = field(1e-3)
+    fp8_tflops: float = field(0, default=0.0)
+    vector_tflops: float = field(1e-3)
+    memory_gib: float = field(1e-3)
+    memory_gb_per_s: float = field(1e-3)
+    processors: int = field(1)
+    power_w: float = field(0)
+    idle_w: float = field(0, default=0.0)
+    usd_per_hour: float = field(0, default=0.0)
+
+
+@dataclass(frozen=True)
+class Cluster(Entry):
+    """Nodes of one chip, and their links.
+
+    Attributes:
+        chip: name or mapping of the chip.
+        node_gpus: GPUs that tier 0 joins.
+        node_gb_per_s: bandwidth of a GPU to others of its node, one way, 1e9 bytes a second.
+        network_gb_per_s: share of a GPU of its node's network cards, one way.
+        islands: groups of nodes with a network each; 1 or more, of equal size.
+        other_island_gb_per_s: share of a GPU in all islands but the first; 0 for the same.
+        other_island_efficiency: of those islands' network, against the first one's.
+        between_gb_per_s: share of a GPU of the links between islands; needed with islands.
+    """
+
+    chip: Any
+    node_gpus: int = field(1)
+    node_gb_per_s: float = field(1e-3)
+    network_gb_per_s: float = field(1e-3)
+    islands: int = field(1, default=1)
+    other_island_gb_per_s: float = field(0, default=0.0)
+    other_island_efficiency: float = field(0.01, 1, default=1.0)
+    between_gb_per_s: float = field(0, default=0.0)
+
+    @property
+    def device(self) -> Chip:
+        """The chip."""
+        return load_chip(self.chip)
+
+
+def load_chip(spec: str | Mapping[str, Any]) -> Chip:
+    """A chip by name or from a mapping.
+
+    Raises:
+        UnknownNameError, InvalidValueError: naming what is not possible.
+    """
+    return read_entry(Chip, spec, "chips.yaml", "chip")
+
+
+def load_cluster(spec: str | Mapping[str, Any]) -> Cluster:
+    """A cluster by name or from a mapping.
+
+    Raises:
+        UnknownNameError, InvalidValueError: naming what is not possible.
+    """
+    cluster = read_entry(Cluster, spec, "clusters.yaml", "cluster")
+    load_chip(cluster.chip)
+    return cluster
+
+
+def cluster_names() -> dict[str, str]:
+    """The clusters that ship, with a line on each."""
+    return {name: str(entry["doc"]) for name, entry in catalogue("clusters.yaml").items()}

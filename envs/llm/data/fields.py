@@ -1,0 +1,116 @@
+"""Reading dataclasses of numbers from mappings, with errors that name field, value and range."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any, TypeVar
+
+import yaml
+
+from archgym.errors import InvalidValueError, UnknownNameError
+
+__all__ = ["Entry", "catalogue", "field", "read_entry"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """The base of a chip, cluster or model: a name, a line on it, and a source.
+
+    Attributes:
+        name: as in the data file, or ``custom``.
+        doc: one line.
+        source: where the figures come from.
+    """
+
+    name: str
+    doc: str
+    source: str
+
+
+Read = TypeVar("Read", bound=Entry)
+
+
+def field(least: float = 0, most: float = math.inf, **default: Any) -> Any:
+    """A numeric dataclass field with the range of its values.
+
+    Args:
+        least: smallest value.
+        most: largest value.
+        **default: ``default``, where the field may be left out.
+    """
+    return dataclasses.field(metadata={"range": (least, most)}, kw_only=True, **default)
+
+
+@functools.cache
+def catalogue(file: str) -> dict[str, dict[str, Any]]:
+    """The entries of a shipped data file, by name."""
+    text = resources.files("archgym.envs.llm.data").joinpath(file).read_text("utf-8")
+    found: dict[str, dict[str, Any]] = yaml.safe_load(text)
+    return found
+
+
+def read_entry(cls: type[Read], spec: Any, file: str, kind: str) -> Read:
+    """An entry by name, from a mapping, or from one that changes a named entry (``base``).
+
+    Args:
+        cls: what is read.
+        spec: name, or mapping of fields; ``base`` names an entry that the others change.
+        file: of the named ones.
+        kind: for messages, such as ``chip``.
+
+    Raises:
+        UnknownNameError, InvalidValueError: naming the field, the value and what is allowed.
+    """
+    known = catalogue(file)
+    if isinstance(spec, str):
+        if spec not in known:
+            raise UnknownNameError(kind, spec, known)
+        return _read(cls, {"name": spec, **known[spec]}, kind)
+    if not isinstance(spec, Mapping):
+        raise InvalidValueError(
+            f"{kind} is {spec!r:.80}; it must be a name ({', '.join(known)}) or a mapping"
+        )
+    values = dict(spec)
+    base = values.pop("base", None)
+    if base is not None and base not in known:
+        raise UnknownNameError(kind, base, known, f"{kind}: base")
+    start = {"doc": "", "source": "the user", **(known[base] if base is not None else {})}
+    label = "custom" if base is None else f"{base}, changed"
+    return _read(cls, {"name": label, **start, **values}, kind)
+
+
+def _read(cls: type[Read], values: Mapping[str, Any], kind: str) -> Read:
+    fields = {one.name: one for one in dataclasses.fields(cls)}
+    for key in values:
+        if key not in fields:
+            raise UnknownNameError("field", key, fields, kind)
+    found = {}
+    for name, one in fields.items():
+        if name in values:
+            found[name] = _checked(values[name], one, f"{kind}: {name}")
+        elif one.default is dataclasses.MISSING:
+            raise InvalidValueError(f"{kind}: the field {name!r} is missing")
+    return cls(**found)
+
+
+def _checked(value: Any, one: dataclasses.Field[Any], where: str) -> Any:
+    if "range" not in one.metadata:
+        return value
+    least, most = one.metadata["range"]
+    if isinstance(one.default, bool):
+        if not isinstance(value, bool):
+            raise InvalidValueError(f"{where} is {value!r:.80}; it must be true or false")
+        return value
+    whole = one.type == "int"
+    if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+        raise InvalidValueError(
+            f"{where} is {value!r:.80}; it must be a {'whole ' if whole else ''}number"
+        )
+    if not least <= value <= most:
+        above = f"from {least:g} to {most:g}" if most < math.inf else f"of at least {least:g}"
+        raise InvalidValueError(f"{where} is {value!r}; it must be a number {above}")
+    return value

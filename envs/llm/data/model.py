@@ -1,0 +1,135 @@
+"""Transformers: their shapes, parameters and floating-point operations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from archgym.envs.llm.data.fields import Entry, catalogue, field, read_entry
+from archgym.envs.llm.data.hugging_face import read_config
+from archgym.errors import InvalidValueError
+
+__all__ = ["Model", "load_model", "model_names"]
+
+_FILE = "models.yaml"
+
+
+@dataclass(frozen=True)
+class Model(Entry):
+    """A decoder-only transformer.
+
+    Attributes:
+        layers: transformer layers.
+        hidden: width of the residual stream.
+        feedforward: inner width of the dense feed-forward blocks.
+        heads: attention heads.
+        vocabulary: tokens; 0 leaves out embedding and output layer.
+        sequence: tokens a sequence.
+        kv_heads: heads of keys and values; 0 for as many as ``heads``.
+        head_size: width of a head; 0 for ``hidden / heads``.
+        gated: whether feed-forward blocks have a gate (SwiGLU: three matrices instead of two).
+        tied: whether embedding and output layer share their matrix.
+        experts: experts of a layer; 0 for a dense model.
+        active_experts: experts that a token visits.
+        shared_experts: experts that every token visits.
+        expert_feedforward: inner width of an expert.
+        dense_layers: first layers without experts.
+    """
+
+    layers: int = field(1)
+    hidden: int = field(1)
+    feedforward: int = field(1)
+    heads: int = field(1)
+    vocabulary: int = field(0)
+    sequence: int = field(1)
+    kv_heads: int = field(0, default=0)
+    head_size: int = field(0, default=0)
+    gated: bool = field(default=False)
+    tied: bool = field(default=True)
+    experts: int = field(0, default=0)
+    active_experts: int = field(0, default=0)
+    shared_experts: int = field(0, default=0)
+    expert_feedforward: int = field(0, default=0)
+    dense_layers: int = field(0, default=0)
+
+    def __post_init__(self) -> None:
+        if not self.kv_heads:
+            object.__setattr__(self, "kv_heads", self.heads)
+        if not self.head_size:
+            if self.hidden % self.heads:
+                raise InvalidValueError(
+                    f"model: hidden is {self.hidden}; without head_size it must be a multiple of "
+                    f"heads, {self.heads}"
+                )
+            object.__setattr__(self, "head_size", self.hidden // self.heads)
+        if self.heads % self.kv_heads:
+            raise InvalidValueError(
+                f"model: kv_heads is {self.kv_heads}; it must divide heads, {self.heads}"
+            )
+        if self.experts and not 1 <= self.active_experts <= self.experts:
+            raise InvalidValueError(
+                f"model: active_experts is {self.active_experts}; it must be from 1 to experts, "
+                f"{self.experts}"
+            )
+        if self.experts and not self.expert_feedforward:
+            object.__setattr__(self, "expert_feedforward", self.feedforward)
+
+    @property
+    def attention_parameters(self) -> int:
+        """Parameters of the attention block of a layer, without norms."""
+        query = self.heads * self.head_size
+        return 2 * self.hidden * query + 2 * self.hidden * self.kv_heads * self.head_size
+
+    @property
+    def matrices(self) -> int:
+        """Matrices of a feed-forward block: two, or three with a gate."""
+        return 3 if self.gated else 2
+
+    @property
+    def parameters(self) -> int:
+        """All parameters, embedding included."""
+        dense = self.layers if not self.experts else self.dense_layers
+        block = self.matrices * self.hidden * self.feedforward
+        expert = self.matrices * self.hidden * self.expert_feedforward
+        router = self.hidden * self.experts
+        sparse = (self.experts + self.shared_experts) * expert + router
+        layers = self.layers * (self.attention_parameters + 4 * self.hidden)
+        layers += dense * block + (self.layers - dense) * sparse
+        return layers + self.vocabulary * self.hidden * (1 if self.tied else 2)
+
+    @property
+    def flops_per_token(self) -> float:
+        """Operations that training needs by token, forward and backward, nothing recomputed.
+
+        Matrix products only; attention as if no entry were masked (Narayanan et al., SC 2021).
+        """
+        dense = self.layers if not self.experts else self.dense_layers
+        block = self.matrices * self.hidden * self.feedforward
+        expert = self.matrices * self.hidden * self.expert_feedforward
+        visited = (self.active_experts + self.shared_experts) * expert + self.hidden * self.experts
+        attention = 2 * self.sequence * self.heads * self.head_size
+        layers = self.layers * (self.attention_parameters + attention)
+        layers += dense * block + (self.layers - dense) * visited
+        return 6.0 * (layers + self.vocabulary * self.hidden)
+
+
+def load_model(spec: str | Path | Mapping[str, Any]) -> Model:
+    """A model by name, by the path of a ``config.json``, or from a mapping.
+
+    Args:
+        spec: a name of :func:`model_names`, the path of a configuration in Hugging Face's form
+            (it ends in ``.json``), or a mapping of fields, where ``base`` names one to change.
+
+    Raises:
+        UnknownNameError, InvalidValueError: naming what is not possible.
+    """
+    if isinstance(spec, Path) or (isinstance(spec, str) and spec.endswith(".json")):
+        return read_entry(Model, read_config(Path(spec)), _FILE, "model")
+    return read_entry(Model, spec, _FILE, "model")
+
+
+def model_names() -> dict[str, str]:
+    """The models that ship, with a line on each."""
+    return {name: str(entry["doc"]) for name, entry in catalogue(_FILE).items()}

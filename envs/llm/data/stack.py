@@ -1,0 +1,135 @@
+"""Software stacks: which kernels run, what is kept, and the constants of kernels and links."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from archgym.envs.llm.cost.records import STEPS, TIERS
+from archgym.envs.llm.data.fields import Entry, catalogue, field, read_entry
+from archgym.errors import InvalidValueError, UnknownNameError
+
+__all__ = ["Link", "Stack", "load_stack", "stack_names"]
+
+_FILE = "stacks.yaml"
+
+
+@dataclass(frozen=True)
+class Link:
+    """How software uses one tier of links.
+
+    Attributes:
+        efficiency: share of the bandwidth that long messages reach.
+        latency_us: of a message, microseconds.
+        usage: share of a chip's arithmetic that moving data takes.
+        steps: whether each step of a ring costs the latency, or the whole collective does once.
+        reduce_scatter: factor and chunk, see ``stacks.yaml``.
+        all_gather: the same.
+        all_reduce: the same.
+        p2p: factor of a message.
+    """
+
+    efficiency: float = 0.8
+    latency_us: float = 5.0
+    usage: float = 0.0
+    steps: bool = True
+    reduce_scatter: Sequence[float] = (1.0, -1.0)
+    all_gather: Sequence[float] = (1.0, -1.0)
+    all_reduce: Sequence[float] = (2.0, -1.0)
+    p2p: float = 1.0
+
+
+_LINKS = (Link(latency_us=3.0), Link(latency_us=8.0), Link(latency_us=20.0))
+
+
+@dataclass(frozen=True)
+class Stack(Entry):
+    """Software on a cluster.
+
+    Attributes:
+        operators: efficiency by the size of an operator (staircases), not by tiles and kernels.
+        roofline: with ``operators``, whether arithmetic and memory accesses overlap.
+        flash: attention in one kernel that keeps no scores.
+        fused_activation: the activation keeps no input of its own.
+        fused_dropout: dropout and residual are one kernel.
+        dropout: whether there is dropout.
+        element_bytes: bytes of an activation and a parameter.
+        gradient_bytes: bytes of a gradient that is kept.
+        master_bytes: bytes of the optimizer by parameter (Adam: master copy and two moments).
+        overhead_gib: memory of the runtime, the libraries and fragmentation.
+        matrix_share: share of the peak that large tiles reach.
+        memory_share: share of the memory's bandwidth that long kernels reach.
+        tile_overhead: steps of the inner dimension that filling and draining a tile costs.
+        kernel_us: shortest kernel, with the gap after it.
+        host_us: time of the host to launch a kernel.
+        loss_bytes: bytes that the loss reads and writes by logit, forward and backward.
+        loss_bytes_alone: the same without tensor parallelism.
+        host_gb_per_s: bandwidth to the memory of the host.
+        matrix_steps: pairs of 1e9 operations and share, falling.
+        vector_steps: the same.
+        memory_steps: pairs of 1e6 bytes and share.
+        host_steps: the same.
+        links: a :class:`Link` for each tier.
+    """
+
+    operators: bool = field(default=False)
+    roofline: bool = field(default=False)
+    flash: bool = field(default=False)
+    fused_activation: bool = field(default=False)
+    fused_dropout: bool = field(default=False)
+    dropout: bool = field(default=True)
+    element_bytes: float = field(0.5, 8, default=2.0)
+    gradient_bytes: float = field(0.5, 8, default=4.0)
+    master_bytes: float = field(0, 32, default=12.0)
+    overhead_gib: float = field(0, default=1.0)
+    matrix_share: float = field(0.01, 1, default=0.8)
+    memory_share: float = field(0.01, 1, default=0.8)
+    tile_overhead: float = field(0, default=64.0)
+    kernel_us: float = field(0, default=2.0)
+    host_us: float = field(0, default=5.0)
+    loss_bytes: float = field(0, default=24.0)
+    loss_bytes_alone: float = field(0, default=24.0)
+    host_gb_per_s: float = field(0.001, default=25.0)
+    matrix_steps: Sequence[Sequence[float]] = ((0, 1),)
+    vector_steps: Sequence[Sequence[float]] = ((0, 1),)
+    memory_steps: Sequence[Sequence[float]] = ((0, 1),)
+    host_steps: Sequence[Sequence[float]] = ((0, 1),)
+    links: Sequence[Mapping[str, Any]] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("matrix_steps", "vector_steps", "memory_steps", "host_steps"):
+            steps = getattr(self, name)
+            if not 1 <= len(steps) <= STEPS or any(len(step) != 2 for step in steps):
+                raise InvalidValueError(
+                    f"stack: {name} is {steps!r:.80}; it must be 1 to {STEPS} pairs of size and "
+                    "share, the largest size first"
+                )
+        if len(self.links) > TIERS:
+            raise InvalidValueError(f"stack: links has {len(self.links)} tiers; at most {TIERS}")
+        allowed = [one.name for one in dataclasses.fields(Link)]
+        for i, link in enumerate(self.links):
+            for key in link:
+                if key not in allowed:
+                    raise UnknownNameError("key", key, allowed, f"stack: links[{i}]")
+
+    @property
+    def tiers(self) -> tuple[Link, ...]:
+        """A link for each tier, with defaults where the stack says nothing."""
+        given = [dataclasses.replace(_LINKS[i], **link) for i, link in enumerate(self.links)]
+        return (*given, *_LINKS[len(given) :])
+
+
+def load_stack(spec: str | Mapping[str, Any]) -> Stack:
+    """A stack by name or from a mapping, where ``base`` names one to change.
+
+    Raises:
+        UnknownNameError, InvalidValueError: naming what is not possible.
+    """
+    return read_entry(Stack, spec, _FILE, "stack")
+
+
+def stack_names() -> dict[str, str]:
+    """The stacks that ship, with a line on each."""
+    return {name: str(entry["doc"]) for name, entry in catalogue(_FILE).items()}

@@ -1,0 +1,1 @@
+"""The training environment: design space, workload, metrics, baseline."""

@@ -1,0 +1,106 @@
+"""Designs as records of the cost model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.envs.llm.cost.pipeline import GPIPE, INTERLEAVED, ONE_F_ONE_B, ZERO_BUBBLE
+from archgym.envs.llm.cost.records import PLAN
+from archgym.space import Designs
+
+__all__ = ["CHOICES", "ORDERS", "divides", "plan_records"]
+
+CHOICES: Final[Mapping[str, Mapping[str, int]]] = {
+    "schedule": {
+        "gpipe": GPIPE,
+        "1f1b": ONE_F_ONE_B,
+        "interleaved": INTERLEAVED,
+        "zero_bubble": ZERO_BUBBLE,
+    },
+    "recompute": {"none": 0, "attention": 1, "full": 2},
+    "tensor_overlap": {"none": 0, "ring": 1, "pipelined": 2},
+    "sharding": {"none": 0, "optimizer": 1, "gradients": 2, "parameters": 3},
+    "precision": {"bf16": 0, "fp8": 1},
+}
+"""Names of the values of categorical parameters, and what the cost model calls them."""
+ORDERS: Final = ("tp-cp-dp-pp", "tp-cp-pp-dp")
+"""Orders of ranks, the group whose members are neighbours first."""
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    "context_parallel": 1,
+    "expert_parallel": 1,
+    "schedule": "1f1b",
+    "virtual_stages": 1,
+    "recompute": "none",
+    "recompute_layers_share": 1.0,
+    "sequence_parallel": False,
+    "scatter_gather": False,
+    "gather_again": False,
+    "tensor_overlap": "none",
+    "data_overlap": False,
+    "sharding": "none",
+    "offload_weights": False,
+    "offload_activations": False,
+    "offload_optimizer": False,
+    "precision": "bf16",
+    "rank_order": ORDERS[0],
+    "tensor_tier": -1,
+    "data_tier": -1,
+    "pipeline_tier": -1,
+}
+"""What a plan has where a parameter is inactive, or not in the space."""
+_SAME: Final = {
+    "tensor_parallel": "tensor",
+    "pipeline_parallel": "pipeline",
+    "context_parallel": "context",
+    "expert_parallel": "expert",
+    "virtual_stages": "virtual",
+    "recompute_layers_share": "recompute_share",
+    "precision": "fp8",
+}
+"""Fields that the records call by another name."""
+
+
+def plan_records(designs: Designs, gpus: int, batch: int) -> NDArray[Any]:
+    """Records of ``PLAN``, shape (n_designs,).
+
+    Args:
+        designs: canonical ones.
+        gpus: of the cluster.
+        batch: sequences an iteration.
+    """
+    plans = np.zeros(len(designs), PLAN)
+    for name in ("tensor_parallel", "pipeline_parallel", "micro_batch", *_DEFAULTS):
+        if name == "rank_order":
+            continue
+        values = _values(designs, name)
+        if name in CHOICES:
+            values = np.array([CHOICES[name][str(value)] for value in values])
+        plans[_SAME.get(name, name)] = values.astype(np.float64)
+    width = plans["tensor"] * plans["context"]
+    plans["data"] = gpus // (width * plans["pipeline"])
+    plans["micro_batches"] = batch // np.maximum(1, plans["data"] * plans["micro_batch"])
+    plans["context_stride"] = plans["tensor"]
+    inner = np.array([str(order) == ORDERS[0] for order in _values(designs, "rank_order")])
+    plans["data_stride"] = np.where(inner, width, width * plans["pipeline"])
+    plans["pipeline_stride"] = np.where(inner, width * plans["data"], width)
+    return plans
+
+
+def divides(plans: NDArray[Any], gpus: int, batch: int) -> NDArray[np.bool_]:
+    """Whether the degrees of each plan use all GPUs, and its micro-batches the whole batch.
+
+    The rules of the environment's own spaces say the same; a user's space may lack them.
+    """
+    ranks = plans["tensor"] * plans["context"] * plans["pipeline"] * plans["data"]
+    whole = plans["data"] * plans["micro_batch"] * plans["micro_batches"]
+    return np.asarray((ranks == gpus) & (whole == batch) & (plans["data"] >= 1))
+
+
+def _values(designs: Designs, name: str) -> NDArray[Any]:
+    if name not in designs.space.names:
+        return np.full(len(designs), _DEFAULTS[name])
+    return designs.values(name, _DEFAULTS.get(name))

@@ -1,0 +1,157 @@
+"""The design space of training plans, for a workload."""
+
+from __future__ import annotations
+
+from archgym.envs.llm.training.plan import CHOICES, ORDERS
+from archgym.envs.llm.training.workload import Workload
+from archgym.space import Boolean, Categorical, DesignSpace, Ordinal, Parameter, Rule, param
+from archgym.space.expression import Expression
+
+__all__ = ["training_space"]
+
+_MAX_TENSOR, _MAX_PIPELINE, _MAX_CONTEXT, _MAX_EXPERT, _MAX_MICRO_BATCH = 32, 64, 16, 64, 32
+_LONG_SEQUENCE = 8192
+"""From this length on, sequences may be split over context-parallel ranks."""
+
+
+def training_space(workload: Workload) -> DesignSpace:
+    """Parameters and rules of the plans of a workload.
+
+    Context parallelism is in it for sequences of 8,192 tokens or more, expert parallelism for
+    models with experts, and fp8 for chips that have it. Data parallelism follows: it is what the
+    other degrees leave of the GPUs.
+    """
+    model, gpus = workload.model, workload.gpus
+    tensors = [n for n in _powers(_MAX_TENSOR) if _divides_tensor(workload, n)]
+    pipelines = [n for n in range(1, _MAX_PIPELINE + 1) if gpus % n == 0 and n <= model.layers]
+    parameters: list[Parameter] = [
+        Ordinal("tensor_parallel", tensors, doc="GPUs over which each layer is cut"),
+        Ordinal("pipeline_parallel", pipelines, doc="stages of layers, one after the other"),
+    ]
+    tensor, stages = param("tensor_parallel"), param("pipeline_parallel")
+    width: Expression = tensor * stages
+    if model.sequence >= _LONG_SEQUENCE:
+        contexts = [n for n in _powers(_MAX_CONTEXT) if gpus % n == 0]
+        parameters.append(
+            Ordinal("context_parallel", contexts, doc="GPUs over which each sequence is cut")
+        )
+        width = width * param("context_parallel")
+    if model.experts:
+        experts = [n for n in _powers(_MAX_EXPERT) if model.experts % n == 0 and gpus % n == 0]
+        doc = "GPUs over which the experts of a layer are spread"
+        parameters.append(Ordinal("expert_parallel", experts, doc=doc))
+    batches = [n for n in _powers(_MAX_MICRO_BATCH) if n <= workload.batch]
+    parameters.append(Ordinal("micro_batch", batches, unit="sequences", doc="in one pass"))
+    parameters += _schedule(model.layers)
+    parameters += _switches(width < gpus, workload)
+    return DesignSpace(parameters, _rules(width, workload))
+
+
+def _powers(largest: int) -> list[int]:
+    return [1 << i for i in range(largest.bit_length()) if 1 << i <= largest]
+
+
+def _divides_tensor(workload: Workload, n: int) -> bool:
+    model = workload.model
+    heads = model.heads % n == 0 and (model.kv_heads % n == 0 or n % model.kv_heads == 0)
+    inner = model.feedforward % n == 0 and (not model.experts or model.expert_feedforward % n == 0)
+    return heads and inner and model.sequence % n == 0 and workload.gpus % n == 0
+
+
+def _schedule(layers: int) -> list[Parameter]:
+    stages = param("pipeline_parallel")
+    chunks = [n for n in range(2, 13) if n <= layers // 2] or [2]
+    found: list[Parameter] = [
+        Categorical(
+            "schedule",
+            list(CHOICES["schedule"]),
+            when=stages > 1,
+            doc="order of forward and backward passes",
+        ),
+        Ordinal(
+            "virtual_stages",
+            chunks,
+            when=param("schedule") == "interleaved",
+            doc="chunks of layers of each stage",
+        ),
+        Categorical(
+            "recompute",
+            list(CHOICES["recompute"]),
+            doc="what is computed again in the backward pass instead of kept",
+        ),
+        Ordinal(
+            "recompute_layers_share",
+            [0.25, 0.5, 0.75, 1.0],
+            when=param("recompute") != "none",
+            doc="share of the layers that recompute",
+        ),
+    ]
+    return found
+
+
+def _switches(several: Expression, workload: Workload) -> list[Parameter]:
+    split = param("tensor_parallel") > 1
+    found: list[Parameter] = [
+        Boolean("sequence_parallel", when=split, doc="norms and dropout are cut too"),
+        Boolean(
+            "gather_again",
+            when=split & (param("sequence_parallel") == True) & (param("recompute") != "full"),  # noqa: E712
+            doc="gather inputs again in the backward pass instead of keeping them",
+        ),
+        Boolean(
+            "scatter_gather",
+            when=split
+            & (param("sequence_parallel") == False)  # noqa: E712
+            & (param("pipeline_parallel") > 1),
+            doc="messages between stages are cut over the tensor-parallel group",
+        ),
+        Categorical(
+            "tensor_overlap",
+            list(CHOICES["tensor_overlap"]),
+            when=split,
+            doc="how the collectives of tensor parallelism overlap with products",
+        ),
+        Boolean("data_overlap", when=several, doc="gradients are added up during backward passes"),
+        Categorical(
+            "sharding",
+            list(CHOICES["sharding"]),
+            when=several,
+            doc="what is spread over the data-parallel group (ZeRO 0 to 3)",
+        ),
+        Boolean("offload_optimizer", doc="the optimizer's state is kept by the host"),
+        Boolean("offload_activations", doc="activations are kept by the host"),
+        Categorical("rank_order", list(ORDERS), when=several, doc="neighbours first"),
+    ]
+    if workload.cluster.device.fp8_tflops > 0:
+        doc = "of the products with weights"
+        found.append(Categorical("precision", list(CHOICES["precision"]), doc=doc))
+    return found
+
+
+def _rules(width: Expression, workload: Workload) -> list[Rule]:
+    gpus, batch = workload.gpus, workload.batch
+    rules = [
+        Rule("gpus", gpus % width == 0, f"the degrees divide the {gpus} GPUs"),
+        Rule(
+            "batch",
+            (batch * width) % (gpus * param("micro_batch")) == 0,
+            f"data parallelism times micro-batch divides the batch of {batch}",
+        ),
+        Rule(
+            "layers",
+            param("pipeline_parallel") * param("virtual_stages") <= workload.model.layers,
+            f"every chunk has one of the {workload.model.layers} layers",
+        ),
+        Rule(
+            "micro_batches",
+            (param("schedule") != "interleaved")
+            | ((batch * width) % (gpus * param("micro_batch") * param("pipeline_parallel")) == 0),
+            "interleaving takes micro-batches in groups of as many as there are stages",
+        ),
+    ]
+    if workload.model.experts:
+        together = param("tensor_parallel") * param("pipeline_parallel") * param("expert_parallel")
+        rules.append(
+            Rule("experts", gpus % together == 0, "experts spread over data and context ranks")
+        )
+    return rules
