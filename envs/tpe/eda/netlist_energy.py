@@ -2,7 +2,8 @@
 
 Wires weigh nothing. A change of a net costs half C V^2 of the pins on it and the mean internal
 energy of what drives it; a flip-flop pays for its clock pin in every cycle. The energies of
-:mod:`archgym.envs.tpe.technology.energies` were fitted to it, with the delays of the gates.
+:mod:`archgym.envs.tpe.technology.energies` were fitted to it with signals that
+settle at once.
 """
 
 from __future__ import annotations
