@@ -21,15 +21,15 @@ from archgym.errors import SimulationError
 
 __all__ = ["Netlist", "Timing", "analyse", "read_netlist"]
 
-_RISE, _FALL = 0, 1
+RISE, FALL = 0, 1
 _NEVER = float("-inf")
-_EDGES = {
-    "positive_unate": ((_RISE, _RISE), (_FALL, _FALL)),
-    "negative_unate": ((_RISE, _FALL), (_FALL, _RISE)),
-    "non_unate": ((_RISE, _RISE), (_FALL, _FALL), (_RISE, _FALL), (_FALL, _RISE)),
+EDGES = {
+    "positive_unate": ((RISE, RISE), (FALL, FALL)),
+    "negative_unate": ((RISE, FALL), (FALL, RISE)),
+    "non_unate": ((RISE, RISE), (FALL, FALL), (RISE, FALL), (FALL, RISE)),
 }
-_DELAY = ("cell_rise", "cell_fall")
-_SLEW = ("rise_transition", "fall_transition")
+DELAY = ("cell_rise", "cell_fall")
+SLEW = ("rise_transition", "fall_transition")
 _SETUP = ("rise_constraint", "fall_constraint")
 _COMBINATIONAL = ("combinational", "combinational_rise", "combinational_fall")
 
@@ -178,8 +178,8 @@ class _Analysis:
             for arc in cell.pins[pin].arcs:
                 if arc.kind not in ("rising_edge", "falling_edge"):
                     continue
-                for edge in (_RISE, _FALL):
-                    if _DELAY[edge] in arc.tables:
+                for edge in (RISE, FALL):
+                    if DELAY[edge] in arc.tables:
                         self._arrive(net, edge, 0.0, 0.0, arc, (-1, edge, kind))
             found.append(net)
         return found
@@ -198,8 +198,8 @@ class _Analysis:
                 wire = self._wire.delay_ns(
                     self._pins[source], cell.pins[arc.related].capacitance_pf
                 )
-                for start, edge in _EDGES[arc.sense]:
-                    if _DELAY[edge] in arc.tables:
+                for start, edge in EDGES[arc.sense]:
+                    if DELAY[edge] in arc.tables:
                         self._arrive(
                             net,
                             edge,
@@ -221,17 +221,17 @@ class _Analysis:
         origin: tuple[int, int, str],
     ) -> None:
         load = self._load[net]
-        at = arrival + arc.tables[_DELAY[edge]](slew, load)
+        at = arrival + arc.tables[DELAY[edge]](slew, load)
         arrivals = self._arrival.setdefault(net, [_NEVER, _NEVER])
         slews = self._slew.setdefault(net, [0.0, 0.0])
         if at > arrivals[edge]:
             arrivals[edge] = at
             self._before[net, edge] = origin
-        if _SLEW[edge] in arc.tables:
-            slews[edge] = max(slews[edge], arc.tables[_SLEW[edge]](slew, load))
+        if SLEW[edge] in arc.tables:
+            slews[edge] = max(slews[edge], arc.tables[SLEW[edge]](slew, load))
 
     def _result(self) -> Timing:
-        worst, end = _NEVER, (-1, _RISE)
+        worst, end = _NEVER, (-1, RISE)
         for cell, _, nets in self._cells:
             if not cell.sequential:
                 continue
@@ -241,7 +241,7 @@ class _Analysis:
                 for arc in cell.pins[pin].arcs:
                     if not arc.kind.startswith("setup"):
                         continue
-                    for edge in (_RISE, _FALL):
+                    for edge in (RISE, FALL):
                         if _SETUP[edge] not in arc.tables:
                             continue
                         setup = arc.tables[_SETUP[edge]](0.0, self._slew[net][edge])

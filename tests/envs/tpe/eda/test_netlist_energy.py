@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from archgym.envs.tpe.calibration.energy import EnergySample, energy_error, fit_energies
+from archgym.envs.tpe.eda.gate_simulation import SETTLING
 from archgym.envs.tpe.eda.liberty_cells import cell_library
 from archgym.envs.tpe.eda.netlist_energy import NetlistEnergy, netlist_energy
 from archgym.envs.tpe.eda.operand_drive import pe_drive
@@ -90,14 +91,16 @@ def test_a_glitch_by_hand() -> None:
 
     library = cell_library(LIBERTY)
     # A mean over as many rising as falling edges: ten cycles count.
-    quiet, loud = (
-        netlist_energy(text, "top", library, drive, streams=1, cycles=19, glitches=glitches)
-        for glitches in (False, True)
+    quiet, loud, equal = (
+        netlist_energy(text, "top", library, drive, streams=1, cycles=19, settling=settling)
+        for settling in SETTLING
     )
     inverter = 20 + 0.03 * 4e3 / 2
     assert quiet.logic == pytest.approx(inverter)
     assert loud.logic == pytest.approx(inverter + 2 * 20 / 2)
     assert loud.inputs == quiet.inputs
+    # Both gates take 0.1 ns, and the pulse is as long as that.
+    assert equal == loud
 
 
 def test_bad_netlists() -> None:
