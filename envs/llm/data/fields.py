@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any, TypeVar
 
-import yaml
-
 from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.reading import plain_yaml
 
 __all__ = ["Entry", "catalogue", "field", "read_entry"]
 
@@ -49,7 +48,7 @@ def field(least: float = 0, most: float = math.inf, **default: Any) -> Any:
 def catalogue(file: str) -> dict[str, dict[str, Any]]:
     """The entries of a shipped data file, by name."""
     text = resources.files("archgym.envs.llm.data").joinpath(file).read_text("utf-8")
-    found: dict[str, dict[str, Any]] = yaml.safe_load(text)
+    found: dict[str, dict[str, Any]] = plain_yaml.parse(text)
     return found
 
 
