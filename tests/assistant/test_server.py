@@ -208,11 +208,11 @@ def test_a_run_ends_with_the_server(tmp_path: Path, how: signal.Signals | str) -
     run = {"name": "long", "environment": "slow.yaml", "budget": 900, "agents": ["random"]}
     _send(process, _call(3, "run_experiment", **run))
     for _ in range(600):
-        journals = list(folder.glob("runs/long/datasets/*/journal/*.jsonl"))
-        if journals:
+        datasets = list(folder.glob("runs/long/datasets/*/dataset.json"))
+        if datasets and Dataset(datasets[0].parent).info()["evaluations"]:
             break
         time.sleep(0.1)
-    dataset = journals[0].parent.parent
+    dataset = datasets[0].parent
     if isinstance(how, signal.Signals):
         process.send_signal(how)
     else:

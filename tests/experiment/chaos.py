@@ -70,7 +70,7 @@ class Chaos:
     def finish(self, *options: str) -> None:
         """Lets it come to its end."""
         code, _, err = archgym(
-            "run", self.experiment, "--out", self.out, "--resume", "-q", *options
+            "run", self.experiment, "--out", self.out, "--resume", "-q", *options, limit_s=1800
         )
         assert code in (0, 1), err
 

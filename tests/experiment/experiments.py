@@ -76,10 +76,13 @@ def start(*arguments: str | Path, **variables: str) -> subprocess.Popen[str]:
     )
 
 
-def archgym(*arguments: str | Path) -> tuple[int, str, str]:
-    """Exit code, stdout and stderr of the archgym command."""
+def archgym(*arguments: str | Path, limit_s: float = 300) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of the archgym command, which is ended after a time."""
     process = start(*arguments)
-    out, err = process.communicate(timeout=300)
+    try:
+        out, err = process.communicate(timeout=limit_s)
+    finally:
+        process.kill()
     return process.returncode, out, err
 
 
