@@ -93,9 +93,13 @@ def main() -> None:
         _say(link, {"refused": f"{type(error).__name__}: {error}"})
         return
     _say(link, {"ready": True})
+    own = os.getpid()
     while True:
         question = questions.get()
-        _say(link, answer(environment, question["codes"], question["fidelity"], question["rule"]))
+        found = answer(environment, question["codes"], question["fidelity"], question["rule"])
+        if os.getpid() != own:  # a simulator that forked returns twice: the copy has no listener
+            os._exit(0)
+        _say(link, found)
 
 
 def _listen(link: Connection[Any, Any], questions: queue.Queue[dict[str, Any]]) -> None:
