@@ -33,11 +33,12 @@ from archgym.data.designs import design_codes, design_columns, design_fingerprin
 from archgym.data.journal import close_journals, is_locked, read_journal
 from archgym.data.parts import (
     JOURNALS_KEY,
+    PENDING,
     TRIALS_FILE,
     check_there,
     kept_parts,
     part_of,
-    remove_unlisted_attempts,
+    remove_unfinished,
     sealed_journals,
     with_parts,
     write_parquet,
@@ -54,7 +55,6 @@ from archgym.reading.parquet import read_rows
 
 TIMING_COLUMNS = ("simulation_s", "agent_s", "timestamp", "cached", "worker", "started")
 """Columns in which equal trajectories may differ."""
-_PENDING = ".pending"  # the end of the name of a file that is not listed yet
 
 
 class Dataset:
@@ -276,13 +276,11 @@ class Dataset:
         file = f"{names[0][:16]}-{part}.parquet"
         attempts = [row for path in journals for row in _trials_of(path)]
         table = pa.Table.from_pylist(attempts, schema=TRIAL_SCHEMA)
-        remove_unlisted_attempts(self.directory)  # of a process that was killed here
+        remove_unfinished(self.directory)
         write_parquet(self.directory / "attempts" / file, table.schema, [table], digest=True)
         schema = self.schema.with_metadata({JOURNALS_KEY: json.dumps(names).encode()})
         blocks = Snapshot(self.sidecar, (), journals).blocks()
-        for path in (self.directory / "evaluations").glob(f"*{_PENDING}"):
-            path.unlink(missing_ok=True)  # of a process that was killed here
-        pending = self.directory / "evaluations" / f"{file}{_PENDING}"
+        pending = self.directory / "evaluations" / f".{file}{PENDING}"
         write_parquet(pending, schema, (block.table for block in blocks))
         parts = {**kept_parts(self.directory), file: part_of(pending, names)}
         trials = self.trials()  # those in the journals too, as they are not sealed yet

@@ -30,6 +30,9 @@ TRIALS_FILE = "trials.parquet"
 """The table of trials of a dataset that was recorded."""
 JOURNALS_KEY = b"archgym.journals"
 """Metadata of a file of evaluations: the names of the journals that it was made from."""
+PENDING = ".pending"
+"""The end of the name of a file of evaluations that is not listed yet."""
+_TEMPORARY = ".tmp"  # the end of the name of a file that is not whole yet
 _KEY = b"archgym.parts"
 _ATTEMPTS = b"archgym.attempts"
 _DIGEST, _NO_DIGEST = b"archgym.sha256", b"0" * 64
@@ -205,8 +208,12 @@ def missing_parts(directory: Path) -> list[str]:
     return found
 
 
-def remove_unlisted_attempts(directory: Path) -> None:
-    """Removes what a process left that was killed before it listed its table of attempts."""
+def remove_unfinished(directory: Path) -> None:
+    """Removes what a process left that was killed while it turned journals into Parquet."""
+    for folder in ("attempts", "evaluations", "trials"):
+        for end in (_TEMPORARY, PENDING):
+            for path in (directory / folder).glob(f".*{end}"):
+                path.unlink(missing_ok=True)
     listed = _listed_attempts(directory)
     if listed is not None:
         for path in (directory / "attempts").glob("*.parquet"):
@@ -244,7 +251,8 @@ def write_parquet(
     Raises:
         DatasetError: if it cannot be written.
     """
-    temporary, written = path.with_suffix(f".{os.getpid()}.tmp"), 0
+    # Hidden, as readers that take all files of a folder leave those out: the process may be killed.
+    temporary, written = path.with_name(f".{path.name}.{os.getpid()}{_TEMPORARY}"), 0
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # A file and not its name, which PyArrow may take for an address, as in proxy:x/rows.

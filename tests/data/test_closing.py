@@ -175,6 +175,32 @@ def test_many_closings_leave_each_row_once(tmp_path: Path) -> None:
     assert all(check.passed for check in validate(Dataset(tmp_path)))
 
 
+@pytest.mark.parametrize("rename", range(3))
+def test_any_reader_reads_a_folder_whose_writer_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rename: int
+) -> None:
+    recorded(tmp_path, 0, 1)
+    names = {path.name for path in tmp_path.rglob("*")}
+    left = left_behind(tmp_path, 2)
+    renames = iter(range(rename))
+    original = os.replace
+
+    def killed(source: Path, target: Path) -> None:
+        if next(renames, None) is None:
+            raise KeyboardInterrupt  # nothing tidies up after it
+        original(source, target)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(os, "replace", killed)
+        load(tmp_path)
+    assert rows_in_parquet(tmp_path) == 2
+    assert left.exists()
+    load(tmp_path)
+    assert rows_in_parquet(tmp_path) == 3
+    after = {path.name for path in tmp_path.rglob("*")}
+    assert len(after) == len(names) + 1  # a file of attempts and one of evaluations, of one name
+
+
 @pytest.mark.full
 def test_kills_while_closing_lose_and_double_nothing(tmp_path: Path) -> None:
     chance, told = random.Random(0), 0
