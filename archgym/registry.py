@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 
 _ENVIRONMENTS: Final = {
     "Accelerator-v0": "archgym.envs.accelerator.environment:AcceleratorEnvironment",
+    "CPU-v0": "archgym.envs.cpu.environment:CPUEnvironment",
     "Conformance-v0": "archgym.envs.conformance:ConformanceEnvironment",
     "DRAM-v0": "archgym.envs.dram.environment:DramEnvironment",
+    "GPUKernel-v0": "archgym.envs.gpu.environment:GPUKernel",
     "LLMTraining-v0": "archgym.envs.llm.environment:LLMTraining",
     "NAS-v0": "archgym.envs.nas.environment:NASEnvironment",
     "TPE-v0": "archgym.envs.tpe.environment:TensorEngine",
@@ -175,7 +177,7 @@ def is_declaration(name: str) -> bool:
 
 def is_tuning_file(name: str) -> bool:
     """Whether a name is the path of a JSON file in which an autotuner left its results."""
-    return name.lower().endswith(".json")
+    return name.lower().endswith((".json", ".json.gz"))
 
 
 def is_environment_file(name: str) -> bool:

@@ -1,7 +1,7 @@
 """Speed of the embedded DRAM controller: simulated requests a second, one thread.
 
-Run as ``python benchmarks/dram_speed.py``; each figure is the best of several runs, after one that
-compiles, and covers everything from the arrays of the trace to the metrics.
+Run as ``python benchmarks/dram_speed.py``; each figure is the best CPU time of several runs, after
+one that compiles, and covers everything from the arrays of the trace to the metrics.
 """
 
 from __future__ import annotations
@@ -57,21 +57,21 @@ def main() -> None:
     args = parser.parse_args()
     memory = load_memory(args.device)
     config = ControllerConfig()
-    start = time.perf_counter()
+    start = time.process_time()
     simulate(prepare(stream(10), memory), config)
-    print(f"first call (compile, or load from the cache): {time.perf_counter() - start:.1f} s")
+    print(f"first call (compile, or load from the cache): {time.process_time() - start:.1f} s")
     print("| trace | decode, ms | simulate, ms | million requests/s | with decoding |")
     print("|---|---|---|---|---|")
     for make in (stream, stream_saturated, random_mix, zipf_rows):
         decode, run = [], []
         for _ in range(args.repeats):
             trace = make(args.requests)
-            start = time.perf_counter()
+            start = time.process_time()
             prepared = prepare(trace, memory, config.address_mapping)
-            decode.append(time.perf_counter() - start)
-            start = time.perf_counter()
+            decode.append(time.process_time() - start)
+            start = time.process_time()
             simulate(prepared, config)
-            run.append(time.perf_counter() - start)
+            run.append(time.process_time() - start)
         once, each = min(decode), min(run)
         print(
             f"| {trace.name} | {once * 1e3:.1f} | {each * 1e3:.1f} "

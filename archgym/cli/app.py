@@ -68,7 +68,7 @@ _COMMANDS: dict[str, Any] = {
 
 _OF_ENVIRONMENTS = {
     "simulators": "archgym.envs.tpe.cli:commands",
-    "trace": "archgym.envs.dram.cli:commands",
+    "trace": "archgym.envs.cpu.cli:commands",
 }
 """Commands that environments of archgym add, in the form of an entry point."""
 

@@ -32,7 +32,7 @@ def export_t4(selection: Selection, path: Path, *, indent: bool = False) -> int:
     with its unit as a measurement, the goals' metrics as objectives, as ``runtimes`` the time of
     the simulation and as ``search_algorithm`` that of the agent. Illegal designs have the
     invalidity ``constraints``, failed ones ``runtime``. Under ``metadata.archgym`` stand
-    environment, workload, simulator, objective and design space, with which
+    environment, workload, simulator, objective, metrics and design space, with which
     :func:`archgym.tuning.read_tuning` reads the file again.
 
     Args:
@@ -59,6 +59,7 @@ def export_t4(selection: Selection, path: Path, *, indent: bool = False) -> int:
         "objective": problem.objective.to_json(),
         "agents": problem.agents,
         "design_space": sidecar.space.to_json(),
+        "metrics": [metric.to_json() for metric in sidecar.metrics],
     }
     metadata = {"timeunit": "milliseconds", "archgym": about}
     step = 1 if indent else None

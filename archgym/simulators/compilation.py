@@ -39,7 +39,7 @@ def compiled_once(**options: Any) -> Callable[[Compiled], Compiled]:
 class Kernel:
     """The compiled functions of one package.
 
-    A line on stderr announces the compilation once, because it can take a minute.
+    A line on stderr announces the compilation once, because it can take minutes.
 
     Args:
         name: what messages call it.
@@ -94,7 +94,7 @@ class _Announcer(numba_events.Listener):  # type: ignore[misc]
         if id(event.data["dispatcher"]) in self.entries:
             self.entries.clear()  # once is enough: the others follow
             sys.stderr.write(
-                f"{self._name}: compiling, once on this machine (up to a minute) ...\n"
+                f"{self._name}: compiling, once on this machine (one to three minutes) ...\n"
             )
             sys.stderr.flush()
 

@@ -38,6 +38,8 @@ _FAILURES = {
 _INVALID = ("timeout", "compile", "runtime", "correctness", "constraints", "correct")
 _UNITS = (("energy", "J"), ("power", "W"), ("clock", "MHz"), ("freq", "MHz"), ("time", "ms"))
 """Kernel Tuner's units, which its files do not name, by a part of the name."""
+_TIME_UNITS = {"milliseconds": "ms", "miliseconds": "ms", "microseconds": "us", "seconds": "s"}
+"""Units of times as T4 results name them; Kernel Tuner misspells the first."""
 _UNKNOWN = "au"
 """Unit of what has none in the file: arbitrary units."""
 
@@ -90,12 +92,14 @@ class TuningFile:
 def read_tuning(path: str | Path) -> TuningFile:
     """Reads a cache file of Kernel Tuner (one that was not closed, too), or T4 results.
 
+    Either may be gzipped, as those of the autotuning community's benchmark hub are.
+
     Raises:
         InvalidValueError: if it is neither, or too large; the message names the place.
     """
     path = Path(path)
     try:
-        text = read_text(path, LIMIT_BYTES)
+        text = read_text(path, LIMIT_BYTES, unpack=True)
     except FileNotFoundError:
         raise InvalidValueError(f"there is no file {path}{meant_file(path)}") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -160,6 +164,9 @@ def _of_kernel_tuner(data: dict[str, Any], sha256: str) -> TuningFile:
 
 def _of_t4(data: dict[str, Any], sha256: str) -> TuningFile:
     results = data["results"]
+    notes = data.get("metadata")
+    notes = notes if isinstance(notes, dict) else {}
+    time_unit = _TIME_UNITS.get(str(notes.get("timeunit")), "")
     if not isinstance(results, list):
         raise InvalidValueError("results must be a list")
     _limited("configurations", results, MAX_CONFIGURATIONS)
@@ -179,19 +186,20 @@ def _of_t4(data: dict[str, Any], sha256: str) -> TuningFile:
         for one in _measurements(entry, number):
             if _is_number(one.get("value")):
                 name, unit = str(one.get("name")), one.get("unit")
-                measured[name] = one["value"], unit if isinstance(unit, str) else ""
+                unit = unit if isinstance(unit, str) else ""
+                measured[name] = one["value"], unit or (time_unit if name == "time" else "")
         for name, value in entry["configuration"].items():
             values.setdefault(name, {})[type(value) is bool, _plain(name, value)] = None
         objectives = entry.get("objectives")
         sought = sought or (next(iter(objectives), None) if isinstance(objectives, list) else None)
         rows.append((entry["configuration"], measured, invalidity, _t4_seconds(entry)))
-    notes = data.get("metadata") if isinstance(data.get("metadata"), dict) else {}
-    ours = notes.get("archgym") if isinstance(notes, dict) else None
-    space = ours.get("design_space") if isinstance(ours, dict) else None
-    title, tuner = "T4 results", "t4"
+    ours = notes.get("archgym")
+    ours = ours if isinstance(ours, dict) else {}
+    space = ours.get("design_space")
     own = None if space is None else DesignSpace.from_json(space)
+    metrics = {one.name: one for one in map(Metric.from_json, ours.get("metrics", []))}
     listed = {name: [value for _, value in some] for name, some in values.items()}
-    return _made(title, tuner, listed, rows, sought, sha256, own)
+    return _made("T4 results", "t4", listed, rows, sought, sha256, own, metrics)
 
 
 def _measurements(entry: Mapping[str, Any], number: int) -> list[dict[str, Any]]:
@@ -212,6 +220,7 @@ def _made(
     sought: Any,
     sha256: str,
     space: DesignSpace | None = None,
+    described: Mapping[str, Metric] | None = None,
 ) -> TuningFile:
     _limited("parameters", values, MAX_PARAMETERS)
     names = _identifiers(values)
@@ -219,8 +228,7 @@ def _made(
         if missing := [name for row in rows for name in values if name not in row[0]]:
             raise InvalidValueError(f"a configuration lacks parameter {missing[0]!r:.80}")
         space = DesignSpace([_parameter(names[name], some) for name, some in values.items()])
-    metrics = _metrics(rows)
-    own_names = {kept: metric for kept, metric in metrics.items() if metric is not None}
+    own_names = _metrics(rows, described or {})
     found: dict[tuple[int, ...], Measured] = {}
     for configuration, measured, invalidity, spent in rows:
         design = space.canonical({names[name]: v for name, v in configuration.items()})
@@ -255,8 +263,13 @@ def _parameter(name: str, values: list[Any]) -> Parameter:
     return Categorical(name, levels)
 
 
-def _metrics(rows: list[_Row]) -> dict[str, Metric]:
-    """The metric of each measurement."""
+def _metrics(rows: list[_Row], described: Mapping[str, Metric]) -> dict[str, Metric]:
+    """The metric of each measurement.
+
+    Args:
+        rows: what the file holds.
+        described: metrics that the file itself describes, by name.
+    """
     units: dict[str, str] = {}
     signed = set()
     for _, measured, _, _ in rows:
@@ -274,9 +287,10 @@ def _metrics(rows: list[_Row]) -> dict[str, Metric]:
     found: dict[str, Metric] = {}
     for name, unit in units.items():
         rate = "/s" in unit or "/s" in name or "flop" in name.lower()
-        unit = unit or (_UNKNOWN if "/s" not in name else "")
         direction: Any = "maximize" if rate else "minimize"
-        metric = _metric(names[name], unit, direction, name, signed=name in signed)
+        metric = described.get(name)
+        if metric is None or metric.unit != unit:
+            metric = _metric(names[name], unit, direction, name, signed=name in signed)
         if alike := [other for other, one in found.items() if one.name == metric.name]:
             raise InvalidValueError(
                 f"two measurements read alike: {alike[0]!r:.80} and {name!r:.80} are "
@@ -287,6 +301,7 @@ def _metrics(rows: list[_Row]) -> dict[str, Metric]:
 
 
 def _metric(name: str, unit: str, direction: Any, measured: str, *, signed: bool) -> Metric:
+    """A metric of a name and a unit; without a unit it has one only if its name demands one."""
     doc = f"{measured}, as measured"
     try:
         return Metric(name, unit, direction, doc, signed)

@@ -1,4 +1,4 @@
-"""The command ``archgym trace``: records memory traces, and writes the commands of a run."""
+"""Commands of ``archgym trace`` about memory traces; :mod:`archgym.envs.cpu.cli` has the group."""
 
 from __future__ import annotations
 
@@ -17,67 +17,30 @@ if TYPE_CHECKING:
     from archgym.envs.dram.traces.cache_model import CacheHierarchy
     from archgym.envs.dram.traces.trace import Trace
 
-__all__ = ["commands"]
+__all__ = ["check_target", "commands_of_a_run", "info", "recipe", "record"]
 
 _DEFAULT_MEMORY = "DDR4-2400"
 """The memory of DRAM-v0 where none is named."""
 
-commands = typer.Typer(
-    no_args_is_help=True, help="Record memory traces for DRAM environments, and look into them."
-)
 
-
-@commands.callback()
-def _group() -> None:
-    """Record memory traces for DRAM environments, and look into them."""
-
-
-@commands.command("record")
 def record(
-    command: Annotated[
-        list[str], typer.Argument(metavar="-- COMMAND...", help="The program and its arguments.")
-    ],
-    out: Annotated[
-        Path | None, typer.Option(help="The .npz file to write; PROGRAM.npz if left out.")
-    ] = None,
-    clock_ghz: Annotated[float, typer.Option(help="Clock of the core, GHz.")] = 4.0,
-    instructions_per_clock: Annotated[
-        float, typer.Option(help="Instructions per clock without cache misses.")
-    ] = 2.0,
-    requests_under_way: Annotated[
-        int | None,
-        typer.Option(help="Requests in flight at which the core waits; 12 for vector code."),
-    ] = None,
-    request_ns: Annotated[
-        float, typer.Option(help="Time for which a request counts as in flight, ns.")
-    ] = 60.0,
-    skip_instructions: Annotated[
-        int, typer.Option(help="Instructions to run before recording; they warm the caches.")
-    ] = 0,
-    max_requests: Annotated[
-        int | None, typer.Option(help="Stop after this number of requests; record all if left out.")
-    ] = None,
-    timeout_s: Annotated[float, typer.Option(help="Limit on the wall-clock time, s.")] = 600.0,
-    stdin: Annotated[
-        Path | None, typer.Option(help="File that the program reads as stdin.")
-    ] = None,
-    cache: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE", help="A parameter of the caches, such as llc_bytes=4194304."
-        ),
-    ] = None,
+    command: list[str],
+    out: Path | None,
+    clock_ghz: float,
+    instructions_per_clock: float,
+    requests_under_way: int | None,
+    request_ns: float,
+    skip_instructions: int,
+    max_requests: int | None,
+    timeout_s: float,
+    stdin: Path | None,
+    cache: list[str] | None,
 ) -> None:
-    """Record a program's DRAM requests under valgrind, through a model of the caches.
-
-    The program's output is discarded. Processes that it starts are not recorded:
-    give the program itself, not a wrapper such as env or a shell script.
-    Recording takes about one second for a million instructions.
-    """
+    """Records a program's DRAM requests: ``archgym trace record`` without ``--cpu``."""
     from archgym.envs.dram.traces.recording import record as run_and_record
 
     path = out if out is not None else Path(f"{Path(command[0]).name}.npz")
-    _check_target(path)
+    check_target(path)
     hierarchy = _caches(cache)
     with _shown_progress() as progress:
         trace, card = run_and_record(
@@ -96,7 +59,6 @@ def record(
     _save(trace, card, path)
 
 
-@commands.command("info")
 def info(
     workload: Annotated[
         str,
@@ -164,25 +126,17 @@ def info(
             paragraph(text, "yellow")
 
 
-@commands.command("recipe")
-def recipe(
-    name: Annotated[str, typer.Argument(help="A recorded workload of DRAM-v0.")],
-    out: Annotated[
-        Path | None, typer.Option(help="The .npz file to write; NAME.npz if left out.")
-    ] = None,
-    timeout_s: Annotated[float, typer.Option(help="Limit on the wall-clock time, s.")] = 3600.0,
-) -> None:
-    """Record one of the shipped programs again: its input, command and settings."""
+def recipe(name: str, out: Path | None, timeout_s: float) -> None:
+    """Records a shipped program again: ``archgym trace recipe`` without ``--cpu``."""
     from archgym.envs.dram.traces.recording_recipes import make
 
     path = out if out is not None else Path(f"{name}.npz")
-    _check_target(path)
+    check_target(path)
     with _shown_progress() as progress:
         trace, card = make(name, timeout_s=timeout_s, progress=progress)
     _save(trace, card, path)
 
 
-@commands.command("commands")
 def commands_of_a_run(
     workload: Annotated[
         str, typer.Argument(help="Name of a workload, path of a trace file, or a YAML mapping.")
@@ -292,7 +246,7 @@ def _caches(settings: list[str] | None) -> CacheHierarchy:
     return CacheHierarchy(**values)
 
 
-def _check_target(path: Path) -> None:
+def check_target(path: Path) -> None:
     """Refuses an output path that cannot be written, before minutes of recording are spent."""
     from archgym.errors import InvalidValueError, TraceError
 

@@ -139,7 +139,7 @@ class DramEnvironment(Environment):
     baseline: ClassVar = BASELINE
     compiles: ClassVar = True
     default_workload: ClassVar = "sqlite"
-    version: ClassVar = "2"
+    version: ClassVar = "3"
     fidelities: tuple[Fidelity, ...] = (
         Fidelity(0.1, 0.1, "the first tenth of the requests"),
         Fidelity(0.3, 0.3, "the first three tenths of the requests"),

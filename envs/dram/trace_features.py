@@ -104,7 +104,7 @@ def _row_locality(requests: ChannelTrace) -> float:
 
 def _rows(requests: ChannelTrace) -> Ints:
     """One number for each row of each bank."""
-    return requests.bank * (int(requests.row.max()) + 1) + requests.row
+    return requests.bank.astype(np.int64) * (int(requests.row.max()) + 1) + requests.row
 
 
 def _near_rows(requests: ChannelTrace) -> float:
@@ -120,7 +120,7 @@ def _hot_rows(requests: ChannelTrace) -> float:
 
 
 def _parallelism(requests: ChannelTrace) -> float:
-    bank = requests.bank
+    bank = requests.bank.astype(np.int64)
     whole = len(bank) // _WINDOW * _WINDOW
     if not whole:
         return float(len(np.unique(bank)))

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Mapping
-from functools import lru_cache
-from importlib import resources
+from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-
 from archgym.environment.environment import Environment
+from archgym.envs.gpu.embedded import METRICS, simulated
 from archgym.envs.gpu.model.device import device_named, devices
-from archgym.envs.gpu.model.gemm import parts, shared_bytes
-from archgym.envs.gpu.parameters import BYTES, PARAMETERS, SHAPES, Shape
-from archgym.envs.gpu.space import BASELINES, design_space, kernel_of
+from archgym.envs.gpu.parameters import PARAMETERS, SHAPES, Shape
+from archgym.envs.gpu.space import BASELINES, baseline_of, design_space
 from archgym.envs.gpu.workload import DEFAULT_WORKLOAD, shape_of, shape_sha256
-from archgym.errors import InvalidValueError, NotCoveredError, SimulationError, UnknownNameError
+from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.metrics import Metric
+from archgym.problem.reference import Reference
 from archgym.problem.simulator import SimulationResult, Simulator
+from archgym.simulators.resolve import simulator_file
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["GPUKernel"]
@@ -43,7 +40,8 @@ class GPUKernel(Environment):
 
     Args:
         device: the GPU of the embedded model, by its data sheet.
-        workload: name of a shape, or ``{"gemm": [m, n, k], "dtype": "fp16"}``.
+        workload: name of a shape; ``{"gemm": [m, n, k], "dtype": "fp16"}``; ``{"attention": [batch,
+            heads, length, head], "causal": True}``; or ``{"norm": [rows, columns]}``.
         simulator_options: with ``simulator="triton"``, ``passes`` and ``power``; see
             :class:`~archgym.envs.gpu.triton_simulator.TritonSimulator`.
         **arguments: of :class:`archgym.Environment`; ``space`` is that of the workload's kernel.
@@ -67,61 +65,41 @@ class GPUKernel(Environment):
     baseline: ClassVar = BASELINES["gemm"]
     default_workload: ClassVar = DEFAULT_WORKLOAD
     simulators: ClassVar = {"triton": _triton}
+    compiles: ClassVar = True
     spaces_of_workload: ClassVar = ("default",)
     modelled: ClassVar = (
         "waves of tiles over the multiprocessors, and how many blocks one of them holds",
         "in each step along K: matrix units, the L2 cache's path, shared memory and latency",
         "traffic of the device memory, by what a wave of tiles has in common",
-        "shared memory, for which a design is refused as the GPU refuses it",
+        "softmax and steps of attention, passes of the normalisation, in the same way",
+        "a correction of these terms that was learned from measurements on an H200, and power",
+        "designs that the GPU refuses for shared memory, and fp8 products that are too inexact",
     )
     not_modelled: ClassVar = (
-        "attention and normalisation: only measured",
-        "power and energy: only measured",
-        "clocks that fall under load, and noise",
+        "clocks that fall under load, other than in the measurements, and noise",
+        "other compilers: registers and spills are those of one version of Triton",
     )
 
     def __init__(self, *, device: str = "h200", **arguments: Any) -> None:
         self.device = device_named(device)
         workload = arguments.get("workload")
+        file = simulator_file(arguments.get("simulator"))
+        if workload is None and file is not None and file.workload is not None:
+            workload = file.workload[0]  # its kernel decides the space
         self.shape: Shape = shape_of(self.default_workload if workload is None else workload)
         super().__init__(**arguments)
 
     @property
     def metrics_given(self) -> tuple[str, ...]:
-        """The embedded model gives the time."""
-        return ("time_us",)
+        """Time, power and energy; repeats have no spread."""
+        return METRICS
 
     def simulate_batch(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
-        """Times by the model of products."""
+        """Time, power and energy by the models of the kernels."""
         start = time.perf_counter()
-        results = self._modelled(designs)
+        results = simulated(self.shape, designs, self.device)
         spent = (time.perf_counter() - start) / max(1, len(results))
         return [(result, spent) for result in results]
-
-    def _modelled(self, designs: Designs) -> list[SimulationResult]:
-        shape, device = self.shape, self.device
-        if shape.kernel != "gemm":
-            why = f"the embedded model has no {shape.kernel}: measure it, with simulator='triton'"
-            return [NotCoveredError(why)] * len(designs)
-        if shape.dtype not in device.flops_per_cycle:
-            why = f"the matrix units of {device.title} have no {shape.dtype}"
-            return [NotCoveredError(why)] * len(designs)
-        some = [dict(design) for design in designs]
-        values = {
-            name: np.array([design[name] for design in some], dtype=float)
-            for name in PARAMETERS["gemm"]
-        }
-        sizes = {name: np.full(len(some), float(size)) for name, size in shape.sizes.items()}
-        found = parts(values, sizes, shape.dtype, device, _coefficients())["time_us"]
-        need = shared_bytes(values, BYTES[shape.dtype], warpgroups=device.warpgroups)
-        results: list[SimulationResult] = []
-        for time_us, shared in zip(found.tolist(), need.tolist(), strict=True):
-            if shared > device.shared_bytes:
-                has = f"{shared:.0f} bytes, a block has at most {device.shared_bytes}"
-                results.append(SimulationError(f"shared memory: the pipeline needs {has}"))
-            else:
-                results.append({"time_us": time_us})
-        return results
 
     def load_workload(self, spec: Any) -> None:
         """Takes the shape."""
@@ -160,29 +138,50 @@ class GPUKernel(Environment):
         return {f"device {name}": one.source for name, one in devices().items()}
 
     @classmethod
+    def references(
+        cls,
+        table: Path | None = None,
+        *,
+        workloads: Path | None = None,
+        hardware: str | None = None,
+    ) -> list[Reference]:
+        """Measured designs of shapes that the models were not fitted to.
+
+        :mod:`archgym.envs.gpu.reference` describes the tables that can be read.
+
+        Raises:
+            InvalidValueError: if the table cannot be read, or another argument is given.
+        """
+        from archgym.envs.gpu.reference import read_reference, shipped_references
+
+        if workloads is not None:
+            raise InvalidValueError("references of GPUKernel-v0 have no workloads")
+        if hardware is not None:
+            raise InvalidValueError(
+                f"hardware is {hardware!r}; name the GPU with --arg device={hardware}"
+            )
+        return shipped_references() if table is None else read_reference(table)
+
+    @classmethod
     def spaces(cls) -> dict[str, DesignSpace]:
         """The design spaces; ``default`` is that of products."""
         return {name: design_space(kernel) for name, kernel in _SPACES.items()}
 
     def _choose_space(self, space: str | DesignSpace) -> DesignSpace:
+        kernel = self.shape.kernel
+        self.baseline = baseline_of(self.shape)  # type: ignore[misc]
         if isinstance(space, DesignSpace):
-            chosen = space
-        elif space not in _SPACES:
+            if set(space.names) != set(PARAMETERS[kernel]):
+                raise InvalidValueError(
+                    f"space has the parameters {', '.join(space.names)}; those of workload "
+                    f"{self.shape.name!r} are {', '.join(PARAMETERS[kernel])}"
+                )
+            return space
+        if space not in _SPACES:
             raise UnknownNameError("space", space, _SPACES)
-        elif space != "default" and _SPACES[space] != self.shape.kernel:
+        if space != "default" and _SPACES[space] != kernel:
             raise InvalidValueError(
                 f"space {space!r} is of another kernel than workload {self.shape.name!r}, "
-                f"whose kernel is {self.shape.kernel}"
+                f"whose kernel is {kernel}"
             )
-        else:
-            chosen = design_space(self.shape.kernel)
-        self.baseline = BASELINES[kernel_of(chosen)]  # type: ignore[misc]
-        return chosen
-
-
-@lru_cache(maxsize=1)
-def _coefficients() -> Mapping[str, float]:
-    file = resources.files("archgym.envs.gpu.model").joinpath("fitted.json")
-    data: dict[str, Any] = json.loads(file.read_text("utf-8"))
-    coefficients: dict[str, float] = data["coefficients"]
-    return coefficients
+        return design_space(kernel)

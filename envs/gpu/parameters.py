@@ -52,6 +52,8 @@ def legal(kernel: str, design: Mapping[str, int]) -> bool:
 
 DTYPES: Final = ("fp16", "bf16", "fp8")
 BYTES: Final = MappingProxyType({"fp16": 2, "bf16": 2, "fp8": 1})
+TOLERANCES: Final = MappingProxyType({"fp16": 2e-3, "bf16": 8e-3, "fp8": 2e-3})
+"""Largest relative error of a result, by its norm: outputs of fp8 products are in fp16."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,32 @@ def _norm(name: str, rows: int, columns: int) -> Shape:
     return Shape(name, "norm", "fp16", {"rows": rows, "columns": columns}, doc)
 
 
+HELD_OUT: Final = (
+    _gemm("square_3072", "fp16", 3072, 3072, 3072, "a square product"),
+    _gemm("square_768", "fp16", 768, 768, 768, "a small square product"),
+    _gemm("prefill_1024", "fp16", 1024, 11008, 4096, "up projection of 1024 tokens"),
+    _gemm("decode_32", "fp16", 32, 4096, 11008, "down projection of 32 tokens"),
+    _gemm("gate", "fp16", 256, 28672, 4096, "gate and up projection of 256 tokens"),
+    _gemm("wide", "fp16", 2048, 8192, 1024, "a wide, shallow product"),
+    _gemm("narrow", "fp16", 16384, 128, 2048, "a tall, very narrow product"),
+    _gemm("convolution_14", "fp16", 6272, 512, 4608, "a late 3 x 3 convolution as a product"),
+    _gemm("uneven_large", "fp16", 2992, 3344, 1616, "larger sizes that no tile divides"),
+    _gemm("medium_deep", "fp16", 512, 512, 16384, "a deep product"),
+    _gemm("square_2048_fp8", "fp8", 2048, 2048, 2048, "a square product"),
+    _gemm("wide_fp8", "fp8", 2048, 8192, 7168, "a wide product"),
+    _attention("attention_llama", 1, 32, 4096, 128, 1),
+    _attention("attention_bert", 32, 12, 512, 64, 0),
+    _attention("attention_batch", 16, 32, 1024, 128, 0),
+    _attention("attention_small", 4, 8, 512, 64, 1),
+    _attention("attention_long_causal", 1, 8, 8192, 64, 1),
+    _attention("attention_swin", 256, 6, 256, 64, 0),
+    _norm("norm_768", 32768, 768),
+    _norm("norm_2048", 16384, 2048),
+    _norm("norm_8192", 4096, 8192),
+    _norm("norm_5120", 1024, 5120),
+)
+"""Shapes that no model was fitted to: they judge it."""
+
 SHAPES: Final = (
     _gemm("square_4096", "fp16", 4096, 4096, 4096, "a square product"),
     _gemm("square_1024", "fp16", 1024, 1024, 1024, "a small square product"),
@@ -122,4 +150,5 @@ SHAPES: Final = (
     _norm("norm_4096", 8192, 4096),
     _norm("norm_1024", 65536, 1024),
     _norm("norm_16384", 2048, 16384),
+    *HELD_OUT,
 )

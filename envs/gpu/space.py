@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from archgym.envs.gpu.parameters import KERNELS, PARAMETERS
+from archgym.envs.gpu.parameters import PARAMETERS, Shape
 from archgym.space import DesignSpace, Ordinal, Rule, param
 
 _DOCS = {
@@ -37,6 +37,16 @@ BASELINES: dict[str, dict[str, int]] = {
     "norm": {"block_rows": 1, "block_columns": 4096, "warps": 8, "stages": 1},
 }
 """By kernel: what many published kernels start from."""
+_DEEP = 7168
+"""Depth from which warpgroups add up products of eight-bit elements with too large an error."""
+
+
+def baseline_of(shape: Shape) -> dict[str, int]:
+    """The design that others of a shape are compared with."""
+    baseline = BASELINES[shape.kernel]
+    if shape.dtype == "fp8" and shape.sizes["k"] > _DEEP:
+        return {**baseline, "block_m": 32}  # multiplied by single warps
+    return baseline
 
 
 @cache
@@ -47,8 +57,3 @@ def design_space(kernel: str) -> DesignSpace:
     ]
     why = "each thread has few enough elements for its registers, with some to spill"
     return DesignSpace(parameters, rules=[Rule("elements_of_a_thread", _RULES[kernel], why)])
-
-
-def kernel_of(space: DesignSpace) -> str:
-    """The kernel that a space belongs to, by its parameters."""
-    return next(kernel for kernel in KERNELS if set(PARAMETERS[kernel]) == set(space.names))

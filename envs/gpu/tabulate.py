@@ -1,6 +1,7 @@
 """Tables for ``simulator="tabular:PATH"`` from what was measured.
 
-``python -m archgym.envs.gpu.tabulate DIR`` writes a table for each measured shape.
+``python -m archgym.envs.gpu.tabulate [DIR]`` writes a table for each measured shape, without DIR
+into ``datasets/gpu/tables``: those are known by name, as ``tabular:gpu-square-4096``.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import argparse
 import statistics
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from archgym.problem import Status
 from archgym.simulators.tabular.table import Header, Table
 
 _SIMULATOR = {"name": "triton", "version": "NVIDIA H200, torch 2.11.0, triton 3.6.0"}
+_NAME = "GPUKernel-v0"
 _METRICS = ("time_us", "time_us_spread_share")
 
 
@@ -47,7 +50,9 @@ def tabulated(shape: Shape) -> Table:
         else:
             reason = (int(Status.FAILED), row["reason"])
             failure[position] = failures.setdefault(reason, len(failures))
-    described = replace(env.description, simulator=_SIMULATOR, metrics_given=_METRICS)
+    described = replace(
+        env.description, environment=_NAME, simulator=_SIMULATOR, metrics_given=_METRICS
+    )
     return Table.of(Header.of(described, {}), values, failure, failures)
 
 
@@ -61,7 +66,8 @@ def _metrics(row: dict[str, Any]) -> tuple[float, float]:
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("out", type=Path)
+    tables = Path(str(resources.files("archgym").joinpath("datasets", "gpu", "tables")))
+    parser.add_argument("out", type=Path, nargs="?", default=tables)
     out = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
     for shape in measured_shapes():

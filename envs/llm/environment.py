@@ -15,7 +15,8 @@ from archgym.envs.llm.data.model import load_model, model_names
 from archgym.envs.llm.data.stack import load_stack, stack_names
 from archgym.envs.llm.training.baseline import baseline_plan
 from archgym.envs.llm.training.metrics import METRICS, metric_columns
-from archgym.envs.llm.training.plan import divides, plan_records
+from archgym.envs.llm.training.placement import LinkRates
+from archgym.envs.llm.training.plan import divides, gpus_of, plan_records
 from archgym.envs.llm.training.space import training_space
 from archgym.envs.llm.training.workload import (
     DEFAULT_WORKLOAD,
@@ -29,6 +30,7 @@ from archgym.problem.fidelity import Fidelity
 from archgym.problem.metrics import Metric
 from archgym.problem.reference import Reference
 from archgym.problem.simulator import SimulationResult
+from archgym.simulators.resolve import simulator_file
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["LLMTraining"]
@@ -58,8 +60,9 @@ def _baseline_in(
         space.codes(baseline)
     except (UnknownNameError, DesignError):
         drawn = space.sample(_TRIES, np.random.default_rng(0))
-        plans = plan_records(drawn, workload.gpus, workload.batch)
-        good = np.flatnonzero(divides(plans, workload.gpus, workload.batch))
+        gpus = gpus_of(drawn, workload.gpus)
+        plans = plan_records(drawn, gpus, workload.batch)
+        good = np.flatnonzero(divides(plans, gpus, workload.batch))
         return drawn[int(good[0])] if len(good) else baseline
     return baseline
 
@@ -84,7 +87,7 @@ class LLMTraining(Environment):
         **arguments: those of :class:`archgym.Environment`.
 
     Attributes:
-        loaded: the workload: model, cluster, software stack, GPUs, batch.
+        loaded: the workload: model, cluster, software stack, GPUs, batch, tokens.
 
     Raises:
         UnknownNameError, InvalidValueError: for an argument that is not possible.
@@ -98,6 +101,7 @@ class LLMTraining(Environment):
         load_workload(DEFAULT_WORKLOAD), training_space(load_workload(DEFAULT_WORKLOAD))
     )
     default_workload: ClassVar[Any] = DEFAULT_WORKLOAD
+    version: ClassVar = "3"
     compiles: ClassVar = True
     spaces_of_workload: ClassVar[tuple[str, ...]] = ("default",)
     fidelities: tuple[Fidelity, ...] = (
@@ -113,11 +117,16 @@ class LLMTraining(Environment):
         "memory of each stage: parameters, gradients, optimizer, activations in flight, the layer "
         "at work, logits",
         "sharding (ZeRO 0 to 3), recomputation, offload, overlap of communication",
+        "what overlap costs: kernels are slower beside collectives, products are cut into pieces, "
+        "the first and the last piece are exposed; copies to the host share a link with the cards, "
+        "and an offloaded optimizer runs at the bandwidth of the host's memory",
+        "the slowest of many equal GPUs, which sets the pace of all",
+        "links between nodes one by one, where they were measured, and the placement of ranks",
     )
     not_modelled: ClassVar[tuple[str, ...]] = (
         "fragmentation of memory, and the slowdown of an allocator near its limit",
         "uneven load of experts, latent attention",
-        "congestion between groups that share a switch; failures and stragglers",
+        "congestion between groups that share a switch; failures",
         "loss: plans that train the same way are compared, and fp8 counts as the same way",
         "compute and input of data loading, checkpoints, evaluation",
     )
@@ -129,6 +138,8 @@ class LLMTraining(Environment):
         space: str | DesignSpace | None = None,
         **arguments: Any,
     ) -> None:
+        if workload is None and (file := simulator_file(arguments.get("simulator"))) is not None:
+            workload = file.workload[0] if file.workload is not None else None
         self.loaded = load_workload(DEFAULT_WORKLOAD if workload is None else workload)
         own = training_space(self.loaded)
         self.baseline = baseline_plan(self.loaded, own)  # type: ignore[misc]
@@ -143,7 +154,22 @@ class LLMTraining(Environment):
 
         self.loaded = load_workload(spec)
         self._model = model_record(self.loaded.model)
-        self._system = system_record(self.loaded.cluster, self.loaded.stack, self.loaded.gpus)
+        cluster, gpus = self.loaded.cluster, self.loaded.gpus
+        self._systems = {
+            count: system_record(cluster, self.loaded.stack, count)
+            for count in self.loaded.gpu_counts
+        }
+        self._links = None
+        if (links := self.loaded.links) is not None:
+            nominal = cluster.network_gb_per_s
+            self._links = LinkRates(
+                links,
+                nominal,
+                gpus,
+                min(gpus, cluster.node_gpus),
+                self.loaded.model,
+                self.loaded.tokens,
+            )
 
     def simulate_batch_at(
         self, designs: Designs, fidelity: float
@@ -157,19 +183,23 @@ class LLMTraining(Environment):
         from archgym.envs.llm.cost.evaluate import evaluate_plans  # compiles
 
         start = time.perf_counter()
-        plans = plan_records(designs, self.loaded.gpus, self.loaded.batch)
-        fits = divides(plans, self.loaded.gpus, self.loaded.batch)
+        gpus = gpus_of(designs, self.loaded.gpus)
+        plans = plan_records(designs, gpus, self.loaded.batch, self._links)
+        fits = divides(plans, gpus, self.loaded.batch)
         plans["data"] = np.maximum(1, plans["data"])
         plans["micro_batches"] = np.maximum(1, plans["micro_batches"])
-        results = evaluate_plans(self._model, plans, self._system, closed=fidelity < 1)
-        columns = metric_columns(results, self.loaded)
-        names = tuple(columns)
-        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-        found: list[SimulationResult] = [dict(zip(names, row, strict=True)) for row in rows]
-        for i in np.flatnonzero(~fits):
+        found: list[SimulationResult] = [{}] * len(designs)
+        for count, system in self._systems.items():
+            here = np.flatnonzero(gpus == count)
+            results = evaluate_plans(self._model, plans[here], system, closed=fidelity < 1)
+            columns = metric_columns(results, self.loaded.on(count))
+            rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+            for i, row in zip(here, rows, strict=True):
+                found[i] = dict(zip(columns, row, strict=True))
+        for i in np.flatnonzero(~fits | ~np.isin(gpus, self.loaded.gpu_counts)):
             found[i] = NotCoveredError(
-                f"its degrees and micro-batch do not divide {self.loaded.gpus} GPUs and a batch of "
-                f"{self.loaded.batch}"
+                f"its degrees and micro-batch do not divide {gpus[i]} GPUs and a batch of "
+                f"{self.loaded.batch}, or the workload has not so many GPUs"
             )
         each_s = (time.perf_counter() - start) / max(1, len(found))
         return [(result, each_s) for result in found]
@@ -196,9 +226,12 @@ class LLMTraining(Environment):
             + ", ".join(model_names())
             + "; a mapping; or the path of a config.json), cluster ("
             + ", ".join(cluster_names())
-            + "; or a mapping), gpus, batch, and stack ("
+            + "; or a mapping), gpus (a number, or a list of numbers among which plans choose), "
+            "batch, and perhaps stack ("
             + ", ".join(stack_names())
-            + "; or a mapping)",
+            + "; or a mapping), links (the path of a CSV file of bandwidths between nodes; or a "
+            "mapping with seed and least_share, for synthetic ones) and "
+            "training_gtokens (1e9 tokens of the whole training; 20 by parameter unless given)",
         }
 
     @classmethod

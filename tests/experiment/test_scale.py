@@ -157,7 +157,7 @@ def test_the_lottery_is_what_it_says() -> None:
         assert entry.name.endswith("-easy") or (entry.least_random_draws or 0) >= 1000
 
 
-@pytest.mark.parametrize("name", ["tpe", "accelerator", "nas"])
+@pytest.mark.parametrize("name", ["tpe", "accelerator", "nas", "cpu"])
 def test_the_lotteries_of_other_environments_have_its_form(name: str) -> None:
     experiment = load_experiment(f"lottery-{name}")
     trials = expand(experiment)
@@ -187,7 +187,14 @@ def test_a_strangers_agent_runs_on_the_suite(tmp_path: Path) -> None:
     settings = ["budget=20", "seeds=2", f"agents=[{{name: random}}, {{name: '{HELPERS}:Diary'}}]"]
     result = run_experiment(load_experiment("suite", settings), tmp_path / "run", QUIET)
     environments = {trial.environment for trial in result.trials}
-    assert environments == {"DRAM-v0", "TPE-v0", "Accelerator-v0", "NAS-v0"}
+    assert environments == {
+        "DRAM-v0",
+        "TPE-v0",
+        "Accelerator-v0",
+        "LLMTraining-v0",
+        "NAS-v0",
+        "CPU-v0",
+    }
     assert not result.failures
     assert all(summary.regret is not None for summary in result.summaries.values())
     rows = pq.read_table(tmp_path / "run" / "results" / "lottery.parquet").to_pylist()

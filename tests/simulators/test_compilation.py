@@ -49,7 +49,7 @@ def test_compiling_is_said_once_and_not_when_it_is_kept(tmp_path: Path) -> None:
         )
         return done.stdout, done.stderr
 
-    said = "toy: compiling, once on this machine (up to a minute) ...\n"
+    said = "toy: compiling, once on this machine (one to three minutes) ...\n"
     assert run() == ("6 6 6.0\n", said)
     assert run() == ("6 6 6.0\n", "")
     (tmp_path / "toy.py").write_text(TOY.replace("2 * x", "x + x"))
@@ -76,7 +76,7 @@ def test_a_wheel_brings_compiled_code_for_processors_that_can_run_it(tmp_path: P
         return done.stderr
 
     portable = {"NUMBA_CPU_NAME": "x86-64-v3", "NUMBA_CPU_FEATURES": ""}
-    said = "toy: compiling, once on this machine (up to a minute) ...\n"
+    said = "toy: compiling, once on this machine (one to three minutes) ...\n"
     assert run("installed.py features", 1, ARCHGYM_COMPILE_INTO=str(wheel), **portable) == said
     kept = sorted(path.name for path in wheel.iterdir())
     assert run("installed.py features", 2) == "", "the wheel has it"

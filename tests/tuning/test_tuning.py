@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,43 @@ def test_conditions_survive_t4(tmp_path: Path) -> None:
     (one, *_) = (one for one in tuning.measured if one.metrics)
     found = again.evaluate(one.design).metrics
     assert {name: value for name, value in found.items() if value is not None} == one.metrics
+
+
+def test_metrics_of_our_own_export_come_back_as_they_were(tmp_path: Path) -> None:
+    with archgym.make("Conformance-v0", record=tmp_path / "designs") as env:
+        env.evaluate_batch(env.design_space.sample(12, np.random.default_rng(0)))
+    export(Dataset(tmp_path / "designs"), tmp_path / "t.json", "t4")
+    metrics = {metric.name: metric for metric in read_tuning(tmp_path / "t.json").metrics}
+    assert metrics["hit_rate"].unit == ""
+    assert metrics["hit_rate"].direction == "maximize"
+    assert list(metrics.values()) == list(env.metrics)
+
+
+def test_no_unit_is_made_up_where_a_name_needs_none(tmp_path: Path) -> None:
+    result = {
+        "configuration": {"block": 32},
+        "measurements": [{"name": "hit_rate", "value": 0.5, "unit": ""}],
+        "objectives": ["hit_rate"],
+    }
+    (tmp_path / "t.json").write_text(json.dumps({"results": [result]}))
+    (metric,) = read_tuning(tmp_path / "t.json").metrics
+    assert (metric.name, metric.unit) == ("hit_rate", "")
+
+
+def test_gzipped_results_and_the_unit_of_their_times(tmp_path: Path) -> None:
+    results = [
+        {
+            "configuration": {"block": block},
+            "measurements": [{"name": "time", "value": 16 / block, "unit": ""}],
+            "objectives": ["time"],
+        }
+        for block in (32, 64)
+    ]
+    data = {"metadata": {"timeunit": "miliseconds"}, "results": results}
+    path = tmp_path / "t.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(data).encode()))
+    env = archgym.make(str(path))
+    assert env.evaluate({"block": 32}).metrics == {"time_ms": 0.5}
 
 
 def test_results_of_others_without_our_notes_are_read(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ class Boosting(Model):
             with teams.limit(limits=max(1, min(allowed, len(x) // _A_THREAD))):
                 grown = grower.fit(x, z[:, target])
             start[target] = float(np.ravel(grown._baseline_prediction)[0])
-            trees.append(Trees.join([_nodes(one[0].nodes) for one in grown._predictors]))
+            trees.append(Trees.join([grown_nodes(one[0].nodes) for one in grown._predictors]))
         return cls(start, trees)
 
     def predict(self, x: Features) -> tuple[Array, Array]:
@@ -132,7 +132,8 @@ class Boosting(Model):
         return cls(start, trees)
 
 
-def _nodes(nodes: NDArray[Any]) -> Arrays:
+def grown_nodes(nodes: NDArray[Any]) -> Arrays:
+    """The nodes of a tree that scikit-learn grew, as :class:`Trees` takes them."""
     leaf = nodes["is_leaf"].astype(bool)
     return {
         "feature": np.where(leaf, -1, nodes["feature_idx"].astype(np.int64)),

@@ -191,7 +191,8 @@ def shipped_tables() -> dict[str, Path]:
     """The tables that come with archgym, by name."""
     folder = resources.files("archgym").joinpath("datasets")
     with resources.as_file(folder) as found:
-        return {path.stem: path for path in sorted(found.glob(f"*{_ENDING}"))}
+        files = [*found.glob(f"*{_ENDING}"), *found.glob(f"*/tables/*{_ENDING}")]
+        return {path.stem: path for path in sorted(files, key=lambda path: path.stem)}
 
 
 def _error(status: int, reason: str) -> SimulationResult:

@@ -14,6 +14,7 @@ from archgym.errors import InvalidValueError, UnknownNameError
 __all__ = [
     "DATAFLOWS",
     "MEMORY_CLASSES",
+    "ORDERED_DATAFLOWS",
     "SPATIAL_DATAFLOWS",
     "SYSTOLIC_DATAFLOWS",
     "Dataflow",
@@ -56,6 +57,9 @@ nlr_cp: input channels over all PEs, no local reuse (MAESTRO's "C partitioned").
 
 DATAFLOWS: Final[tuple[str, ...]] = (*SYSTOLIC_DATAFLOWS, *SPATIAL_DATAFLOWS, "custom")
 """All dataflows; ``custom`` is defined by a given mapping (``mapping.py``)."""
+
+ORDERED_DATAFLOWS: Final = ("nvdla_ws", "kx_free", "shidiannao_os", "eyeriss_rs")
+"""Dataflows whose rows and columns unroll one loop each: ZigZag orders what is left of them."""
 
 MEMORY_CLASSES: Final = ("regfile", "smartbuffer_RF", "SRAM", "smartbuffer_SRAM")
 """How a memory is built: latches or SRAM, with or without address generators (Timeloop's names)."""
@@ -114,16 +118,21 @@ class Hardware:
     waits_for_first_tile: bool = False
     """Whether the array waits for a whole buffer tile before it starts, not only for the first
     words that it needs."""
-    fills_buffer: bool = False
-    """Whether the buffer takes the largest tile that is of use, even where the array waits longer
-    for the first one than the tile saves (ZigZag; matters with ``waits_for_first_tile``)."""
+    drains: bool = False
+    """Whether the last results leave the array step by step, a cycle for every further row and
+    column in use (ZigZag's systolic arrays; matters with ``tiles`` that are ``loop_orders``)."""
     prefetch: Literal["as_needed", "storage_order"] = "as_needed"
     """What a systolic array's buffers fetch: what the folds need next, or the operand in storage
     order, half a buffer at a time, again and again (SCALE-Sim; needs ``buffer_split_bytes``)."""
-    tiles: Literal["any", "divide"] = "any"
-    """What the mapper of a row-stationary array chooses from: its own mappings, or those of
-    Timeloop's sample Eyeriss, whose tiles divide the layer's loops (needs weights that bypass the
-    buffer; other dataflows keep their own)."""
+    tiles: Literal["any", "divide", "loop_orders"] = "any"
+    """What the mapper chooses from: its own mappings; those of Timeloop's sample Eyeriss, whose
+    tiles divide the layer's loops (``divide``: of a row-stationary array with weights that bypass
+    the buffer); or those of ZigZag, orders of the factors of the loops of which every memory holds
+    as many as fit, with ZigZag's count of stalls (``loop_orders``: of `ORDERED_DATAFLOWS` with one
+    lane, double buffers and a shared memory link). Other designs keep their own."""
+    loop_factors: int = 4
+    """With ``tiles`` that are ``loop_orders``: factors into which all loops together are split, at
+    most, or one a loop; the time that the mapper takes grows steeply with it."""
     victory_condition: int = 0
     """With tiles that divide: mappings in a row without a better one after which Timeloop's random
     search ends, whose median result is taken; 0 takes the best mapping of all."""
@@ -158,6 +167,7 @@ class Hardware:
             ("unused_bytes", 0),
             ("spare_pes", 0),
             ("victory_condition", 0),
+            ("loop_factors", 1),
         ):
             value = getattr(self, field)
             if not _is_number(value) or value < low or value != int(value):
@@ -168,6 +178,10 @@ class Hardware:
             value = getattr(self, field)
             if not _is_number(value) or value <= 0:
                 raise InvalidValueError(f"{field} is {value!r}; it must be a number above 0")
+        if self.loop_factors > _MAX_LOOP_FACTORS:
+            raise InvalidValueError(
+                f"loop_factors is {self.loop_factors}; it must be at most {_MAX_LOOP_FACTORS}"
+            )
         self._check_choices()
         clock = self.clock_mhz
         if clock is not None and (not _is_number(clock) or clock <= 0):
@@ -188,7 +202,7 @@ class Hardware:
         for field, allowed in (
             ("dram_links", ("shared", "separate", "duplex")),
             ("prefetch", ("as_needed", "storage_order")),
-            ("tiles", ("any", "divide")),
+            ("tiles", ("any", "divide", "loop_orders")),
             ("technology", TECHNOLOGIES),
         ):
             if getattr(self, field) not in allowed:
@@ -198,7 +212,7 @@ class Hardware:
             "keeps_halves",
             "weights_bypass_buffer",
             "waits_for_first_tile",
-            "fills_buffer",
+            "drains",
         ):
             value = getattr(self, field)
             if value not in (True, False):
@@ -230,6 +244,17 @@ class Hardware:
         return self.rows * self.columns
 
     @property
+    def ordered(self) -> bool:
+        """Whether its mappings are orders of loops, as ``tiles`` says."""
+        return (
+            self.tiles == "loop_orders"
+            and self.dataflow in ORDERED_DATAFLOWS
+            and self.lanes == 1
+            and self.double_buffered
+            and self.dram_links == "shared"
+        )
+
+    @property
     def macs_per_cycle(self) -> int:
         """Peak multiply-accumulates a cycle."""
         return self.pes * self.lanes
@@ -247,6 +272,10 @@ class Hardware:
     def replace(self, **changes: object) -> Hardware:
         """Return a copy with some fields changed."""
         return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
+
+
+_MAX_LOOP_FACTORS: Final = 8
+"""40,320 orders."""
 
 
 def _is_number(value: object) -> bool:

@@ -218,7 +218,8 @@ def evaluate_mappings(
 def _vector(hardware: Hardware, thirds: bool = True) -> list[float]:
     """A design as the kernel reads it (``kernel.vectors.HARDWARE``)."""
     each = accesses(hardware)
-    half = 0.5 if hardware.double_buffered and hardware.keeps_halves else 1.0
+    halves = hardware.double_buffered and hardware.keeps_halves and not hardware.ordered
+    half = 0.5 if halves else 1.0
     split = hardware.buffer_split_bytes
     parts = (-1.0, -1.0, -1.0) if split is None else tuple(half * size for size in split)
     word, part = hardware.word_bytes, hardware.accumulator_bytes
@@ -242,11 +243,13 @@ def _vector(hardware: Hardware, thirds: bool = True) -> list[float]:
         "sum_bytes": part,
         "double_buffered": hardware.double_buffered,
         "bypass": hardware.weights_bypass_buffer,
-        "waits": hardware.waits_for_first_tile * (2 if hardware.fills_buffer else 1),
+        "waits": hardware.waits_for_first_tile,
         "maestro": hardware.technology == "maestro28",
         "storage_order": hardware.prefetch == "storage_order",
         "divide": hardware.tiles == "divide" and hardware.dataflow == "eyeriss_rs",
         "victory": hardware.victory_condition,
+        "orders": hardware.loop_factors if hardware.ordered else 0,
+        "drains": hardware.drains,
         "thirds": thirds,
         "mac_pj": each.mac_pj,
         "input_rf_pj": each.input_rf_pj,

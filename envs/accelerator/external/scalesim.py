@@ -175,7 +175,7 @@ def _row(name: str, layer: Layer) -> tuple[str, str]:
     channels, filters = layer.C // layer.groups, layer.K // layer.groups
     if layer.kind == "gemm" or layer.batch > 1:
         return "gemm", f"{name}, {gemm.M}, {gemm.N}, {gemm.K},"
-    height = (layer.P - 1) * layer.stride + layer.R
-    width = (layer.Q - 1) * layer.stride + layer.S
+    height = (layer.P - 1) * layer.stride + layer.R - layer.past_rows
+    width = (layer.Q - 1) * layer.stride + layer.S - layer.past_columns
     sizes = (height, width, layer.R, layer.S, channels, filters, layer.stride)
     return "conv", f"{name}, {', '.join(map(str, sizes))},"

@@ -206,6 +206,7 @@ def zigzag_accelerator(hardware: Hardware) -> dict[str, Any]:
             "unit_area": 0.0,
             "dimensions": ["D1", "D2"],
             "sizes": [hardware.rows, hardware.columns],
+            **({"systolic_dimensions": ["D1", "D2"]} if hardware.drains else {}),
         },
     }
 

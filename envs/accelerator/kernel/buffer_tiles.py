@@ -222,7 +222,7 @@ def read_bytes(layer: Ints, tile: Ints, hw: Floats) -> float:
 @compiled
 def fill_bytes(layer: Ints, tile: Ints, hw: Floats) -> float:
     """What has to come from memory before the first cycle: the first words, or a whole tile."""
-    if hw[H_WAITS] == 1.0:
+    if hw[H_WAITS] > 0:
         return first_bytes(hw) + read_bytes(layer, tile, hw)
     return first_bytes(hw)
 

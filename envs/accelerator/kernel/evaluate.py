@@ -10,13 +10,20 @@ from archgym.envs.accelerator.kernel.arrays import Flags, Floats, Ints
 from archgym.envs.accelerator.kernel.compiled import entry
 from archgym.envs.accelerator.kernel.datacentric import DIMS
 from archgym.envs.accelerator.kernel.exhaustive_search import try_all
-from archgym.envs.accelerator.kernel.loopnest import H_DATAFLOW, H_DIVIDE, H_MAESTRO, H_WAITS
+from archgym.envs.accelerator.kernel.loopnest import (
+    H_DATAFLOW,
+    H_DIVIDE,
+    H_MAESTRO,
+    H_ORDERS,
+    H_WAITS,
+)
 from archgym.envs.accelerator.kernel.mapping_search import search
 from archgym.envs.accelerator.kernel.published_candidates import known
 from archgym.envs.accelerator.kernel.results import better, score
 from archgym.envs.accelerator.kernel.systolic import fold
 from archgym.envs.accelerator.kernel.timeloop.random_search import search_divisors
 from archgym.envs.accelerator.kernel.two_level_mapping import bounds_of, mapped
+from archgym.envs.accelerator.kernel.zigzag.order_search import search_orders
 
 __all__ = ["evaluate_designs", "evaluate_mappings", "search_exhaustively"]
 
@@ -45,6 +52,9 @@ def _evaluate_designs(sources: int) -> Callable[..., None]:
                     continue
                 if searched and hw[H_DIVIDE] > 0:
                     legal[d, n] = search_divisors(bounds[n], hw, objective, found[d, n])
+                    continue
+                if searched and hw[H_ORDERS] > 0:
+                    legal[d, n] = search_orders(bounds[n], hw, objective, found[d, n])
                     continue
                 if searched:
                     legal[d, n] = search(bounds[n], hw, objective, found[d, n])

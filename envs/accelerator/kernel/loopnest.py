@@ -57,6 +57,8 @@ ORDERS = np.array(
     H_STORAGE,
     H_DIVIDE,
     H_VICTORY,
+    H_ORDERS,
+    H_DRAINS,
     H_THIRDS,
     H_MAC_PJ,
     H_INPUT_RF_PJ,

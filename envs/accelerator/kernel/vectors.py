@@ -40,11 +40,13 @@ HARDWARE = (
     "sum_bytes",  # of a partial sum
     "double_buffered",
     "bypass",  # weights go around the buffer
-    "waits",  # for the whole first buffer tile: 0 no, 1 yes, 2 and it is the largest that fits
+    "waits",  # for the whole first buffer tile
     "maestro",  # MAESTRO's rules for waiting, see datacentric.py
     "storage_order",  # SCALE-Sim's prefetch, see systolic.py
     "divide",  # tiles divide their loops, see timeloop/mapspace.py
     "victory",  # Timeloop's victory condition, see timeloop/random_search.py
+    "orders",  # factors whose orders are the mappings, see zigzag/order_search.py; 0 for none
+    "drains",  # the last results leave the array a cycle a row and column
     "thirds",  # the mapper tries parts of 3 times a power of two, see spatial_layouts.py
     "mac_pj",
     "input_rf_pj",  # a word

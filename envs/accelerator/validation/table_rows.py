@@ -59,12 +59,13 @@ def scalesim_run(row: TableRow) -> Run:
         stride = row.whole("stride", "1")
         layer = {
             **{"K": row.whole("num_filters"), "C": row.whole("channels")},
-            **{"R": row.whole("filt_h"), "S": row.whole("filt_w")},
-            # SCALE-Sim rounds up: a last window that reaches past the input counts.
-            "P": -(-(row.whole("ifmap_h") - row.whole("filt_h") + stride) // stride),
-            "Q": -(-(row.whole("ifmap_w") - row.whole("filt_w") + stride) // stride),
-            "stride": stride,
+            **{"R": row.whole("filt_h"), "S": row.whole("filt_w"), "stride": stride},
         }
+        # SCALE-Sim rounds up: a last window that reaches past the input counts.
+        for outputs, past, axis in (("P", "past_rows", "h"), ("Q", "past_columns", "w")):
+            beyond = row.whole(f"ifmap_{axis}") - row.whole(f"filt_{axis}")
+            layer[outputs] = -(-beyond // stride) + 1
+            layer[past] = -beyond % stride
     split = tuple(_KIB * row.whole(f"{name}_sram_kb") for name in ("ifmap", "filter", "ofmap"))
     limited = row.choice("bw_mode", {"USER": True, "CALC": False}, "USER")
     stalls = row.number("stall_cycles") or 0.0
@@ -145,7 +146,7 @@ def zigzag_run(row: TableRow) -> Run:
     }
     dataflow = row.choice("spatial_mapping", {"ws_KC": "nvdla_ws", "os_OXOY_like_KOX": "kx_free"})
     # The rest is that of ZigZag's sample tpu_like: 1024 bits of weights and one partial sum of 16
-    # bits in each processing element, weights straight from memory, a port of 2048 bits.
+    # bits in each processing element, weights straight from memory, ports of 2048 bits.
     hardware = Hardware(
         dataflow,
         rows=row.whole("array_d1"),
@@ -158,12 +159,9 @@ def zigzag_run(row: TableRow) -> Run:
         dram_bytes_per_cycle=row.whole("dram_bw_bits_per_cycle") / 8,
         word_bits=8,
         accumulator_bits=16,
-        dram_links="duplex",
-        banks=_PORTS,
-        keeps_halves=False,
         weights_bypass_buffer=True,
-        waits_for_first_tile=True,
-        fills_buffer=True,
+        tiles="loop_orders",
+        drains=True,
     )
     array = f"{hardware.rows} x {hardware.columns}"
     return Run(layer, hardware, {"array": array, "dataflow": dataflow})

@@ -8,7 +8,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.envs.accelerator.workload.layer import Layer, Network
+from archgym.envs.accelerator.workload.layer import SIZES, Layer, Network
 
 __all__ = ["FEATURES", "network_features"]
 
@@ -66,7 +66,7 @@ def network_features(network: Network) -> dict[str, float]:
     activations = counts * (inputs + outputs)
     words = weights + activations
     total, all_words = macs.sum(), words.sum()
-    sizes = np.array([layer.row for layer in layers], dtype=np.float64)
+    sizes = np.array([layer.row[: len(SIZES)] for layer in layers], dtype=np.float64)
     filters, channels, r, s, p, q, stride, groups, batch = sizes.T
     kind = np.array([layer.kind for layer in layers])
     window, pixels = r * s, p * q

@@ -18,6 +18,7 @@ from archgym.errors import InvalidValueError
 
 __all__ = [
     "COLUMNS",
+    "SIZES",
     "Gemm",
     "Kind",
     "Layer",
@@ -28,7 +29,9 @@ __all__ = [
 
 Kind = Literal["conv", "depthwise", "gemm"]
 
-COLUMNS: Final = ("K", "C", "R", "S", "P", "Q", "stride", "groups", "batch")
+SIZES: Final = ("K", "C", "R", "S", "P", "Q", "stride", "groups", "batch")
+PAST: Final = ("past_rows", "past_columns")
+COLUMNS: Final = (*SIZES, *PAST)
 """Columns of `LayerTable.bounds`, in this order; ``K`` and ``C`` count **one group's** channels."""
 
 
@@ -94,18 +97,31 @@ class Layer:
     """Independent parts of the channels."""
     batch: int = 1
     """Inputs that share the weights."""
+    past_rows: int = 0
+    """Rows of the last windows that lie past the input, where nothing is (SCALE-Sim rounds the
+    number of outputs up). Models other than SCALE-Sim's read them as padding."""
+    past_columns: int = 0
+    """The same of columns."""
 
     def __post_init__(self) -> None:
         if self.kind not in ("conv", "depthwise", "gemm"):
             raise InvalidValueError(
                 f"layer {self.name!r}: kind is {self.kind!r}; it must be conv, depthwise or gemm"
             )
-        for field in COLUMNS:
+        for field in SIZES:
             value = getattr(self, field)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise InvalidValueError(
                     f"layer {self.name!r}: {field} is {value!r}; it must be a whole number of "
                     "at least 1"
+                )
+        for field in PAST:
+            value = getattr(self, field)
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            if not (whole and 0 <= value < self.stride):
+                raise InvalidValueError(
+                    f"layer {self.name!r}: {field} is {value!r}; it must be a whole number from 0 "
+                    f"to {self.stride - 1}, less than the stride"
                 )
         if self.K % self.groups or self.C % self.groups:
             raise InvalidValueError(
@@ -196,7 +212,15 @@ class Layer:
             self.stride,
             self.groups,
             self.batch,
+            self.past_rows,
+            self.past_columns,
         )
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What the layer is, whatever its name: its kind and sizes."""
+        past = self.row[len(SIZES) :]
+        return (self.kind, *self.row[: len(SIZES)], *(past if any(past) else ()))
 
 
 @dataclass(frozen=True)
@@ -205,7 +229,7 @@ class LayerTable:
 
     names: tuple[str, ...]
     bounds: npt.NDArray[np.int64]
-    """Shape (n_layers, 9), columns as in `COLUMNS`; ``K`` and ``C`` are one group's."""
+    """Shape (n_layers, 11), columns as in `COLUMNS`; ``K`` and ``C`` are one group's."""
     counts: npt.NDArray[np.int64]
     """How often each layer occurs, shape (n_layers,)."""
 
@@ -261,7 +285,7 @@ class Network:
         first: dict[tuple[object, ...], Layer] = {}
         counts: dict[tuple[object, ...], int] = {}
         for layer in layers:
-            key = (layer.kind, *layer.row)
+            key = layer.key
             first.setdefault(key, layer)
             counts[key] = counts.get(key, 0) + 1
         return cls(name, tuple(first.values()), tuple(counts.values()))

@@ -152,7 +152,7 @@ def _alike(layers: Layers) -> dict[tuple[Any, ...], int]:
     """Layers by what they are, whatever their names and order."""
     found: dict[tuple[Any, ...], int] = {}
     for layer, count in layers:
-        key = (layer.kind, *layer.row)
+        key = layer.key
         found[key] = found.get(key, 0) + count
     return found
 

@@ -79,7 +79,7 @@ def read_onnx(
     reader = _Reader(path, ignore, runs or {})
     layers: dict[tuple[object, ...], tuple[Layer, int]] = {}
     for layer, count in reader.layers(model.graph):
-        key = (layer.kind, *layer.row)
+        key = layer.key
         first, so_far = layers.get(key, (layer, 0))
         layers[key] = (first, so_far + count)
     for name in runs or ():

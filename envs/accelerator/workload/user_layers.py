@@ -10,7 +10,12 @@ from archgym.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["network_of", "read_layer"]
 
-_WINDOW = ("K", "C", "R", "S", "P", "Q", "Y", "X", "padding", "stride", "groups", "batch")
+_PAST = ("past_rows", "past_columns")
+_WINDOW = (
+    *("K", "C", "R", "S", "P", "Q", "Y", "X", "padding", "stride", "groups", "batch"),
+    *_PAST,
+)
+_MAY_BE_ZERO = ("padding", *_PAST)
 _FIELDS = {
     "conv": _WINDOW,
     "depthwise": tuple(name for name in _WINDOW if name != "groups"),
@@ -35,7 +40,7 @@ def network_of(name: str, rows: Any, where: str = "layers") -> Network:
     merged: dict[tuple[object, ...], tuple[Layer, int]] = {}
     for number, row in enumerate(rows):
         layer, count = read_layer(row, f"{where}[{number}]")
-        key = (layer.kind, *layer.row)
+        key = layer.key
         first, so_far = merged.get(key, (layer, 0))
         merged[key] = (first, so_far + count)
     layers, counts = zip(*merged.values(), strict=True)
@@ -54,8 +59,8 @@ def read_layer(row: Any, where: str = "layer") -> tuple[Layer, int]:
             that has ``M``. A convolution has ``K`` (output channels; of a depthwise one as many
             as ``C`` by default), ``C``, ``R``, ``S`` and outputs ``P``, ``Q`` or else inputs
             ``Y``, ``X`` with ``padding`` on each side; ``stride``, ``groups`` and ``batch`` are 1
-            by default. A gemm is ``M`` x ``K`` times ``K`` x ``N``, ``groups`` of them. Any has a
-            ``name`` and a ``count``.
+            by default, ``past_rows`` and ``past_columns`` 0. A gemm is ``M`` x ``K`` times
+            ``K`` x ``N``, ``groups`` of them. Any has a ``name`` and a ``count``.
         where: what messages call it.
 
     Raises:
@@ -70,10 +75,10 @@ def read_layer(row: Any, where: str = "layer") -> tuple[Layer, int]:
         if name not in (*_FIELDS[kind], *_COMMON):
             raise UnknownNameError(f"field of a {kind} layer", name, _FIELDS[kind] + _COMMON, where)
         whole = isinstance(value, int) and not isinstance(value, bool)
-        if name not in ("name", "kind") and not (whole and value >= (name != "padding")):
+        if name not in ("name", "kind") and not (whole and value >= (name not in _MAY_BE_ZERO)):
             raise InvalidValueError(
                 f"{where}: {name} is {value!r}; it must be a whole number of at least "
-                f"{int(name != 'padding')}"
+                f"{int(name not in _MAY_BE_ZERO)}"
             )
     sizes = {name: value for name, value in row.items() if name not in _COMMON}
     made = _gemm(sizes, where) if kind == "gemm" else _window(kind, sizes, where)
@@ -101,6 +106,7 @@ def _gemm(sizes: Mapping[str, int], where: str) -> dict[str, Any]:
 def _window(kind: str, sizes: Mapping[str, int], where: str) -> dict[str, Any]:
     made: dict[str, Any] = {name: _needed(sizes, name, where) for name in ("C", "R", "S")}
     made |= {name: sizes.get(name, 1) for name in ("stride", "groups", "batch")}
+    made |= {name: sizes[name] for name in _PAST if name in sizes}
     if kind == "depthwise":
         made |= {"groups": made["C"], "K": sizes.get("K", made["C"])}
     else:

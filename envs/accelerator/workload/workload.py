@@ -154,8 +154,7 @@ def workload_card(name: str) -> dict[str, Any]:
 def network_sha256(network: Network) -> str:
     """Hash of the layers, their order and counts, whatever their names."""
     rows = [
-        [layer.kind, *layer.row, count]
-        for layer, count in zip(network.layers, network.counts, strict=True)
+        [*layer.key, count] for layer, count in zip(network.layers, network.counts, strict=True)
     ]
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
@@ -279,7 +278,7 @@ def _joined(networks: Sequence[Network]) -> Network:
     merged: dict[tuple[object, ...], tuple[Layer, int]] = {}
     for network in networks:
         for layer, count in zip(network.layers, network.counts, strict=True):
-            key = (layer.kind, *layer.row)
+            key = layer.key
             sizes = {name: getattr(layer, name) for name in layer.__dataclass_fields__}
             named = Layer(**{**sizes, "name": f"{network.name}/{layer.name}"})
             first, so_far = merged.get(key, (named, 0))

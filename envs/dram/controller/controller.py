@@ -90,7 +90,6 @@ def _timings(memory: Memory, refresh_policy: str, timing_rules: str) -> NDArray[
     t[kernel.T_RANKS] = memory.ranks
     t[kernel.T_BANKS] = device.banks
     t[kernel.T_GROUPS] = device.bank_groups
-    t[kernel.T_ALL_GROUPS] = memory.ranks * device.bank_groups
     t[kernel.T_UNIFORM] = _is_uniform(distances) and not device.traits.separate_buses
     t[kernel.T_LINE] = device.bytes_per_request.bit_length() - 1
     t[kernel.T_SEPARATE] = device.traits.separate_buses
@@ -130,11 +129,10 @@ def _run(
         out=np.zeros(kernel.N_OUTPUTS, np.int64),
         log=np.empty((log_rows, kernel.LOG_COLUMNS), np.int64),
         s=entries,
-        limits=np.zeros(4 * memory.ranks * device.bank_groups, np.int64),
-        banks=np.zeros((banks, kernel.BANK_COLUMNS), np.int64),
-        ranks=np.zeros((memory.ranks, kernel.RANK_COLUMNS), np.int64),
-        proposals=np.zeros((kernel.PROPOSAL_ROWS, banks), np.int64),
-        queues=np.zeros((2 * banks, kernel.QUEUE_COLUMNS), np.int64),
+        banks=np.zeros(banks, kernel.BANK),
+        ranks=np.zeros(memory.ranks, kernel.RANK),
+        proposals=np.zeros(kernel.PROPOSAL_ENTRIES, np.int64),
+        queues=np.zeros(2 * banks, kernel.QUEUE),
         links=np.zeros((n, 2), np.int32),
     )
     simulate_kernel(machine)

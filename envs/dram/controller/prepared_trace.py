@@ -33,7 +33,7 @@ class ChannelTrace:
     arrival: NDArray[np.int64]
     arrival_ps: NDArray[np.int64]
     address: NDArray[np.int64]
-    bank: NDArray[np.int64]
+    bank: NDArray[np.uint16]
     row: NDArray[np.int32]
     is_write: NDArray[np.uint8]
 
@@ -90,7 +90,7 @@ def _decode(trace: Trace, memory: Memory, mapping: AddressMapping) -> tuple[Chan
             f"{kernel.NEVER // 2} clock cycles"
         )
     place = mapping.decode(trace.address)
-    bank = place.rank * memory.device.banks + place.bank
+    bank = (place.rank * memory.device.banks + place.bank).astype(np.uint16)
     row = place.row.astype(np.int32)
     is_write = (trace.is_write != 0).astype(np.uint8)
     if memory.channels == 1:

@@ -1,8 +1,8 @@
 """The command that each bank proposes next, and the choice among the proposals.
 
-A bank proposes one command, whose earliest cycle is the later of the bank's own (``READY``) and
-that of its command kind and bank group (``limits``). Proposals change only when something happens
-to the bank, so that a cycle costs one scan over the banks.
+A bank proposes one command, whose earliest cycle (``READY``) is the later of the bank's own and
+that of its kind of command (``limits``). Proposals change only when something happens
+to the bank, so that a command costs one scan over the banks.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ def _next_command(b: int, direction: int, m: k.Machine) -> int:
     request = next_request(b, direction, m)
     page = m.s[k.C_PAGE]
     if request < 0:
-        return k.PRE if page == k.TIMEOUT and m.banks[b, k.IS_OPEN] else k.NOP
-    open_row = m.banks[b, k.OPEN_ROW]
-    if m.banks[b, k.KEEP] == 0 or m.rows[request] == open_row:
-        m.banks[b, k.CURRENT] = request
+        return k.PRE if page == k.TIMEOUT and m.banks[b].is_open else k.NOP
+    open_row = m.banks[b].open_row
+    if m.banks[b].keep == 0 or m.rows[request] == open_row:
+        m.banks[b].current = request
     else:
-        request = m.banks[b, k.CURRENT]
-    if m.banks[b, k.IS_OPEN] == 0:
+        request = m.banks[b].current
+    if m.banks[b].is_open == 0:
         return k.ACT
     write = int(m.is_write[request])
     if page == k.CLOSED:
@@ -49,70 +49,76 @@ def _next_command(b: int, direction: int, m: k.Machine) -> int:
 def propose(b: int, m: k.Machine) -> None:
     """Let a bank choose its command anew and note from when the bank itself allows it."""
     command = k.NOP
-    if not m.banks[b, k.HELD]:
-        was_idle = m.banks[b, k.CURRENT] < 0
+    if not m.banks[b].held:
+        was_idle = m.banks[b].current < 0
         command = _next_command(b, m.s[k.S_DIRECTION], m)
-        if was_idle and m.banks[b, k.CURRENT] >= 0:
-            m.ranks[m.banks[b, k.RANK], k.R_BUSY] += 1
-    groups = m.s[k.T_ALL_GROUPS]
-    g = m.banks[b, k.GROUP]
-    request = m.banks[b, k.CURRENT]
+        if was_idle and m.banks[b].current >= 0:
+            m.ranks[m.banks[b].rank].busy += 1
+    request = m.banks[b].current
     ready = k.NEVER
-    at = 0
+    kind = k.OF_PRE
     length = 0
     if command >= k.RD:
         length = m.s[k.T_COLUMN_LENGTH]
         if command >= k.WR:
-            ready = m.banks[b, k.ACT_AT] + m.s[k.T_ACT_WR]
-            at = g + 3 * groups
+            ready = m.banks[b].act_at + m.s[k.T_ACT_WR]
+            kind = k.OF_WRITE
         else:
-            ready = m.banks[b, k.ACT_AT] + m.s[k.T_ACT_RD]
-            at = g + 2 * groups
+            ready = m.banks[b].act_at + m.s[k.T_ACT_RD]
+            kind = k.OF_READ
             if command == k.RDA:
-                ready = max(ready, m.banks[b, k.NEXT_RDA])
+                ready = max(ready, m.banks[b].next_rda)
         if m.s[k.C_STRICT] and request != m.s[k.S_COLUMNS]:
             ready = k.NEVER
     elif command == k.ACT:
         length = m.s[k.T_ACT_LENGTH]
-        ready = m.banks[b, k.NEXT_ACT]
-        at = g + groups
+        ready = m.banks[b].next_act
+        kind = k.OF_ACT
     elif command == k.PRE:
         length = m.s[k.T_PRE_LENGTH]
-        ready = m.banks[b, k.NEXT_PRE]
-        at = g
+        ready = m.banks[b].next_pre
         if request < 0:
-            ready = max(ready, m.banks[b, k.USED_AT] + m.s[k.C_TIMEOUT])
+            ready = max(ready, m.banks[b].used_at + m.s[k.C_TIMEOUT])
             request = k.FIRST_TIMEOUT + b
-    m.proposals[k.PROPOSED, b] = command
-    m.proposals[k.READY, b] = ready
-    m.proposals[k.LIMIT_AT, b] = at
-    m.proposals[k.FOR_REQUEST, b] = request if command != k.NOP else 0
-    m.proposals[k.LENGTH, b] = length
+    m.proposals[k.PROPOSED + b] = command
+    m.proposals[k.READY + b] = max(ready, m.proposals[kind + b])
+    m.proposals[k.KIND + b] = kind
+    m.proposals[k.FOR_REQUEST + b] = request if command != k.NOP else 0
+    m.proposals[k.LENGTH + b] = length
 
 
 @inlined
 def through(b: int, row_bus: int, column_bus: int, m: k.Machine) -> int:
     """Proposal of one bank: cycle in which its command would be through, and its request."""
-    at = m.proposals[k.LIMIT_AT, b]
-    bus = column_bus if 2 * at >= m.limits.shape[0] else row_bus
-    start = max(m.proposals[k.READY, b], m.limits[at], bus)
-    return int(((start + m.proposals[k.LENGTH, b]) << k.ID_BITS) | m.proposals[k.FOR_REQUEST, b])
+    bus = column_bus if m.proposals[k.KIND + b] >= k.OF_READ else row_bus
+    start = max(m.proposals[k.READY + b], bus)
+    return int(((start + m.proposals[k.LENGTH + b]) << k.ID_BITS) | m.proposals[k.FOR_REQUEST + b])
 
 
 @inlined
-def pick(now: int, m: k.Machine) -> int:
-    """Best proposal from cycle ``now`` on: first through, then oldest."""
+def pick(now: int, besides: int, m: k.Machine) -> int:
+    """Best proposal from cycle ``now`` on, but of one bank: first through, then oldest."""
     best = k.NO_PROPOSAL
     row_bus = max(now, m.s[k.S_ROW_BUS])
     if m.s[k.T_UNIFORM]:  # every command takes one clock of the one bus
         for b in range(m.banks.shape[0]):
-            start = max(m.proposals[k.READY, b], m.limits[m.proposals[k.LIMIT_AT, b]], row_bus)
-            best = min(best, (start << k.ID_BITS) | m.proposals[k.FOR_REQUEST, b])
-        return best + (1 << k.ID_BITS) if best < k.NO_PROPOSAL else k.NO_PROPOSAL
+            start = max(m.proposals[k.READY + b], row_bus) + 1
+            key = (start << k.ID_BITS) | m.proposals[k.FOR_REQUEST + b]
+            best = min(best, key if b != besides else k.NO_PROPOSAL)
+        return best
     column_bus = max(now, m.s[k.S_COLUMN_BUS])
     for b in range(m.banks.shape[0]):
-        best = min(best, through(b, row_bus, column_bus, m))
+        key = through(b, row_bus, column_bus, m)
+        best = min(best, key if b != besides else k.NO_PROPOSAL)
     return best
+
+
+@inlined
+def pick_with(best: int, b: int, now: int, m: k.Machine) -> int:
+    """Better one of a proposal and that of a bank."""
+    row_bus = max(now, m.s[k.S_ROW_BUS])
+    column_bus = max(now, m.s[k.S_COLUMN_BUS])
+    return min(best, through(b, row_bus, column_bus, m))
 
 
 @inlined
@@ -128,7 +134,7 @@ def start_of(best: int, m: k.Machine) -> int:
         return k.NEVER
     if m.s[k.T_UNIFORM]:
         return (best >> k.ID_BITS) - 1
-    return int((best >> k.ID_BITS) - m.proposals[k.LENGTH, bank_of(best & k.ID_MASK, m)])
+    return int((best >> k.ID_BITS) - m.proposals[k.LENGTH + bank_of(best & k.ID_MASK, m)])
 
 
 @compiled
@@ -136,9 +142,9 @@ def next_ready(now: int, m: k.Machine) -> int:
     """Earliest cycle after ``now`` in which a proposal becomes legal."""
     soonest = k.NEVER
     for b in range(m.banks.shape[0]):
-        at = m.proposals[k.LIMIT_AT, b]
-        bus = m.s[k.S_COLUMN_BUS] if 2 * at >= m.limits.shape[0] else m.s[k.S_ROW_BUS]
-        ready = max(m.proposals[k.READY, b], m.limits[at], bus)
+        column = m.proposals[k.KIND + b] >= k.OF_READ
+        bus = m.s[k.S_COLUMN_BUS] if column else m.s[k.S_ROW_BUS]
+        ready = max(m.proposals[k.READY + b], bus)
         if ready > now:
             soonest = min(soonest, ready)
     return soonest
@@ -147,8 +153,8 @@ def next_ready(now: int, m: k.Machine) -> int:
 @inlined
 def hold(b: int, bit: int, m: k.Machine) -> None:
     """Keep a bank from proposing."""
-    m.banks[b, k.HELD] |= bit
-    m.proposals[k.PROPOSED, b] = k.NOP
-    m.proposals[k.READY, b] = k.NEVER
-    m.proposals[k.LIMIT_AT, b] = 0
-    m.proposals[k.FOR_REQUEST, b] = 0
+    m.banks[b].held |= bit
+    m.proposals[k.PROPOSED + b] = k.NOP
+    m.proposals[k.READY + b] = k.NEVER
+    m.proposals[k.KIND + b] = k.OF_PRE
+    m.proposals[k.FOR_REQUEST + b] = 0

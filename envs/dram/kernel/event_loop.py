@@ -12,7 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from archgym.envs.dram.kernel import layout as k
-from archgym.envs.dram.kernel.bank_proposals import next_ready, pick, propose, start_of, through
+from archgym.envs.dram.kernel.bank_proposals import (
+    next_ready,
+    pick,
+    pick_with,
+    propose,
+    start_of,
+)
 from archgym.envs.dram.kernel.commands import issue
 from archgym.envs.dram.kernel.compiled import compiled, entry, inlined
 from archgym.envs.dram.kernel.front_end import has_space, next_response, take_request
@@ -20,43 +26,68 @@ from archgym.envs.dram.kernel.rank_managers import (
     choose_managed,
     issue_managed,
     manage,
+    needs_managing,
     next_managed,
 )
 from archgym.envs.dram.kernel.refresh import set_step, skip_idle_refreshes
 
 
 @inlined
-def _store_waiting(now: int, late: bool, best: int, m: k.Machine) -> int:
-    """Store the request at the door and let its bank choose; returns the best proposal then."""
+def _store_waiting(now: int, late: bool, best: int, besides: int, m: k.Machine) -> int:
+    """Store the request at the door and let its bank choose; returns the best proposal then.
+
+    Bank ``besides`` is yet to choose: its proposal counts neither before nor after.
+    """
     b = take_request(now, now + m.s[k.C_THINK_FW] if late else now, m)
-    had = m.proposals[k.PROPOSED, b]
-    had_for = m.proposals[k.FOR_REQUEST, b]
+    if b == besides:
+        return best
+    had = m.proposals[k.PROPOSED + b]
+    had_for = m.proposals[k.FOR_REQUEST + b]
     propose(b, m)
     if had == k.NOP:
-        row_bus = max(now, m.s[k.S_ROW_BUS])
-        column_bus = max(now, m.s[k.S_COLUMN_BUS])
-        return min(best, through(b, row_bus, column_bus, m))
-    if had != m.proposals[k.PROPOSED, b] or had_for != m.proposals[k.FOR_REQUEST, b]:
-        return pick(now, m)
+        return pick_with(best, b, now, m)
+    if had != m.proposals[k.PROPOSED + b] or had_for != m.proposals[k.FOR_REQUEST + b]:
+        return pick(now, besides, m)
     return best
 
 
 @inlined
-def _begin_cycle(now: int, late: bool, best: int, m: k.Machine) -> int:
+def _begin_cycle(now: int, late: bool, best: int, besides: int, m: k.Machine) -> int:
     """Take the request at the door if it is there and there is room; returns the best proposal."""
     if m.s[k.S_OVERDUE]:
         m.s[k.S_OVERDUE] = 0
-        best = pick(now, m)
+        best = pick(now, -1, m)
     if m.s[k.S_LAST_IN_CYCLE] and m.s[k.S_DOOR_AT] == now:
         return best
     if m.s[k.S_DOOR_AT] <= now and (late or has_space(m)):
-        best = _store_waiting(now, late, best, m)
+        best = _store_waiting(now, late, best, besides, m)
     return best
 
 
 @inlined
-def _settle(now: int, best: int, issued: int, m: k.Machine) -> None:
-    """Let the banks that something happened to choose anew, then the managers."""
+def _heeds_direction(b: int, m: k.Machine) -> bool:
+    """Whether a bank's choice may change with the direction of the last column command."""
+    if m.s[k.C_SCHEDULER] == k.FR_FCFS_GRP:
+        return bool(m.queues[2 * b].hits > 1)
+    if m.s[k.C_SCHEDULER] == k.GRP_FR_FCFS:
+        return bool(m.queues[2 * b].count > 0 and m.queues[2 * b + 1].count > 0)
+    return True
+
+
+@inlined
+def _settle(now: int, best: int, issued: int, apart: bool, m: k.Machine) -> int:
+    """Let the banks that something happened to choose anew, then the managers.
+
+    Args:
+        now: the cycle.
+        best: best proposal; with ``apart``, of all banks but ``issued``.
+        issued: bank of the command of this cycle, -1 if there was none.
+        apart: whether ``best`` leaves out that bank.
+        m: the machine.
+
+    Returns:
+        The best proposal then.
+    """
     if m.s[k.S_ALL_DIRTY]:
         m.s[k.S_ALL_DIRTY] = 0
         # A change of mode without a command: banks that could now issue at once do so in this
@@ -66,11 +97,13 @@ def _settle(now: int, best: int, issued: int, m: k.Machine) -> None:
         start = start_of(best, m) if best < k.NO_PROPOSAL else k.NEVER
         m.s[k.S_WAKE] = start if start > now else k.NEVER
         for b in range(m.banks.shape[0]):
-            propose(b, m)
+            if issued < 0 or b == issued or _heeds_direction(b, m):
+                propose(b, m)
     else:
         propose(issued, m)
-    if now >= m.s[k.S_NEXT_DUE] or m.s[k.S_PENDING] or m.s[k.C_POWER_DOWN]:
-        manage(now, m)
+    if needs_managing(now, m) and manage(now, m):
+        apart = False
+    return pick_with(best, issued, now, m) if apart else pick(now, -1, m)
 
 
 @inlined
@@ -90,8 +123,8 @@ def _next_cycle(now: int, best: int, m: k.Machine) -> int:
         if m.log.shape[0] == 0:
             skip_idle_refreshes(m)
         for r in range(m.ranks.shape[0]):
-            if now < m.ranks[r, k.R_DUE]:
-                ahead = min(ahead, m.ranks[r, k.R_DUE])
+            if now < m.ranks[r].due:
+                ahead = min(ahead, m.ranks[r].due)
     if m.s[k.S_DOOR_AT] < ahead and has_space(m):
         ahead = m.s[k.S_DOOR_AT]
         m.s[k.S_LAST_IN_CYCLE] = 0  # nothing else happens in that cycle
@@ -101,35 +134,34 @@ def _next_cycle(now: int, best: int, m: k.Machine) -> int:
 @compiled
 def _reset(m: k.Machine) -> None:
     m.s[k.FIRST_STATE :] = 0
-    m.limits[:] = 0
-    m.banks[:] = 0
-    m.ranks[:] = 0
-    m.proposals[:] = 0
-    m.queues[:] = 0
     if m.times.shape[0] == k.ALL_TIMES:
         m.times[k.HELD_DATA, :] = -1
         m.times[k.AT_ARBITER, :] = -1
     nb = m.s[k.T_BANKS]
     for b in range(m.banks.shape[0]):
-        m.banks[b, k.CURRENT] = -1
-        m.banks[b, k.OPEN_ROW] = -1
-        m.banks[b, k.ACT_AT] = -m.s[k.T_ACT_REF]
-        m.banks[b, k.PRE_AT] = -m.s[k.T_PRE_REF]
-        m.banks[b, k.REF_AT] = -m.s[k.T_REF_REFAB]
-        m.banks[b, k.RANK] = b // nb
-        m.banks[b, k.GROUP] = b * m.s[k.T_GROUPS] // nb
-        m.proposals[k.READY, b] = k.NEVER
+        m.banks[b].current = -1
+        m.banks[b].open_row = -1
+        m.banks[b].act_at = -m.s[k.T_ACT_REF]
+        m.banks[b].pre_at = -m.s[k.T_PRE_REF]
+        m.banks[b].ref_at = -m.s[k.T_REF_REFAB]
+        m.banks[b].rank = b // nb
+        m.proposals[k.RANK_OF + b] = b // nb
+        m.proposals[k.GROUP_OF + b] = b * m.s[k.T_GROUPS] // nb
+        m.proposals[k.READY + b] = k.NEVER
     for q in range(m.queues.shape[0]):
-        m.queues[q, k.HEAD] = -1
-        m.queues[q, k.TAIL] = -1
+        m.queues[q].head = -1
+        m.queues[q].tail = -1
     m.s[k.S_LAST_END] = -1
     m.s[k.S_NEXT_DUE] = k.NEVER
     n_ranks = m.ranks.shape[0]
     for r in range(n_ranks):
-        for i in range(k.R_ACT0, k.R_ACT3 + 1):
-            m.ranks[r, i] = -m.s[k.T_ACT_WINDOW]
-        m.ranks[r, k.R_REMAINING] = (1 << set_step(m)) - 1
-        m.ranks[r, k.R_DUE] = k.NEVER
+        window = -m.s[k.T_ACT_WINDOW]
+        m.ranks[r].act0 = window
+        m.ranks[r].act1 = window
+        m.ranks[r].act2 = window
+        m.ranks[r].act3 = window
+        m.ranks[r].remaining = (1 << set_step(m)) - 1
+        m.ranks[r].due = k.NEVER
         if m.s[k.C_REFRESH] != k.NO_REFRESH:
             # The ranks' refreshes are spread over the interval, in bit-reversed order.
             reverse, bits, step = 0, r, n_ranks // 2
@@ -138,8 +170,8 @@ def _reset(m: k.Machine) -> None:
                 bits >>= 1
                 step //= 2
             interval = m.s[k.T_REF_INTERVAL]
-            m.ranks[r, k.R_DUE] = interval - reverse * interval // n_ranks
-            m.s[k.S_NEXT_DUE] = min(m.s[k.S_NEXT_DUE], m.ranks[r, k.R_DUE])
+            m.ranks[r].due = interval - reverse * interval // n_ranks
+            m.s[k.S_NEXT_DUE] = min(m.s[k.S_NEXT_DUE], m.ranks[r].due)
     m.times[k.FREE_AT, 0] = 0
     m.s[k.S_ARBITER_AT] = m.arrival[0]
     m.s[k.S_DOOR_AT] = m.arrival[0] + m.s[k.C_ARB_FW] + m.s[k.C_THINK_FW]
@@ -151,28 +183,28 @@ def _finish(status: int, m: k.Machine) -> None:
     """Close the standby accounts and write the totals."""
     end = m.s[k.S_FINISH]
     for r in range(m.ranks.shape[0]):
-        power = m.ranks[r, k.R_POWER]
-        slept = end - m.ranks[r, k.R_SINCE]
+        power = m.ranks[r].power
+        slept = end - m.ranks[r].since
         if power == k.DOWN_ACTIVE:
-            m.ranks[r, k.R_DOWN_ACTIVE] += slept
+            m.ranks[r].down_active += slept
         elif power == k.DOWN_PRECHARGED:
-            m.ranks[r, k.R_DOWN_PRECHARGED] += slept
+            m.ranks[r].down_precharged += slept
         elif power == k.SELF_REFRESH:
-            m.ranks[r, k.R_SELF_REFRESHED] += slept
+            m.ranks[r].self_refreshed += slept
         else:
             until = end
-            if m.ranks[r, k.R_OPEN_BANKS] == 0:
-                until = min(m.ranks[r, k.R_CLOSED_AT], end)
-                m.ranks[r, k.R_PRECHARGED] += end - until
-            m.ranks[r, k.R_ACTIVE] += until - m.ranks[r, k.R_ACTIVE_FROM]
-        m.out[k.O_PRECHARGES] += m.ranks[r, k.R_PRECHARGES]
-        m.out[k.O_ACTIVE] += m.ranks[r, k.R_ACTIVE]
-        m.out[k.O_PRECHARGED] += m.ranks[r, k.R_PRECHARGED]
-        m.out[k.O_DOWN_ACTIVE] += m.ranks[r, k.R_DOWN_ACTIVE]
-        m.out[k.O_DOWN_PRECHARGED] += m.ranks[r, k.R_DOWN_PRECHARGED]
-        m.out[k.O_SELF_REFRESHED] += m.ranks[r, k.R_SELF_REFRESHED]
-        m.out[k.O_MAX_OWED] = max(m.out[k.O_MAX_OWED], m.ranks[r, k.R_MAX_OWED])
-        m.out[k.O_MIN_OWED] = min(m.out[k.O_MIN_OWED], m.ranks[r, k.R_MIN_OWED])
+            if m.ranks[r].open_banks == 0:
+                until = min(m.ranks[r].closed_at, end)
+                m.ranks[r].precharged += end - until
+            m.ranks[r].active += until - m.ranks[r].active_from
+        m.out[k.O_PRECHARGES] += m.ranks[r].precharges
+        m.out[k.O_ACTIVE] += m.ranks[r].active
+        m.out[k.O_PRECHARGED] += m.ranks[r].precharged
+        m.out[k.O_DOWN_ACTIVE] += m.ranks[r].down_active
+        m.out[k.O_DOWN_PRECHARGED] += m.ranks[r].down_precharged
+        m.out[k.O_SELF_REFRESHED] += m.ranks[r].self_refreshed
+        m.out[k.O_MAX_OWED] = max(m.out[k.O_MAX_OWED], m.ranks[r].max_owed)
+        m.out[k.O_MIN_OWED] = min(m.out[k.O_MIN_OWED], m.ranks[r].min_owed)
     m.out[k.O_HITS] = m.s[k.S_HITS]
     m.out[k.O_CONFLICTS] = m.s[k.S_CONFLICTS]
     m.out[k.O_FORWARDED] = m.s[k.S_FORWARDED]
@@ -196,6 +228,10 @@ def _make_simulate(sources: int) -> Callable[[k.Machine], None]:
         # Whether the request at the door gets the slot that a command of this cycle has freed.
         late = False
         issued = -1
+        # Where a command can only change the choice of its own bank, the bank chooses last, and
+        # `best` is meanwhile that of the others.
+        apart = m.s[k.C_SCHEDULER] != k.GRP_FR_FCFS_WM
+        besides = -1
         while True:
             if not late:
                 ahead = _next_cycle(now, best, m)
@@ -206,24 +242,26 @@ def _make_simulate(sources: int) -> Callable[[k.Machine], None]:
                     status = k.STUCK
                     break
                 now = ahead
-            best = _begin_cycle(now, late, best, m)
+            best = _begin_cycle(now, late, best, besides, m)
             if not late:
                 issued = -1
-                managed = now >= m.s[k.S_NEXT_DUE] or m.s[k.S_PENDING] or m.s[k.C_POWER_DOWN]
-                if managed and manage(now, m):
-                    best = pick(now, m)
+                if needs_managing(now, m) and manage(now, m):
+                    best = pick(now, -1, m)
                 waits = m.s[k.S_PENDING] > 0 and issue_managed(now, best, m)
                 if not waits and start_of(best, m) <= now:
                     served = m.s[k.S_SERVED]
                     issued = issue(now, best, m)
+                    if apart and not m.s[k.S_ALL_DIRTY]:
+                        besides = issued
+                        best = pick(now, issued, m)
                     there = m.s[k.S_DOOR_AT] < now + 1 - m.s[k.S_LAST_IN_CYCLE]
                     if m.s[k.S_SERVED] > served and there and has_space(m):
                         late = True
                         continue
             late = False
             if issued >= 0 or m.s[k.S_ALL_DIRTY]:
-                _settle(now, best, issued, m)
-                best = pick(now, m)
+                best = _settle(now, best, issued, besides >= 0, m)
+                besides = -1
         _finish(status, m)
 
     return simulate_kernel

@@ -16,7 +16,7 @@ def has_space(m: k.Machine) -> bool:
     size = m.s[k.C_BUFFER_SIZE]
     if m.s[k.C_BUFFER] == k.BANKWISE:
         q = 2 * m.s[k.S_LAST_BANK]
-        return bool(m.queues[q, k.COUNT] + m.queues[q + 1, k.COUNT] < size)
+        return bool(m.queues[q].count + m.queues[q + 1].count < size)
     if m.s[k.C_BUFFER] == k.SHARED:
         return bool(m.s[k.S_READS] + m.s[k.S_WRITES] < size)
     return bool(m.s[k.S_READS] < size and m.s[k.S_WRITES] < size)
@@ -82,7 +82,7 @@ def _pass_arbiter(m: k.Machine) -> None:
 def _in_write_buffer(q: int, request: int, m: k.Machine) -> bool:
     """Whether a write to the request's line waits in a list."""
     line = m.address[request] >> m.s[k.T_LINE]
-    queued = m.queues[q, k.HEAD]
+    queued = m.queues[q].head
     while queued >= 0:
         if m.is_write[queued] and m.address[queued] >> m.s[k.T_LINE] == line:
             return True
@@ -107,12 +107,12 @@ def take_request(now: int, end: int, m: k.Machine) -> int:
         _offer_next(now, end, m)
         return b
     q = 2 * b + (write if scheduler >= k.GRP_FR_FCFS else 0)
-    hit = m.banks[b, k.IS_OPEN] == 1 and m.rows[request] == m.banks[b, k.OPEN_ROW]
+    hit = m.banks[b].is_open == 1 and m.rows[request] == m.banks[b].open_row
     enqueue(q, request, hit, m)
     m.s[k.S_READS] += 1 - write
     m.s[k.S_WRITES] += write
     if m.s[k.C_BUFFER] == k.BANKWISE:
-        queued = m.queues[2 * b, k.COUNT] + m.queues[2 * b + 1, k.COUNT]
+        queued = m.queues[2 * b].count + m.queues[2 * b + 1].count
     elif m.s[k.C_BUFFER] == k.SHARED:
         queued = m.s[k.S_READS] + m.s[k.S_WRITES]
     else:
@@ -121,8 +121,8 @@ def take_request(now: int, end: int, m: k.Machine) -> int:
     if scheduler == k.GRP_FR_FCFS_WM:
         update_write_mode(m)
     if m.s[k.C_POWER_DOWN]:
-        r = m.banks[b, k.RANK]
-        m.ranks[r, k.R_WAITING] += 1
+        r = m.banks[b].rank
+        m.ranks[r].waiting += 1
         _wake(r, m)
     if m.s[k.C_POSTED] and write:
         respond(request, now + 1 + m.s[k.C_RETURN], m)
@@ -200,13 +200,15 @@ def next_response(now: int, m: k.Machine) -> int:
 @inlined
 def _wake(r: int, m: k.Machine) -> None:
     """A request has come for a rank, or a refresh is due: leave power-down."""
-    m.ranks[r, k.R_SELF_REFRESH] = 0
-    m.ranks[r, k.R_ENTER] = 0
-    if m.ranks[r, k.R_POWER] != k.AWAKE:
-        m.ranks[r, k.R_LEAVE] = 1
+    if m.ranks[r].self_refresh or m.ranks[r].enter or m.ranks[r].power != k.AWAKE:
+        m.s[k.S_POWER_DIRTY] = 1
+    m.ranks[r].self_refresh = 0
+    m.ranks[r].enter = 0
+    if m.ranks[r].power != k.AWAKE:
+        m.ranks[r].leave = 1
 
 
 @inlined
 def is_asleep(r: int, m: k.Machine) -> bool:
     """Whether a rank is in power-down or self-refresh."""
-    return bool(m.ranks[r, k.R_POWER] != k.AWAKE)
+    return bool(m.ranks[r].power != k.AWAKE)

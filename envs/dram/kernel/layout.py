@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 Array = Any
 
 # Page policies, schedulers, scheduler buffers, response queues, arbiters, refresh and power-down
@@ -25,10 +27,8 @@ C_RETURN, C_ARB_FW, C_ARB_BW, C_END_RESPONSE, C_DRAMSYS_RULES = range(14, 19)
 C_TIMEOUT, C_POWER_DOWN, C_POSTED = range(19, 22)
 N_SETTINGS = 22
 # The timings: geometry, then distances of `constraints.Constraints`.
-T_RANKS, T_BANKS, T_GROUPS, T_ALL_GROUPS, T_LINE, T_SEPARATE, T_UNIFORM, T_RP = range(
-    N_SETTINGS, N_SETTINGS + 8
-)
-FIRST_DISTANCE = N_SETTINGS + 8
+T_RANKS, T_BANKS, T_GROUPS, T_LINE, T_SEPARATE, T_UNIFORM, T_RP = range(N_SETTINGS, N_SETTINGS + 7)
+FIRST_DISTANCE = N_SETTINGS + 7
 DISTANCES = (
     "act_length", "column_length", "pre_length", "ref_length", "act_rd", "act_wr", "act_pre",
     "act_act", "act_act_l", "act_act_s", "act_window", "act_ref", "act_ref_other", "rd_rd_l",
@@ -56,36 +56,27 @@ FIRST_STATE = FIRST_DISTANCE + len(DISTANCES)
     S_DOOR_AT, S_ARBITER_AT, S_COLUMNS, S_SERVED, S_NEXT_DUE, S_PENDING, S_LAST_C, S_LAST_END,
     S_ENDED, S_NEXT_C, S_NEXT_I, S_FINISH, S_HITS, S_LOGGED, S_OVERDUE, S_WAKE, S_CONFLICTS,
     S_FORWARDED, S_MERGED, S_MAX_QUEUED, S_MAX_ACTIVE, S_ENDED_BY, S_LAST_IN_CYCLE,
-) = range(FIRST_STATE, FIRST_STATE + 31)  # fmt: skip
+    S_POWER_DIRTY,
+) = range(FIRST_STATE, FIRST_STATE + 32)  # fmt: skip
 # The last requests with a column command, in a ring.
-S_RECENT = FIRST_STATE + 31
+S_RECENT = FIRST_STATE + 32
 N_RECENT = 8
 N_ENTRIES = S_RECENT + N_RECENT
-# Columns of the bank table.
-IS_OPEN, OPEN_ROW, KEEP, CURRENT, NEXT_ACT, NEXT_PRE, NEXT_RDA, ACT_AT, PRE_AT = range(9)
-GROUP, RANK, HELD, USED_AT, REF_AT = range(9, 14)
-BANK_COLUMNS = 14
-# Bits of `HELD`: by a refresh that must come first, by power-down.
+# Bits of `held`: by a refresh that must come first, by power-down.
 BLOCKED, SLEEPING = 1, 2
-# Rows of the proposal table.
-PROPOSED, READY, LIMIT_AT, FOR_REQUEST, LENGTH = range(5)
-PROPOSAL_ROWS = 5
+# Rows of the proposal table. Each has places for `LANES` banks, more than a channel can have: with
+# this known distance compilers see that rows do not overlap, and use vector instructions.
+LANES = 520
+PROPOSED, READY, KIND, FOR_REQUEST, LENGTH, RANK_OF, GROUP_OF = range(0, 7 * LANES, LANES)
+# Limits of the kinds of commands, which are their codes too.
+OF_PRE, OF_ACT, OF_READ, OF_WRITE = range(7 * LANES, 11 * LANES, LANES)
+PROPOSAL_ENTRIES = 11 * LANES
 # Rows of the table of times: what the initiator sees, then what only counting and reordering
 # front ends need.
 DONE, FREE_AT, ENDS, HELD_DATA, AT_ARBITER = range(5)
 SIMPLE_TIMES, ALL_TIMES = 2, 5
-# Columns of the queue and the link table.
-HEAD, TAIL, COUNT, HITS, FIRST_HIT = range(5)
-QUEUE_COLUMNS = 5
+# Columns of the link table.
 AFTER, BEFORE = range(2)
-# Columns of the rank table.
-R_BUSY, R_OPEN_BANKS, R_PREAB, R_REFAB, R_REF, R_DUE, R_PULLING, R_OWED = range(8)
-R_REFRESH, R_TARGET, R_CHOSEN, R_REMAINING, R_ACT0, R_ACT1, R_ACT2, R_ACT3 = range(8, 16)
-R_ACTIVE_FROM, R_CLOSED_AT, R_ACTIVE, R_PRECHARGED, R_PRECHARGES = range(16, 21)
-R_MAX_OWED, R_MIN_OWED, R_WAITING = range(21, 24)
-R_POWER, R_POWER_COMMAND, R_ENTER, R_LEAVE, R_SELF_REFRESH, R_PDE, R_SINCE = range(24, 31)
-R_DOWN_ACTIVE, R_DOWN_PRECHARGED, R_SELF_REFRESHED = range(31, 34)
-RANK_COLUMNS = 34
 # Power states of a rank.
 AWAKE, DOWN_ACTIVE, DOWN_PRECHARGED, SELF_REFRESH, LEAVING_SELF_REFRESH = range(5)
 # Entries of the output vector; the first ones count the commands by their code.
@@ -110,6 +101,29 @@ NEVER = 1 << 38
 NO_PROPOSAL = NEVER << ID_BITS
 
 
+def _record(*names: str) -> np.dtype[np.void]:
+    """A record of whole numbers; a rank's number has no sign, so that indexing need not ask."""
+    fields = [(name, np.uint16 if name == "rank" else np.int64) for name in names]
+    return np.dtype(fields, align=True)
+
+
+BANK = _record(
+    "is_open", "open_row", "keep", "current", "next_act", "next_pre", "next_rda", "act_at",
+    "pre_at", "rank", "held", "used_at", "ref_at",
+)  # fmt: skip
+"""State of a bank."""
+QUEUE = _record("head", "tail", "count", "hits", "first_hit")
+"""A list of requests that wait for a bank."""
+RANK = _record(
+    "busy", "open_banks", "preab", "refab", "ref", "due", "pulling", "owed", "refresh", "target",
+    "chosen", "remaining", "act0", "act1", "act2", "act3", "active_from", "closed_at", "active",
+    "precharged", "precharges", "max_owed", "min_owed", "waiting", "power", "power_command",
+    "enter", "leave", "self_refresh", "pde", "since", "down_active", "down_precharged",
+    "self_refreshed",
+)  # fmt: skip
+"""State of a rank."""
+
+
 class Machine(NamedTuple):
     """All that a run reads and writes.
 
@@ -124,13 +138,14 @@ class Machine(NamedTuple):
             each command, shape (capacity, LOG_COLUMNS); bank and row are -1 where they do not
             apply; the bank of PRESB and REFSB is that of the first group.
         s: settings, timings and state, shape (N_ENTRIES,).
-        limits: earliest cycle by command kind (PRE, ACT, read, write) and bank group, over all
-            ranks, shape (4 * ranks * groups,).
-        banks: bank table over all ranks, shape (ranks * banks, BANK_COLUMNS).
-        ranks: rank table, shape (ranks, RANK_COLUMNS).
-        proposals: next command of each bank, its earliest cycle, place in ``limits`` and request,
-            shape (PROPOSAL_ROWS, banks).
-        queues: queue table, lists 2 b and 2 b + 1 of bank b, shape (2 * banks, QUEUE_COLUMNS).
+        banks: the banks of all ranks, records of :data:`BANK`, shape (ranks * banks,).
+        ranks: records of :data:`RANK`, shape (ranks,).
+        proposals: rows over the banks of all ranks: next command, its earliest cycle, kind,
+            request and length; the bank's rank and its group, over all ranks; and the earliest
+            cycle of each kind of command, as commands of other banks set it; shape
+            (PROPOSAL_ENTRIES,).
+        queues: records of :data:`QUEUE`, lists 2 b and 2 b + 1 of bank b, shape
+            (2 * ranks * banks,).
         links: neighbours of each request in its list, shape (n, 2).
         times: filled: cycle in which the initiator has each response; cycle from which it could
             offer each request, when the one before had left it; cycles in which the arbiter's
@@ -147,7 +162,6 @@ class Machine(NamedTuple):
     out: Array
     log: Array
     s: Array
-    limits: Array
     banks: Array
     ranks: Array
     proposals: Array

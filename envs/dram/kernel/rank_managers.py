@@ -16,31 +16,38 @@ from archgym.envs.dram.kernel.refresh import (
 
 
 @inlined
+def needs_managing(now: int, m: k.Machine) -> bool:
+    """Whether a refresh is due, a command of a manager waits or a rank may sleep or must wake."""
+    return bool(now >= m.s[k.S_NEXT_DUE] or m.s[k.S_PENDING] or m.s[k.S_POWER_DIRTY])
+
+
+@inlined
 def manage(now: int, m: k.Machine) -> bool:
     """Run the refresh and power-down managers; returns whether a bank was blocked anew."""
     blocked = False
     pending = 0
     next_due = k.NEVER
     for r in range(m.ranks.shape[0]):
-        m.ranks[r, k.R_REFRESH] = k.NOP
-        if now >= m.ranks[r, k.R_DUE]:
+        m.ranks[r].refresh = k.NOP
+        if now >= m.ranks[r].due:
             if m.s[k.C_POWER_DOWN]:
-                m.ranks[r, k.R_ENTER] = 0
+                m.ranks[r].enter = 0
                 if is_asleep(r, m):
-                    m.ranks[r, k.R_LEAVE] = 1
+                    m.ranks[r].leave = 1
             if not is_asleep(r, m):
-                if now >= m.ranks[r, k.R_DUE] + m.s[k.T_REF_INTERVAL]:
-                    m.ranks[r, k.R_DUE] += m.s[k.T_REF_INTERVAL]
-                    m.ranks[r, k.R_PULLING] = 0
+                if now >= m.ranks[r].due + m.s[k.T_REF_INTERVAL]:
+                    m.ranks[r].due += m.s[k.T_REF_INTERVAL]
+                    m.ranks[r].pulling = 0
                 if m.s[k.C_REFRESH] == k.ALL_BANK:
                     blocked = refresh_all_banks(now, r, m) or blocked
                 else:
                     blocked = refresh_some_banks(r, m) or blocked
-        pending += m.ranks[r, k.R_REFRESH] != k.NOP
+        pending += m.ranks[r].refresh != k.NOP
         if m.s[k.C_POWER_DOWN]:
             manage_power(r, m)
-            pending += m.ranks[r, k.R_POWER_COMMAND] != k.NOP
-        next_due = min(next_due, m.ranks[r, k.R_DUE])
+            pending += m.ranks[r].power_command != k.NOP
+        next_due = min(next_due, m.ranks[r].due)
+    m.s[k.S_POWER_DIRTY] = 0
     m.s[k.S_PENDING] = pending
     m.s[k.S_NEXT_DUE] = next_due
     return blocked
@@ -60,14 +67,14 @@ def choose_managed(now: int, best: int, m: k.Machine) -> tuple[int, int, bool]:
     start = k.NEVER
     power = False
     for r in range(m.ranks.shape[0]):
-        if m.s[k.C_POWER_DOWN] and m.ranks[r, k.R_POWER_COMMAND] != k.NOP:
+        if m.s[k.C_POWER_DOWN] and m.ranks[r].power_command != k.NOP:
             begin = max(power_start(r, m), bus)
-            end = 3 * (begin + length_of(m.ranks[r, k.R_POWER_COMMAND], m)) + power_last
+            end = 3 * (begin + length_of(m.ranks[r].power_command, m)) + power_last
             if end < first:
                 chosen, start, power, first = r, begin, True, end
-        elif m.ranks[r, k.R_REFRESH] != k.NOP:
+        elif m.ranks[r].refresh != k.NOP:
             begin = max(refresh_start(r, m), bus)
-            end = 3 * (begin + length_of(m.ranks[r, k.R_REFRESH], m)) + refresh_first
+            end = 3 * (begin + length_of(m.ranks[r].refresh, m)) + refresh_first
             if end < first:
                 chosen, start, power, first = r, begin, False, end
     return chosen, start, power
@@ -79,9 +86,9 @@ def next_managed(now: int, m: k.Machine) -> int:
     soonest = k.NEVER
     for r in range(m.ranks.shape[0]):
         start = k.NEVER
-        if m.s[k.C_POWER_DOWN] and m.ranks[r, k.R_POWER_COMMAND] != k.NOP:
+        if m.s[k.C_POWER_DOWN] and m.ranks[r].power_command != k.NOP:
             start = max(power_start(r, m), m.s[k.S_ROW_BUS])
-        elif m.ranks[r, k.R_REFRESH] != k.NOP:
+        elif m.ranks[r].refresh != k.NOP:
             start = max(refresh_start(r, m), m.s[k.S_ROW_BUS])
         if start > now:
             soonest = min(soonest, start)
@@ -96,8 +103,8 @@ def issue_managed(now: int, best: int, m: k.Machine) -> bool:
         return False
     if start <= now:
         if power:
-            issue_power(now, rank, m.ranks[rank, k.R_POWER_COMMAND], m)
+            issue_power(now, rank, m.ranks[rank].power_command, m)
         else:
-            issue_refresh(now, rank, m.ranks[rank, k.R_REFRESH], m)
+            issue_refresh(now, rank, m.ranks[rank].refresh, m)
         m.s[k.S_ALL_DIRTY] = 1
     return True

@@ -14,19 +14,19 @@ from archgym.envs.dram.kernel.compiled import compiled, inlined
 @inlined
 def enqueue(q: int, request: int, hit: bool, m: k.Machine) -> None:
     """Put a request at the end of a list; ``hit`` says whether its row is open."""
-    tail = m.queues[q, k.TAIL]
+    tail = m.queues[q].tail
     m.links[request, k.AFTER] = -1
     m.links[request, k.BEFORE] = tail
     if tail >= 0:
         m.links[tail, k.AFTER] = request
     else:
-        m.queues[q, k.HEAD] = request
-    m.queues[q, k.TAIL] = request
-    m.queues[q, k.COUNT] += 1
+        m.queues[q].head = request
+    m.queues[q].tail = request
+    m.queues[q].count += 1
     if hit:
-        if m.queues[q, k.HITS] == 0:
-            m.queues[q, k.FIRST_HIT] = request
-        m.queues[q, k.HITS] += 1
+        if m.queues[q].hits == 0:
+            m.queues[q].first_hit = request
+        m.queues[q].hits += 1
 
 
 @inlined
@@ -37,38 +37,38 @@ def dequeue(q: int, request: int, m: k.Machine) -> None:
     if before >= 0:
         m.links[before, k.AFTER] = after
     else:
-        m.queues[q, k.HEAD] = after
+        m.queues[q].head = after
     if after >= 0:
         m.links[after, k.BEFORE] = before
     else:
-        m.queues[q, k.TAIL] = before
-    m.queues[q, k.COUNT] -= 1
-    m.queues[q, k.HITS] -= 1
-    if m.queues[q, k.HITS] > 0 and m.queues[q, k.FIRST_HIT] == request:
+        m.queues[q].tail = before
+    m.queues[q].count -= 1
+    m.queues[q].hits -= 1
+    if m.queues[q].hits > 0 and m.queues[q].first_hit == request:
         while m.rows[after] != m.rows[request]:
             after = m.links[after, k.AFTER]
-        m.queues[q, k.FIRST_HIT] = after
+        m.queues[q].first_hit = after
 
 
 @inlined
 def find_hits(q: int, open_row: int, m: k.Machine) -> None:
     """Count a list's row hits, after a row was opened."""
     hits = 0
-    request = m.queues[q, k.HEAD]
+    request = m.queues[q].head
     while request >= 0:
         if m.rows[request] == open_row:
             if hits == 0:
-                m.queues[q, k.FIRST_HIT] = request
+                m.queues[q].first_hit = request
             hits += 1
         request = int(m.links[request, k.AFTER])
-    m.queues[q, k.HITS] = hits
+    m.queues[q].hits = hits
 
 
 @inlined
 def _head_or_hit(q: int, is_open: int, m: k.Machine) -> int:
-    if is_open and m.queues[q, k.HITS] > 0:
-        return int(m.queues[q, k.FIRST_HIT])
-    return int(m.queues[q, k.HEAD])
+    if is_open and m.queues[q].hits > 0:
+        return int(m.queues[q].first_hit)
+    return int(m.queues[q].head)
 
 
 @compiled
@@ -92,19 +92,17 @@ def _same_direction_hit(first: int, direction: int, open_row: int, m: k.Machine)
 def next_request(b: int, direction: int, m: k.Machine) -> int:
     """Request that the scheduler offers to a bank, -1 if none."""
     scheduler = m.s[k.C_SCHEDULER]
-    is_open = m.banks[b, k.IS_OPEN]
+    is_open = m.banks[b].is_open
     q = 2 * b
     if scheduler == k.FR_FCFS:
         return _head_or_hit(q, is_open, m)
     if scheduler == k.FIFO:
-        return int(m.queues[q, k.HEAD])
+        return int(m.queues[q].head)
     if scheduler == k.FR_FCFS_GRP:
-        if is_open and m.queues[q, k.HITS] > 0:
-            return _same_direction_hit(
-                m.queues[q, k.FIRST_HIT], direction, m.banks[b, k.OPEN_ROW], m
-            )
-        return int(m.queues[q, k.HEAD])
-    if m.queues[q + direction, k.COUNT] > 0:
+        if is_open and m.queues[q].hits > 0:
+            return _same_direction_hit(m.queues[q].first_hit, direction, m.banks[b].open_row, m)
+        return int(m.queues[q].head)
+    if m.queues[q + direction].count > 0:
         return _head_or_hit(q + direction, is_open, m)
     if scheduler == k.GRP_FR_FCFS:
         return _head_or_hit(q + 1 - direction, is_open, m)
@@ -115,10 +113,10 @@ def next_request(b: int, direction: int, m: k.Machine) -> int:
 def closes_row(q: int, open_row: int, m: k.Machine) -> bool:
     """Whether an adaptive page policy closes the row with the next column command."""
     if m.s[k.C_SCHEDULER] == k.FIFO:
-        second = int(m.links[m.queues[q, k.HEAD], k.AFTER])
+        second = int(m.links[m.queues[q].head, k.AFTER])
         more_hits = second >= 0 and m.rows[second] == open_row
     else:
-        more_hits = m.queues[q, k.HITS] >= 2
+        more_hits = m.queues[q].hits >= 2
     if m.s[k.C_PAGE] == k.CLOSED_ADAPTIVE:
         return not more_hits
-    return m.queues[q, k.COUNT] >= 2 and not more_hits
+    return m.queues[q].count >= 2 and not more_hits

@@ -16,7 +16,7 @@ from archgym.envs.dram.traces.trace import Trace
 from archgym.errors import TraceError
 from archgym.reading.files import meant_file, read_arrays
 
-__all__ = ["read_npz", "write_npz"]
+__all__ = ["from_planes", "read_npz", "to_planes", "write_npz"]
 
 _LIMIT_BYTES: Final = 1 << 31
 """2 GiB of arrays: some 120 million requests."""
@@ -40,8 +40,8 @@ def write_npz(trace: Trace, path: Path) -> Path:
         np.savez_compressed(
             file,
             version=np.int64(_VERSION),
-            arrival_step_ps=_planes(np.diff(trace.arrival_ps, prepend=0)),
-            address_step=_planes(np.diff(trace.address >> shift, prepend=0)),
+            arrival_step_ps=to_planes(np.diff(trace.arrival_ps, prepend=0)),
+            address_step=to_planes(np.diff(trace.address >> shift, prepend=0)),
             address_shift=np.int64(shift),
             is_write=np.packbits(trace.is_write),
         )
@@ -79,8 +79,8 @@ def read_npz(path: Path, name: str) -> Trace:
         or bits.shape != (-(-n // 8),)
     ):
         raise TraceError(f"{path}: the binary trace is damaged: its fields do not fit together")
-    arrival = np.cumsum(_values(fields["arrival_step_ps"]), dtype=np.int64)
-    address = np.cumsum(_values(fields["address_step"]), dtype=np.int64)
+    arrival = np.cumsum(from_planes(fields["arrival_step_ps"]), dtype=np.int64)
+    address = np.cumsum(from_planes(fields["address_step"]), dtype=np.int64)
     is_write = np.unpackbits(fields["is_write"], count=len(arrival))
     return Trace(name, arrival, address << shift, is_write)
 
@@ -90,7 +90,7 @@ def _number(field: NDArray[Any]) -> int:
     return int(field) if field.shape == () and field.dtype.kind in "iu" else -1
 
 
-def _planes(steps: NDArray[np.int64]) -> NDArray[np.uint8]:
+def to_planes(steps: NDArray[np.int64]) -> NDArray[np.uint8]:
     """The bytes of the steps, least significant plane first, shape (bytes, n).
 
     Planes of equal significance compress better than whole integers.
@@ -102,8 +102,8 @@ def _planes(steps: NDArray[np.int64]) -> NDArray[np.uint8]:
     return np.ascontiguousarray(data.T)
 
 
-def _values(planes: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """The inverse of :func:`_planes`, shape (n,)."""
+def from_planes(planes: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """The inverse of :func:`to_planes`, shape (n,)."""
     data = np.zeros((planes.shape[1], 8), np.uint8)
     data[:, : planes.shape[0]] = planes.T
     folded = data.view("<u8").reshape(-1).astype(np.uint64)

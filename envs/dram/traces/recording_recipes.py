@@ -21,15 +21,15 @@ from archgym.envs.dram.traces.recording import record
 from archgym.envs.dram.traces.trace import Trace
 from archgym.errors import TraceError, UnknownNameError
 
-__all__ = ["RECIPES", "Recipe", "make"]
+__all__ = ["ENVIRONMENT", "LICENCE", "RECIPES", "Recipe", "make", "versions"]
 
-_ENVIRONMENT = {
+ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
     "LC_ALL": "C",
     "PYTHONHASHSEED": "0",
     "HOME": "/nonexistent",
 }
-_LICENCE = "Apache-2.0, as archgym; the input is generated, the trace holds no program text or data"
+LICENCE = "Apache-2.0, as archgym; the input is generated, the trace holds no program text or data"
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def make(
             f"recipe {name!r} needs the program {recipe.command[0]!r}: "
             f"apt-get install {recipe.package}"
         )
-    environment = {**_ENVIRONMENT, **recipe.environment}
+    environment = {**ENVIRONMENT, **recipe.environment}
     with tempfile.TemporaryDirectory(prefix="archgym-recipe-") as folder:
         recipe.make_input(Path(folder))
         trace, card = record(
@@ -105,17 +105,17 @@ def make(
         )
     about = {
         "title": recipe.title,
-        "program": f"{Path(recipe.command[0]).name}, {_versions(recipe)}",
+        "program": f"{Path(recipe.command[0]).name}, {versions(recipe)}",
         "input": recipe.input,
         "environment": environment,
         "recipe": f"archgym trace recipe {name}",
-        "licence": _LICENCE,
+        "licence": LICENCE,
     }
     return trace, about | card
 
 
-def _versions(recipe: Recipe) -> str:
-    """``"Debian package sqlite3 3.40.1-2"``, or several."""
+def versions(recipe: Recipe) -> str:
+    """The packages of a recipe: ``"Debian package sqlite3 3.40.1-2"``, or several."""
     packages = (recipe.package, *recipe.needs)
     word = "package" if len(packages) == 1 else "packages"
     return f"Debian {word} {', '.join(_version(package) for package in packages)}"

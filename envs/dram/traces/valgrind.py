@@ -13,7 +13,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -91,6 +91,7 @@ def run_under_lackey(
     folder: Path | None = None,
     stdin: Path | None = None,
     environment: Mapping[str, str] | None = None,
+    started: Callable[[int], None] | None = None,
 ) -> Iterator[Accesses]:
     """Run a program and yield its accesses; closing the iterator ends the program.
 
@@ -103,6 +104,7 @@ def run_under_lackey(
         folder: working folder.
         stdin: file that the program reads as its standard input; nothing if None.
         environment: all its environment variables; those of this process if None.
+        started: called with the number of the process when it runs.
 
     Raises:
         MissingDependencyError: if valgrind is not installed.
@@ -135,6 +137,8 @@ def run_under_lackey(
         messages: list[str] = []
         try:
             _refuse_core_dumps(process)
+            if started is not None:
+                started(process.pid)
             deadline = time.monotonic() + timeout_s
             yield from _chunks(read_end, deadline, messages)
             status = process.wait(max(0.0, deadline - time.monotonic()))

@@ -10,14 +10,12 @@ import torch
 import triton
 
 from archgym.envs.gpu.measuring import kernels
-from archgym.envs.gpu.parameters import Shape
+from archgym.envs.gpu.parameters import TOLERANCES, Shape
 
 Design = Mapping[str, int]
 Launch = Callable[[], Any]
 
 TORCH_DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float8_e4m3fn}
-_TOLERANCES = {"fp16": 2e-3, "bf16": 8e-3, "fp8": 2e-3}
-"""Largest relative error of a result, by its norm: outputs of fp8 products are in fp16."""
 _SUM_BLOCK = 1024
 _EPSILON = 1e-6
 
@@ -65,7 +63,7 @@ class Problem:
     @property
     def tolerance(self) -> float:
         """The largest relative error of a right result."""
-        return _TOLERANCES[self.shape.dtype]
+        return TOLERANCES[self.shape.dtype]
 
     def reference(self) -> torch.Tensor:
         """The right result in single precision."""

@@ -1,106 +1,192 @@
-"""Fitting the model of products to what was measured, and judging it on what it has not seen.
+"""Fitting the models to what was measured on the H200.
 
-``python -m archgym.envs.gpu.model.fitting`` prints the coefficients and their agreement as JSON.
+``python -m archgym.envs.gpu.model.fitting`` writes ``fitted.json``, ``fitted.npz`` and
+``compiled.npz`` into this folder; :mod:`archgym.envs.gpu.model.judging` says how good they are.
 """
 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.envs.gpu.model.compiled import CODE_PARAMETERS, REFUSED, VARIANTS, variants
 from archgym.envs.gpu.model.device import Device, device_named
-from archgym.envs.gpu.model.gemm import BOUNDS, Array, parts
-from archgym.envs.gpu.model.measured import products
+from archgym.envs.gpu.model.measured import Rows, measured, measured_shapes, rows_of
+from archgym.envs.gpu.model.prediction import (
+    MECHANISMS,
+    Correction,
+    KernelModel,
+    activities,
+)
+from archgym.envs.gpu.model.terms import Array
+from archgym.envs.gpu.parameters import KERNELS, PARAMETERS
+from archgym.proxy.models.traversal import Trees
+from archgym.proxy.models.trees import grown_nodes
 
-SAMPLE = 4000
-"""Rows that a fit looks at."""
+SAMPLE: Final = 4000
+"""Rows that a fit of the coefficients looks at."""
+MEMBERS: Final = 2
+"""Of an ensemble."""
 
 
-def fit(
-    designs: Mapping[str, Array],
-    sizes: Mapping[str, Array],
-    times: Array,
-    device: Device,
-    seed: int = 0,
-) -> dict[str, float]:
-    """Coefficients with the least relative error, few large ones counting little.
+class Growth(NamedTuple):
+    """How trees grow: their number, learning rate, leaves, least rows of a leaf, and so on."""
+
+    trees: int
+    rate: float
+    leaves: int
+    least: int
+    shrinkage: float
+    features: float
+
+
+MANY: Final = Growth(400, 0.08, 64, 3, 1.0, 0.4)
+FEW: Final = Growth(300, 0.08, 24, 2, 0.3, 0.4)
+NOISY: Final = Growth(200, 0.06, 12, 5, 5.0, 0.25)
+"""For tens of thousands of times, for a thousand of them, and for powers."""
+_FEW_ROWS: Final = 3000
+
+
+def fit(rows: Rows, kernel: str, device: Device, seed: int = 0) -> KernelModel:
+    """The model of a kernel.
 
     Args:
-        designs: values by parameter, shape (n,) each.
-        sizes: ``m``, ``n``, ``k``, shape (n,) each.
-        times: what was measured, us, shape (n,).
+        rows: what was measured.
+        kernel: of which.
         device: on which.
-        seed: of the sample, if there are more than :data:`SAMPLE` rows.
+        seed: of samples and trees.
     """
+    coefficients = fit_coefficients(rows, kernel, device, seed)
+    mechanism = MECHANISMS[kernel]
+    found = mechanism.terms(rows.designs, rows.sizes, device, rows.compiled, coefficients)
+    features = mechanism.features(rows.designs, rows.sizes, found, rows.compiled)
+    wanted = np.log(rows.time_us / found["time_us"])
+    growth = FEW if len(wanted) < _FEW_ROWS else MANY
+    corrections = {"time": grow(features, wanted, _weights(rows), growth, seed)}
+    known = np.flatnonzero(np.isfinite(rows.power) & (rows.power > 0))
+    if len(known):
+        predicted = found["time_us"] * np.exp(corrections["time"](features))
+        activity = activities(found, features, predicted, device)[known]
+        few = rows[known]
+        # With the time that was predicted: it is what a prediction has.
+        busy = np.log(few.busy_us / predicted[known])
+        power = np.log(few.power / device.idle_w)
+        corrections["busy"] = grow(activity, busy, few.power_weight, NOISY, seed)
+        corrections["power"] = grow(activity, power, few.power_weight, NOISY, seed)
+    return KernelModel(kernel, coefficients, corrections)
+
+
+def fit_coefficients(rows: Rows, kernel: str, device: Device, seed: int = 0) -> dict[str, float]:
+    """Coefficients of the terms with the least relative error, few large ones counting little."""
     from scipy.optimize import least_squares
 
-    few = np.random.default_rng(seed).permutation(len(times))[:SAMPLE]
-    some = {name: value[few] for name, value in designs.items()}
-    some_sizes = {name: value[few] for name, value in sizes.items()}
-    wanted = np.log(times[few])
-    low, first, high = (np.log([bound[i] for bound in BOUNDS.values()]) for i in range(3))
+    some = rows[np.random.default_rng(seed).permutation(len(rows.names))[:SAMPLE]]
+    mechanism, wanted = MECHANISMS[kernel], np.log(some.time_us)
+    bounds = mechanism.bounds
+    low, first, high = (np.log([bound[i] for bound in bounds.values()]) for i in range(3))
 
     def residuals(logs: Array) -> Array:
-        fitted = dict(zip(BOUNDS, np.exp(logs), strict=True))
-        found = parts(some, some_sizes, "fp16", device, fitted)["time_us"]
-        return np.asarray(np.log(found) - wanted)
+        fitted = dict(zip(bounds, np.exp(logs), strict=True))
+        found = mechanism.terms(some.designs, some.sizes, device, some.compiled, fitted)
+        return np.asarray(np.log(found["time_us"]) - wanted)
 
     best = least_squares(
         residuals, first, bounds=(low, high), loss="soft_l1", f_scale=0.1, max_nfev=60
     )
-    return {name: float(f"{v:.4g}") for name, v in zip(BOUNDS, np.exp(best.x), strict=True)}
+    return {name: float(f"{v:.4g}") for name, v in zip(bounds, np.exp(best.x), strict=True)}
 
 
-def agreement(predicted: Array, times: Array) -> dict[str, float]:
-    """R2 of the time and of its logarithm, and the median relative error."""
+def grow(
+    features: Array, wanted: Array, weights: Array | None, growth: Growth, seed: int = 0
+) -> Correction:
+    """An ensemble of boosted trees.
 
-    def r2(found: Array, wanted: Array) -> float:
-        return float(1 - ((found - wanted) ** 2).sum() / ((wanted - wanted.mean()) ** 2).sum())
+    Args:
+        features: shape (n, n_features).
+        wanted: logarithm of the factor, shape (n,).
+        weights: of the rows, shape (n,).
+        growth: how its trees grow.
+        seed: of the first member.
+    """
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from threadpoolctl import threadpool_limits
 
-    return {
-        "r2": round(r2(predicted, times), 4),
-        "r2_log": round(r2(np.log(predicted), np.log(times)), 4),
-        "median_error": round(float(np.median(np.abs(predicted / times - 1))), 4),
-    }
+    trees, starts = [], []
+    for member in range(MEMBERS):
+        grower = HistGradientBoostingRegressor(
+            max_iter=growth.trees,
+            learning_rate=growth.rate,
+            max_leaf_nodes=growth.leaves,
+            min_samples_leaf=growth.least,
+            l2_regularization=growth.shrinkage,
+            max_features=growth.features,
+            early_stopping=False,
+            random_state=seed + member,
+        )
+        with threadpool_limits(1, "openmp"):
+            grown = grower.fit(features.astype(np.float32), wanted, weights)
+        starts.append(float(np.ravel(grown._baseline_prediction)[0]))
+        trees += [grown_nodes(one[0].nodes) for one in grown._predictors]
+    return Correction(Trees.join(trees), float(np.mean(starts)), MEMBERS, features.shape[1])
 
 
-def judged() -> dict[str, Any]:
-    """Coefficients of all rows; agreement on unseen designs, and on shapes left out in turn."""
-    designs, sizes, times, names = products()
-    shapes, device = np.array(names), device_named("h200")
+def _weights(rows: Rows) -> Array:
+    """Fast designs of a shape count more: a search wants to know them."""
+    times = rows.time_us
+    best = {name: times[rows.names == name].min() for name in np.unique(rows.names)}
+    return np.sqrt(np.array([best[name] for name in rows.names]) / times)
 
-    def part(rows: NDArray[np.bool_]) -> tuple[dict[str, Array], dict[str, Array], Array]:
-        chosen = ({n: v[rows] for n, v in some.items()} for some in (designs, sizes))
-        return (*chosen, times[rows])  # type: ignore[return-value]
 
-    def of(rows: NDArray[np.bool_], fitted: Mapping[str, float]) -> Array:
-        some, some_sizes, _ = part(rows)
-        return parts(some, some_sizes, "fp16", device, fitted)["time_us"]
+def compiled_tables() -> dict[str, NDArray[np.int32]]:
+    """Registers, spills and shared memory by variant and design, as the measurements noted them.
 
-    unseen = np.random.default_rng(1).random(len(times)) < 0.25
-    by_design = agreement(of(unseen, fit(*part(~unseen), device)), times[unseen])
-    left_out, regret = np.empty(len(times)), {}
-    for shape in dict.fromkeys(names):
-        here = shapes == shape
-        left_out[here] = of(here, fit(*part(~here), device))
-        best = np.argsort(left_out[here])[:5]
-        chosen = times[here][best]
-        regret[shape] = [
-            round(float(t / times[here].min() - 1), 3) for t in (chosen[0], chosen.min())
-        ]
-    return {
-        "coefficients": fit(*part(np.ones(len(times), dtype=bool)), device),
-        "unseen_designs": by_design,
-        "unseen_shapes": agreement(left_out, times),
-        "regret_of_best_and_of_best_of_five": regret,
-    }
+    What was not compiled takes the values of the other variant.
+    """
+    found = {}
+    for kernel, names in CODE_PARAMETERS.items():
+        sizes = [len(PARAMETERS[kernel][name]) for name in names]
+        table = np.full((VARIANTS[kernel], *sizes, 3), -2, dtype=np.int32)
+        for shape in measured_shapes(held_out=False):
+            if shape.kernel != kernel:
+                continue
+            every = tuple(PARAMETERS[kernel])
+            for values, row in rows_of(shape).items():
+                design = dict(zip(every, values, strict=True))
+                as_array = {name: np.array([value]) for name, value in design.items()}
+                places = [PARAMETERS[kernel][name].index(design[name]) for name in names]
+                known = [row[name] for name in ("registers", "spills", "shared_bytes")]
+                if row["registers"] is None:
+                    known = [255, 0, REFUSED]
+                table[(int(variants(shape, as_array)[0]), *places)] = known
+        for variant in range(VARIANTS[kernel]):
+            missing = table[variant, ..., 0] == -2
+            table[variant][missing] = table[variant ^ 1][missing]
+        table[table == -2] = 0
+        found[kernel] = table
+    return found
+
+
+def main() -> None:
+    """The command."""
+    device, folder = device_named("h200"), Path(__file__).parent
+    arrays: dict[str, NDArray[Any]] = {}
+    noted: dict[str, Any] = {"device": device.name, "kernels": {}}
+    for kernel in KERNELS:
+        model = fit(measured(kernel, device), kernel, device)
+        noted["kernels"][kernel] = {
+            "coefficients": model.coefficients,
+            "features": {name: one.n_features for name, one in model.corrections.items()},
+        }
+        for name, correction in model.corrections.items():
+            arrays |= {f"{kernel}.{name}.{n}": v for n, v in correction.arrays().items()}
+    np.savez_compressed(folder / "fitted.npz", **arrays)  # type: ignore[arg-type]
+    np.savez_compressed(folder / "compiled.npz", **compiled_tables())  # type: ignore[arg-type]
+    (folder / "fitted.json").write_text(json.dumps(noted, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    json.dump(judged(), sys.stdout, indent=2)
-    sys.stdout.write("\n")
+    main()

@@ -1,60 +1,174 @@
-"""What was measured on a GPU: the rows of ``datasets/gpu/measured.parquet``."""
+"""What was measured on a GPU: the rows of ``measured.parquet`` and ``held_out.parquet``.
+
+Both are in ``datasets/gpu``. Models are fitted to the first; the second has other shapes, and
+judges them.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from importlib import resources
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from archgym.envs.gpu.model.gemm import Array
-from archgym.envs.gpu.parameters import PARAMETERS, SHAPES, Shape
+from archgym.envs.gpu.model.compiled import Compiled
+from archgym.envs.gpu.model.device import Device
+from archgym.envs.gpu.model.terms import Array
+from archgym.envs.gpu.parameters import BYTES, HELD_OUT, PARAMETERS, SHAPES, Shape
+from archgym.reading.parquet import read_rows
 
 PASSES = ("time_1_us", "time_2_us", "time_3_us")
-_RUN = 2
-"""The measurement of all designs; the first run was a sample, on another machine."""
+_WHOLE = (2, 3, 5)
+"""The runs that measured all designs of their shapes."""
+_POWER = (4, 5)
+"""The runs that measured power, of a sample, most exactly."""
+_NAMES = tuple(dict.fromkeys(name for some in PARAMETERS.values() for name in some))
+_LESS_EXACT = 0.2
+"""Weight of the power that the others measured."""
+
+
+@lru_cache(maxsize=2)
+def measured_rows(*, held_out: bool = False) -> list[dict[str, Any]]:
+    """Every row, with the columns that ``datasets/gpu/README.md`` describes.
+
+    Args:
+        held_out: whether of the shapes that judge, instead of those that models are fitted to.
+    """
+    folder = resources.files("archgym").joinpath("datasets", "gpu")
+    name = "held_out.parquet" if held_out else "measured.parquet"
+    with resources.as_file(folder.joinpath(name)) as path:
+        return read_rows(path)
 
 
 @lru_cache(maxsize=1)
-def measured_rows() -> list[dict[str, Any]]:
-    """Every row, with the columns that ``datasets/gpu/README.md`` describes."""
-    import pyarrow.parquet as pq
-
-    folder = resources.files("archgym").joinpath("datasets", "gpu")
-    with resources.as_file(folder.joinpath("measured.parquet")) as path:
-        rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
-    return rows
+def _by_shape() -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in (*measured_rows(), *measured_rows(held_out=True)):
+        if row["run"] in _WHOLE:
+            found.setdefault(row["shape"], []).append(row)
+    return found
 
 
 def rows_of(shape: Shape) -> dict[tuple[int, ...], dict[str, Any]]:
     """The rows of a shape by the values of the design, in the order of the parameters."""
     names = tuple(PARAMETERS[shape.kernel])
-    return {
-        tuple(row[name] for name in names): row
-        for row in measured_rows()
-        if row["shape"] == shape.name and row["run"] == _RUN and row["warps"] is not None
-    }
+    rows = _by_shape().get(shape.name, [])
+    return {tuple(row[n] for n in names): row for row in rows if row["warps"] is not None}
 
 
-def measured_shapes() -> tuple[Shape, ...]:
-    """The shapes all of whose designs were measured."""
-    found = {row["shape"] for row in measured_rows() if row["run"] == _RUN}
-    return tuple(shape for shape in SHAPES if shape.name in found)
+@lru_cache(maxsize=1)
+def _exact_powers() -> dict[tuple[Any, ...], dict[str, Any]]:
+    """Rows of the run that measured power, by shape and design."""
+    found = {}
+    for row in (*measured_rows(), *measured_rows(held_out=True)):
+        if row["run"] in _POWER and row["power_w"] is not None and row["warps"] is not None:
+            found[row["shape"], *(row[name] for name in _NAMES)] = row
+    return found
 
 
-def products() -> tuple[dict[str, Array], dict[str, Array], Array, list[str]]:
-    """Designs, sizes, times (median of the passes, us) and shapes of all measured products."""
-    shapes = [shape for shape in measured_shapes() if shape.kernel == "gemm"]
-    rows = [
-        (shape, design, row)
-        for shape in shapes
-        for design, row in rows_of(shape).items()
-        if row["status"] == "ok"
-    ]
-    names = tuple(PARAMETERS["gemm"])
-    values = np.array([design for _, design, _ in rows], dtype=float)
-    designs = {name: values[:, i] for i, name in enumerate(names)}
-    sizes = {s: np.array([shape.sizes[s] for shape, _, _ in rows], dtype=float) for s in "mnk"}
-    times = np.array([[row[name] for name in PASSES] for _, _, row in rows])
-    return designs, sizes, np.median(times, axis=1), [shape.name for shape, _, _ in rows]
+def torch_time_us(shape: Shape) -> float | None:
+    """Time of PyTorch's own kernel, median of the passes, us; none if it was not measured."""
+    for row in _by_shape().get(shape.name, []):
+        if row["warps"] is None and row["status"] == "ok":
+            return float(np.median([row[name] for name in PASSES if row[name] is not None]))
+    return None
+
+
+def measured_shapes(*, held_out: bool | None = None) -> tuple[Shape, ...]:
+    """The shapes all of whose designs were measured.
+
+    Args:
+        held_out: whether of those that judge or of those that models are fitted to; by default
+            both.
+    """
+    chosen = [s for s in SHAPES if held_out is None or (s in HELD_OUT) == held_out]
+    return tuple(shape for shape in chosen if shape.name in _by_shape())
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Measured designs of one kernel that ran.
+
+    Attributes:
+        designs: values by parameter, shape (n,) each.
+        sizes: of the shapes, with ``element`` (bytes) and ``flops`` (of a multiprocessor's matrix
+            units in a cycle), shape (n,) each.
+        compiled: registers, spills and shared memory.
+        times: of the passes, us, shape (n, 3).
+        power: W, NaN where it was not measured, shape (n,).
+        power_weight: 1 where power was measured most exactly, else less, shape (n,).
+        busy_us: time of a launch without pause, us, NaN where not measured, shape (n,).
+        names: the shape of each row, shape (n,).
+        groups: equal for shapes of the same sizes, whatever their elements, shape (n,).
+    """
+
+    designs: Mapping[str, Array]
+    sizes: Mapping[str, Array]
+    compiled: Compiled
+    times: Array
+    power: Array
+    power_weight: Array
+    busy_us: Array
+    names: NDArray[np.str_]
+    groups: NDArray[np.str_]
+
+    @property
+    def time_us(self) -> Array:
+        """Median of the passes, us, shape (n,)."""
+        return np.asarray(np.median(self.times, axis=1))
+
+    def __getitem__(self, rows: NDArray[Any]) -> Rows:
+        """Some of the rows, by a mask or by numbers."""
+        return Rows(*(_some(getattr(self, one.name), rows) for one in fields(self)))
+
+
+def measured(kernel: str, device: Device, *, held_out: bool = False) -> Rows:
+    """All measured designs of a kernel that ran.
+
+    Args:
+        kernel: one of :data:`~archgym.envs.gpu.parameters.KERNELS`.
+        device: on which they were measured.
+        held_out: whether of the shapes that judge, instead of those that models are fitted to.
+    """
+    shapes = [one for one in measured_shapes(held_out=held_out) if one.kernel == kernel]
+    rows = [(s, r) for s in shapes for r in rows_of(s).values() if r["status"] == "ok"]
+
+    exact = [_exact_powers().get((s.name, *(r[n] for n in _NAMES))) for s, r in rows]
+    powers = [row if other is None else other for (_, row), other in zip(rows, exact, strict=True)]
+
+    def column(name: str, some: Sequence[dict[str, Any]] | None = None) -> Array:
+        found = [row[name] for row in some or [row for _, row in rows]]
+        return np.array([math.nan if value is None else value for value in found], dtype=float)
+
+    return Rows(
+        {name: column(name) for name in PARAMETERS[kernel]},
+        sizes_of([shape for shape, _ in rows], device),
+        Compiled(column("registers"), column("spills"), column("shared_bytes")),
+        np.stack([column(name) for name in PASSES], axis=1),
+        column("power_w", powers),
+        np.array([_LESS_EXACT if other is None else 1.0 for other in exact]),
+        column("busy_time_us", powers),
+        np.array([shape.name for shape, _ in rows]),
+        np.array([str(tuple(shape.sizes.values())) for shape, _ in rows]),
+    )
+
+
+def sizes_of(shapes: Sequence[Shape], device: Device) -> dict[str, Array]:
+    """Sizes, bytes of an element and rate of the matrix units, for each of the shapes."""
+    found = {name: np.array([float(s.sizes[name]) for s in shapes]) for name in shapes[0].sizes}
+    found["element"] = np.array([float(BYTES[shape.dtype]) for shape in shapes])
+    found["flops"] = np.array([float(device.flops_per_cycle[shape.dtype]) for shape in shapes])
+    return found
+
+
+def _some(value: Any, rows: NDArray[Any]) -> Any:
+    if isinstance(value, Mapping):
+        return {name: column[rows] for name, column in value.items()}
+    if isinstance(value, Compiled):
+        return Compiled(*(getattr(value, one.name)[rows] for one in fields(value)))
+    return value[rows]

@@ -23,7 +23,9 @@ def _members(system: Any, count: float, stride: float, tier: int) -> float:
 
 
 @compiled
-def _one_tier_s(system: Any, kind: int, size: float, count: float, tier: int) -> float:
+def _one_tier_s(
+    system: Any, kind: int, size: float, count: float, tier: int, slowed: float
+) -> float:
     """A collective whose members a single tier of links joins."""
     if kind == REDUCE_SCATTER:
         scale, chunk = system.link_reduce_scatter[tier], system.link_reduce_scatter_chunk[tier]
@@ -32,7 +34,7 @@ def _one_tier_s(system: Any, kind: int, size: float, count: float, tier: int) ->
     else:
         scale, chunk = system.link_all_reduce[tier], system.link_all_reduce_chunk[tier]
     volume = size * scale * (1.0 + chunk / count)
-    rate = system.link_rate[tier] * system.link_share[tier]
+    rate = system.link_rate[tier] * system.link_share[tier] * (slowed if tier else 1.0)
     if not system.link_steps[tier]:
         return float(system.link_latency[tier] + volume / rate)
     sides = 2.0 if kind == ALL_REDUCE else 1.0
@@ -45,13 +47,15 @@ def _one_tier_s(system: Any, kind: int, size: float, count: float, tier: int) ->
 
 @compiled
 def collective_s(
-    system: Any, kind: int, size: float, count: float, stride: float, tier: int
+    system: Any, kind: int, size: float, count: float, stride: float, tier: int, slowed: float
 ) -> float:
     """Seconds of a reduce-scatter, all-gather or all-reduce of ``size`` bytes a member.
 
     A group within one tier is a ring or a tree. One that spans tiers is reduced within each node,
     then by as many rings over the network as it has members in a node (each member has a share of
-    the cards), then gathered; the stages overlap in chunks, so the slowest of them counts.
+    the cards), then gathered; the stages overlap in chunks, so the slowest of them counts. Where
+    several GPUs share a card, a group that does not fill its nodes has one ring, which enters a
+    node by one card and leaves it by another one.
 
     Args:
         system: the cluster.
@@ -60,11 +64,12 @@ def collective_s(
         count: members.
         stride: ranks between neighbours of the group.
         tier: link that all members use; -1 for those that the ranks imply.
+        slowed: rate of its slowest link between nodes, by that of the cluster.
     """
     if count <= 1 or size <= 0:
         return 0.0
     if tier >= 0:
-        return _one_tier_s(system, kind, size, count, tier)
+        return _one_tier_s(system, kind, size, count, tier, slowed)
     slowest = 0.0
     latency = 0.0
     below = 1.0
@@ -72,7 +77,10 @@ def collective_s(
         members = _members(system, count, stride, level)
         here = np.ceil(members / below)
         if here > 1:
-            part = _one_tier_s(system, kind, size / below, here, level)
+            rings = below
+            if level > 0 and system.cards_shared and below < system.link_size[0]:
+                rings = 1.0
+            part = _one_tier_s(system, kind, size / rings, here, level, slowed)
             slowest = max(slowest, part)
             latency += system.link_latency[level]
         below = max(below, members)
@@ -101,7 +109,9 @@ def exchange_s(system: Any, size: float, count: float, stride: float) -> float:
 
 
 @compiled
-def send_s(system: Any, size: float, sender: float, stride: float, tier: int) -> float:
+def send_s(
+    system: Any, size: float, sender: float, stride: float, tier: int, slowed: float
+) -> float:
     """Seconds of a message from rank ``sender`` to the one ``stride`` ranks on."""
     level = tier
     if tier < 0:
@@ -111,5 +121,5 @@ def send_s(system: Any, size: float, sender: float, stride: float, tier: int) ->
             if width <= 0 or np.floor(sender / width) == np.floor((sender + stride) / width):
                 level = one
                 break
-    rate = system.link_rate[level] * system.link_share[level]
+    rate = system.link_rate[level] * system.link_share[level] * (slowed if level else 1.0)
     return float(system.link_latency[level] + size * system.link_p2p[level] / rate)

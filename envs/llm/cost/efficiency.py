@@ -43,7 +43,8 @@ def matrix_s(
     if system.operators:
         return float(flops / (peak * staircase(system.matrix_limits, system.matrix_shares, flops)))
     best = np.inf
-    each = peak * system.matrix_share / system.processors
+    share = system.fp8_share if fp8 else system.matrix_share
+    each = peak * share / system.processors
     for i in range(len(_TILE_ROWS)):
         tiles = batch * np.ceil(rows / _TILE_ROWS[i]) * np.ceil(columns / _TILE_COLUMNS[i])
         area = 2.0 * _TILE_ROWS[i] * _TILE_COLUMNS[i]

@@ -22,6 +22,7 @@ __all__ = [
     "SLOTS",
     "TIME",
     "WEIGHTS",
+    "add_kernel",
     "attached_linear",
     "elementwise",
     "linear",
@@ -39,9 +40,10 @@ SLOTS = 8
 
 
 @compiled
-def _add(
+def add_kernel(
     system: Any, sums: Any, phase: int, compute: float, memory: float, flops: float, size: float
 ) -> None:
+    """Adds a kernel to a phase: seconds of its arithmetic and its memory, operations, bytes."""
     sums[phase, TIME] += combined_s(system, compute, memory)
     sums[phase, ARITHMETIC] += compute
     sums[phase, MEMORY] += memory
@@ -55,7 +57,17 @@ def _accumulate(system: Any, sums: Any, weights: float) -> None:
     """The gradients of weights are added to those of earlier micro-batches."""
     if not system.operators:
         size = 2.0 * weights * system.gradient_bytes
-        _add(system, sums, WEIGHTS, 0.0, memory_s(system, size), 0.0, size)
+        add_kernel(system, sums, WEIGHTS, 0.0, memory_s(system, size), 0.0, size)
+
+
+@compiled
+def _cast(system: Any, sums: Any, inputs: float, gradients: float, again: bool) -> None:
+    """Activations and gradients in 8 bits: each is read once and written in two orders."""
+    for phase in range(4):
+        if phase == WEIGHTS or (phase == AGAIN and not again):
+            continue
+        size = (gradients if phase == INPUTS else inputs) * (system.element_bytes + 2.0)
+        add_kernel(system, sums, phase, 0.0, memory_s(system, size), 0.0, size)
 
 
 @compiled
@@ -68,17 +80,19 @@ def linear(
     size = groups * (rows * inner + rows * columns + inner * columns) * system.element_bytes
     memory = memory_s(system, size)
     forward = matrix_s(system, fp8, groups, rows, columns, inner)
-    _add(system, sums, FORWARD, forward, memory, flops, size)
+    add_kernel(system, sums, FORWARD, forward, memory, flops, size)
     if again:
-        _add(system, sums, AGAIN, forward, memory, flops, size)
-    _add(
+        add_kernel(system, sums, AGAIN, forward, memory, flops, size)
+    add_kernel(
         system, sums, INPUTS, matrix_s(system, fp8, groups, rows, inner, columns), memory, flops,
         size,
     )  # fmt: skip
-    _add(
+    add_kernel(
         system, sums, WEIGHTS, matrix_s(system, fp8, groups, inner, columns, rows), memory, flops,
         size,
     )  # fmt: skip
+    if fp8:
+        _cast(system, sums, groups * rows * inner, groups * rows * columns, again)
     _accumulate(system, sums, groups * inner * columns)
 
 
@@ -91,17 +105,17 @@ def product(
     size = batch * (rows * inner + rows * columns + inner * columns) * system.element_bytes
     memory = memory_s(system, size)
     forward = matrix_s(system, 0, batch, rows, columns, inner)
-    _add(system, sums, FORWARD, forward, memory, flops, size)
+    add_kernel(system, sums, FORWARD, forward, memory, flops, size)
     if again:
-        _add(system, sums, AGAIN, forward, memory, flops, size)
+        add_kernel(system, sums, AGAIN, forward, memory, flops, size)
     if system.operators:
         both = matrix_s(system, 0, 2.0 * batch, rows, columns, inner)
-        _add(system, sums, INPUTS, both, memory, 2.0 * flops, size)
+        add_kernel(system, sums, INPUTS, both, memory, 2.0 * flops, size)
     else:
         first = matrix_s(system, 0, batch, rows, inner, columns)
         second = matrix_s(system, 0, batch, inner, columns, rows)
-        _add(system, sums, INPUTS, first, memory, flops, size)
-        _add(system, sums, INPUTS, second, memory, flops, size)
+        add_kernel(system, sums, INPUTS, first, memory, flops, size)
+        add_kernel(system, sums, INPUTS, second, memory, flops, size)
 
 
 @compiled
@@ -112,12 +126,12 @@ def elementwise(
     """A kernel without products; nothing forward if ``size`` is 0."""
     if size > 0:
         compute, memory = vector_s(system, flops), memory_s(system, size)
-        _add(system, sums, FORWARD, compute, memory, flops, size)
+        add_kernel(system, sums, FORWARD, compute, memory, flops, size)
         if again:
-            _add(system, sums, AGAIN, compute, memory, flops, size)
+            add_kernel(system, sums, AGAIN, compute, memory, flops, size)
     if back_size > 0:
         compute, memory = vector_s(system, back_flops), memory_s(system, back_size)
-        _add(system, sums, INPUTS, compute, memory, back_flops, back_size)
+        add_kernel(system, sums, INPUTS, compute, memory, back_flops, back_size)
 
 
 @compiled
@@ -135,7 +149,9 @@ def network_s(system: Any, plan: Any, sums: Any, phase: int, kind: int, elements
     if kind < 0 or plan.tensor <= 1:
         return 0.0
     size = elements * system.element_bytes
-    seconds = collective_s(system, kind, size, float(plan.tensor), 1.0, plan.tensor_tier)
+    seconds = collective_s(
+        system, kind, size, float(plan.tensor), 1.0, plan.tensor_tier, plan.tensor_slowed
+    )
     sums[phase, NETWORK_BYTES] += size * (2.0 if kind == ALL_REDUCE else 1.0)
     sums[phase, COUNT] += 1.0
     if system.operators and phase != AGAIN:
@@ -149,18 +165,34 @@ def network_s(system: Any, plan: Any, sums: Any, phase: int, kind: int, elements
 
 @compiled
 def _hidden(
-    system: Any, plan: Any, sums: Any, phase: int, compute: float, memory: float, flops: float,
-    size: float, network: float,
+    system: Any, plan: Any, sums: Any, phase: int, compute: float, piece: float, memory: float,
+    flops: float, size: float, network: float,
 ) -> None:  # fmt: skip
-    """A product that is cut into pieces, whose collective runs beside the other pieces."""
-    if network <= 0 or not plan.tensor_overlap:
-        _add(system, sums, phase, compute, memory, flops, size)
+    """A product that is cut into pieces, whose collective runs beside the other pieces.
+
+    Pieces are exchanged by direct copies, which only GPUs of one node have. A piece is a product
+    of its own; while one is computed another one is on its way, and moving it takes a share of
+    the GPU.
+    """
+    pieces = float(plan.tensor)
+    apart = not system.operators and pieces > system.link_size[0]
+    if network <= 0 or not plan.tensor_overlap or apart:
+        add_kernel(system, sums, phase, compute, memory, flops, size)
         sums[phase, NETWORK] += network
         return
-    pieces = float(plan.tensor)
     usage = system.link_usage[max(0, plan.tensor_tier)]
+    if not system.operators:
+        one, message = combined_s(system, piece, memory / pieces), network / pieces
+        slowed = one + usage * message
+        add_kernel(system, sums, phase, pieces * piece, memory, flops, size)
+        lengthened = one + (pieces - 1.0) * slowed - combined_s(system, pieces * piece, memory)
+        sums[phase, TIME] += lengthened
+        sums[phase, COUNT] += pieces - 1.0
+        sums[phase, NETWORK] += (pieces - 1.0) * max(0.0, message - slowed)
+        sums[phase, NETWORK] += message if plan.tensor_overlap == 2 else 0.0
+        return
     slowed = compute / (1.0 - usage)
-    _add(system, sums, phase, compute, memory, flops, size)
+    add_kernel(system, sums, phase, compute, memory, flops, size)
     exposed = (network - slowed) / pieces
     if exposed > 0:
         extra = combined_s(system, slowed, memory) - combined_s(system, compute, memory)
@@ -199,19 +231,25 @@ def attached_linear(
         ahead, back = (ALL_GATHER, REDUCE_SCATTER) if split else (-1, ALL_REDUCE)
     else:
         ahead, back = (REDUCE_SCATTER, ALL_GATHER) if split else (ALL_REDUCE, -1)
+    part = rows / plan.tensor
     forward = matrix_s(system, plan.fp8, 1.0, rows, columns, inner)
+    piece = matrix_s(system, plan.fp8, 1.0, part, columns, inner)
     network = network_s(system, plan, sums, FORWARD, ahead, elements)
-    _hidden(system, plan, sums, FORWARD, forward, memory, flops, size, network)
+    _hidden(system, plan, sums, FORWARD, forward, piece, memory, flops, size, network)
     if again:
-        _add(system, sums, AGAIN, forward, memory, flops, size)
+        add_kernel(system, sums, AGAIN, forward, memory, flops, size)
     network = network_s(system, plan, sums, INPUTS, back, elements)
     inputs = matrix_s(system, plan.fp8, 1.0, rows, inner, columns)
-    _hidden(system, plan, sums, INPUTS, inputs, memory, flops, size, network)
+    piece = matrix_s(system, plan.fp8, 1.0, part, inner, columns)
+    _hidden(system, plan, sums, INPUTS, inputs, piece, memory, flops, size, network)
     weights = matrix_s(system, plan.fp8, 1.0, inner, columns, rows)
+    piece = matrix_s(system, plan.fp8, 1.0, inner, columns, part)
     repeated = 0.0
     if gather_again or again:
         repeated = network_s(system, plan, sums, AGAIN, ahead, elements)
-    _hidden(system, plan, sums, WEIGHTS, weights, memory, flops, size, repeated)
+    _hidden(system, plan, sums, WEIGHTS, weights, piece, memory, flops, size, repeated)
+    if plan.fp8:
+        _cast(system, sums, rows * inner, rows * columns, again)
     _accumulate(system, sums, inner * columns)
 
 

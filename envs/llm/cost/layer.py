@@ -9,14 +9,14 @@ from archgym.envs.llm.cost.compiled import compiled
 from archgym.envs.llm.cost.efficiency import memory_s
 from archgym.envs.llm.cost.kernels import (
     AGAIN,
-    ARITHMETIC,
     BYTES,
     COUNT,
-    FLOPS,
     INPUTS,
     NETWORK,
     NETWORK_BYTES,
     TIME,
+    WEIGHTS,
+    add_kernel,
     attached_linear,
     elementwise,
     linear,
@@ -76,21 +76,15 @@ def _flash(
     heads = query / model.head_size * plan.micro_batch
     rows, columns = float(model.sequence) / plan.context, float(model.sequence)
     size = tokens * (2.0 * query + 2.0 * value) * e
-    before = sums.copy()
-    product(system, sums, heads, rows, model.head_size, 0.5 * columns, again)
-    product(system, sums, heads, rows, 0.5 * columns, model.head_size, again)
-    # The products' own traffic stays in the processors; the backward pass repeats the scores.
+    flops = 4.0 * heads * rows * 0.5 * columns * model.head_size
     for phase in range(4):
-        work = sums[phase, FLOPS] - before[phase, FLOPS]
-        spent = sums[phase, ARITHMETIC] - before[phase, ARITHMETIC]
-        if work > 0:
-            factor = 1.25 if phase == INPUTS else 1.0
-            spent *= factor / 0.75
-            sums[phase, ARITHMETIC] = before[phase, ARITHMETIC] + spent
-            sums[phase, TIME] = before[phase, TIME] + system.kernel_s
-            sums[phase, TIME] += max(spent, memory_s(system, size))
-            sums[phase, BYTES] = before[phase, BYTES] + size
-            sums[phase, COUNT] = before[phase, COUNT] + 1.0
+        if phase == WEIGHTS or (phase == AGAIN and not again):
+            continue
+        back = phase == INPUTS  # five products instead of two, as the scores are repeated
+        work = 2.5 * flops if back else flops
+        rate = system.matrix_flops * (system.flash_back_share if back else system.flash_share)
+        moved = 2.0 * size if back else size
+        add_kernel(system, sums, phase, work / rate, memory_s(system, moved), work, moved)
     space[STORED] += tokens * (2.0 * query + 2.0 * value) * e
     space[WORKING] += tokens * (2.0 * query + 2.0 * value) * e
     space[GRADIENTS] += tokens * (2.0 * query + 2.0 * value) * e
@@ -151,12 +145,13 @@ def _attention(
         space[STORED] += 0.0 if core and system.operators and not plan.tensor_overlap else flow * e
         space[WORKING] += flow * e
     space[GRADIENTS] += tokens * (query + 2.0 * value) * e + (parts * e if plan.tensor > 1 else 0.0)
+    before = sums[:, TIME].copy()
     if system.flash:
-        _flash(model, plan, system, sums, space, tokens, query, value, full)
+        _flash(model, plan, system, sums, space, tokens, query, value, core)
     else:
         _scores(model, plan, system, sums, space, tokens, query, value)
     if plan.context > 1:
-        _ring(model, plan, system, sums, tokens, value)
+        _ring(model, plan, system, sums, before, tokens, value)
     attached_linear(system, plan, sums, tokens, query, width, full, False, flow, split, full)
     space[STORED] += tokens * query * e if not system.flash else 0.0
     space[WORKING] += tokens * query * e + (parts * e if plan.tensor > 1 else 0.0)
@@ -164,16 +159,30 @@ def _attention(
 
 
 @compiled
-def _ring(model: Any, plan: Any, system: Any, sums: Any, tokens: float, value: float) -> None:
-    """Keys and values go around the context-parallel group beside the attention."""
+def _ring(
+    model: Any, plan: Any, system: Any, sums: Any, before: Any, tokens: float, value: float
+) -> None:
+    """Keys and values go around the context-parallel group beside the attention.
+
+    Args:
+        model: the transformer.
+        plan: the plan.
+        system: the cluster.
+        sums: take what the attention does not hide.
+        before: seconds of each phase without the attention.
+        tokens: of the micro-batch on this GPU.
+        value: width of its keys.
+    """
     size = 2.0 * tokens * value * system.element_bytes * (plan.context - 1.0)
     stride = float(plan.context_stride)
     seconds = exchange_s(system, size, float(plan.context), stride)
     for phase in range(4):
         if phase != 2 and sums[phase, COUNT] > 0:
             sums[phase, NETWORK_BYTES] += size
-            hidden = 0.5 * sums[phase, ARITHMETIC]
-            sums[phase, NETWORK] += max(0.0, seconds * (2.0 if phase == INPUTS else 1.0) - hidden)
+            message = seconds * (2.0 if phase == INPUTS else 1.0)
+            beside = sums[phase, TIME] - before[phase]
+            usage = system.link_usage[0 if plan.tensor * plan.context <= system.link_size[0] else 1]
+            sums[phase, NETWORK] += max(message - beside, usage * message)
 
 
 @compiled

@@ -125,6 +125,8 @@ def memory(
         work = max(space[0, WORKING], space[1, WORKING])
         work += max(space[0, GRADIENTS], space[1, GRADIENTS])
         work += system.overhead_bytes + (logits if last else 0.0)
+        if system.dummy_gradients:
+            work += system.element_bytes * (per_layer[kind, 0] + (table if last else 0.0))
         peak = parts.sum() + work
         if peak > out.peak_bytes:
             out.peak_bytes, out.working_bytes, out.host_bytes = peak, work, host

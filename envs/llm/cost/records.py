@@ -79,10 +79,14 @@ PLAN: Final = np.dtype(
             )
         ),
         ("recompute_share", _F),
+        ("tensor_slowed", _F),
+        ("data_slowed", _F),
+        ("pipeline_slowed", _F),
     ]
 )
 """A plan. ``*_stride`` is the distance of neighbours of a group in ranks (tensor parallelism: 1),
-``*_tier`` a link that the whole group uses, -1 for those that its ranks imply."""
+``*_tier`` a link that the whole group uses, -1 for those that its ranks imply, ``*_slowed`` the
+rate of the slowest link between nodes that a kind of groups uses, by that of the cluster."""
 
 SYSTEM: Final = np.dtype(
     [
@@ -96,6 +100,9 @@ SYSTEM: Final = np.dtype(
                 "capacity",
                 "processors",
                 "matrix_share",
+                "fp8_share",
+                "flash_share",
+                "flash_back_share",
                 "memory_share",
                 "tile_overhead",
                 "kernel_s",
@@ -103,6 +110,7 @@ SYSTEM: Final = np.dtype(
                 "loss_bytes_alone",
                 "loss_bytes",
                 "host_rate",
+                "host_memory_rate",
                 "element_bytes",
                 "gradient_bytes",
                 "master_bytes",
@@ -121,6 +129,8 @@ SYSTEM: Final = np.dtype(
                 "fused_activation",
                 "fused_dropout",
                 "dropout",
+                "dummy_gradients",
+                "cards_shared",
             )
         ),
         *(

@@ -50,11 +50,15 @@ TOTALS = 7
 
 @compiled
 def _offloaded_s(system: Any, plan: Any, sums: Any, space: Any, parameters: float) -> Any:
-    """Seconds by which moving a layer's data to the host and back lengthens both passes."""
+    """Seconds by which moving a layer's data to the host and back lengthens both passes.
+
+    Network cards and host share the link of a GPU: what a tensor-parallel group that spans nodes
+    sends goes over it too.
+    """
     weights = parameters * system.element_bytes if plan.offload_weights else 0.0
     kept = space[STORED] if plan.offload_activations else 0.0
     state = 0.0
-    if plan.offload_optimizer:
+    if plan.offload_optimizer and system.operators:
         state = parameters * system.master_bytes
         state /= plan.data if plan.sharding >= OPTIMIZER else 1
     found = np.zeros(2)
@@ -62,15 +66,17 @@ def _offloaded_s(system: Any, plan: Any, sums: Any, space: Any, parameters: floa
         size = max(weights, kept) if side == 0 else weights + kept + state
         if size <= 0:
             continue
-        rate = system.host_rate * staircase(system.host_limits, system.host_shares, size)
         busy = memory = 0.0
         for phase in range(4):
             late = phase == WEIGHTS and plan.schedule == ZERO_BUBBLE
             if (phase == FORWARD) == (side == 0) and not late:
                 share = plan.recompute_share if phase == AGAIN else 1.0
                 busy += share * phase_s(system, sums, phase)
+                if not system.operators and plan.tensor > system.link_size[0]:
+                    size += share * sums[phase, NETWORK_BYTES]
                 if system.operators and phase != AGAIN:  # no copy beside memory accesses
                     memory += sums[phase, MEMORY]
+        rate = system.host_rate * staircase(system.host_limits, system.host_shares, size)
         found[side] = max(0.0, size / rate + memory - busy)
     return found
 

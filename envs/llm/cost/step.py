@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from archgym.envs.llm.cost.collectives import send_s
+from archgym.envs.llm.cost.collectives import ALL_GATHER, collective_s, send_s
 from archgym.envs.llm.cost.compiled import compiled
 from archgym.envs.llm.cost.kernels import SLOTS
 from archgym.envs.llm.cost.layer import STORED, WORKING, layer
-from archgym.envs.llm.cost.memory import layer_parameters, memory
+from archgym.envs.llm.cost.memory import layer_parameters, memory, table_parameters
 from archgym.envs.llm.cost.pipeline import GPIPE, ZERO_BUBBLE, run_pipeline
 from archgym.envs.llm.cost.stages import (
     BUSY,
@@ -24,7 +24,7 @@ from archgym.envs.llm.cost.stages import (
     ends_s,
     stage_passes,
 )
-from archgym.envs.llm.cost.synchronisation import after_s
+from archgym.envs.llm.cost.synchronisation import after_s, lengthen_passes
 
 __all__ = ["iteration"]
 
@@ -38,7 +38,7 @@ def _layers(model: Any, plan: Any, system: Any, sums: Any, space: Any, per_layer
         if kind == 0 and model.experts and not model.dense_layers:
             continue
         layer(model, plan, system, kind == 1, False, sums[kind, 0], space[kind])
-        if plan.scatter_gather:
+        if plan.scatter_gather and system.operators:
             room = np.zeros(3)
             layer(model, plan, system, kind == 1, True, sums[kind, 1], room)
         else:
@@ -69,9 +69,18 @@ def _sends(model: Any, plan: Any, system: Any, send: Any) -> None:
     if plan.sequence_parallel or plan.scatter_gather:
         message /= plan.tensor
     stride = float(plan.pipeline_stride)
+    gather = 0.0
+    if plan.scatter_gather and not system.operators:
+        gather = collective_s(
+            system, ALL_GATHER, message * plan.tensor, float(plan.tensor), 1.0, plan.tensor_tier,
+            plan.tensor_slowed,
+        )  # fmt: skip
     if plan.pipeline > 1:
         for stage in range(plan.pipeline):
-            send[stage] = send_s(system, message, stage * stride, stride, plan.pipeline_tier)
+            send[stage] = gather
+            send[stage] += send_s(
+                system, message, stage * stride, stride, plan.pipeline_tier, plan.pipeline_slowed
+            )
 
 
 @compiled
@@ -128,20 +137,27 @@ def iteration(model: Any, plan: Any, system: Any, closed: bool, out: Any) -> Non
     passes, totals = np.zeros((stages, virtual, 3)), np.zeros((stages, TOTALS))
     layers, send, done = np.zeros((stages, 2)), np.zeros(stages), np.zeros(stages)
     stage_passes(model, plan, system, sums, ends, space, per_layer, passes, layers, totals)
+    backs, sharded = np.zeros(stages), np.zeros(stages)
+    for stage in range(stages):
+        shared = layers[stage, 0] * per_layer[0, 0] + layers[stage, 1] * per_layer[1, 0]
+        if model.vocabulary and stage in (0, stages - 1):
+            shared += table_parameters(model, plan)
+        number = layers[stage].sum()
+        sharded[stage] = lengthen_passes(plan, system, shared, number, passes[stage])
+        backs[stage] = passes[stage, :, 1:].sum()
     _sends(model, plan, system, send)
     _run(plan, passes, send, closed, done)
     worst, latest, fields = 0, -1.0, np.zeros(2)
     kind = 0 if sums[0, 0].sum() > 0 else 1
     for stage in range(stages):
-        busy = passes[stage].sum()
-        back = busy - passes[stage, :, 0].sum()
         after_s(
-            model, plan, system, stage, layers[stage], per_layer, busy, back, sums[kind, 0],
+            model, plan, system, stage, layers[stage], per_layer, backs[stage], sums[kind, 0],
             fields,
         )  # fmt: skip
         if done[stage] + fields.sum() > latest:
             latest, worst = done[stage] + fields.sum(), stage
-            out.data_s, out.optimizer_s = fields[0], fields[1]
+            out.data_s = fields[0] + batches * sharded[stage]
+            out.optimizer_s = fields[1]
     out.iteration_s = latest
     out.compute_s = batches * totals[worst, BUSY]
     out.recompute_s = batches * totals[worst, REPEATED]
@@ -149,8 +165,12 @@ def iteration(model: Any, plan: Any, system: Any, closed: bool, out: Any) -> Non
     out.offload_s = batches * totals[worst, SHIFTED]
     out.pipeline_s = 0.0
     if stages > 1:
-        out.pipeline_s = batches * virtual * (send[worst] + send[(worst - 1) % stages])
-    out.bubble_s = max(0.0, done[worst] - batches * passes[worst].sum() - out.pipeline_s)
+        # The last chunk sends nothing on, the first one nothing back.
+        ahead = virtual - (1 if worst == stages - 1 else 0)
+        back = virtual - (1 if worst == 0 else 0)
+        out.pipeline_s = batches * (ahead * send[worst] + back * send[(worst - 1) % stages])
+    spent = out.compute_s + out.recompute_s + out.tensor_s + out.offload_s + out.pipeline_s
+    out.bubble_s = max(0.0, latest - spent - out.data_s - out.optimizer_s)
     out.flops, out.memory_bytes = totals[:, OPERATIONS].sum(), totals[:, TRAFFIC].sum()
     out.network_bytes = totals[:, MOVED].sum()
     memory(model, plan, system, layers, per_layer, space, room[WORKING], out)

@@ -17,20 +17,21 @@ from archgym.envs.llm.cost.efficiency import combined_s, memory_s, vector_s
 from archgym.envs.llm.cost.kernels import FORWARD, MEMORY
 from archgym.envs.llm.cost.memory import GRADIENT, OPTIMIZER, PARAMETER, table_parameters
 
-__all__ = ["after_s"]
+__all__ = ["after_s", "lengthen_passes"]
 
 
 @compiled
 def _data_s(system: Any, plan: Any, size: float, kind: int, count: float) -> float:
     stride = float(plan.context_stride if plan.context > 1 else plan.data_stride)
-    return float(collective_s(system, kind, size, count, stride, plan.data_tier))
+    return float(collective_s(system, kind, size, count, stride, plan.data_tier, plan.data_slowed))
 
 
 @compiled
 def _synchronised_s(system: Any, plan: Any, size: float) -> float:
     """Seconds in which a data-parallel group adds up gradients of ``size`` bytes.
 
-    Where the optimizer is sharded, the updated parameters are gathered too.
+    Where the optimizer is sharded, the updated parameters are gathered too. Gradients that are
+    sharded themselves have been added up by then.
     """
     if size <= 0:
         return 0.0
@@ -38,17 +39,42 @@ def _synchronised_s(system: Any, plan: Any, size: float) -> float:
     if plan.sharding == 0:
         return _data_s(system, plan, size, ALL_REDUCE, count)
     weights = size * (1.0 if system.operators else system.element_bytes / system.gradient_bytes)
-    spread = _data_s(system, plan, size, REDUCE_SCATTER, count)
-    return spread + (
-        _data_s(system, plan, weights, ALL_GATHER, count) if plan.sharding < PARAMETER else 0.0
-    )
+    seconds = 0.0
+    if system.operators or plan.sharding == OPTIMIZER:
+        seconds += _data_s(system, plan, size, REDUCE_SCATTER, count)
+    if plan.sharding < PARAMETER:
+        seconds += _data_s(system, plan, weights, ALL_GATHER, count)
+    return seconds
 
 
 @compiled
-def _optimizer_s(system: Any, plan: Any, parameters: float, layers: float) -> float:
-    """Seconds of the optimizer's step over ``parameters`` on this GPU."""
+def _host_optimizer_s(system: Any, parameters: float, back: float) -> float:
+    """Seconds of a step of the host over the parameters of a GPU.
+
+    Gradients go to the host during the last backward pass; then the host's processors read and
+    write the state, at their share of its memory's bandwidth; then the parameters come back.
+    """
+    gradients = max(0.0, system.gradient_bytes * parameters / system.host_rate - back)
+    moved = 2.0 * system.master_bytes + system.gradient_bytes + system.element_bytes
+    step = moved * parameters / (system.host_memory_rate * system.memory_share)
+    return float(gradients + step + system.element_bytes * parameters / system.host_rate)
+
+
+@compiled
+def _optimizer_s(system: Any, plan: Any, parameters: float, layers: float, back: float) -> float:
+    """Seconds of the optimizer's step over ``parameters`` on this GPU.
+
+    Args:
+        system: the cluster.
+        plan: the plan.
+        parameters: before they are sharded.
+        layers: of the stage.
+        back: seconds of the last micro-batch's backward pass in which the network is idle.
+    """
     if plan.sharding >= OPTIMIZER:
         parameters /= plan.data * plan.context
+    if plan.offload_optimizer and not system.operators:
+        return _host_optimizer_s(system, parameters, back)
     if system.operators:
         each = parameters / max(1.0, layers)
         seconds = combined_s(
@@ -66,7 +92,9 @@ def _synchronised_experts(system: Any, plan: Any, size: float) -> float:
     """Gradients of experts, over the ranks that hold the same ones."""
     count = np.floor(float(plan.data * plan.context) / plan.expert)
     stride = float(plan.context_stride if plan.context > 1 else plan.data_stride) * plan.expert
-    return float(collective_s(system, ALL_REDUCE, size, count, stride, plan.data_tier))
+    return float(
+        collective_s(system, ALL_REDUCE, size, count, stride, plan.data_tier, plan.data_slowed)
+    )
 
 
 @compiled
@@ -102,26 +130,59 @@ def _exposed_s(
 
 
 @compiled
-def _repeated_s(
-    plan: Any, system: Any, busy: float, parameters: float, width: float, count: float
-) -> float:
-    """Seconds of the collectives that sharding repeats in every micro-batch."""
-    seconds = 0.0
+def _lengthened_s(busy: float, network: float, usage: float) -> float:
+    """Seconds by which collectives lengthen the kernels that they run beside.
+
+    Args:
+        busy: seconds of the kernels alone.
+        network: of the collectives.
+        usage: share of the kernels' speed that is lost while a collective runs.
+    """
+    return float(max(network - busy, usage * network))
+
+
+@compiled
+def lengthen_passes(plan: Any, system: Any, parameters: float, number: float, passes: Any) -> float:
+    """Adds the collectives that sharding repeats in every micro-batch to a stage's passes.
+
+    Sharded parameters are gathered for every pass, and gradients spread after every backward
+    one, layer by layer. Where that overlaps, the first layer's has nothing to run beside.
+
+    Args:
+        plan: the plan.
+        system: the cluster.
+        parameters: of the stage, without experts.
+        number: layers of the stage.
+        passes: seconds of forward, backward and late passes, shape (virtual, 3).
+
+    Returns:
+        Seconds added for a micro-batch.
+    """
+    count = float(plan.data * plan.context)
+    if system.operators or plan.sharding < GRADIENT or count <= 1 or not number:
+        return 0.0
+    each, added = parameters / number, 0.0
+    gather = 0.0
     if plan.sharding == PARAMETER:
-        seconds = 2.0 * _data_s(system, plan, parameters * system.element_bytes, ALL_GATHER, count)
-    if plan.sharding >= GRADIENT and not system.operators:
-        seconds += _data_s(system, plan, parameters * width, REDUCE_SCATTER, count)
-        seconds *= 1.0 if plan.sharding == PARAMETER else 1.0 - 1.0 / plan.micro_batches
-    if plan.data_overlap:
-        seconds = max(0.0, seconds - busy)
-    seconds *= plan.micro_batches
-    return float(seconds)
+        gather = _data_s(system, plan, each * system.element_bytes, ALL_GATHER, count)
+    spread = _data_s(system, plan, each * system.gradient_bytes, REDUCE_SCATTER, count)
+    others = max(0.0, number / plan.virtual - 1.0)
+    for chunk in range(plan.virtual):
+        for side in range(2):
+            one = gather + (spread if side else 0.0)
+            more = one + others * one
+            if plan.data_overlap:
+                more = one
+                more += _lengthened_s(passes[chunk, side], others * one, system.link_usage[1])
+            passes[chunk, side] += more
+            added += more
+    return added
 
 
 @compiled
 def after_s(
-    model: Any, plan: Any, system: Any, stage: int, layers: Any, per_layer: Any, busy: float,
-    back: float, part: Any, fields: Any,
+    model: Any, plan: Any, system: Any, stage: int, layers: Any, per_layer: Any, back: float,
+    part: Any, fields: Any,
 ) -> None:  # fmt: skip
     """Seconds of a stage after its last backward pass.
 
@@ -132,8 +193,7 @@ def after_s(
         stage: number of the stage.
         layers: dense and sparse layers of the stage.
         per_layer: parameters of a layer, shape (2, 2): dense and sparse; shared and experts.
-        busy: seconds of the stage's passes for one micro-batch.
-        back: of the backward ones among them.
+        back: seconds of the stage's backward passes for one micro-batch.
         part: sums of a layer by phase.
         fields: takes the seconds of gradients and of the optimizer.
     """
@@ -144,7 +204,7 @@ def after_s(
     table = 0.0
     if model.vocabulary and stage in (0, plan.pipeline - 1):
         table = table_parameters(model, plan)
-    fields[0] = 0.0
+    fields[0] = total = 0.0
     width = system.element_bytes if system.operators else system.gradient_bytes
     if count > 1 and number:
         each = _synchronised_s(system, plan, shared / number * width)
@@ -158,8 +218,10 @@ def after_s(
             fields[0] = _exposed_s(plan, system, part, back, number, each, total)
         if experts > 0:
             fields[0] += _synchronised_experts(system, plan, experts * width)
-        fields[0] += _repeated_s(plan, system, busy, shared + table, width, count)
     if table and model.tied and plan.pipeline > 1 and not system.operators:
         stride = float(plan.pipeline_stride * (plan.pipeline - 1))
-        fields[0] += collective_s(system, ALL_REDUCE, table * width, 2.0, stride, -1)
-    fields[1] = _optimizer_s(system, plan, shared + experts + table, number)
+        fields[0] += collective_s(
+            system, ALL_REDUCE, table * width, 2.0, stride, -1, plan.pipeline_slowed
+        )
+    left = max(0.0, back - total) if plan.data_overlap else back
+    fields[1] = _optimizer_s(system, plan, shared + experts + table, number, left)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -35,28 +36,34 @@ def system_record(cluster: Cluster, stack: Stack, gpus: int) -> NDArray[Any]:
     """
     record = np.zeros(1, SYSTEM)
     chip = cluster.device
+    # All GPUs wait for the slowest one: the expected least of so many normal speeds.
+    slowest = 1.0 / (1.0 + stack.spread * math.sqrt(2.0 * math.log(gpus)))
     values = {
-        "matrix_flops": chip.matrix_tflops * 1e12,
-        "fp8_flops": max(chip.fp8_tflops, chip.matrix_tflops) * 1e12,
-        "vector_flops": chip.vector_tflops * 1e12,
-        "memory_rate": chip.memory_gb_per_s * 1e9,
+        "matrix_flops": chip.matrix_tflops * 1e12 * slowest,
+        "fp8_flops": max(chip.fp8_tflops, chip.matrix_tflops) * 1e12 * slowest,
+        "vector_flops": chip.vector_tflops * 1e12 * slowest,
+        "memory_rate": chip.memory_gb_per_s * 1e9 * slowest,
         "capacity": chip.memory_gib * GIB,
         "processors": chip.processors,
         "kernel_s": stack.kernel_us * 1e-6,
         "host_s": stack.host_us * 1e-6,
-        "host_rate": stack.host_gb_per_s * 1e9,
+        "host_rate": cluster.host_gb_per_s * 1e9,
+        "host_memory_rate": cluster.host_memory_gb_per_s * 1e9 / min(gpus, cluster.node_gpus),
+        "cards_shared": 0 < cluster.cards < cluster.node_gpus,
         "overhead_bytes": stack.overhead_gib * GIB,
         "power_w": chip.power_w,
         "idle_w": chip.idle_w,
         "usd_per_hour": chip.usd_per_hour,
     }
     same = (
-        "matrix_share", "memory_share", "tile_overhead", "element_bytes", "gradient_bytes",
+        "memory_share", "tile_overhead", "element_bytes", "gradient_bytes",
         "master_bytes", "loss_bytes", "loss_bytes_alone", "operators", "roofline",
         "flash", "fused_activation", "fused_dropout",
-        "dropout",
+        "dropout", "dummy_gradients",
     )  # fmt: skip
     values |= {name: getattr(stack, name) for name in same}
+    shares = ("matrix_share", "fp8_share", "flash_share", "flash_back_share")
+    values |= {name: getattr(stack, name) or getattr(chip, name) for name in shares}
     for name, value in values.items():
         record[name] = value
     scales = {"matrix": 1e9, "vector": 1e9, "memory": 1e6, "host": 1e6}

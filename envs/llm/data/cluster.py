@@ -18,6 +18,10 @@ class Chip(Entry):
     Attributes:
         matrix_tflops: peak of dense matrix products in bf16 or fp16, 1e12 operations a second.
         fp8_tflops: the same in 8 bits; 0 where the chip has none.
+        matrix_share: share of its peak that the largest products reach.
+        fp8_share: the same in 8 bits.
+        flash_share: share of the 16-bit peak that fused attention reaches, forward.
+        flash_back_share: the same, backward.
         vector_tflops: peak of element-wise work in 16 bits, 1e12 operations a second.
         memory_gib: capacity, 2^30 bytes.
         memory_gb_per_s: bandwidth of the memory, 1e9 bytes a second.
@@ -30,6 +34,10 @@ class Chip(Entry):
     matrix_tflops: float = field(1e-3)
     fp8_tflops: float = field(0, default=0.0)
     vector_tflops: float = field(1e-3)
+    matrix_share: float = field(0.01, 1, default=0.8)
+    fp8_share: float = field(0.01, 1, default=0.7)
+    flash_share: float = field(0.01, 1, default=0.5)
+    flash_back_share: float = field(0.01, 1, default=0.4)
     memory_gib: float = field(1e-3)
     memory_gb_per_s: float = field(1e-3)
     processors: int = field(1)
@@ -47,6 +55,10 @@ class Cluster(Entry):
         node_gpus: GPUs that tier 0 joins.
         node_gb_per_s: bandwidth of a GPU to others of its node, one way, 1e9 bytes a second.
         network_gb_per_s: share of a GPU of its node's network cards, one way.
+        cards: network cards of a node; 0 for one a GPU.
+        host_gb_per_s: bandwidth of a GPU to the host's memory, one way, while all GPUs of the node
+            copy.
+        host_memory_gb_per_s: bandwidth of the memory of a node's processors, 1e9 bytes a second.
         islands: groups of nodes with a network each; 1 or more, of equal size.
         other_island_gb_per_s: share of a GPU in all islands but the first; 0 for the same.
         other_island_efficiency: of those islands' network, against the first one's.
@@ -57,6 +69,9 @@ class Cluster(Entry):
     node_gpus: int = field(1)
     node_gb_per_s: float = field(1e-3)
     network_gb_per_s: float = field(1e-3)
+    cards: int = field(0, default=0)
+    host_gb_per_s: float = field(1e-3, default=12.5)
+    host_memory_gb_per_s: float = field(1e-3, default=400.0)
     islands: int = field(1, default=1)
     other_island_gb_per_s: float = field(0, default=0.0)
     other_island_efficiency: float = field(0.01, 1, default=1.0)

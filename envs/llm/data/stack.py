@@ -55,18 +55,24 @@ class Stack(Entry):
         fused_activation: the activation keeps no input of its own.
         fused_dropout: dropout and residual are one kernel.
         dropout: whether there is dropout.
+        dummy_gradients: whether each shape of weights has a gradient that nobody reads, as
+            Transformer Engine 2 has where gradients are added in 32 bits.
         element_bytes: bytes of an activation and a parameter.
         gradient_bytes: bytes of a gradient that is kept.
         master_bytes: bytes of the optimizer by parameter (Adam: master copy and two moments).
         overhead_gib: memory of the runtime, the libraries and fragmentation.
-        matrix_share: share of the peak that large tiles reach.
+        matrix_share: share of the peak that large tiles reach; 0 for the chip's.
+        fp8_share: the same in 8 bits.
+        flash_share: share of the peak that fused attention reaches, forward; 0 for the chip's.
+        flash_back_share: the same, backward.
         memory_share: share of the memory's bandwidth that long kernels reach.
         tile_overhead: steps of the inner dimension that filling and draining a tile costs.
         kernel_us: shortest kernel, with the gap after it.
         host_us: time of the host to launch a kernel.
         loss_bytes: bytes that the loss reads and writes by logit, forward and backward.
         loss_bytes_alone: the same without tensor parallelism.
-        host_gb_per_s: bandwidth to the memory of the host.
+        spread: standard deviation of the speed of equal GPUs, a share; the slowest one sets the
+            pace of all.
         matrix_steps: pairs of 1e9 operations and share, falling.
         vector_steps: the same.
         memory_steps: pairs of 1e6 bytes and share.
@@ -80,18 +86,22 @@ class Stack(Entry):
     fused_activation: bool = field(default=False)
     fused_dropout: bool = field(default=False)
     dropout: bool = field(default=True)
+    dummy_gradients: bool = field(default=False)
     element_bytes: float = field(0.5, 8, default=2.0)
     gradient_bytes: float = field(0.5, 8, default=4.0)
     master_bytes: float = field(0, 32, default=12.0)
     overhead_gib: float = field(0, default=1.0)
-    matrix_share: float = field(0.01, 1, default=0.8)
+    matrix_share: float = field(0, 1, default=0.0)
+    fp8_share: float = field(0, 1, default=0.0)
+    flash_share: float = field(0, 1, default=0.0)
+    flash_back_share: float = field(0, 1, default=0.0)
     memory_share: float = field(0.01, 1, default=0.8)
     tile_overhead: float = field(0, default=64.0)
     kernel_us: float = field(0, default=2.0)
     host_us: float = field(0, default=5.0)
     loss_bytes: float = field(0, default=24.0)
     loss_bytes_alone: float = field(0, default=24.0)
-    host_gb_per_s: float = field(0.001, default=25.0)
+    spread: float = field(0, 0.2, default=0.0)
     matrix_steps: Sequence[Sequence[float]] = ((0, 1),)
     vector_steps: Sequence[Sequence[float]] = ((0, 1),)
     memory_steps: Sequence[Sequence[float]] = ((0, 1),)

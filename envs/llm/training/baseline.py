@@ -19,7 +19,8 @@ def baseline_plan(workload: Workload, space: DesignSpace) -> dict[str, Any]:
     """Tensor parallelism up to a node, then as few stages as fit, 1F1B, full recompute.
 
     Parameters, gradients and optimizer are held against three quarters of the memory. The
-    micro-batch is one sequence. Where nothing fits, the baseline has the most stages.
+    micro-batch is one sequence, and all GPUs are used. Where nothing fits, the baseline has the
+    most stages.
     """
     model, cluster = workload.model, workload.cluster
     room = cluster.device.memory_gib * (1 << 30) * _SHARE_OF_MEMORY
@@ -38,6 +39,7 @@ def baseline_plan(workload: Workload, space: DesignSpace) -> dict[str, Any]:
 def _plan(workload: Workload, space: DesignSpace, tensor: int, stages: int) -> dict[str, Any]:
     """The plan of the rule with these degrees."""
     wanted: dict[str, Any] = {
+        "gpus": workload.gpus,
         "tensor_parallel": tensor,
         "pipeline_parallel": stages,
         "context_parallel": 1,
@@ -53,6 +55,7 @@ def _plan(workload: Workload, space: DesignSpace, tensor: int, stages: int) -> d
         "offload_optimizer": False,
         "offload_activations": False,
         "rank_order": "tp-cp-dp-pp",
+        "placement": "in order",
         "precision": "bf16",
     }
     if "expert_parallel" in space:

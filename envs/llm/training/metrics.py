@@ -17,6 +17,8 @@ _WAITING_POWER_SHARE: Final = 0.3
 """What a chip draws beyond its idle power while it communicates or waits, by the range to its
 limit; an assumption."""
 
+_DAY_S: Final = 86400.0
+
 METRICS: Final = (
     Metric("iteration_s", "s", "minimize", "time of one iteration over the batch"),
     Metric("tokens_per_s_per_gpu", "tokens/s/GPU", "maximize", "trained tokens by GPU and second"),
@@ -45,6 +47,8 @@ METRICS: Final = (
     Metric("recompute_share", "", "minimize", "share of the iteration in recomputation"),
     Metric("energy_j_per_token", "J/token", "minimize", "of the chips"),
     Metric("cost_usd_per_mtoken", "USD/Mtoken", "minimize", "at the list price of the chips"),
+    Metric("gpus_count", "", "minimize", "GPUs that the plan uses"),
+    Metric("training_days", "days", "minimize", "the whole training, without interruptions"),
 )
 
 
@@ -53,7 +57,7 @@ def metric_columns(results: NDArray[Any], workload: Workload) -> dict[str, NDArr
 
     Args:
         results: records of the cost model, shape (n,).
-        workload: of the plans.
+        workload: of the plans, all on its number of GPUs.
     """
     chip, gpus = workload.cluster.device, workload.gpus
     seconds = results["iteration_s"]
@@ -84,4 +88,6 @@ def metric_columns(results: NDArray[Any], workload: Workload) -> dict[str, NDArr
         "recompute_share": results["recompute_s"] / seconds,
         "energy_j_per_token": joules / tokens,
         "cost_usd_per_mtoken": gpus * seconds / 3600 * chip.usd_per_hour / tokens * 1e6,
+        "gpus_count": np.full(len(seconds), float(gpus)),
+        "training_days": seconds * (workload.training_gtokens * 1e9 / tokens) / _DAY_S,
     }

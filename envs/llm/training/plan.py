@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from archgym.envs.llm.cost.pipeline import GPIPE, INTERLEAVED, ONE_F_ONE_B, ZERO_BUBBLE
 from archgym.envs.llm.cost.records import PLAN
+from archgym.envs.llm.training.placement import PLACEMENTS, LinkRates
 from archgym.space import Designs
 
-__all__ = ["CHOICES", "ORDERS", "divides", "plan_records"]
+__all__ = ["CHOICES", "ORDERS", "divides", "gpus_of", "plan_records"]
 
 CHOICES: Final[Mapping[str, Mapping[str, int]]] = {
     "schedule": {
@@ -47,6 +48,7 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "offload_optimizer": False,
     "precision": "bf16",
     "rank_order": ORDERS[0],
+    "placement": PLACEMENTS[0],
     "tensor_tier": -1,
     "data_tier": -1,
     "pipeline_tier": -1,
@@ -64,17 +66,20 @@ _SAME: Final = {
 """Fields that the records call by another name."""
 
 
-def plan_records(designs: Designs, gpus: int, batch: int) -> NDArray[Any]:
+def plan_records(
+    designs: Designs, gpus: int | NDArray[np.int64], batch: int, links: LinkRates | None = None
+) -> NDArray[Any]:
     """Records of ``PLAN``, shape (n_designs,).
 
     Args:
         designs: canonical ones.
-        gpus: of the cluster.
+        gpus: that the plans use, one number or shape (n_designs,).
         batch: sequences an iteration.
+        links: of the cluster, where each was measured.
     """
     plans = np.zeros(len(designs), PLAN)
     for name in ("tensor_parallel", "pipeline_parallel", "micro_batch", *_DEFAULTS):
-        if name == "rank_order":
+        if name in ("rank_order", "placement"):
             continue
         values = _values(designs, name)
         if name in CHOICES:
@@ -87,10 +92,21 @@ def plan_records(designs: Designs, gpus: int, batch: int) -> NDArray[Any]:
     inner = np.array([str(order) == ORDERS[0] for order in _values(designs, "rank_order")])
     plans["data_stride"] = np.where(inner, width, width * plans["pipeline"])
     plans["pipeline_stride"] = np.where(inner, width * plans["data"], width)
+    for name in ("tensor_slowed", "data_slowed", "pipeline_slowed"):
+        plans[name] = 1.0
+    if links is not None:
+        links.fill(plans, [str(one) for one in _values(designs, "placement")])
     return plans
 
 
-def divides(plans: NDArray[Any], gpus: int, batch: int) -> NDArray[np.bool_]:
+def gpus_of(designs: Designs, most: int) -> NDArray[np.int64]:
+    """GPUs that each plan uses, shape (n_designs,): its choice, or ``most`` where it has none."""
+    if "gpus" not in designs.space.names:
+        return np.full(len(designs), most)
+    return np.asarray(designs.values("gpus", most), np.int64)
+
+
+def divides(plans: NDArray[Any], gpus: int | NDArray[np.int64], batch: int) -> NDArray[np.bool_]:
     """Whether the degrees of each plan use all GPUs, and its micro-batches the whole batch.
 
     The rules of the environment's own spaces say the same; a user's space may lack them.

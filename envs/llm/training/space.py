@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from archgym.envs.llm.training.placement import PLACEMENTS
 from archgym.envs.llm.training.plan import CHOICES, ORDERS
 from archgym.envs.llm.training.workload import Workload
 from archgym.space import Boolean, Categorical, DesignSpace, Ordinal, Parameter, Rule, param
@@ -18,44 +19,57 @@ def training_space(workload: Workload) -> DesignSpace:
     """Parameters and rules of the plans of a workload.
 
     Context parallelism is in it for sequences of 8,192 tokens or more, expert parallelism for
-    models with experts, and fp8 for chips that have it. Data parallelism follows: it is what the
+    models with experts, fp8 for chips that have it, and the number of GPUs where a workload has
+    several to choose from. Data parallelism follows: it is what the
     other degrees leave of the GPUs.
     """
-    model, gpus = workload.model, workload.gpus
+    model = workload.model
+    gpus: Expression | int = param("gpus") if workload.chooses_gpus else workload.gpus
     tensors = [n for n in _powers(_MAX_TENSOR) if _divides_tensor(workload, n)]
-    pipelines = [n for n in range(1, _MAX_PIPELINE + 1) if gpus % n == 0 and n <= model.layers]
-    parameters: list[Parameter] = [
+    pipelines = [
+        n for n in range(1, _MAX_PIPELINE + 1) if _shares(workload, n) and n <= model.layers
+    ]
+    parameters: list[Parameter] = []
+    if workload.chooses_gpus:
+        parameters.append(Ordinal("gpus", workload.gpu_counts, doc="GPUs that the plan uses"))
+    parameters += [
         Ordinal("tensor_parallel", tensors, doc="GPUs over which each layer is cut"),
         Ordinal("pipeline_parallel", pipelines, doc="stages of layers, one after the other"),
     ]
     tensor, stages = param("tensor_parallel"), param("pipeline_parallel")
     width: Expression = tensor * stages
     if model.sequence >= _LONG_SEQUENCE:
-        contexts = [n for n in _powers(_MAX_CONTEXT) if gpus % n == 0]
+        contexts = [n for n in _powers(_MAX_CONTEXT) if _shares(workload, n)]
         parameters.append(
             Ordinal("context_parallel", contexts, doc="GPUs over which each sequence is cut")
         )
         width = width * param("context_parallel")
     if model.experts:
-        experts = [n for n in _powers(_MAX_EXPERT) if model.experts % n == 0 and gpus % n == 0]
+        experts = [n for n in _powers(_MAX_EXPERT) if model.experts % n == 0]
+        experts = [n for n in experts if _shares(workload, n)]
         doc = "GPUs over which the experts of a layer are spread"
         parameters.append(Ordinal("expert_parallel", experts, doc=doc))
     batches = [n for n in _powers(_MAX_MICRO_BATCH) if n <= workload.batch]
     parameters.append(Ordinal("micro_batch", batches, unit="sequences", doc="in one pass"))
     parameters += _schedule(model.layers)
     parameters += _switches(width < gpus, workload)
-    return DesignSpace(parameters, _rules(width, workload))
+    return DesignSpace(parameters, _rules(width, gpus, workload))
 
 
 def _powers(largest: int) -> list[int]:
     return [1 << i for i in range(largest.bit_length()) if 1 << i <= largest]
 
 
+def _shares(workload: Workload, n: int) -> bool:
+    """Whether so many divide some number of GPUs that a plan may have."""
+    return any(gpus % n == 0 for gpus in workload.gpu_counts)
+
+
 def _divides_tensor(workload: Workload, n: int) -> bool:
     model = workload.model
     heads = model.heads % n == 0 and (model.kv_heads % n == 0 or n % model.kv_heads == 0)
     inner = model.feedforward % n == 0 and (not model.experts or model.expert_feedforward % n == 0)
-    return heads and inner and model.sequence % n == 0 and workload.gpus % n == 0
+    return heads and inner and model.sequence % n == 0 and _shares(workload, n)
 
 
 def _schedule(layers: int) -> list[Parameter]:
@@ -120,18 +134,27 @@ def _switches(several: Expression, workload: Workload) -> list[Parameter]:
         ),
         Boolean("offload_optimizer", doc="the optimizer's state is kept by the host"),
         Boolean("offload_activations", doc="activations are kept by the host"),
-        Categorical("rank_order", list(ORDERS), when=several, doc="neighbours first"),
+        Categorical(
+            "rank_order",
+            list(ORDERS),
+            when=several & (param("pipeline_parallel") > 1),
+            doc="neighbours first",
+        ),
     ]
+    if workload.links is not None:
+        doc = "nodes in their order, or such that groups avoid slow links"
+        found.append(Categorical("placement", list(PLACEMENTS), doc=doc))
     if workload.cluster.device.fp8_tflops > 0:
         doc = "of the products with weights"
         found.append(Categorical("precision", list(CHOICES["precision"]), doc=doc))
     return found
 
 
-def _rules(width: Expression, workload: Workload) -> list[Rule]:
-    gpus, batch = workload.gpus, workload.batch
+def _rules(width: Expression, gpus: Expression | int, workload: Workload) -> list[Rule]:
+    batch = workload.batch
+    named = "GPUs" if workload.chooses_gpus else f"{gpus} GPUs"
     rules = [
-        Rule("gpus", gpus % width == 0, f"the degrees divide the {gpus} GPUs"),
+        Rule("gpus", gpus % width == 0, f"the degrees divide the {named}"),
         Rule(
             "batch",
             (batch * width) % (gpus * param("micro_batch")) == 0,

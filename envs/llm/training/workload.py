@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from archgym.envs.llm.data.cluster import Cluster, cluster_names, load_cluster
+from archgym.envs.llm.data.fields import Entry
+from archgym.envs.llm.data.links import read_links
 from archgym.envs.llm.data.model import Model, load_model, model_names
 from archgym.envs.llm.data.stack import Stack, load_stack, stack_names
 from archgym.errors import InvalidValueError, UnknownNameError
@@ -16,8 +23,11 @@ from archgym.errors import InvalidValueError, UnknownNameError
 __all__ = ["DEFAULT_WORKLOAD", "WORKLOADS", "Workload", "WorkloadSpec", "load_workload"]
 
 WorkloadSpec = str | Mapping[str, Any]
-_KEYS = ("model", "cluster", "gpus", "batch", "stack")
+_KEYS = ("model", "cluster", "gpus", "batch")
+_OPTIONAL = ("stack", "links", "training_gtokens")
 _DEFAULT_STACK = "megatron"
+_TOKENS_BY_PARAMETER = 20.0
+"""Of a training run, where none are given: about what Hoffmann et al. (2022) found best."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +39,12 @@ class Workload:
         model: the transformer.
         cluster: chips and links.
         stack: software.
-        gpus: GPUs that are used.
+        gpus: GPUs that are used; the most of them, where a plan chooses.
         batch: sequences an iteration.
+        links: bandwidths between nodes, where each was measured: 1e9 bytes a second and GPU, shape
+            (n_nodes, n_nodes).
+        gpu_counts: numbers of GPUs among which a plan chooses, ascending; one, if it does not.
+        training_gtokens: tokens of the whole training, in 1e9.
     """
 
     name: str
@@ -39,6 +53,16 @@ class Workload:
     stack: Stack
     gpus: int
     batch: int
+    links: NDArray[np.float64] | None = field(default=None, compare=False)
+    gpu_counts: tuple[int, ...] = ()
+    training_gtokens: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.gpu_counts:
+            object.__setattr__(self, "gpu_counts", (self.gpus,))
+        if not self.training_gtokens:
+            tokens = _TOKENS_BY_PARAMETER * self.model.parameters
+            object.__setattr__(self, "training_gtokens", tokens / 1e9)
 
     @property
     def tokens(self) -> int:
@@ -46,18 +70,36 @@ class Workload:
         return self.batch * self.model.sequence
 
     @property
+    def chooses_gpus(self) -> bool:
+        """Whether a plan chooses how many GPUs it uses."""
+        return len(self.gpu_counts) > 1
+
+    def on(self, gpus: int) -> Workload:
+        """The same on so many GPUs."""
+        return replace(self, gpus=gpus, gpu_counts=(gpus,))
+
+    @property
     def sha256(self) -> str:
         """Hash of everything that metrics depend on."""
         data = {
-            "model": asdict(self.model),
-            "cluster": asdict(self.cluster),
-            "chip": asdict(self.cluster.device),
-            "stack": asdict(self.stack),
-            "gpus": self.gpus,
+            "model": _figures(self.model),
+            "cluster": _figures(self.cluster),
+            "chip": _figures(self.cluster.device),
+            "stack": _figures(self.stack),
+            "gpus": self.gpu_counts,
             "batch": self.batch,
+            "training_gtokens": self.training_gtokens,
         }
+        if self.links is not None:
+            data["links"] = self.links.tolist()
         text = json.dumps(data, sort_keys=True, default=list)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _figures(entry: Entry) -> dict[str, Any]:
+    """What metrics depend on: all but names and prose."""
+    prose = ("name", "doc", "source", "chip")
+    return {key: value for key, value in asdict(entry).items() if key not in prose}
 
 
 def _named(doc: str, *values: Any) -> tuple[str, dict[str, Any]]:
@@ -95,8 +137,11 @@ def load_workload(spec: WorkloadSpec) -> Workload:
 
     Args:
         spec: a name of :data:`WORKLOADS`, or a mapping with ``model`` (a name, a mapping, or the
-            path of a ``config.json``), ``cluster`` (a name or a mapping), ``gpus``, ``batch``
-            (sequences an iteration) and, if it is not ``megatron``, ``stack``.
+            path of a ``config.json``), ``cluster`` (a name or a mapping), ``gpus`` (a number, or a
+            list of numbers among which plans choose), ``batch`` (sequences an iteration) and
+            perhaps ``stack`` (``megatron`` unless given), ``links`` (the path of a matrix, or
+            synthetic ones; see :func:`archgym.envs.llm.data.links.read_links`) and
+            ``training_gtokens`` (1e9 tokens of the whole training; 20 by parameter unless given).
 
     Raises:
         UnknownNameError, InvalidValueError: naming what is not possible.
@@ -112,25 +157,69 @@ def load_workload(spec: WorkloadSpec) -> Workload:
             f"with {', '.join(_KEYS)}"
         )
     for key in spec:
-        if key not in _KEYS:
-            raise UnknownNameError("key", key, _KEYS, "workload")
-    for key in _KEYS[:-1]:
+        if key not in _KEYS + _OPTIONAL:
+            raise UnknownNameError("key", key, _KEYS + _OPTIONAL, "workload")
+    for key in _KEYS:
         if key not in spec:
             raise InvalidValueError(f"workload: {key!r} is missing; {_meaning(key)}")
     model, cluster = load_model(spec["model"]), load_cluster(spec["cluster"])
     stack = load_stack(spec.get("stack", _DEFAULT_STACK))
-    gpus, batch = _whole("gpus", spec["gpus"]), _whole("batch", spec["batch"])
-    if gpus > cluster.node_gpus and gpus % cluster.node_gpus:
+    counts, batch = _gpu_counts(spec["gpus"], cluster), _whole("batch", spec["batch"])
+    links = None
+    if "links" in spec:
+        if len(counts) > 1:
+            raise InvalidValueError(
+                f"workload: gpus is {list(counts)}; with links it must be one number, that of the "
+                "nodes in the matrix"
+            )
+        nodes = max(1, counts[0] // cluster.node_gpus)
+        links = read_links(spec["links"], nodes, cluster.network_gb_per_s)
+    gtokens = _gtokens(spec["training_gtokens"]) if "training_gtokens" in spec else 0.0
+    several = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    label = label or f"{model.name} on {several} of {cluster.name}{_links_named(spec)}"
+    return Workload(label, model, cluster, stack,
+                    counts[-1], batch, links, counts, gtokens)  # fmt: skip
+
+
+def _links_named(spec: Mapping[str, Any]) -> str:
+    """What a label says of links, so that workloads with different ones can be told apart."""
+    links = spec.get("links")
+    if links is None:
+        return ""
+    if isinstance(links, Mapping):
+        return f", synthetic links {links.get('seed', 0)}"
+    return f", links {Path(links).name}"
+
+
+def _gpu_counts(value: Any, cluster: Cluster) -> tuple[int, ...]:
+    """The numbers of GPUs of a workload, ascending."""
+    values = value if isinstance(value, list | tuple) else [value]
+    if not values:
+        raise InvalidValueError("workload: gpus is an empty list; it must have a number of GPUs")
+    counts = sorted(_whole("gpus", one) for one in values)
+    for gpus in counts:
+        if counts.count(gpus) > 1:
+            raise InvalidValueError(f"workload: gpus has {gpus} twice")
+        if gpus > cluster.node_gpus and gpus % cluster.node_gpus:
+            raise InvalidValueError(
+                f"workload: gpus is {gpus}; more than one node must be whole nodes of "
+                f"{cluster.node_gpus} GPUs"
+            )
+        if gpus % cluster.islands:
+            raise InvalidValueError(
+                f"workload: gpus is {gpus}; it must be a multiple of the {cluster.islands} islands"
+            )
+    return tuple(counts)
+
+
+def _gtokens(value: Any) -> float:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 < value < math.inf:
         raise InvalidValueError(
-            f"workload: gpus is {gpus}; more than one node must be whole nodes of "
-            f"{cluster.node_gpus} GPUs"
+            f"workload: training_gtokens is {value!r:.80}; it must be a number above 0, of 1e9 "
+            "tokens"
         )
-    if gpus % cluster.islands:
-        raise InvalidValueError(
-            f"workload: gpus is {gpus}; it must be a multiple of the {cluster.islands} islands"
-        )
-    return Workload(label or f"{model.name} on {gpus} of {cluster.name}", model, cluster, stack,
-                    gpus, batch)  # fmt: skip
+    return float(value)
 
 
 def _whole(key: str, value: Any) -> int:
@@ -145,4 +234,5 @@ def _meaning(key: str) -> str:
     named = {"model": model_names, "cluster": cluster_names, "stack": stack_names}
     if key in named:
         return f"it is a mapping or one of {', '.join(named[key]())}"
-    return "it is a whole number"
+    several = " or a list of them, among which plans choose" if key == "gpus" else ""
+    return f"it is a whole number{several}"

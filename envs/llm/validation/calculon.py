@@ -94,6 +94,7 @@ def _workload(row: TableRow) -> dict[str, Any]:
             "node_gpus": 1,  # every group names its network
             "node_gb_per_s": _number(row, "net0_gb_per_s"),
             "network_gb_per_s": _number(row, "net1_gb_per_s"),
+            "host_gb_per_s": _number(row, "mem2_gb_per_s"),
         },
         "gpus": row.whole("num_procs"),
         "batch": row.whole("batch_size"),
@@ -103,7 +104,6 @@ def _workload(row: TableRow) -> dict[str, Any]:
             "fused_activation": row.choice("fused_activation", _FLAGS),
             "element_bytes": width,
             "gradient_bytes": width,
-            "host_gb_per_s": _number(row, "mem2_gb_per_s"),
             "links": links,
         },
     }

@@ -1,11 +1,12 @@
 """Reference figures for training plans: calculon, vTrain's measured clusters, published runs.
 
-A table is a CSV file, gzipped or not, in one of three forms, told apart by its columns:
+A table is a CSV file, gzipped or not, in one of four forms, told apart by its columns:
 
 | form | a column of it | a row |
 |---|---|---|
 | calculon | `tensor_par` | calculon's fields of model, system and execution, `total_time` (s) and `proc_mem_tier1_cap_req` (bytes) |
 | vTrain | `iteration_ms` | `set` (`single` or `multi`), `gpus`, `global_batch`, `micro_batch`, `hidden`, `heads`, `layers`, `seq_len`, `tp`, `dp`, `pp` of GPT in fp16 with full recomputation on A100 |
+| LLM Foundry | `mp_mode` | `model` (an MPT), `gpu`, `gpus`, `seq_len`, `micro_batch`, `grad_accum`, `precision`, `sharding`, `checkpointing`, `tokens_per_s_per_gpu` |
 | published | `metric` | `model`, `system`, `gpus`, `precision`, `gbs`, `mbs`, `seq_len`, `tp`, `pp`, `cp`, `vp`, `fsdp`; dense Llama on DGX-H100 is compared, the rest is skipped |
 
 The tables that ship are in the folder ``tables``; its ``provenance.json`` says how they came about.
@@ -21,6 +22,7 @@ from typing import Any, Final, NamedTuple
 
 from archgym.envs.llm.validation.calculon import read_calculon
 from archgym.envs.llm.validation.forms import Case, NotComparable
+from archgym.envs.llm.validation.foundry import read_foundry
 from archgym.envs.llm.validation.published import read_published
 from archgym.envs.llm.validation.vtrain import read_vtrain
 from archgym.errors import InvalidValueError
@@ -52,7 +54,12 @@ _FORMS: Final[Mapping[str, _Form]] = {
         {"total_time": "iteration_s", "proc_mem_tier1_cap_req": "peak_memory_gib"},
     ),
     "iteration_ms": _Form("vTrain, measured on A100", read_vtrain, {"iteration_ms": "iteration_s"}),
-    "metric": _Form("published runs on H100", read_published, {"value": "tokens_per_s_per_gpu"}),
+    "mp_mode": _Form(
+        "LLM Foundry, measured",
+        read_foundry,
+        {"tokens_per_s_per_gpu": "tokens_per_s_per_gpu"},
+    ),
+    "metric": _Form("published runs", read_published, {"value": "tokens_per_s_per_gpu"}),
 }
 """Each form by a column that only it has."""
 

@@ -15,6 +15,8 @@ _VOCABULARY = 51200
 def read_vtrain(row: TableRow) -> Case:
     """A row as a case: fp16, full recomputation, 1F1B, ranks in the order tp-dp-pp.
 
+    Megatron and DeepSpeed cut the messages between stages over the tensor-parallel group.
+
     Raises:
         NotComparable: if nothing was measured.
         InvalidValueError: if a cell is not possible.
@@ -48,6 +50,7 @@ def read_vtrain(row: TableRow) -> Case:
             "micro_batch": row.whole("micro_batch"),
             "schedule": "1f1b",
             "recompute": "full",
+            "scatter_gather": True,
             "data_overlap": False,
         },
         {"iteration_s": milliseconds / 1e3},

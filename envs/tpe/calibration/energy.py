@@ -57,9 +57,9 @@ class EnergySample:
 
     @property
     def signals(self) -> dict[str, float]:
-        """The switching signals of the model."""
+        """The switching signals of the model, without glitches."""
         length = self.cycles * self.pe.operand_pairs
-        return switching(self.pe, self.a, self.b, accumulation_length=length)
+        return switching(self.pe, self.a, self.b, accumulation_length=length, with_glitches=False)
 
 
 def fit_energies(

@@ -22,7 +22,7 @@ from archgym.errors import InvalidValueError
 
 __all__ = ["calibrate_library"]
 
-_PULL = 0.1
+_PULL = 0.03
 """Weight of the shipped technologies' proportions against one synthesised PE: 40 do not fix all
 terms apart."""
 _CLASSIC_WEIGHT = 6.0

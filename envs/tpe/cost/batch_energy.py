@@ -24,6 +24,7 @@ from archgym.envs.tpe.switching.array_energy import (
     RANDOM,
     cycles_per_mac,
 )
+from archgym.envs.tpe.switching.glitches import glitch_factors
 from archgym.envs.tpe.switching.sum_activity import sum_activity
 from archgym.envs.tpe.technology.energies import Energies
 from archgym.envs.tpe.workload.operands import OperandDistribution
@@ -139,12 +140,24 @@ class EnergyCosts:
             * x.digit
             * (table.width_b + table.radix_bits - 1)
         )
-        chains = np.where(
-            table.separate,
-            table.product_width * x.product
-            + table.accumulator_width * (x.product + x.accumulator) / 2.0,
-            np.where(table.carry_save, 0.0, table.accumulator_width * x.accumulator),
+        glitchy = glitch_factors(
+            encoder=table.has_encoder
+            & table.is_("encoding", "booth")
+            & ~(table.sparse | table.cut_encode),
+            cut_select=table.cut_select,
+            cut_reduce=table.cut_reduce,
+            cut_add=table.cut_add,
+            depth=pe.tree_depth,
+            separate=table.separate,
+            carry_save=table.carry_save,
+            ripple=table.is_("final_adder", "ripple"),
+            product_width=table.product_width,
+            accumulator_width=table.accumulator_width,
         )
+        moved = np.where(table.separate, (x.product + x.accumulator) / 2.0, x.accumulator)
+        last = np.where(table.carry_save, 0.0, table.accumulator_width * moved)
+        product = np.where(table.separate, table.product_width * x.product, 0.0)
+        chains = product * glitchy.product_adder + last * glitchy.last_adder
         finders = sum(cells[kind] * gates for kind, gates in FINDER_GATES.items())
         encoders = sum(cells[kind] for kind in ENCODER_CELLS)
         registers = bits_a * np.where(plain, x.operand_a, x.digit) + bits_b * x.operand_b
@@ -152,13 +165,13 @@ class EnergyCosts:
         half = cells["half_adder"] + cells["full_adder_one"]
         fj: FloatArray = (
             registers * e.register_data
-            + (cells["select_bit"] + cells["sign_bit"]) * x.select * e.select
+            + (cells["select_bit"] + cells["sign_bit"]) * x.select * glitchy.selection * e.select
             + (cells["and_bit"] * x.select + finders * x.digit) * e.gate
-            + cells["full_adder"] * (x.tree_sum + x.tree_carry) / 2.0 * e.full_adder
-            + half * x.tree_sum * quiet * e.half_adder
+            + cells["full_adder"] * (x.tree_sum + x.tree_carry) / 2.0 * glitchy.tree * e.full_adder
+            + half * x.tree_sum * quiet * glitchy.tree * e.half_adder
             + chains * e.adder
             + encoders * x.digit * e.encoder
-            + cells["mux_bit"] * x.select * e.multiplexer
+            + cells["mux_bit"] * x.select * glitchy.selection * e.multiplexer
             + line * e.line
         )
         return fj

@@ -46,11 +46,13 @@ class PECosts(NamedTuple):
         cells: how many of each kind of `structure.CELLS`, shape (n,) each.
         area_um2: of one PE, shape (n,).
         period_ns: its shortest clock period, shape (n,).
+        tree_depth: of its compressor tree, full-adder delays, shape (n,).
     """
 
     cells: Mapping[str, FloatArray]
     area_um2: FloatArray
     period_ns: FloatArray
+    tree_depth: FloatArray
 
 
 class EdgeCosts(NamedTuple):
@@ -116,7 +118,7 @@ class PECostModel:
         area = np.zeros(len(table))
         for kind, of_one in self._area_of.items():
             area += of_one * cells[kind]
-        return PECosts(cells, area, self._periods(table, tree.depth))
+        return PECosts(cells, area, self._periods(table, tree.depth), tree.depth)
 
 
 def _operand_cells(array: Array) -> list[int]:

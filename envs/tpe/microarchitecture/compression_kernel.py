@@ -34,13 +34,13 @@ __all__ = [
 WALLACE, DADDA, FOUR_TO_TWO, LINEAR = range(4)
 PARTIAL_PRODUCT, CONSTANT, NEGATION, FEEDBACK = 1, 2, 3, 4
 
-#: When the bits of each kind are there, in full-adder delays after the partial products: negation
-#: bits pass no selector, and what a register feeds back passes no encoder either.
-_READY = (0.0, 0.0, -1e9, -0.5, -2.0)
-#: Delays of sum and carry in full-adder delays: two gates of a full adder's three stand between
-#: its inputs and its carry, one (an XOR) is a half adder; a constant one turns a full adder into an
-#: XNOR and an OR, a half adder into an inverter.
-_FULL, _FULL_CARRY, _HALF, _HALF_CARRY, _INVERTER = 1.0, 0.7, 0.5, 0.3, 0.15
+#: When the bits of each kind are there, in full-adder delays after the partial products: what a
+#: register feeds back passes neither encoder nor selector.
+_READY = (0.0, 0.0, -1e9, 0.0, -3.5)
+#: Delays in full-adder delays. A full adder is two XORs in series, of which the input that comes
+#: last passes one; synthesis orders the inputs so. A half adder is one; a constant one turns a full
+#: adder into an XNOR and an OR, a half adder into an inverter.
+_FULL, _HALF, _INVERTER = 1.0, 0.5, 0.2
 
 #: Columns of a placed compressor: level, column, bits taken from the column, whether it takes the
 #: intermediate carry of a 4:2 compressor one column lower, place of a constant one among its bits
@@ -232,30 +232,30 @@ def latest(  # noqa: C901  (one compiled loop, as above)
             c, takes, one = placed[at, 1], placed[at, 2], placed[at, 4]
             here = head[c]
             head[c] += takes
-            ready = -1e9
+            last, second = -1e9, -1e9
             for k in range(min(takes, 3)):
                 if k != one:
-                    ready = max(ready, queue[c, here + k])
+                    last, second = _later(last, second, queue[c, here + k])
             fixed = 0 <= one < 3
             if takes == 4:
-                total, carry = _outputs(ready, 3, fixed)
-                between[c + 1, n_between[c + 1]] = carry
+                ready = _output(last, second, 3, fixed)
+                between[c + 1, n_between[c + 1]] = ready
                 n_between[c + 1] += 1
-                ready = total
+                last, second = ready, -1e9
                 fixed = one == 3
                 if not fixed:
-                    ready = max(ready, queue[c, here + 3])
+                    last, second = _later(last, second, queue[c, here + 3])
                 size = 2
                 if placed[at, 3]:
-                    ready = max(ready, between[c, used[c]])
+                    last, second = _later(last, second, between[c, used[c]])
                     used[c] += 1
                     size = 3
-                total, carry = _outputs(ready, size, fixed)
+                ready = _output(last, second, size, fixed)
             else:
-                total, carry = _outputs(ready, takes, fixed)
-            sums[c, n_sums[c]] = total
+                ready = _output(last, second, takes, fixed)
+            sums[c, n_sums[c]] = ready
             n_sums[c] += 1
-            carries[c + 1, n_carries[c + 1]] = carry
+            carries[c + 1, n_carries[c + 1]] = ready
             n_carries[c + 1] += 1
             at += 1
         for c in range(width):
@@ -273,20 +273,26 @@ def latest(  # noqa: C901  (one compiled loop, as above)
                 for k in range(n_sums[c]):
                     queue[c, tail[c]] = sums[c, k]
                     tail[c] += 1
-    last = 0.0
+    end = 0.0
     for c in range(width):
         for k in range(head[c], tail[c]):
-            last = max(last, queue[c, k])
-    return last
+            end = max(end, queue[c, k])
+    return end
 
 
 @compiled_once()
-def _outputs(ready: float, size: int, fixed: bool) -> tuple[float, float]:
-    """When sum and carry of a compressor are there."""
-    if size == 3:
-        if fixed:
-            return ready + _HALF, ready + _HALF_CARRY
-        return ready + _FULL, ready + _FULL_CARRY
-    if fixed:
-        return ready + _INVERTER, ready
-    return ready + _HALF, ready + _HALF_CARRY
+def _later(last: float, second: float, ready: float) -> tuple[float, float]:
+    """The two latest of two times, the later one first, and a third one."""
+    if ready > last:
+        return ready, last
+    return last, max(second, ready)
+
+
+@compiled_once()
+def _output(last: float, second: float, size: int, fixed: bool) -> float:
+    """When sum and carry of a compressor are there, whose inputs come at last, second or before."""
+    if size == 3 and not fixed:
+        return max(second + _FULL, last + _HALF)
+    if size == 2 and fixed:
+        return last + _INVERTER
+    return last + _HALF

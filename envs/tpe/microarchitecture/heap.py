@@ -62,7 +62,8 @@ class Counted:
         sum_bits: columns that keep a bit at the end; constants count where both rows are fed back.
         carry_bits: columns that keep two bits at the end, likewise.
         depth: when the last bit is there, full-adder delays after the partial products: half
-            adders and carries are faster, and most bits do not pass every level.
+            adders are faster, most bits do not pass every level, and the last input of a full adder
+            passes half of it.
     """
 
     full_adders: int

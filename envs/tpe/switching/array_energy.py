@@ -5,10 +5,10 @@ which it works (:mod:`archgym.envs.tpe.switching.activity`); encoders and result
 for every operand encoded and every result finished; and leakage for as long as it takes. PEs that
 wait or idle cost clock and leakage, no more: their operands do not change.
 
-What a change costs is :mod:`archgym.envs.tpe.technology.energies`'. Against gate-level simulations
-without glitches the energy of a PE is off by 2 to 4 % in the mean.
+What a change costs is :mod:`archgym.envs.tpe.technology.energies`', and how often signals change
+before they settle :mod:`archgym.envs.tpe.switching.glitches`'.
 
-Not in it: wires, the clock tree, glitches, operand memories.
+Not in it: wires, the clock tree, operand memories.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from archgym.envs.tpe.microarchitecture.edge import Barrier, EdgeBlock, OperandE
 from archgym.envs.tpe.microarchitecture.pe import PE, Array
 from archgym.envs.tpe.microarchitecture.structure import Counts, counts
 from archgym.envs.tpe.switching.activity import activity
+from archgym.envs.tpe.switching.glitches import chain_factor, glitches, tree_factors
 from archgym.envs.tpe.technology.energies import Energies
 from archgym.envs.tpe.workload.digit_statistics import mean_digits
 from archgym.envs.tpe.workload.operands import OperandDistribution
@@ -46,10 +47,19 @@ def switching(
     *,
     stationary: bool = False,
     accumulation_length: int = 256,
+    with_glitches: bool = True,
 ) -> dict[str, float]:
-    """Mean number of signals of each class that change in a cycle in which the PE works.
+    """Mean number of changes of the signals of each class in a cycle in which the PE works.
 
     The keys are those of :class:`Energies` with ``register`` for register data.
+
+    Args:
+        pe: the processing element.
+        a: operand A, at most as wide as the PE's.
+        b: operand B, likewise.
+        stationary: whether B stays while operands A stream past.
+        accumulation_length: products that an accumulator collects.
+        with_glitches: whether changes count that a signal takes back before the cycle ends.
     """
     x = activity(pe, a, b, stationary=stationary, accumulation_length=accumulation_length)
     cells = counts(pe)
@@ -64,18 +74,21 @@ def switching(
     fanout = bits_b * x.operand_b * 2.0 * pe.partial_products / pairs
     fanout += LINES_PER_DIGIT * pe.partial_products * x.digit * pe.partial_product_width
     finders = sum(cells[kind] * gates for kind, gates in FINDER_GATES.items())
+    factors = [float(factor[0]) if with_glitches else 1.0 for factor in glitches(pe)]
+    selection, tree, product_adder, last_adder = factors
+    product, last = _adder_switching(pe, cells, x.product, x.accumulator)
     return {
         "register": bits_a * (x.operand_a if plain else x.digit)
         + bits_b * x.operand_b
         + pe.accumulated_bits * x.accumulator
         + rest * x.select,
-        "select": (cells["select_bit"] + cells["sign_bit"]) * x.select,
+        "select": (cells["select_bit"] + cells["sign_bit"]) * x.select * selection,
         "gate": cells["and_bit"] * x.select + finders * x.digit,
-        "full_adder": cells["full_adder"] * (x.tree_sum + x.tree_carry) / 2.0,
-        "half_adder": (cells["half_adder"] + cells["full_adder_one"]) * x.tree_sum * quiet,
-        "adder": _adder_switching(pe, cells, x.product, x.accumulator),
+        "full_adder": cells["full_adder"] * (x.tree_sum + x.tree_carry) / 2.0 * tree,
+        "half_adder": (cells["half_adder"] + cells["full_adder_one"]) * x.tree_sum * quiet * tree,
+        "adder": product * product_adder + last * last_adder,
         "encoder": sum(cells[kind] for kind in ENCODER_CELLS) * x.digit,
-        "multiplexer": cells["mux_bit"] * x.select,
+        "multiplexer": cells["mux_bit"] * x.select * selection,
         "line": fanout,
     }
 
@@ -168,15 +181,16 @@ class EnergyModel:
     def _block(self, block: EdgeBlock) -> tuple[int, float]:
         """Registers of an edge block, and the energy of one event in it, fJ."""
         cells = self._cells(block)
+        tree, chains = _edge_glitches(cells)
         if isinstance(block, Barrier):
             # A counter counts down: two bits change in a cycle, of each stream.
             return cells.register_bits, 2.0 * block.streams * self._energies.register_data
         random = {
             "register": cells.register_bits * RANDOM,
             "gate": sum(cells[kind] * gates for kind, gates in FINDER_GATES.items()) * RANDOM,
-            "full_adder": cells["full_adder"] * RANDOM,
-            "half_adder": (cells["half_adder"] + cells["full_adder_one"]) * RANDOM,
-            "adder": sum(adder.width for adder in cells.adders) * RANDOM,
+            "full_adder": cells["full_adder"] * RANDOM * tree,
+            "half_adder": (cells["half_adder"] + cells["full_adder_one"]) * RANDOM * tree,
+            "adder": chains * RANDOM,
             "encoder": sum(cells[kind] for kind in ENCODER_CELLS) * RANDOM,
             "multiplexer": cells["mux_bit"] * RANDOM,
         }
@@ -201,15 +215,27 @@ class EnergyModel:
         return float(np.sum(self._m * self._n * self._count * tiles)) * passes
 
 
-def _adder_switching(pe: PE, cells: Counts, product: float, accumulator: float) -> float:
-    """Bits of carry-propagate adders by the switching of their sums."""
+def _adder_switching(
+    pe: PE, cells: Counts, product: float, accumulator: float
+) -> tuple[float, float]:
+    """Bits by the switching of their sums: of adders of the product, of the last adder."""
     if pe.accumulator == "carry_save":
-        return 0.0
+        return 0.0, 0.0
     *first, last = cells.adders
     if not first:
-        return last.width * accumulator
+        return 0.0, last.width * accumulator
     # The product, sign-extended, switches in the upper bits where the sum hardly does.
-    return sum(a.width for a in first) * product + last.width * (product + accumulator) / 2.0
+    both = last.width * (product + accumulator) / 2.0
+    return sum(adder.width for adder in first) * product, both
+
+
+def _edge_glitches(cells: Counts) -> tuple[float, float]:
+    """Of an edge block, whose inputs come from registers: factor of its tree, bits of adders."""
+    depth = np.array([max((stage.depth for stage in cells.stages), default=0.0)])
+    tree, out = tree_factors(np.ones(1), depth)
+    widths = np.array([adder.width for adder in cells.adders], dtype=np.int64)
+    ripple = np.array([adder.form == "ripple" for adder in cells.adders], dtype=np.bool_)
+    return float(tree[0]), float(np.sum(widths * chain_factor(out, widths, ripple)))
 
 
 def cycles_per_mac(pe: PE, a: OperandDistribution) -> float:

@@ -15,7 +15,6 @@ from archgym.envs.gpu.workload import shape_of, shape_sha256
 from archgym.errors import (
     InvalidValueError,
     MissingDependencyError,
-    SimulationError,
     UnknownNameError,
 )
 
@@ -73,10 +72,44 @@ def test_a_smaller_gpu_is_slower_and_refuses_more() -> None:
     assert there.evaluate(large).status == "failed"
 
 
-def test_kernels_without_a_model_are_only_measured() -> None:
-    env = GPUKernel(workload="attention_gpt")
-    with pytest.raises(SimulationError, match="simulator='triton'"):
-        env.evaluate(env.baseline)
+@pytest.mark.parametrize(
+    "workload",
+    [
+        "attention_gpt",
+        {"attention": [2, 16, 4096, 128], "causal": True},
+        "norm_4096",
+        {"norm": [1000, 3000]},
+        {"gemm": [64, 4096, 14336], "dtype": "fp8"},
+    ],
+    ids=str,
+)
+def test_every_kernel_has_time_power_and_energy(workload: Any) -> None:
+    env = GPUKernel(workload=workload)
+    outcome = env.evaluate(env.baseline_design)
+    assert outcome.status == "ok", outcome.reason
+    metrics = outcome.metrics
+    assert 1 < (metrics["time_us"] or 0) < 1000
+    assert env.device.idle_w < (metrics["power_w"] or 0) < 1.2 * env.device.power_w
+    assert (metrics["energy_mj"] or 0) > 0
+
+
+def test_causal_attention_and_fewer_rows_take_less_time() -> None:
+    def best(workload: Any) -> float:
+        env = GPUKernel(workload=workload)
+        return float(env.evaluate(env.baseline_design).metrics["time_us"] or 0)
+
+    sizes = [1, 32, 8192, 128]
+    full = best({"attention": sizes, "causal": False})
+    assert best({"attention": sizes, "causal": True}) < 0.8 * full
+    assert best({"norm": [2048, 4096]}) < best({"norm": [8192, 4096]})
+
+
+def test_a_product_of_eight_bit_elements_can_be_wrong() -> None:
+    env = GPUKernel(workload={"gemm": [64, 4096, 14336], "dtype": "fp8"})
+    outcome = env.evaluate(BASELINE)
+    assert outcome.status == "failed"
+    assert outcome.reason.startswith("wrong result")
+    assert env.evaluate({**BASELINE, "split_k": 4}).status == "ok"
 
 
 @pytest.mark.parametrize(
@@ -90,6 +123,12 @@ def test_kernels_without_a_model_are_only_measured() -> None:
         ({"gemm": [1, 2, 3], "dtype": "fp61"}, "fp16"),
         ({"gemm": [1, 2, 3], "kind": "fp16"}, "dtype"),
         (7, "must be a name"),
+        ({"norm": [1, 2, 3]}, "two integers"),
+        ({"norm": [8, 8], "gemm": [8, 8, 8]}, "one of"),
+        ({"norm": [8, 8], "dtype": "fp8"}, "fp16"),
+        ({"attention": [1, 2, 3]}, "four integers"),
+        ({"attention": [1, 8, 64, 80]}, "64, 128"),
+        ({"attention": [1, 8, 64, 64], "causal": 1}, "true or false"),
     ],
     ids=str,
 )
@@ -103,8 +142,10 @@ def test_other_arguments_that_are_not_possible() -> None:
         GPUKernel(device="h20")
     with pytest.raises(InvalidValueError, match="another kernel"):
         GPUKernel(space="norm")
-    with pytest.raises(InvalidValueError, match="does not give metric 'energy_mj'"):
-        GPUKernel(objective="minimize energy_mj")
+    with pytest.raises(InvalidValueError, match="does not give metric"):
+        GPUKernel(objective="minimize time_us_spread_share")
+    with pytest.raises(InvalidValueError, match="block_rows"):
+        GPUKernel(workload="norm_4096", space=design_space("gemm"))
 
 
 def test_a_name_and_its_sizes_are_the_same_workload() -> None:
@@ -121,9 +162,8 @@ def test_measuring_says_what_is_missing() -> None:
             GPUKernel(simulator="triton")
 
 
-def test_it_is_made_by_the_name_of_its_class_and_searched(tmp_path: Path) -> None:
-    name = "archgym.envs.gpu.environment:GPUKernel"
-    env = archgym.make(name, workload="square_1024", record=tmp_path / "data")
+def test_it_is_made_by_its_name_and_searched(tmp_path: Path) -> None:
+    env = archgym.make("GPUKernel-v0", workload="square_1024", record=tmp_path / "data")
     archgym.make_agent("random", env.design_space, seed=1).search(env, 20)
     env.close()
     assert Dataset(tmp_path / "data").evaluations().num_rows >= 20

@@ -12,7 +12,7 @@ import numpy as np
 from archgym.envs.accelerator.kernel.arrays import Ints
 from archgym.envs.accelerator.kernel.compiled import compiled
 
-__all__ = ["fetch_order", "input_parts", "weight_parts"]
+__all__ = ["fetch_order", "input_parts", "outside", "weight_parts"]
 
 
 @compiled
@@ -47,6 +47,22 @@ def input_parts(layer: Ints) -> tuple[Ints, Ints, int]:
 
 
 @compiled
+def outside(layer: Ints, addresses: int) -> Ints:
+    """Which addresses of :func:`input_parts` lie past the input: 1 there, else 0."""
+    found = np.zeros(addresses, np.int64)
+    columns = (layer[5] - 1) * layer[6] + layer[3]
+    rows = (layer[4] - 1) * layer[6] + layer[2]
+    if (layer[9] == 0 and layer[10] == 0) or layer[8] > 1:
+        return found
+    for i in range(rows):
+        for j in range(columns):
+            if i >= rows - layer[9] or j >= columns - layer[10]:
+                start = (i * columns + j) * layer[1]
+                found[start : start + layer[1]] = 1
+    return found
+
+
+@compiled
 def weight_parts(layer: Ints) -> tuple[Ints, Ints, int]:
     """Address parts of the weights of one group, by filter and by place in the window, and size."""
     depth = layer[1] * layer[2] * layer[3]
@@ -55,7 +71,7 @@ def weight_parts(layer: Ints) -> tuple[Ints, Ints, int]:
 
 
 @compiled
-def fetch_order(deep: Ints, along: Ints, width: int, skewed: bool) -> Ints:
+def fetch_order(deep: Ints, along: Ints, width: int, skewed: bool, void: Ints) -> Ints:
     """Addresses in the order in which the prefetcher brings them, shape (elements,).
 
     Folds come one after the other. Where the array takes an operand ``skewed``, the prefetcher goes
@@ -66,6 +82,7 @@ def fetch_order(deep: Ints, along: Ints, width: int, skewed: bool) -> Ints:
         along: address parts along the array.
         width: of the array.
         skewed: whether each row of the array is a cycle behind the one before.
+        void: 1 for addresses at which nothing is, which are left out.
     """
     depth = len(deep)
     folds = -(-len(along) // width)
@@ -77,13 +94,13 @@ def fetch_order(deep: Ints, along: Ints, width: int, skewed: bool) -> Ints:
             start = i // depth * width
             for b in range(start, min(start + width, len(along))):
                 found[n] = deep[i % depth] + along[b]
-                n += 1
-        return found
+                n += 1 - void[found[n]]
+        return found[:n]
     for diagonal in range(rows + width):
         for j in range(max(0, diagonal - rows + 1), min(diagonal, width - 1) + 1):
             i = diagonal - j
             b = i // depth * width + j
             if b < len(along):
                 found[n] = deep[i % depth] + along[b]
-                n += 1
-    return found
+                n += 1 - void[found[n]]
+    return found[:n]

@@ -24,13 +24,13 @@ words a cycle; the cycle that is served, and the cycles after which it is."""
 
 
 @compiled
-def filled(order: Ints, stream: int, addresses: int, capacity: int, link: int) -> tuple[Ints, Ints]:
+def filled(order: Ints, stream: int, void: Ints, capacity: int, link: int) -> tuple[Ints, Ints]:
     """A memory before the first cycle, its active half filled: its state, and what it holds.
 
     Args:
         order: addresses as they are fetched, see ``operands.fetch_order``.
         stream: words that it takes to bring them all once, with the gaps of folds partly filled.
-        addresses: how many there are.
+        void: 1 for addresses at which nothing is, else 0; they are never waited for.
         capacity: words of both halves.
         link: words a cycle from memory.
     """
@@ -45,7 +45,7 @@ def filled(order: Ints, stream: int, addresses: int, capacity: int, link: int) -
     state[LINK] = link
     state[LAST] = -1
     state[ACCESSES] = min(-(-active // link), -(-stream // link)) * link
-    held = np.zeros(addresses, np.int64)
+    held = void.copy()
     count(order, state, 0, state[ACTIVE], 1, held)
     return state, held
 

@@ -6,11 +6,14 @@ from its folds; the array stands still for the slowest of the three.
 
 from __future__ import annotations
 
+import numpy as np
+
 from archgym.envs.accelerator.kernel.arrays import Floats, Ints
 from archgym.envs.accelerator.kernel.compiled import compiled
 from archgym.envs.accelerator.kernel.scalesim.operands import (
     fetch_order,
     input_parts,
+    outside,
     weight_parts,
 )
 from archgym.envs.accelerator.kernel.scalesim.read_buffer import (
@@ -49,15 +52,16 @@ def stalled(
     by_filter, in_filter, n_weights = weight_parts(layer)
     # The first operand streams in along the rows, skewed; the second one along the columns, or it
     # stays in the array.
-    first_deep, first_along, first_words = by_window, by_pixel, n_inputs
-    second_deep, second_along, second_words = in_filter, by_filter, n_weights
+    past = outside(layer, n_inputs)
+    first_deep, first_along, first_void = by_window, by_pixel, past
+    second_deep, second_along, second_void = in_filter, by_filter, np.zeros(n_weights, np.int64)
     if flow == 1:
         first_deep, first_along = by_pixel, by_window
     elif flow == 2:
-        first_deep, first_along, first_words = by_filter, in_filter, n_weights
-        second_deep, second_along, second_words = by_window, by_pixel, n_inputs
-    first_order = fetch_order(first_deep, first_along, rows, True)
-    second_order = fetch_order(second_deep, second_along, columns, flow == 0)
+        first_deep, first_along, first_void = by_filter, in_filter, second_void
+        second_deep, second_along, second_void = by_window, by_pixel, past
+    first_order = fetch_order(first_deep, first_along, rows, True, first_void)
+    second_order = fetch_order(second_deep, second_along, columns, flow == 0, second_void)
     first_size = sizes[1] if flow == 2 else sizes[0]
     second_size = sizes[0] if flow == 2 else sizes[1]
     deep = len(first_deep)
@@ -65,9 +69,9 @@ def stalled(
     down = -(-high // rows)
     across = -(-len(second_along) // columns)
     stream = down * rows * deep
-    first, first_held = filled(first_order, stream, first_words, first_size, link)
+    first, first_held = filled(first_order, stream, first_void, first_size, link)
     stream = across * columns * len(second_deep)
-    second, second_held = filled(second_order, stream, second_words, second_size, link)
+    second, second_held = filled(second_order, stream, second_void, second_size, link)
     outputs = len(by_pixel) * len(by_filter) * (1 if flow == 0 else down)
     out, lines = empty(sizes[2], link, outputs)
     lag = 0 if flow == 0 else rows

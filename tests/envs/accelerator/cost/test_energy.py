@@ -105,7 +105,7 @@ def test_power_is_energy_over_time_and_the_clock_scales_time() -> None:
         ({"prefetch": "storage_order"}, InvalidValueError, "buffer_split_bytes"),
         ({"tiles": "divides"}, UnknownNameError, "Did you mean 'divide'"),
         ({"victory_condition": -1}, InvalidValueError, "victory_condition is -1"),
-        ({"fills_buffer": "yes"}, InvalidValueError, "fills_buffer is 'yes'"),
+        ({"drains": "yes"}, InvalidValueError, "drains is 'yes'"),
         ({"memory_classes": ("ram",) * 4}, UnknownNameError, "SRAM"),
     ],
 )

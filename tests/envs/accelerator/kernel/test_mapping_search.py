@@ -161,9 +161,9 @@ def test_a_first_tile_is_waited_for() -> None:
     layer = Layer("conv", "conv", K=64, C=256, R=1, S=1, P=56, Q=56)
     quick = Hardware("nvdla_ws", 16, 32, buffer_bytes=1 << 20, dram_bytes_per_cycle=8.0)
     waits = quick.replace(waits_for_first_tile=True)
-    costs = evaluate(table(layer), [quick, waits, waits.replace(fills_buffer=True)])
+    costs = evaluate(table(layer), [quick, waits])
     found = costs.layer(1, 0)
     k, c, p, q = (found[f"tile_{loop}"] for loop in "KCPQ")
     assert found["fill_cycles"] == (c * p * q + k * c + 2) / 8
     cycles = costs["cycles"][:, 0]
-    assert cycles[0] < cycles[1] < cycles[2]
+    assert cycles[0] < cycles[1]

@@ -1,7 +1,8 @@
 """Figures of other simulators on designs that no model was developed with.
 
 ``scalesim.csv``: SCALE-Sim 3.0.0 (numpy 2.3.5) on 60 random layers and arrays, bandwidth set, some
-of the arrays larger than the layer. ``maestro_mappings.csv``: MAESTRO 4eb08d1 on random two-level
+of the arrays larger than the layer. ``scalesim_past.csv``: the same on 60 random convolutions whose
+last windows reach past the input. ``maestro_mappings.csv``: MAESTRO 4eb08d1 on random two-level
 mappings as GAMMA writes them (R and S whole, rows and columns by outputs), memory unlimited.
 """
 
@@ -15,10 +16,13 @@ from scipy.stats import spearmanr
 
 from archgym.envs.accelerator.cost.hardware import Hardware
 from archgym.envs.accelerator.cost.mapping import LOOPS, Level, Mapping
-from archgym.envs.accelerator.cost.model import evaluate_mappings
+from archgym.envs.accelerator.cost.model import evaluate, evaluate_mappings
 from archgym.envs.accelerator.environment import AcceleratorEnvironment
 from archgym.envs.accelerator.validation.reference import read_reference
+from archgym.envs.accelerator.validation.table_rows import scalesim_run
 from archgym.envs.accelerator.workload.layer import Layer
+from archgym.envs.accelerator.workload.user_layers import read_layer
+from archgym.problem.reference import read_table
 from archgym.validation.validate import validate
 from tests.envs.accelerator.random_designs import table
 
@@ -30,6 +34,24 @@ def test_scalesim_stalls_to_the_cycle() -> None:
     (one,) = validate(reference, AcceleratorEnvironment).agreements
     assert one.n == 60
     assert one.max_error == 0.0
+
+
+def test_scalesim_fetches_nothing_past_the_input() -> None:
+    path = RECORDED / "scalesim_past.csv"
+    (reference,) = [r for r in read_reference(path) if "bandwidth" in r.title]
+    (one,) = validate(reference, AcceleratorEnvironment).agreements
+    assert one.n == 60
+    assert one.max_error == 0.0
+    names = {
+        "dram_ifmap_reads": "dram_input_words",
+        "dram_filter_reads": "dram_weight_words",
+        "dram_ofmap_writes": "dram_output_words",
+    }
+    for row in read_table(path)[1]:
+        run = scalesim_run(row)
+        costs = evaluate(table(read_layer(run.layer)[0]), [run.hardware], mapper="off")
+        for column, name in names.items():
+            assert costs[name][0, 0] == row.number(column), row.line
 
 
 def test_maestro_ranks_mappings_of_ones_own_alike() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from archgym.envs.accelerator.workload.layer import COLUMNS, Gemm, Layer, Network, window_extent
+from archgym.envs.accelerator.workload.user_layers import read_layer
 from archgym.errors import InvalidValueError
 
 CONV1 = Layer("conv1", "conv", K=96, C=3, R=11, S=11, P=55, Q=55, stride=4)
@@ -30,7 +31,7 @@ def test_depthwise_has_one_filter_a_channel() -> None:
     assert layer.macs == 32 * 9 * 112 * 112
     assert layer.weight_footprint == 32 * 9
     assert layer.gemm == Gemm(M=12544, N=1, K=9)
-    assert layer.row == (1, 1, 3, 3, 112, 112, 1, 32, 1)
+    assert layer.row == (1, 1, 3, 3, 112, 112, 1, 32, 1, 0, 0)
 
 
 def test_attention_heads_are_groups_of_one_product() -> None:
@@ -90,3 +91,15 @@ def test_a_network_has_layers_and_positive_counts() -> None:
         Network("n", (), ())
     with pytest.raises(InvalidValueError, match="count 0"):
         Network("n", (CONV1,), (0,))
+
+
+def test_windows_past_the_input_make_another_layer() -> None:
+    sizes = {"K": 4, "C": 3, "R": 3, "S": 3, "P": 8, "Q": 8, "stride": 2}
+    layer, _ = read_layer({**sizes, "past_rows": 1, "past_columns": 0})
+    plain, _ = read_layer(sizes)
+    assert layer.row[-2:] == (1, 0)
+    assert layer.key != plain.key == ("conv", *plain.row[:9])
+    with pytest.raises(InvalidValueError, match=r"past_rows is 2; .* from 0 to 1"):
+        read_layer({**sizes, "past_rows": 2})
+    with pytest.raises(InvalidValueError, match="past_columns is -1"):
+        read_layer({**sizes, "past_columns": -1})

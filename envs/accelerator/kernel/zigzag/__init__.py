@@ -1,0 +1,1 @@
+"""The mappings of ZigZag's search over loop orders, and its count of stalls."""

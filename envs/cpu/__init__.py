@@ -1,0 +1,1 @@
+"""The processor environment: instruction streams, caches and what surrounds them."""

@@ -1,0 +1,1 @@
+"""Branch prediction: directions, targets and returns, over a stream of instructions."""

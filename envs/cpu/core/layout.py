@@ -1,0 +1,159 @@
+"""Shared by the compiled modules: positions in the tables, and the tables of a run."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Array = Any
+
+# Settings, the vector `c`: widths, sizes and latencies of the core.
+SETTINGS = (
+    "rob_size", "lq_size", "sq_size", "fetch_width", "decode_width", "dispatch_width",
+    "execute_width", "retire_width", "scheduler_size", "mispredict_penalty", "fetch_buffer",
+    "decode_buffer", "dispatch_buffer", "registers", "load_width", "store_width",
+    "in_order_width", "decode_latency", "dispatch_latency", "loop_sets", "loop_ways",
+)  # fmt: skip
+(
+    ROB, LQ, SQ, FETCH_WIDTH, DECODE_WIDTH, DISPATCH_WIDTH, EXECUTE_WIDTH, RETIRE_WIDTH, SCHEDULER,
+    PENALTY, FETCH_BUFFER, DECODE_BUFFER, DISPATCH_BUFFER, REGISTERS, LOAD_WIDTH, STORE_WIDTH,
+    IN_ORDER_WIDTH, DECODE_LATENCY, DISPATCH_LATENCY, LOOP_SETS, LOOP_WAYS,
+) = range(len(SETTINGS))  # fmt: skip
+
+# State, the vector `s`.
+(
+    # Cycle of the last instruction in each stage, and instructions that it has in that cycle.
+    FETCHED, FETCHED_IN, PROMOTED, PROMOTED_IN, DECODED, DECODED_IN, SLOW_IN, DISPATCHED,
+    DISPATCHED_IN, SCHEDULED, RETIRED, RETIRED_IN, DRAINED,
+    # When fetch may go on after a misprediction; whether the next instruction begins a new cycle.
+    RESUME, BREAK,
+    # The current fetch group: its line, when it was asked for and when it is there.
+    GROUP_LINE, GROUP_ASKED, GROUP_THERE, GROUPS_IN,
+    # Instructions by way: decoded before, or not. Loads and stores that were dispatched.
+    QUICK, SLOW, LOADS, LOADS_LEFT, LOADS_SEEN, STORES, STORE_READY, EXECUTED, EXECUTED_SEEN,
+    # Physical registers: renamed so far, given back so far.
+    RENAMED, RETURNED, TAKEN_FREE, CLOCK,
+    # Memory.
+    LAST_STUCK, STUCK, STUCK_FROM, PAGES,
+    # The last cycle in which an instruction executes, and a load leaves its queue.
+    LAST_EXECUTED, LAST_LEFT,
+    # The last access: which level served it, and when the second level looked it up.
+    SERVED_BY, AT_L2,
+) = range(40)  # fmt: skip
+N_STATE = 40
+
+# Rows of `at`: cycle of each of the last instructions in a stage, a ring.
+AT_PROMOTE, AT_DISPATCH, AT_RETIRE = range(3)
+# Columns of `slots`: what is taken in each cycle, a ring. The bus counts in bursts, not in cycles.
+(
+    SLOT_EXECUTE, SLOT_COMPLETE, SLOT_LOAD, SLOT_STORE, SLOT_LEFT, PORT_L1D_READ, PORT_L1D_WRITE,
+    PORT_L1D_TAG, PORT_L2, PORT_BUS,
+) = range(10)  # fmt: skip
+N_SLOTS = 10
+SLOT_RING = 1 << 15
+# A slot's entry is a cycle shifted by this, plus a count.
+COUNT_BITS = 10
+RING = 1 << 12
+MAX_LOOP_SETS, MAX_LOOP_WAYS = 256, 16
+MAX_TLB_SETS, MAX_TLB_WAYS = 512, 16
+MAX_MISSES = 64
+MAX_PAGES = 1 << 15
+MAX_FRAMES = 1 << 18
+MAX_GROUPS = 32
+MAX_BANKS = 512
+
+# Timing of the memory system, the vector `t`. Look-up, fill (cycles) and MSHRs of each level (L1I,
+# L1D, L2, LLC in rows of four), then the TLBs (cycles), then DRAM (ticks of its clock; the cycles
+# of a tick are a fraction).
+LOOK_UP, FILL, MSHRS = 0, 4, 8
+TLB_HIT, TLB_FILL, STLB_HIT, STLB_FILL, FAULT = range(12, 17)
+(
+    DRAM_CAS, DRAM_RCD, DRAM_RP, DRAM_TURN, DRAM_BURST, DRAM_SAME_GROUP, DRAM_REFRESH,
+    DRAM_REFRESHED, TICK_NUMERATOR, TICK_DENOMINATOR, DRAM_GROUP_BITS, DRAM_BANK_BITS,
+    DRAM_COLUMN_BITS, DRAM_ROW_BITS,
+) = range(17, 31)  # fmt: skip
+N_TIMINGS = 31
+
+# Positions in the vector of counts.
+(
+    N_CYCLES, N_L1D_WAITS, N_FORWARDED, N_ROW_HITS, N_ROW_MISSES, N_DRAM_WRITES, N_ITLB,
+    N_ITLB_MISS, N_DTLB, N_DTLB_MISS, N_STLB, N_STLB_MISS, N_LOOP_HITS, N_FETCH_GROUPS,
+) = range(14)  # fmt: skip
+N_COUNTS = 14
+
+UNKNOWN = -1
+
+
+class Stream(NamedTuple):
+    """An instruction stream; static instructions first, then executed ones."""
+
+    ip: Array
+    """Address of each static instruction, int64."""
+    kind: Array
+    """Kind of branch, uint8."""
+    shares: Array
+    """Whether a branch lies in the same word of four bytes, bool."""
+    destinations: Array
+    """Registers written, uint8, shape (static, 2); 0: none."""
+    sources: Array
+    """Registers read, uint8, shape (static, 4); 0: none."""
+    code_page: Array
+    """Number of its page, int32."""
+    code: Array
+    """Number of the static instruction of each executed one, int32."""
+    taken: Array
+    """Whether each executed one jumped, bool."""
+    data_first: Array
+    """Where the data accesses of each executed one begin, int64, one longer."""
+    data_kind: Array
+    """0 load, 1 store, 2 both, uint8."""
+    data_address: Array
+    """Address, int64."""
+    data_page: Array
+    """Number of its page, int32."""
+    page: Array
+    """Number of each virtual page, address over 4096, int64."""
+    regions: Array
+    """Number of each page's region at each level of the page table, int32, shape (pages, 4)."""
+
+
+# The tables of a core during a run are one record of this type: compiled functions take it as one
+# pointer, and sizes that the compiler knows make faster code.
+_WORD = np.int64
+CORE = np.dtype(
+    [
+        ("c", _WORD, len(SETTINGS)),  # settings
+        ("s", _WORD, N_STATE),  # state
+        ("t", _WORD, N_TIMINGS),  # timing of memory
+        ("counts", _WORD, N_COUNTS),
+        ("at", _WORD, (3, RING)),  # cycles of the last instructions in their stages
+        ("slots", _WORD, (SLOT_RING, N_SLOTS)),  # what is taken in each cycle
+        ("quick_left", _WORD, (2, RING)),  # when the last ones of each way left the decoder
+        ("ready", _WORD, 256),  # when each architectural register is ready
+        ("mapped", np.int32, 256),  # physical register of each architectural one; -1: none
+        ("free", np.int32, RING),  # physical registers in the order in which they come back
+        ("freed_at", _WORD, RING),  # when the last physical registers came back
+        ("last_need", _WORD, 8),  # last instruction that keeps n registers free
+        ("store_left", _WORD, RING),  # when the last stores left the store queue
+        ("forward", _WORD, (RING, 3)),  # stores: address, finished, left
+        ("answered", _WORD, (RING, 4)),  # data lines: line, last answer, taken, issued
+        ("loop", _WORD, (MAX_LOOP_SETS, MAX_LOOP_WAYS, 3)),  # decoded: tag, last use, filled at
+        ("flight", _WORD, (4, RING, 3)),  # lines under way to each level: line, asked, there
+        ("misses", _WORD, (4, MAX_MISSES, 2)),  # each level's last misses: from, to
+        ("miss_at", _WORD, 4),  # where the next miss of each level is noted
+        ("tlb", _WORD, (3, MAX_TLB_SETS, MAX_TLB_WAYS, 2)),  # L1 code, L1 data, L2: tag, last use
+        ("tlb_sets", _WORD, (3, 2)),  # sets and ways of each TLB
+        ("page_there", _WORD, (3, MAX_PAGES)),  # when each TLB has each page
+        ("page_asked", _WORD, (3, MAX_PAGES)),  # when each TLB was asked for it
+        ("frame", _WORD, MAX_PAGES),  # physical page of each page; -1: not touched yet
+        ("frames", np.int32, MAX_FRAMES),  # physical pages in the order of their use
+        ("walked", _WORD, (4, MAX_PAGES)),  # where the last walk of each region went on; -1: none
+        ("tables", _WORD, (4, MAX_PAGES)),  # physical page of each table; -1: not made yet
+        ("banks", _WORD, (MAX_BANKS, 4)),  # DRAM: open row, ready, refreshes seen, asked last
+        ("group_used", _WORD, MAX_GROUPS),  # when each bank group began its last transfer, ticks
+    ],
+    align=True,
+)
+Core = Any
+"""A record of :data:`CORE`."""

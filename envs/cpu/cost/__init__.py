@@ -1,0 +1,1 @@
+"""What caches cost: storage, area, energy and time."""

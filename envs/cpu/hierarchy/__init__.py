@@ -1,0 +1,1 @@
+"""A hierarchy of caches in compiled code, exact access by access."""

@@ -1,0 +1,1 @@
+"""Instruction streams: formats, recordings, generators, and the workloads made of them."""

@@ -1,0 +1,171 @@
+"""ChampSim's trace format: 64 bytes an instruction, plain or compressed by xz or gzip.
+
+A record has the address of the instruction, whether it is a branch and taken, two registers that it
+writes and four that it reads, and as many addresses of memory, 0 for none. Lengths of instructions
+and sizes of accesses are not in it. An instruction that reads and writes the same address has it
+in both lists.
+"""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+from pathlib import Path
+from typing import IO, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.envs.cpu.traces.program import LOAD, MODIFY, STORE, Program
+from archgym.errors import TraceError
+from archgym.reading.files import meant_file
+
+__all__ = ["ENDINGS", "read_champsim", "write_champsim"]
+
+ENDINGS: Final = (".champsimtrace", ".champsim")
+_COMPRESSED: Final = (".xz", ".gz")
+_MAX_RECORDS: Final = 200_000_000
+_CHUNK: Final = 1 << 16
+_ADDRESS: Final = (1 << 62) - 1
+
+RECORD: Final = np.dtype(
+    [
+        ("ip", "<u8"),
+        ("branch", "u1"),
+        ("taken", "u1"),
+        ("destinations", "u1", 2),
+        ("sources", "u1", 4),
+        ("written", "<u8", 2),
+        ("read", "<u8", 4),
+    ]
+)
+"""One record, 64 bytes."""
+
+
+def read_champsim(path: Path, name: str, instructions: int | None = None) -> Program:
+    """Read a trace, or its first instructions.
+
+    An instruction's length is taken as the distance to the one that follows it when it is not a
+    taken branch, if that is at most 15 bytes; sizes of accesses are taken as 1.
+
+    Raises:
+        TraceError: if the file is missing or damaged, or holds no record.
+    """
+    if not path.exists():
+        raise TraceError(f"{path}: there is no such trace file{meant_file(path)}")
+    most = _MAX_RECORDS if instructions is None else instructions
+    parts: list[NDArray[np.void]] = []
+    count = 0
+    try:
+        with _opened(path, "rb") as file:
+            while count < most:
+                text = _whole_chunk(file, min(_CHUNK, most - count) * RECORD.itemsize)
+                if not text:
+                    break
+                if len(text) % RECORD.itemsize:
+                    raise TraceError(f"{path}: the last record is cut off; records have 64 bytes")
+                parts.append(np.frombuffer(text, RECORD))
+                count += len(parts[-1])
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        raise TraceError(f"{path}: cannot read the trace: {error}") from error
+    if not count:
+        raise TraceError(f"{path}: the trace is empty: it holds no record")
+    return _program(np.concatenate(parts), name)
+
+
+def write_champsim(program: Program, path: Path) -> Path:
+    """Write a stream as ChampSim reads it; the ending says how it is compressed.
+
+    More than four loads or two stores of one instruction are left out.
+    """
+    records = np.zeros(len(program), RECORD)
+    code = program.code
+    records["ip"] = program.ip[code]
+    records["branch"] = program.branch[code]
+    records["taken"] = program.taken
+    records["destinations"] = program.destinations[code]
+    records["sources"] = program.sources[code]
+    for column, other in (("read", STORE), ("written", LOAD)):
+        chosen = program.data_kind != other
+        owner = program.data_instruction[chosen]
+        place = np.arange(len(owner)) - np.searchsorted(owner, owner)
+        fits = place < RECORD[column].shape[0]
+        records[column][owner[fits], place[fits]] = program.data_address[chosen][fits]
+    with _opened(path, "wb") as file:
+        file.write(records.tobytes())
+    return path
+
+
+def _opened(path: Path, mode: str) -> IO[bytes]:
+    if path.suffix == ".xz":
+        return cast(IO[bytes], lzma.open(path, mode))
+    if path.suffix == ".gz":
+        return cast(IO[bytes], gzip.open(path, mode))
+    return cast(IO[bytes], path.open(mode))
+
+
+def _whole_chunk(file: IO[bytes], size: int) -> bytes:
+    """As many bytes as asked for, or all that are left."""
+    parts = []
+    while size > 0 and (part := file.read(size)):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def _program(records: NDArray[np.void], name: str) -> Program:
+    if int(records["ip"].max()) > _ADDRESS or not int(records["ip"].max()):
+        raise TraceError(f"trace {name!r}: addresses of instructions are not possible")
+    static = np.zeros(len(records), RECORD)
+    for column in ("ip", "branch", "destinations", "sources"):
+        static[column] = records[column]
+    # Of equal addresses with other registers the first one counts as another instruction.
+    keys = np.ascontiguousarray(static).view(np.dtype((np.void, RECORD.itemsize))).ravel()
+    _, first, code = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.lexsort((first, records["ip"][first]))
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    first = first[order]
+    codes: NDArray[np.int32] = rank[code].astype(np.int32)
+    distinct = records[first]
+    instruction, kind, address = _data(records)
+    ip = distinct["ip"].astype(np.int64)
+    return Program(
+        name,
+        ip,
+        _lengths(ip, codes, records["taken"]),
+        distinct["branch"].astype(np.uint8),
+        distinct["destinations"].copy(),
+        distinct["sources"].copy(),
+        codes,
+        records["taken"].astype(np.uint8),
+        instruction,
+        kind,
+        address,
+        np.ones(len(address), np.uint16),
+    )
+
+
+def _data(
+    records: NDArray[np.void],
+) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int64]]:
+    read, written = records["read"], records["written"]
+    both = (read[:, :, None] == written[:, None, :]) & (read[:, :, None] != 0)
+    kinds = np.full((len(records), 6), LOAD, np.uint8)
+    kinds[:, :4] = np.where(both.any(axis=2), MODIFY, LOAD)
+    kinds[:, 4:] = STORE
+    addresses = np.concatenate([read, np.where(both.any(axis=1), 0, written)], axis=1)
+    there = addresses != 0
+    instruction = np.nonzero(there)[0].astype(np.int32)
+    return instruction, kinds[there], (addresses[there] & _ADDRESS).astype(np.int64)
+
+
+def _lengths(
+    ip: NDArray[np.int64], code: NDArray[np.int32], taken: NDArray[np.uint8]
+) -> NDArray[np.uint8]:
+    """Lengths of instructions by what follows them; 0 where nothing says it."""
+    step = ip[code[1:]] - ip[code[:-1]]
+    plain = (taken[:-1] == 0) & (step > 0) & (step <= 15)
+    length = np.zeros(len(ip), np.uint8)
+    length[code[:-1][plain]] = step[plain]
+    return length

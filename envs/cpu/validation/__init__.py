@@ -1,0 +1,1 @@
+"""Reference figures of other simulators."""

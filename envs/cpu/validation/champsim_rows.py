@@ -1,0 +1,110 @@
+"""Rows of ChampSim as designs: caches, and the core around them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from archgym.problem.reference import TableRow
+
+__all__ = [
+    "CORE_COLUMNS",
+    "NotComparable",
+    "champsim_core_row",
+    "champsim_design",
+    "stream_file",
+]
+
+CORE_COLUMNS: Final = (
+    "rob_size",
+    "lq_size",
+    "sq_size",
+    "scheduler_size",
+    "fetch_width",
+    "decode_width",
+    "dispatch_width",
+    "execute_width",
+    "retire_width",
+    "mispredict_penalty",
+)
+"""Columns that are attributes of the core under the same name."""
+_LEVELS: Final = ("l1i", "l1d", "l2", "llc")
+_REPLACEMENT: Final = {
+    "lru": "lru",
+    "random": "random",
+    "srrip": "srrip",
+    "drrip_mod": "drrip",
+    "ship_mod": "ship",
+}
+_PREFETCHERS: Final = {
+    "no": ("none", 1),
+    "next_line": ("next_line", 1),
+    "ip_stride": ("ip_stride", 3),
+}
+_ENDINGS: Final = (".npz", ".win.champsimtrace.xz", ".champsimtrace.xz", ".champsimtrace", ".xz")
+
+
+class NotComparable(Exception):
+    """Why a row is skipped."""
+
+
+def champsim_design(row: TableRow) -> dict[str, Any]:
+    """The caches and prefetchers of a row.
+
+    Raises:
+        NotComparable: if the row has something that is not modelled.
+    """
+    if row.text("status", "ok") != "ok":
+        raise NotComparable(f"status {row.text('status')!r}")
+    policies = {level: row.text(f"{level}_repl") for level in ("l1d", "l2", "llc")}
+    if row.text("build") == "stock" and any(p not in ("lru", "random") for p in policies.values()):
+        raise NotComparable("this build of ChampSim tells its policies of no fill")
+    design: dict[str, Any] = {"line_bytes": 64, "llc_inclusion": "non_inclusive"}
+    for level in ("l1i", "l1d", "l2", "llc"):
+        sets, ways = row.whole(f"{level}_sets"), row.whole(f"{level}_ways")
+        design[f"{level}_kib"], design[f"{level}_ways"] = sets * ways * 64 / 1024, ways
+        if level in policies:
+            if policies[level] not in _REPLACEMENT:
+                raise NotComparable(f"{level}_repl {policies[level]!r} is not modelled")
+            design[f"{level}_replacement"] = _REPLACEMENT[policies[level]]
+    for level in ("l1d", "l2"):
+        kind = row.text(f"{level}_pf")
+        if kind not in _PREFETCHERS:
+            raise NotComparable(f"{level}_pf {kind!r} is not modelled")
+        name, degree = _PREFETCHERS[kind]
+        design[f"{level}_prefetcher"] = name
+        design[f"{level}_prefetch_degree"] = degree
+    return design
+
+
+def champsim_core_row(row: TableRow, folder: Path) -> tuple[str, Any, Any, dict[str, float]]:
+    """Program, setting, design and figures of a row that has a core.
+
+    Raises:
+        NotComparable: if the row has something that is not modelled.
+    """
+    design = champsim_design(row)
+    del design["line_bytes"]
+    design |= {name: row.whole(name) for name in CORE_COLUMNS}
+    design["branch_predictor"] = row.text("branch")
+    for level in _LEVELS:
+        design[f"{level}_latency"] = row.whole(f"{level}_lat")
+        design[f"{level}_mshrs"] = row.whole(f"{level}_mshr")
+    figures = {"ipc_rate": float(row.text("ipc")), "branch_mpki": float(row.text("branch_mpki"))}
+    case = row.text("trace")
+    asked = row.whole("requested_instructions")
+    file = {"file": str(stream_file(folder, case)), "instructions": asked}
+    return case, {"workload": file, "counting": "champsim"}, design, figures
+
+
+def stream_file(folder: Path, name: str) -> Path:
+    """The instruction stream of a program.
+
+    Raises:
+        NotComparable: if the folder has none.
+    """
+    if Path(name).name == name:
+        for ending in _ENDINGS:
+            if (folder / f"{name}{ending}").is_file():
+                return folder / f"{name}{ending}"
+    raise NotComparable(f"the folder {folder} has no instruction stream {name!r}")

@@ -1,0 +1,105 @@
+"""Packs the tables of a campaign into one Parquet file, a row for each design.
+
+``python -m archgym.envs.gpu.measuring.packing OUT.parquet DIR...`` reads the CSV files that
+:mod:`archgym.envs.gpu.measuring.campaign` wrote into each folder; the first one is run 1. The
+columns are those that ``datasets/gpu/README.md`` describes. It needs pyarrow.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from archgym.envs.gpu.parameters import PARAMETERS, SHAPES
+
+_TORCH = "torch"
+_NAMES = (
+    *("block_m", "block_n", "block_k", "block_rows", "block_columns"),
+    *("warps", "stages", "group_m", "split_k"),
+)
+_FACTS = {"shared_bytes": "shared", "registers": "registers", "spills": "spills"}
+_SINGLE = ("error", "time_1_us", "time_2_us", "time_3_us", "power_w", "busy_time_us")
+_TEXTS = ("shape", "status", "reason")
+_SMALL = ("run", "temperature_c")
+
+
+def packed_rows(folder: Path, run: int) -> list[dict[str, Any]]:
+    """The rows of one campaign, by shape and design.
+
+    Args:
+        folder: with ``designs.csv``, ``times.csv`` and ``power.csv``.
+        run: number that the rows get.
+    """
+    parts: dict[tuple[str, str], dict[str, Any]] = {}
+    for name in ("designs", "times", "power"):
+        for row in _read(folder / f"{name}.csv"):
+            part = parts.setdefault((row["shape"], row["design"]), {"times": {}})
+            if name == "times":
+                part["times"][row["pass"]] = row
+            else:
+                part[name] = row
+    places = {shape.name: place for place, shape in enumerate(SHAPES)}
+    rows = [_row(run, *key, part) for key, part in parts.items()]
+    return sorted(rows, key=lambda row: (places[row["shape"]], *(row[n] or -1 for n in _NAMES)))
+
+
+def _row(run: int, shape: str, design: str, part: dict[str, Any]) -> dict[str, Any]:
+    kernels = {one.name: one.kernel for one in SHAPES}
+    given = [] if design == _TORCH else [int(value) for value in design.split()]
+    values = dict(zip(PARAMETERS[kernels[shape]], given, strict=False))
+    checked, times = part.get("designs", {}), part["times"]
+    power = part.get("power", {})
+    good = "time_us" in power and power["power_w"] is not None  # NaN is read as null
+    row: dict[str, Any] = {"run": run, "shape": shape, **{n: values.get(n) for n in _NAMES}}
+    row |= {"status": checked.get("status", "ok"), "reason": checked.get("reason") or ""}
+    row["error"] = checked.get("error")
+    row |= {name: checked.get(column) for name, column in _FACTS.items()}
+    row |= {f"time_{n}_us": times[n]["time_us"] if n in times else None for n in (1, 2, 3)}
+    row["clock_mhz"] = min((one["clock_mhz"] for one in times.values()), default=None)
+    row["temperature_c"] = max((one["temperature_c"] for one in times.values()), default=None)
+    row["power_w"] = power["power_w"] if good else None
+    row["busy_time_us"] = power["time_us"] if good else None
+    row["busy_clock_mhz"] = power["clock_mhz"] if good else None
+    return row
+
+
+def write(rows: Sequence[dict[str, Any]], path: Path) -> None:
+    """Writes the rows of all campaigns."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    def kind(name: str) -> Any:
+        if name in _TEXTS:
+            return pa.string()
+        if name in _SINGLE:
+            return pa.float32()
+        return pa.int8() if name in _SMALL else pa.int32()
+
+    schema = pa.schema([(name, kind(name)) for name in rows[0]])
+    table = pa.Table.from_pylist(list(rows), schema=schema)
+    pq.write_table(table, path, compression="zstd", compression_level=19)
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    import pyarrow.csv as pc
+
+    packed = path.with_name(path.name + ".gz")
+    found = packed if packed.exists() else path
+    rows: list[dict[str, Any]] = pc.read_csv(found).to_pylist() if found.exists() else []
+    return rows
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("folders", type=Path, nargs="+")
+    given = parser.parse_args()
+    rows = [row for run, one in enumerate(given.folders, 1) for row in packed_rows(one, run)]
+    write(rows, given.out)
+
+
+if __name__ == "__main__":
+    main()
