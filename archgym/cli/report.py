@@ -82,6 +82,8 @@ def report(
     formats = pages.check_formats(form)
     default = Path("comparison.html") if folder is None else folder / "report.html"
     runs = [folder] if folder is not None else compare or ()
+    if agents and not agents.strip(", "):
+        raise InvalidValueError(f"--agents is {agents!r}; give names with commas between them")
     chosen = [name.strip() for name in agents.split(",") if name.strip()]
     study = pages.read_study(runs, by=by.value, compare=compare is not None, agents=chosen)
     trials = sum(len(problem.ids) for problem in study.problems)

@@ -20,7 +20,7 @@ class ShownDesign:
     Attributes:
         searcher: index of the searcher that found it.
         name: of the searcher.
-        seed: of the agent.
+        seed: of the agent; ``None`` if it is not known.
         design: its active parameters.
         metrics: in their units, ``None`` for one that the simulator does not give.
         command: that evaluates it again.
@@ -30,7 +30,7 @@ class ShownDesign:
 
     searcher: int
     name: str
-    seed: int
+    seed: int | None
     design: dict[str, Any]
     metrics: dict[str, float | None]
     command: str
@@ -90,7 +90,7 @@ def _shown(
     return ShownDesign(
         searcher=int(problem.searcher[number]),
         name=problem.searchers[problem.searcher[number]].name,
-        seed=trial.seed,
+        seed=trial.seed if trial.seed >= 0 else None,
         design=design,
         metrics=chosen.metrics,
         command=evaluate_command(trial, design),

@@ -163,7 +163,7 @@ def _goals(problem: Problem) -> list[str]:
 
 def _summary(problem: Problem, best: ShownDesign) -> str:
     """What stands beside the name of a design that is shown."""
-    parts = [f"seed {best.seed}"]
+    parts = [] if best.seed is None else [f"seed {best.seed}"]
     if best.at is not None:
         parts.append(f"after {best.at:,.6g} simulations")
     else:

@@ -11,7 +11,12 @@ from archgym.analysis.curves import budgets_to_reach
 from archgym.analysis.measures import WITHIN
 from archgym.analysis.statistics import median_interval, quantile, quantiles, share_interval
 from archgym.analysis.study import Group, Problem, Study
-from archgym.experiment.results.texts import common_values, design_text, regret_text
+from archgym.experiment.results.texts import (
+    common_values,
+    design_text,
+    regret_text,
+    seed_text,
+)
 from archgym.problem.goals import goal_label
 from archgym.report.designs import ShownDesign
 from archgym.report.table import Table, independence, number_text, p_text
@@ -108,7 +113,8 @@ def front_table(problem: Problem, shown: Sequence[ShownDesign]) -> Table:
     rows = []
     for one, found in zip(shown, values.tolist(), strict=True):
         own = {name: value for name, value in one.design.items() if name not in alike}
-        rows.append([*map(number_text, found), f"{one.name}, seed {one.seed}", design_text(own)])
+        by = f"{one.name}{seed_text(one.seed)}"
+        rows.append([*map(number_text, found), by, design_text(own)])
     size = len(problem.pareto_set[0])
     count = f"{len(shown):,} of its {size:,} designs" if size > len(shown) else f"{size:,} designs"
     labels = [goal_label(goal, problem.metrics) for goal in problem.objective.goals]

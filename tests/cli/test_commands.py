@@ -252,6 +252,18 @@ def test_best(call: Any, run_folder: Path) -> None:
     ) == sorted(([_without_commands(one)] for one in (several, single)), key=str)
 
 
+def test_designs_that_no_agent_searched_have_no_seed(call: Any, tmp_path: Path) -> None:
+    with archgym.make("Conformance-v0", record=tmp_path / "data") as env:
+        env.evaluate(env.baseline)
+    title = call("best", tmp_path / "data").out.splitlines()[3]
+    assert title == "Best design (external, simulation 1); evaluate it again with:"
+    page = tmp_path / "page.html"
+    assert call("report", tmp_path / "data", "--out", page).code == 0
+    assert "seed -1" not in page.read_text()
+    asked = call("report", tmp_path / "data", "--agents", " ,")
+    assert (asked.code, asked.err.strip()[:24]) == (2, "Error: --agents is ' ,';")
+
+
 def _without_commands(problem: dict[str, Any]) -> dict[str, Any]:
     found = [problem["best"], *problem.get("front", [])]
     return {**problem, "best": None, "front": [{**one, "command": ""} for one in found]}

@@ -11,7 +11,7 @@ from rich.text import Text
 from archgym.analysis.held_out import HeldOut
 from archgym.analysis.trials import TrialSummary
 from archgym.experiment.results.reproduce import evaluate_command
-from archgym.experiment.results.texts import plain, regret_text, value_text
+from archgym.experiment.results.texts import plain, regret_text, seed_text, value_text
 from archgym.experiment.spec.expand import Trial
 from archgym.problem.spread import SPREAD, change_of, plus_minus
 from archgym.registry import environment_class, environment_names
@@ -30,7 +30,7 @@ def best_design(summary: TrialSummary, trial: Trial) -> RenderableType:
     """
     assert summary.best is not None
     agent = trial.agent.rpartition(":")[2]  # as in the table
-    origin = f"{agent}, seed {summary.seed}, simulation {summary.best_at}"
+    origin = f"{agent}{seed_text(summary.seed)}, simulation {summary.best_at}"
     feasible = "" if summary.best.feasible else f"not feasible: {summary.best.reason}; "
     if summary.regret is not None and summary.best.feasible:
         origin += f", regret {regret_text(summary.regret)}"

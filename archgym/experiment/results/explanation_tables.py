@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from archgym.analysis.explanation import NOTHING, UNKNOWN, Difference, Explanation, Margin, Step
-from archgym.experiment.results.texts import design_text, plain
+from archgym.experiment.results.texts import design_text, plain, seed_text
 
 _BINDS = 0.005
 """Share of a bound; a limit of which less is left is called reached."""
@@ -37,7 +37,7 @@ def difference_rows(one: Explanation) -> tuple[list[str], list[list[str]]]:
 
 def summary(one: Explanation) -> list[str]:
     """What the best design achieves; then how to read the tables, a sentence each."""
-    of = f"{one.agent}, seed {one.seed}" if one.seed is not None else one.agent
+    of = f"{one.agent}{seed_text(one.seed)}"
     state = "" if one.best.feasible else f" (not feasible: it {one.best.reason})"
     if not one.differences:
         return [f"The best design ({of}) is the baseline design{state}."]

@@ -48,6 +48,11 @@ def common_values(designs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
+def seed_text(seed: int | None) -> str:
+    """``, seed 3``; empty where a trial has none, as one that other software searched."""
+    return "" if seed is None else f", seed {seed}"
+
+
 def design_text(design: Mapping[str, Any]) -> str:
     """A design as arguments of ``archgym evaluate``."""
     return " ".join(f"{name}={plain(value)}" for name, value in design.items())
