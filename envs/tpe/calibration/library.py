@@ -25,7 +25,7 @@ __all__ = ["calibrate_library"]
 _PULL = 0.03
 """Weight of the shipped technologies' proportions against one synthesised PE: 40 do not fix all
 terms apart."""
-_CLASSIC_WEIGHT = 6.0
+_CLASSIC_WEIGHT = 3.0
 """Weight of the textbook PE and its published optimisations: their order is what counts."""
 _LIKE = ("nangate45", "sg13g2")
 """The shipped technologies of the fastest target."""
