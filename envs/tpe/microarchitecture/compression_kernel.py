@@ -38,8 +38,11 @@ PARTIAL_PRODUCT, CONSTANT, NEGATION, FEEDBACK = 1, 2, 3, 4
 #: pass both on the way to the sum, the third one passes the second. Synthesis keeps that order. The
 #: carry is a majority, an AND-OR behind the first exclusive or. With a constant one a full adder is
 #: an XNOR and an OR; a half adder is an exclusive or and an AND, with a constant one an inverter.
-_SUM, _SUM_OF_THIRD, _CARRY, _CARRY_OF_THIRD = 1.0, 0.5, 0.85, 0.35
+_SUM, _SUM_OF_THIRD, _CARRY, _CARRY_OF_THIRD = 1.0, 0.6, 0.85, 0.35
 _HALF_SUM, _HALF_CARRY, _INVERTER = 0.5, 0.25, 0.1
+#: The carry of an inverter is the sum of a full adder, and meets the carry of the same adder in
+#: the next column: whether both differ follows from the three inputs, without waiting for the sum.
+_MERGED = 0.5
 _EARLY = -1e9
 
 #: Columns of a placed compressor: level, column, bits taken from the column, whether it takes the
@@ -296,7 +299,7 @@ def _outputs(bits: NDArray[np.float64], size: int, fixed: bool) -> tuple[float, 
     """
     first = max(bits[0], bits[1])
     if size == 2 and fixed:
-        return first + _INVERTER, first
+        return first + _INVERTER, first - _MERGED
     if size == 2 or fixed:
         return first + _HALF_SUM, first + _HALF_CARRY
     total = max(first + _SUM, bits[2] + _SUM_OF_THIRD)
