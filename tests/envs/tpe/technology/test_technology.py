@@ -75,7 +75,7 @@ def test_a_pe_that_looks_for_digits_waits_for_the_search(technology: Technology)
     finder = replace(OPT4C, encoder_place="pe")
     many = [replace(finder, width_a=width) for width in (16, 24, 32)]
     fed, four, *longer = (technology.pe_period_ns(pe) for pe in (OPT4C, finder, *many))
-    assert fed == four < longer[0]
+    assert fed <= four < longer[0]
     assert longer[2] - longer[1] == pytest.approx(longer[1] - longer[0])
 
 
