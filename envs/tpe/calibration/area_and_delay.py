@@ -60,12 +60,12 @@ _TYPICAL = Technology(
         "register": 1.2,
         "encoder": 0.8,
         "select": 0.8,
-        "select_fanout": 0.1,
+        "select_fanout": 0.025,
         "operand_fanout": 0.1,
         "and": 0.4,
         "level": 1.0,
         "multiplexer": 0.5,
-        "pending": 0.8,
+        "pending": 0.33,
         "adder": 0.5,
         "adder_bit": 0.2,
         "late_adder_bit": 0.16,
@@ -77,8 +77,8 @@ _TYPICAL = Technology(
         "sklansky": 0.0,
     },
 )
-_SCALE_OF_SIGNED = 0.2
-"""Spread of the terms that compare adder forms, full adders."""
+_SCALE_OF_SIGNED = 0.025
+"""Spread of the terms that compare adder forms, full adders a bit."""
 _MINIMA = 0.02
 """Least share of a term's typical value that a library with less is taken to have."""
 

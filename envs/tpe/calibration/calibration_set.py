@@ -14,11 +14,9 @@ def calibration_set() -> tuple[PE, ...]:
     """At most 40 legal PEs, small ones first."""
     mac = PE(8, 8, 32)
     found = [
-        PE(4, 4, 16),
         PE(4, 4, 16, encoding="radix2"),
         PE(8, 8, 20),
         mac,
-        PE(8, 8, 48),
         PE(8, 8, 24, encoding="radix2"),
         PE(8, 8, 40, encoding="radix2"),
         PE(16, 16, 40),
@@ -29,12 +27,11 @@ def calibration_set() -> tuple[PE, ...]:
         PE(8, 8, 32, encoding="radix2", accumulator="merged"),
         PE(8, 8, 32, accumulator="merged", final_adder="ripple"),
         PE(8, 8, 32, accumulator="merged", final_adder="kogge_stone"),
-        PE(8, 8, 32, accumulator="merged", final_adder="sklansky"),
         PE(8, 8, 32, final_adder="brent_kung"),
         PE(16, 16, 48, final_adder="kogge_stone"),
         PE(8, 8, 32, pipeline_depth=3),
         PE(16, 16, 48, pipeline_depth=2),
-        PE(8, 8, 24, accumulator="merged", pipeline_depth=2),
+        PE(8, 16, 40, encoder_place="edge", final_adder="ripple", pipeline_depth=2),
     ]
     kept = replace(mac, accumulator="carry_save", final_adder_place="simd")
     found += [
@@ -45,17 +42,27 @@ def calibration_set() -> tuple[PE, ...]:
         replace(kept, width_a=4, width_b=4, accumulator_width=16, encoder_place="edge"),
         replace(kept, width_a=16, width_b=16, accumulator_width=40, encoder_place="edge"),
         replace(kept, encoding="radix2", accumulator_width=24),
-        replace(kept, reduction=4),
         replace(kept, reduction=2, pipeline_depth=2),
     ]
     narrow = replace(kept, shift_place="simd", encoder_place="edge")
     digit = replace(narrow, bit_weights="temporal_sparse", accumulator_width=26)
     found += [
-        replace(narrow, reduction=4, accumulator_width=14),
         replace(digit, width_a=4, width_b=4, accumulator_width=16),
         replace(digit, lanes=2),
         replace(digit, encoding="serial_twos", width_b=16, lanes=8, accumulator_width=30),
+        replace(digit, encoding="serial_twos", width_b=16, compressor="linear", lanes=2),
         replace(digit, encoder_place="pe", encoding="serial_twos"),
+        replace(digit, encoder_place="pe", encoding="serial_twos", width_a=16),
+        replace(digit, width_b=16, accumulator_width=30, pipeline_depth=2),
+        replace(digit, shift_place="pe", accumulator_width=30, compressor="4to2"),
+        replace(
+            mac,
+            encoding="ent",
+            encoder_place="edge",
+            bit_weights="temporal_dense",
+            accumulator="merged",
+            final_adder="sklansky",
+        ),
         replace(kept, bit_weights="temporal_dense", encoder_place="pe"),
     ]
     classics = [pe for pe in classic_pes() if pe not in (mac.hardware(), kept.hardware())]

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from archgym.envs.tpe.calibration.area_and_delay import Sample, cross_validate, fit
-from archgym.envs.tpe.calibration.calibration_set import calibration_set, classic_pes
+from archgym.envs.tpe.calibration.calibration_set import calibration_set
 from archgym.envs.tpe.eda.liberty_cells import load_library
 from archgym.envs.tpe.eda.liberty_energy import basic_energies
 from archgym.envs.tpe.eda.synthesis import Synthesiser
@@ -22,11 +22,9 @@ from archgym.errors import InvalidValueError
 
 __all__ = ["calibrate_library"]
 
-_PULL = 0.03
+_PULL = 0.005
 """Weight of the shipped technologies' proportions against one synthesised PE: 40 do not fix all
 terms apart."""
-_CLASSIC_WEIGHT = 6.0
-"""Weight of the textbook PE and its published optimisations: their order is what counts."""
 _LIKE = ("nangate45", "sg13g2")
 """The shipped technologies of the fastest target."""
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -58,14 +56,12 @@ def calibrate_library(
         )
     synthesiser = Synthesiser(liberty, cache=cache)
     chosen = calibration_set()
-    classics = classic_pes()
     samples = []
     timer = ""
     for i, pe in enumerate(chosen):
         result = synthesiser.run(pe_verilog(pe))
         timer = result.timer
-        weight = _CLASSIC_WEIGHT if pe in classics else 1.0
-        samples.append(Sample(counts(pe), result.area_um2, result.min_period_ns, weight))
+        samples.append(Sample(counts(pe), result.area_um2, result.min_period_ns))
         if progress is not None:
             progress(i + 1, len(chosen))
     like = [load_technology(known) for known in _LIKE]

@@ -1,6 +1,6 @@
 """Compressors, rows and registers of the trees of many PEs, counted in one compiled call.
 
-The heap of a PE follows from ten numbers (:data:`SHAPE`), so that a batch of designs becomes the
+The heap of a PE follows from eleven numbers (:data:`SHAPE`), so that a batch of designs becomes the
 unseen rows of one table; :func:`archgym.envs.tpe.microarchitecture.structure.tree_cells` gives the
 same for one PE, and a test compares both.
 """
@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.envs.tpe.cost.table import ArrayTable, Memo, packed, unpacked
+from archgym.envs.tpe.cost.table import ArrayTable, Memo, each, front_keys, packed, unpacked
+from archgym.envs.tpe.microarchitecture import datapath
 from archgym.envs.tpe.microarchitecture.counting_kernel import KERNEL, count_compressors
 from archgym.envs.tpe.microarchitecture.heap import TREES
-from archgym.envs.tpe.microarchitecture.pe import COMPRESSORS
+from archgym.envs.tpe.microarchitecture.pe import COMPRESSORS, Array
 
 __all__ = ["SHAPE", "TreeCounts", "Trees"]
 
@@ -34,13 +35,15 @@ SHAPE = {
     "words": 2,
     "tree": 2,
     "settle": 1,
+    "lead": 11,
 }
 """What a heap follows from, with the bits that hold the greatest value.
 
 Partial products of one operand pair; bits between the weights of neighbours; bits of one; whether
 each has a negation bit; whether the last one is inverted below its sign instead (the sign row of
 an array multiplier); operand pairs; columns; words fed back; form of the compressor tree; whether
-fed-back bits that the tree never makes are left out.
+fed-back bits that the tree never makes are left out; how much earlier fed-back bits are there than
+partial products, hundredths of a full adder's delay.
 """
 
 _COUNTS = 8
@@ -65,6 +68,7 @@ class Trees:
 
     def __init__(self) -> None:
         self._known = Memo(_counts_of, _COUNTS)
+        self._leads = Memo(each(_lead), 1)
 
     def __call__(self, table: ArrayTable) -> TreeCounts:
         """The tree of one PE of each array."""
@@ -118,6 +122,7 @@ class Trees:
             np.where(table.separate, 0, table.words),
             _TREE_OF[table.compressor],
             table.carry_save,
+            np.where(table.separate, 0, self._leads(front_keys(table), table)[:, 0]),
         )
         keys = packed(*zip(columns, SHAPE.values(), strict=True))
         return self._known(keys if where is None else keys[where], table, where)
@@ -126,6 +131,10 @@ class Trees:
 def _counts_of(keys: IntArray, _table: ArrayTable, _rows: IntArray) -> FloatArray:
     counts: IntArray = _count_heaps(unpacked(keys, *SHAPE.values()))
     return counts.astype(np.float64)
+
+
+def _lead(array: Array) -> tuple[int]:
+    return (datapath.lead(array.pe.hardware()),)
 
 
 def _rows(table: ArrayTable) -> tuple[IntArray, IntArray]:
@@ -163,7 +172,7 @@ def _make_count_heaps(sources: int) -> Callable[[IntArray], IntArray]:
         found = np.empty((len(shapes), _COUNTS), np.int64)
         for i in range(len(shapes)):
             n, spacing, length, negation, complement = shapes[i, :5]
-            pairs, width, words, tree, settle = shapes[i, 5:]
+            pairs, width, words, tree, settle, lead = shapes[i, 5:]
             rows = np.empty((n, 3), np.int64)
             total = 0
             for row in range(n):
@@ -178,7 +187,7 @@ def _make_count_heaps(sources: int) -> Callable[[IntArray], IntArray]:
             constant = np.empty(width, np.uint8)
             for column in range(width):
                 constant[column] = (total >> column) & 1
-            found[i] = count_compressors(rows, pairs, words, constant, tree, settle != 0)
+            found[i] = count_compressors(rows, pairs, words, constant, tree, settle != 0, lead)
         return found
 
     return count_heaps

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.envs.tpe.cost.table import ArrayTable, Memo, each, packed
+from archgym.envs.tpe.cost.table import ArrayTable, Memo, each, front_keys, packed
 from archgym.envs.tpe.microarchitecture import datapath
 from archgym.envs.tpe.microarchitecture.datapath import Stage, TreeDepth
 from archgym.envs.tpe.microarchitecture.pe import Array
@@ -45,16 +45,6 @@ class PEPeriods:
             table: the arrays.
             depth: of their compressor trees, full-adder delays, shape (n,).
         """
-        fronts = packed(
-            (table.width_a, 5),
-            (table.width_b, 5),
-            (table.encoding, 3),
-            (table.has_encoder, 1),
-            (table.bit_weights, 2),
-            (table.hoisted, 1),
-            (table.separate, 1),
-            (table.pipeline_depth, 2),
-        )
         chained = ~table.carry_save
         chains = packed(
             (chained, 1),
@@ -63,7 +53,7 @@ class PEPeriods:
             (table.accumulator_width * chained, 6),
             (table.final_adder * chained, 3),
         )
-        before, tree = self._fronts(fronts, table).T
+        before, tree = self._fronts(front_keys(table), table).T
         late, early, apart = self._chains(chains, table).T
         tree = tree + self._full_adder * depth
         tree = tree + np.where(table.cut_reduce, 0.0, np.where(depth > 0, late, early))

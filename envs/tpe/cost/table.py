@@ -29,7 +29,7 @@ from archgym.envs.tpe.microarchitecture.pe import (
 from archgym.envs.tpe.space.design_space import array_of
 from archgym.space import Designs
 
-__all__ = ["ArrayTable", "Memo", "bit_length", "each", "packed", "unpacked"]
+__all__ = ["ArrayTable", "Memo", "bit_length", "each", "front_keys", "packed", "unpacked"]
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -207,6 +207,20 @@ def unpacked(keys: IntArray, *bits: int) -> IntArray:
 def bit_length(numbers: IntArray) -> IntArray:
     """Bits that hold each of some numbers from 0 to 2**52, as `int.bit_length`."""
     return np.frexp(numbers.astype(np.float64))[1].astype(np.int64)
+
+
+def front_keys(table: ArrayTable) -> IntArray:
+    """Equal exactly where what stands in front of the compressor tree of a PE is, shape (n,)."""
+    return packed(
+        (table.width_a, 5),
+        (table.width_b, 5),
+        (table.encoding, 3),
+        (table.has_encoder, 1),
+        (table.bit_weights, 2),
+        (table.hoisted, 1),
+        (table.separate, 1),
+        (table.pipeline_depth, 2),
+    )
 
 
 class Memo:

@@ -34,13 +34,16 @@ __all__ = [
 WALLACE, DADDA, FOUR_TO_TWO, LINEAR = range(4)
 PARTIAL_PRODUCT, CONSTANT, NEGATION, FEEDBACK = 1, 2, 3, 4
 
-#: When the bits of each kind are there, in full-adder delays after the partial products: what a
-#: register feeds back passes neither encoder nor selector.
-_READY = (0.0, 0.0, -1e9, 0.0, -3.5)
-#: Delays in full-adder delays. A full adder is two XORs in series, of which the input that comes
-#: last passes one; synthesis orders the inputs so. A half adder is one; a constant one turns a full
-#: adder into an XNOR and an OR, a half adder into an inverter.
-_FULL, _HALF, _INVERTER = 1.0, 0.5, 0.2
+#: Delays in full-adder delays. A full adder is two exclusive ors in series: the first two inputs
+#: pass both on the way to the sum, the third one passes the second. Synthesis keeps that order. The
+#: carry is a majority, an AND-OR behind the first exclusive or. With a constant one a full adder is
+#: an XNOR and an OR; a half adder is an exclusive or and an AND, with a constant one an inverter.
+_SUM, _SUM_OF_THIRD, _CARRY, _CARRY_OF_THIRD = 1.0, 0.6, 0.85, 0.35
+_HALF_SUM, _HALF_CARRY, _INVERTER = 0.5, 0.25, 0.1
+#: The carry of an inverter is the sum of a full adder, and meets the carry of the same adder in
+#: the next column: whether both differ follows from the three inputs, without waiting for the sum.
+_MERGED = 0.5
+_EARLY = -1e9
 
 #: Columns of a placed compressor: level, column, bits taken from the column, whether it takes the
 #: intermediate carry of a 4:2 compressor one column lower, place of a constant one among its bits
@@ -180,7 +183,7 @@ def _linear(
 
 @compiled_once()
 def latest(  # noqa: C901  (one compiled loop, as above)
-    rows: NDArray[np.uint8], placed: NDArray[np.int32], tree: int
+    rows: NDArray[np.uint8], placed: NDArray[np.int32], tree: int, lead: float
 ) -> float:
     """When the last bit of a reduced heap is there, full-adder delays after its partial products.
 
@@ -188,7 +191,10 @@ def latest(  # noqa: C901  (one compiled loop, as above)
         rows: as :func:`place` got them.
         placed: as it returned them.
         tree: likewise.
+        lead: how much earlier than partial products the bits are there that registers feed back,
+            full-adder delays.
     """
+    ready = np.array([0.0, 0.0, 0.0, _EARLY, -lead])  # by kind of bit
     n_rows, width = rows.shape
     # Bits of a column wait in a queue; a level adds carries from the column below, then sums.
     arriving = np.full(width + 1, n_rows, np.int64)
@@ -203,7 +209,7 @@ def latest(  # noqa: C901  (one compiled loop, as above)
     for r in range(first):
         for c in range(width):
             if rows[r, c]:
-                queue[c, tail[c]] = _READY[rows[r, c]]
+                queue[c, tail[c]] = ready[rows[r, c]]
                 tail[c] += 1
     sums = np.empty((width, capacity), np.float64)
     carries = np.empty((width + 1, capacity), np.float64)
@@ -212,6 +218,7 @@ def latest(  # noqa: C901  (one compiled loop, as above)
     n_carries = np.zeros(width + 1, np.int64)
     n_between = np.zeros(width + 1, np.int64)
     used = np.zeros(width + 1, np.int64)
+    bits = np.empty(3, np.float64)
     at = 0
     r = first
     while at < len(placed) or (tree == LINEAR and r < n_rows):
@@ -219,7 +226,7 @@ def latest(  # noqa: C901  (one compiled loop, as above)
             level = r - 2
             for c in range(width):
                 if rows[r, c]:
-                    queue[c, tail[c]] = _READY[rows[r, c]]
+                    queue[c, tail[c]] = ready[rows[r, c]]
                     tail[c] += 1
             r += 1
         else:
@@ -232,30 +239,31 @@ def latest(  # noqa: C901  (one compiled loop, as above)
             c, takes, one = placed[at, 1], placed[at, 2], placed[at, 4]
             here = head[c]
             head[c] += takes
-            last, second = -1e9, -1e9
+            bits[:] = _EARLY
+            n = 0
             for k in range(min(takes, 3)):
                 if k != one:
-                    last, second = _later(last, second, queue[c, here + k])
-            fixed = 0 <= one < 3
+                    bits[n] = queue[c, here + k]
+                    n += 1
             if takes == 4:
-                ready = _output(last, second, 3, fixed)
-                between[c + 1, n_between[c + 1]] = ready
+                inner, out = _outputs(bits, 3, 0 <= one < 3)
+                between[c + 1, n_between[c + 1]] = out
                 n_between[c + 1] += 1
-                last, second = ready, -1e9
-                fixed = one == 3
-                if not fixed:
-                    last, second = _later(last, second, queue[c, here + 3])
-                size = 2
+                bits[:] = _EARLY
+                bits[0] = inner
+                n = 1
+                if one != 3:
+                    bits[n] = queue[c, here + 3]
+                    n += 1
                 if placed[at, 3]:
-                    last, second = _later(last, second, between[c, used[c]])
+                    bits[n] = between[c, used[c]]
                     used[c] += 1
-                    size = 3
-                ready = _output(last, second, size, fixed)
+                total, carry = _outputs(bits, 3 if placed[at, 3] else 2, one == 3)
             else:
-                ready = _output(last, second, takes, fixed)
-            sums[c, n_sums[c]] = ready
+                total, carry = _outputs(bits, takes, one >= 0)
+            sums[c, n_sums[c]] = total
             n_sums[c] += 1
-            carries[c + 1, n_carries[c + 1]] = ready
+            carries[c + 1, n_carries[c + 1]] = carry
             n_carries[c + 1] += 1
             at += 1
         for c in range(width):
@@ -281,18 +289,18 @@ def latest(  # noqa: C901  (one compiled loop, as above)
 
 
 @compiled_once()
-def _later(last: float, second: float, ready: float) -> tuple[float, float]:
-    """The two latest of two times, the later one first, and a third one."""
-    if ready > last:
-        return ready, last
-    return last, max(second, ready)
+def _outputs(bits: NDArray[np.float64], size: int, fixed: bool) -> tuple[float, float]:
+    """When sum and carry of a compressor are there.
 
-
-@compiled_once()
-def _output(last: float, second: float, size: int, fixed: bool) -> float:
-    """When sum and carry of a compressor are there, whose inputs come at last, second or before."""
-    if size == 3 and not fixed:
-        return max(second + _FULL, last + _HALF)
+    Args:
+        bits: when its variable inputs are there, in their order, shape (3,).
+        size: inputs, with a constant one if there is one.
+        fixed: whether there is one.
+    """
+    first = max(bits[0], bits[1])
     if size == 2 and fixed:
-        return last + _INVERTER
-    return last + _HALF
+        return first + _INVERTER, first - _MERGED
+    if size == 2 or fixed:
+        return first + _HALF_SUM, first + _HALF_CARRY
+    total = max(first + _SUM, bits[2] + _SUM_OF_THIRD)
+    return total, max(first + _CARRY, bits[2] + _CARRY_OF_THIRD)

@@ -46,6 +46,7 @@ def count_compressors(
     constant: NDArray[np.uint8],
     tree: int,
     settle: bool,
+    lead: int,
 ) -> NDArray[np.int64]:
     """Counts of the reduced heap, for compiled code; Python calls :func:`count_heap`.
 
@@ -57,6 +58,8 @@ def count_compressors(
         constant: bits of the constant, one a column, shape (width,).
         tree: a constant of :mod:`archgym.envs.tpe.microarchitecture.compression_kernel`.
         settle: whether fed-back bits that the tree never makes are left out.
+        lead: how much earlier fed-back bits are there than partial products, hundredths of a full
+            adder's delay.
 
     Returns:
         Full adders, full adders with a constant one, half adders, half adders with a constant
@@ -84,7 +87,7 @@ def count_compressors(
             matrix = _matrix(rows, pairs, present, constant, tree)
             placed, left, depth = place(matrix, tree)
     found = np.zeros(8, np.int64)
-    found[7] = round(1000 * latest(matrix, placed, tree))
+    found[7] = round(1000 * latest(matrix, placed, tree, lead / 100))
     for i in range(len(placed)):
         takes, with_carry, one = placed[i, 2], placed[i, 3], placed[i, 4]
         if takes == 4:
@@ -165,9 +168,12 @@ def _make_count_heap(sources: int) -> Callable[..., Any]:
         constant: NDArray[np.uint8],
         tree: int,
         settle: bool,
+        lead: int,
     ) -> NDArray[np.int64]:
         assert sources >= 0
-        found: NDArray[np.int64] = count_compressors(rows, pairs, words, constant, tree, settle)
+        found: NDArray[np.int64] = count_compressors(
+            rows, pairs, words, constant, tree, settle, lead
+        )
         return found
 
     return entry

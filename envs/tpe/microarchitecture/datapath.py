@@ -24,7 +24,7 @@ __all__ = [
     "adders",
     "finds_digits",
     "heaps",
-    "held_bits",
+    "lead",
     "product_width",
     "rows",
     "rows_of_a_pair",
@@ -98,7 +98,6 @@ class Stage:
         adders: carry-propagate adders.
         select_fanout: partial product bits that one digit drives.
         operand_fanout: partial products that one bit of B drives.
-        window_fanout: multiplexers that one line of the window drives.
     """
 
     encoder: int = 0
@@ -112,7 +111,6 @@ class Stage:
     adders: tuple[Adder, ...] = ()
     select_fanout: int = 0
     operand_fanout: int = 0
-    window_fanout: int = 0
 
 
 def product_width(pe: PE) -> int:
@@ -146,16 +144,6 @@ def sparse_window_bits(pe: PE) -> int:
     if not pe.shift_hoisted:
         return pe.width_a
     return pe.digits * (3 if pe.encoding == "booth" else 1)
-
-
-def held_bits(pe: PE) -> int:
-    """Bits that wait in a PE that looks for non-zero digits until an operand's last one is found.
-
-    Digits with their lines, whether each still waits, and B where it is not fetched by position;
-    of one operand pair.
-    """
-    lines = 3 if pe.encoding == "booth" else 1
-    return (lines + 1) * pe.digits + (0 if pe.shift_hoisted else pe.width_b)
 
 
 def rows(pe: PE, heap: int = 0) -> tuple[Row, ...]:
@@ -248,7 +236,6 @@ def stages(pe: PE, tree: TreeDepth) -> tuple[Stage, ...]:
         "window_levels": (
             1 if finds_digits(pe) else (pe.digits - 1).bit_length() if dense and inside else 0
         ),
-        "window_fanout": held_bits(pe) if finds_digits(pe) else 0,
     }
     if "encode" in pe.cuts or finds_digits(pe):
         found.append(Stage(**front))
@@ -273,3 +260,18 @@ def stages(pe: PE, tree: TreeDepth) -> tuple[Stage, ...]:
     if "add" not in pe.cuts:
         return (*found, Stage(adders=chain))
     return (*found, Stage(adders=chain[:1]), Stage(adders=chain[1:]))
+
+
+def lead(pe: PE) -> int:
+    """How much later partial products reach the tree than what the registers behind it feed back.
+
+    Hundredths of a full adder's delay: what stands in front of the tree in the same stage, with
+    gates of a typical library.
+    """
+    front = next(stage for stage in stages(pe, TreeDepth(1, 1.0)) if stage.levels)
+    return (
+        90 * front.encoder
+        + 100 * front.select
+        + 50 * front.and_array
+        + 50 * (front.shift_levels + front.window_levels)
+    )

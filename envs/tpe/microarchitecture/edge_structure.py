@@ -188,7 +188,7 @@ def _encoder(block: OperandEncoder) -> _Structure:
         cells["pending_digit"] += count
         cells["pick_bit"] += lines * count
         cells["register_bit"] += count + index
-        found.append(Stage(pending=count, window_levels=1, window_fanout=held + count))
+        found.append(Stage(pending=count, window_levels=1))
     else:
         cells["mux_bit"] += lines * (count - 1)
         cells["add_bit"] += index

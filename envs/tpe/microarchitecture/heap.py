@@ -62,8 +62,8 @@ class Counted:
         sum_bits: columns that keep a bit at the end; constants count where both rows are fed back.
         carry_bits: columns that keep two bits at the end, likewise.
         depth: when the last bit is there, full-adder delays after the partial products: half
-            adders are faster, most bits do not pass every level, and the last input of a full adder
-            passes half of it.
+            adders and carries are faster, most bits do not pass every level, and the third input of
+            a full adder passes half of it.
     """
 
     full_adders: int
@@ -108,8 +108,13 @@ class Heap:
         """Bits of each column, lowest first, constants included."""
         return tuple(int(n) for n in (self._matrix(self._rows("dadda")) > 0).sum(axis=0))
 
-    def count(self, tree: Tree) -> Counted:
-        """How many compressors of each kind the tree has."""
+    def count(self, tree: Tree, lead: float = 0.0) -> Counted:
+        """How many compressors of each kind the tree has.
+
+        Args:
+            tree: form of the tree.
+            lead: how much earlier fed-back bits are there than partial products, full-adder delays.
+        """
         matrix = self._matrix(self._rows(tree))
         placed, left, levels = kernel.place(matrix, TREES[tree])
         takes, with_carry, one = placed[:, 2], placed[:, 3] == 1, placed[:, 4]
@@ -134,7 +139,7 @@ class Heap:
             int(levels),
             int((variable >= 1).sum()),
             int((variable >= 2).sum()),
-            round(kernel.latest(matrix, placed, TREES[tree]), 3),
+            round(kernel.latest(matrix, placed, TREES[tree], lead), 3),
         )
 
     def settled(self, tree: Tree) -> Heap:

@@ -92,10 +92,13 @@ def _counted(
     constant: int,
     tree: Compressor,
     settle: bool,
+    lead: int,
 ) -> Counted:
     """The compressors of a heap, by its shape."""
     bits = np.array([constant >> column & 1 for column in range(width)], dtype=np.uint8)
-    found = count_heap(np.array(shape, dtype=np.int64), pairs, words, bits, TREES[tree], settle)
+    found = count_heap(
+        np.array(shape, dtype=np.int64), pairs, words, bits, TREES[tree], settle, lead
+    )
     full, full_one, half, half_one, levels, sums, carries, thousandths = found.tolist()
     return Counted(full, full_one, half, half_one, levels, sums, carries, thousandths / 1000)
 
@@ -121,6 +124,7 @@ def tree_cells(pe: PE) -> tuple[Counter[str], TreeDepth]:
     depth = TreeDepth(0, 0.0)
     separate = pe.accumulator == "separate"
     width = datapath.product_width(pe) if separate else pe.accumulator_width
+    lead = datapath.lead(pe)
     for index in range(pe.accumulators):
         rows = datapath.rows_of_a_pair(pe, index)
         counted = _counted(
@@ -131,6 +135,7 @@ def tree_cells(pe: PE) -> tuple[Counter[str], TreeDepth]:
             sum(row.constant for row in rows) * pe.operand_pairs % (1 << width),
             pe.compressor,
             pe.accumulator == "carry_save",
+            lead,
         )
         depth = TreeDepth(max(depth.levels, counted.levels), max(depth.full_adders, counted.depth))
         cells["full_adder"] += counted.full_adders

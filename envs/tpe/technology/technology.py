@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 _FOLDER = "fitted"
-_FORMAT = 1
+_FORMAT = 2
 _LIMIT_BYTES = 2**20
 """Size of a technology file beyond which it is not read."""
 
@@ -69,18 +69,18 @@ PERIOD_TERMS: Mapping[str, str] = {
     "register": "clock to output and setup",
     "encoder": "Booth encoder",
     "select": "selection of a partial product bit",
-    "select_fanout": "doubling of the bits that a select line drives: a digit's, a multiplexer's",
+    "select_fanout": "partial product bit that the lines of a digit drive",
     "operand_fanout": "doubling of the partial products that an operand bit drives",
     "and": "AND of an array multiplier",
     "level": "full adder of the compressor tree, on the way of its last bit",
     "multiplexer": "2:1 multiplexer",
-    "pending": "doubling of the digits among which the next non-zero one is found",
+    "pending": "digit of the chain that finds the next non-zero one",
     "adder": "carry-propagate adder, whatever its width",
     "adder_bit": "bit of the first carry-propagate adder, operands from registers",
     "late_adder_bit": "likewise, operands from a compressor tree, whose low bits are there early",
     "second_adder": "second adder in series",
     "sign_fanout": "bit of the second adder above the sign of the product, which drives them all",
-    "ripple": "doubling of the width of a ripple-carry adder, beyond what the tool would choose",
+    "ripple": "bit of the carry chain of ripple-carry adders, beyond what the tool would choose",
     "brent_kung": "likewise, Brent-Kung",
     "kogge_stone": "likewise, Kogge-Stone",
     "sklansky": "likewise, Sklansky",
@@ -123,19 +123,19 @@ def stage_terms(stage: Stage) -> dict[str, float]:
     terms["register"] = 1
     terms["encoder"] = stage.encoder
     terms["select"] = stage.select
-    terms["select_fanout"] = stage.select * math.log2(max(stage.select_fanout, 1))
-    terms["select_fanout"] += math.log2(max(stage.window_fanout, 1))
+    terms["select_fanout"] = stage.select * stage.select_fanout
     terms["operand_fanout"] = selects * math.log2(max(stage.operand_fanout, 1))
     terms["and"] = stage.and_array
     terms["level"] = stage.depth
     terms["multiplexer"] = stage.shift_levels + stage.window_levels
-    terms["pending"] = math.log2(max(stage.pending, 1))
+    # Besides the digits themselves: the gate that starts the chain, and the one that ends it.
+    terms["pending"] = stage.pending + 2 if stage.pending else 0
     if stage.adders:
         first = stage.adders[0]
         terms["adder"] = 1
         terms["late_adder_bit" if stage.depth else "adder_bit"] = first.width
         if first.form != "auto":
-            terms[first.form] = math.log2(first.width)
+            terms[first.form] = first.width + sum(adder.sign_fanout for adder in stage.adders[1:])
     if len(stage.adders) > 1:
         terms["second_adder"] = 1
         terms["sign_fanout"] = stage.adders[1].sign_fanout
@@ -227,7 +227,10 @@ class Technology:
             InvalidValueError: names the key that is wrong.
         """
         if not isinstance(card, dict) or card.get("format") != _FORMAT:
-            raise InvalidValueError(f"{where}: not a technology of format {_FORMAT}")
+            raise InvalidValueError(
+                f"{where}: not a technology of format {_FORMAT}; "
+                "`archgym simulators calibrate` writes one"
+            )
         for key, terms in (("area_um2_of", AREA_TERMS), ("delay_ns_of", PERIOD_TERMS)):
             table = card.get(key)
             if not isinstance(table, dict) or set(table) != set(terms):

@@ -24,6 +24,7 @@ def compiled(pe: PE, index: int) -> dict[str, int]:
         np.array([constant >> column & 1 for column in range(heap.width)], dtype=np.uint8),
         TREES[pe.compressor],
         pe.accumulator == "carry_save",
+        datapath.lead(pe),
     )
     names = ("full_adder", "full_adder_one", "half_adder", "half_adder_one", "levels")
     return dict(zip((*names, "sum_bits", "carry_bits"), found[:7].tolist(), strict=True))

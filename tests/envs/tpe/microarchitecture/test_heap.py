@@ -143,6 +143,25 @@ def test_depth_is_later_for_more_rows_and_earlier_for_half_adders() -> None:
     assert Heap(4, rows[:3]).count("dadda").depth <= Heap(4, rows[:3]).count("dadda").levels
 
 
+def test_depth_by_hand() -> None:
+    # Three rows: the first two bits pass both exclusive ors. The fourth row waits for the sum of
+    # the first adder, which passes both again: the order of the inputs is kept.
+    rows = tuple(Segment(f"r{i}", 0, 8) for i in range(4))
+    assert Heap(8, rows[:3]).count("linear").depth == 1.0
+    assert Heap(8, rows).count("linear").depth == 2.0
+
+
+@pytest.mark.parametrize("tree", COMPRESSORS)
+def test_what_registers_feed_back_early_is_waited_for_less(tree: Compressor) -> None:
+    fed_back = (Segment("sum", 0, 12), Segment("carry", 0, 12))
+    heap = Heap(12, (Segment("x", 0, 8),), (Segment("n", 0, 1),), fed_back, -(2**7))
+    depths = [heap.count(tree, lead).depth for lead in (0.0, 1.0, 2.0, 9.0)]
+    assert depths == sorted(depths, reverse=True)
+    assert depths[2] == depths[3]  # then only the new bits count
+    if tree == "linear":  # whose first inputs are what is fed back
+        assert depths[0] > depths[2]
+
+
 def test_a_narrower_heap_drops_carries_out_of_its_top() -> None:
     heap = Heap(4, (Segment("x", 0, 4), Segment("y", 0, 4), Segment("z", 0, 4)))
     assert [cell for cell in heap.reduce("dadda").cells if cell.column == 3 and cell.carry] == []
