@@ -1,0 +1,1 @@
+"""Data files: memories, technology and prices, software."""
