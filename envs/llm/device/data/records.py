@@ -50,11 +50,13 @@ class Software(_Described):
         matrix_share: share of the peak rate that products reach.
         memory_share: share of the stream bandwidth that products with weights reach.
         operator_us: time of each operator that nothing hides, us.
+        widened_bits: bits to which weights are widened before products; 0 if they are not.
     """
 
     matrix_share: float
     memory_share: float
     operator_us: float
+    widened_bits: float = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -100,18 +100,6 @@ class ChannelTiming:
         reached = self.row_bytes / clocks_ns * (1 - self.refresh_share)
         return min(reached, self.peak_gb_per_s * (1 - self.refresh_share))
 
-    def row_ns(self, column_ns: float, banks_per_unit: int) -> float:
-        """Time in which every bank of a rank multiplies one of its rows with a vector, ns.
-
-        Args:
-            column_ns: of a unit for one column, ns; no shorter than tCCD_L.
-            banks_per_unit: banks that a unit serves, one after the other.
-        """
-        clock_ns = self.t_ck_ps * 1e-3
-        opening = (self.banks / 4 - 1) * max(self.t_faw, 4 * self.t_rrd) + self.t_rcd
-        columns = self.columns_per_row * max(column_ns, self.t_ccd_l * clock_ns) * banks_per_unit
-        cycle = max(opening * clock_ns + columns + self.t_rtp * clock_ns, self.t_ras * clock_ns)
-        return (cycle + self.t_rp * clock_ns) / (1 - self.refresh_share)
 
     @property
     def unit_clock_ns(self) -> float:

@@ -1,0 +1,67 @@
+"""Where weights and caches of keys and values lie: SRAM, near memory, far memory, flash."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.envs.llm.device.machine.hardware import GIB, Hardware
+from archgym.envs.llm.device.model import Transformers
+
+__all__ = ["Placement"]
+
+Array = NDArray[np.float64]
+
+
+class Placement:
+    """Bytes by tier, filled from the fastest on.
+
+    The caches of keys and values, and the activations of a prompt, come before weights; they may
+    lie in near and far memory, weights in all tiers. Weights of every layer are spread alike.
+
+    Attributes:
+        resident_share, near_share, far_share, flash_share: of the weights that products read.
+        kv_near_share: of the caches; the rest lies in far memory.
+        used_bytes: of all tiers.
+        free_bytes: of all tiers together; negative by what fits nowhere.
+    """
+
+    def __init__(
+        self, models: Transformers, hardware: Hardware, tokens: int, prompt: int, batch: int
+    ) -> None:
+        streamed = models.weight_bytes(models.layer_weights + models.products["logits"].weights)
+        embedding = models.weight_bytes(models.embedding_weights)
+        activation_bytes = np.ceil(hardware.columns["activation_bits"] / 8)
+        widest = np.maximum(models.hidden, models.feedforward)
+        working = batch * prompt * (2 * models.hidden + widest) * activation_bytes
+        working = np.maximum(0.0, working - hardware.buffer_bytes)
+        self.kv_bytes = models.kv_bytes_per_token * tokens * batch
+        changing = self.kv_bytes + working
+        near, far = hardware.near.bytes, hardware.far.bytes
+        resident = np.minimum(streamed, hardware.resident_bytes)
+        changing_near = np.minimum(changing, near)
+        changing_far = np.minimum(changing - changing_near, far)
+        left = streamed - resident
+        weights_near = np.minimum(left, near - changing_near)
+        left = left - weights_near
+        weights_far = np.minimum(left, far - changing_far)
+        left = left - weights_far
+        weights_flash = np.minimum(left, hardware.flash_bytes)
+        missing = left - weights_flash + changing - changing_near - changing_far
+        rest = near + far + hardware.flash_bytes - changing_near - changing_far
+        rest = rest - weights_near - weights_far - weights_flash
+        missing = missing + np.maximum(0.0, embedding - rest)
+        self.free_bytes = np.where(missing > 0, -missing, rest - embedding)
+        self.used_bytes = streamed + embedding + changing
+        lost = streamed - resident - weights_near - weights_far - weights_flash
+        self.resident_share = resident / streamed
+        self.near_share = (weights_near + lost) / streamed  # as if there were room
+        self.far_share, self.flash_share = weights_far / streamed, weights_flash / streamed
+        total = np.maximum(changing, 1.0)
+        self.kv_near_share = np.where(changing_far > 0, changing_near / total, 1.0)
+        self.weight_bytes = streamed + embedding
+
+    @property
+    def used_gib(self) -> Array:
+        """Bytes in use, GiB."""
+        return np.asarray(self.used_bytes / GIB)
