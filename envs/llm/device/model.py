@@ -115,8 +115,3 @@ class Transformers:
         layer = 10 * self.hidden + 3 * (query + keys) + 5 * self.heads * context
         layer = layer + 5 * self.feedforward
         return tokens * self.layers * layer
-
-    @property
-    def operators(self) -> Array:
-        """Operators that follow one another in a pass: nine a layer, and three at its ends."""
-        return 9 * self.layers + 3

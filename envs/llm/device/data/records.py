@@ -50,12 +50,14 @@ class Software(_Described):
         matrix_share: share of the peak rate that products reach.
         memory_share: share of the stream bandwidth that products with weights reach.
         operator_us: time of each operator that nothing hides, us.
+        operators_layer: operators of a layer that follow one another.
         widened_bits: bits to which weights are widened before products; 0 if they are not.
     """
 
     matrix_share: float
     memory_share: float
     operator_us: float
+    operators_layer: float = 9
     widened_bits: float = 0
 
 
@@ -81,6 +83,7 @@ class Technology(_Described):
         flash_pj_per_bit: a bit read from flash, pJ.
         flash_usd_per_gib: price of flash.
         flash_gib: capacity of flash for weights, GiB.
+        pim_column_share: share of a column's energy that is spent at the bank, not on the way out.
         pim_mac_pj: a multiplication and addition of 16 bits in a DRAM process, pJ.
         pim_die_share: what units of 16 lanes at each bank add to the price of a DRAM die, a share.
         table_area_share: what lookups in tables add to the area of SRAM, a share.
@@ -103,6 +106,7 @@ class Technology(_Described):
     flash_pj_per_bit: float
     flash_usd_per_gib: float
     flash_gib: float
+    pim_column_share: float
     pim_mac_pj: float
     pim_die_share: float
     table_area_share: float

@@ -30,7 +30,6 @@ class Tier:
         channels: their number.
         ranks: ranks of a channel.
         pj_per_bit: energy of a bit that reaches the processor, standby left out.
-        core_pj_per_bit: the same without the interface.
         standby_w: while it streams.
         idle_w: otherwise.
     """
@@ -47,10 +46,9 @@ class Tier:
         self.channels, self.ranks = channels, ranks
         self.bytes = self.of(lambda m: m.gib * GIB) * channels * ranks
         self.bytes_per_s = self.of(lambda m: m.timing.stream_gb_per_s * 1e9) * channels
-        self.core_pj_per_bit = self.of(
-            lambda m: m.energy.column_pj_per_bit + m.energy.row_pj_per_bit
+        self.pj_per_bit = self.of(
+            lambda m: m.energy.column_pj_per_bit + m.energy.row_pj_per_bit + m.io_pj_per_bit
         )
-        self.pj_per_bit = self.core_pj_per_bit + self.of(lambda m: m.io_pj_per_bit)
         parts = channels * ranks
         self.standby_w = self.of(lambda m: m.energy.standby_mw * 1e-3) * parts
         self.idle_w = self.of(lambda m: m.energy.idle_mw * 1e-3) * parts
@@ -60,6 +58,14 @@ class Tier:
         figures = np.array([figure(memory) for memory in self._memories] + [0.0])
         return np.asarray(figures[self._kind])
 
+    def at_bank_pj_per_bit(self, share: float) -> Array:
+        """Energy of a bit that a unit at its bank reads.
+
+        Args:
+            share: of a column's energy that is spent at the bank.
+        """
+        return self.of(lambda m: m.energy.row_pj_per_bit + share * m.energy.column_pj_per_bit)
+
     def row_ns(self, column_ns: Array, banks_per_unit: Array) -> Array:
         """Time in which all banks multiply a row each, ns, shape (n,)."""
         found = np.zeros(len(column_ns))
@@ -68,7 +74,8 @@ class Tier:
             if here.any():
                 t = memory.timing
                 clock = t.t_ck_ps * 1e-3
-                opening = (t.banks / 4 - 1) * max(t.t_faw, 4 * t.t_rrd) + t.t_rcd
+                groups = max(1.0, t.banks / t.opened_together)
+                opening = (groups - 1) * max(t.t_faw, t.opened_together * t.t_rrd) + t.t_rcd
                 column = np.maximum(column_ns[here], t.t_ccd_l * clock)
                 busy = opening * clock + t.columns_per_row * column * banks_per_unit[here]
                 cycle = np.maximum(busy + t.t_rtp * clock, t.t_ras * clock) + t.t_rp * clock

@@ -15,6 +15,8 @@ from archgym.envs.llm.device.model import Transformers
 __all__ = ["Pass", "run_pass"]
 
 Array = NDArray[np.float64]
+_OPERATORS_AT_ENDS = 3
+"""Embedding, last norm, logits."""
 
 
 class Pass:
@@ -90,7 +92,8 @@ def run_pass(
         vector_s, vector_s, zero, zero, zero, zero, zero, zero, zero, zero,
         operations * pj * 1e-12, zero, zero,
     )  # fmt: skip
-    operators_s = models.operators * hardware.software.operator_us * 1e-6
+    operators = hardware.software.operators_layer * models.layers + _OPERATORS_AT_ENDS
+    operators_s = operators * hardware.software.operator_us * 1e-6
     return Pass(total(parts), attention, vector, operators_s, hardware)
 
 

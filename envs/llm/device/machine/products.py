@@ -187,7 +187,8 @@ def in_banks(
     read_bits = stored * times * 8
     elements = read_bits / bits
     macs_pj = elements * tech.pim_mac_pj * np.where(bits > 8.5, 1.0, 0.4)
-    joules = (read_bits * near.core_pj_per_bit + macs_pj) * 1e-12
+    at_bank = near.at_bank_pj_per_bit(tech.pim_column_share)
+    joules = (read_bits * at_bank + macs_pj) * 1e-12
     zero = np.zeros_like(seconds)
     return Work(
         seconds, zero, zero, zero, zero, seconds, moved, zero, zero, zero, zero, zero, joules

@@ -55,6 +55,7 @@ class ChannelTiming:
         column_cycles: the same of a column command.
         separate_buses: whether activates have a command bus of their own.
         peak_gb_per_s: bandwidth of the data bus, GB/s.
+        opened_together: banks that open within tFAW; more than four need a part made for it.
     """
 
     name: str
@@ -79,6 +80,7 @@ class ChannelTiming:
     column_cycles: int
     separate_buses: bool
     peak_gb_per_s: float
+    opened_together: int = 4
 
     @property
     def row_bytes(self) -> int:
