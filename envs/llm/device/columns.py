@@ -31,6 +31,7 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "ranks": 1,
     "far_memory": "none",
     "far_channels": 0,
+    "far_striped": False,
     "flash_gb_per_s": 0.0,
     "products": PROCESSOR,
     "pim_lanes": 16,

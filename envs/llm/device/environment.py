@@ -194,7 +194,9 @@ class LLMDevice(Environment):
         from archgym.envs.llm.device.validation.reference import read_reference, shipped_references
 
         if workloads is not None or hardware is not None:
-            raise InvalidValueError("references of LLMDevice-v0 have neither workloads nor hardware")
+            raise InvalidValueError(
+                "references of LLMDevice-v0 have neither workloads nor hardware"
+            )
         return shipped_references() if table is None else [read_reference(table)]
 
     @classmethod

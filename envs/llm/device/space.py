@@ -138,6 +138,12 @@ def _memories() -> list[Parameter]:
         Ordinal(
             "far_channels", [1, 2, 4], when=param("far_memory") != "none", doc="of the far memory"
         ),
+        Boolean(
+            "far_striped",
+            when=param("far_memory") != "none",
+            doc="weights lie in both memories by their bandwidths, not in the far one only where "
+            "the near one has no room",
+        ),
         Ordinal(
             "flash_gb_per_s",
             [0, 1, 2, 4],

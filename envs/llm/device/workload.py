@@ -19,7 +19,14 @@ from archgym.envs.llm.device.data.records import (
 from archgym.envs.llm.device.loss import LAWS
 from archgym.errors import InvalidValueError, UnknownNameError
 
-__all__ = ["DEFAULT_WORKLOAD", "WORKLOADS", "Workload", "WorkloadSpec", "describe_workloads", "load_workload"]
+__all__ = [
+    "DEFAULT_WORKLOAD",
+    "WORKLOADS",
+    "Workload",
+    "WorkloadSpec",
+    "describe_workloads",
+    "load_workload",
+]
 
 WorkloadSpec = str | Mapping[str, Any]
 DEFAULT_WORKLOAD: Final = "phone"

@@ -127,9 +127,7 @@ def _attention(
     zero = np.zeros_like(near)
     each = np.where(passes >= 4, tech.mac16_pj, tech.mac8_pj * passes) * 1e-12
     sram = 2 * moved * 8 * tech.sram_pj_per_bit * 1e-12
-    work = Work(
-        np.max(times, axis=0), *times, zero, near, far, zero, macs, macs * each, sram, zero
-    )
+    work = Work(np.max(times, axis=0), *times, zero, near, far, zero, macs, macs * each, sram, zero)
     inside = (columns["attention_in_memory"] > 0) & (columns["products"] == NEAR_BANK)
     inside &= placement.kv_near_share >= 1
     if tokens == 1 and inside.any():

@@ -17,7 +17,9 @@ class Placement:
     """Bytes by tier, filled from the fastest on.
 
     The caches of keys and values, and the activations of a prompt, come before weights; they may
-    lie in near and far memory, weights in all tiers. Weights of every layer are spread alike.
+    lie in near and far memory, weights in all tiers. Weights of every layer are spread alike. Where
+    a design stripes weights, near and far memory have them by their bandwidths as far as both have
+    room.
 
     Attributes:
         resident_share, near_share, far_share, flash_share: of the weights that products read.
@@ -42,10 +44,13 @@ class Placement:
         changing_near = np.minimum(changing, near)
         changing_far = np.minimum(changing - changing_near, far)
         left = streamed - resident
-        weights_near = np.minimum(left, near - changing_near)
-        left = left - weights_near
-        weights_far = np.minimum(left, far - changing_far)
-        left = left - weights_far
+        room, far_room = near - changing_near, far - changing_far
+        rates = hardware.near.bytes_per_s + hardware.far.bytes_per_s
+        striped = hardware.columns["far_striped"] * hardware.far.bytes_per_s / rates
+        weights_far = np.minimum(left * striped, far_room)
+        weights_near = np.minimum(left - weights_far, room)
+        weights_far = np.minimum(left - weights_near, far_room)
+        left = left - weights_near - weights_far
         weights_flash = np.minimum(left, hardware.flash_bytes)
         missing = left - weights_flash + changing - changing_near - changing_far
         rest = near + far + hardware.flash_bytes - changing_near - changing_far

@@ -170,7 +170,10 @@ def in_banks(
         hardware: of the designs.
     """
     columns, near, tech = hardware.columns, hardware.near, hardware.technology
-    lanes, shared = np.maximum(columns["pim_lanes"], 1), np.maximum(columns["pim_banks_per_unit"], 1)
+    lanes, shared = (
+        np.maximum(columns["pim_lanes"], 1),
+        np.maximum(columns["pim_banks_per_unit"], 1),
+    )
     burst = near.of(lambda m: m.timing.bytes_per_burst)
     row = near.of(lambda m: m.timing.row_bytes)
     banks = near.of(lambda m: m.timing.banks) * near.channels * near.ranks

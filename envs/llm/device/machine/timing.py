@@ -102,7 +102,6 @@ class ChannelTiming:
         reached = self.row_bytes / clocks_ns * (1 - self.refresh_share)
         return min(reached, self.peak_gb_per_s * (1 - self.refresh_share))
 
-
     @property
     def unit_clock_ns(self) -> float:
         """Clock of a unit in memory, ns."""

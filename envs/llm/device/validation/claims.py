@@ -156,7 +156,9 @@ def space_of(designs: list[Design]) -> DesignSpace:
     for name in designs[0]:
         values = {design[name] for design in designs}
         if all(isinstance(value, bool) for value in values):
-            parameters.append(Categorical(name, sorted(values)) if len(values) == 1 else Boolean(name))
+            parameters.append(
+                Categorical(name, sorted(values)) if len(values) == 1 else Boolean(name)
+            )
         elif all(isinstance(value, str) for value in values):
             parameters.append(Categorical(name, sorted(values)))
         else:
