@@ -33,12 +33,15 @@ Array = NDArray[np.float64]
 LAWS: Final = ("gemstones", "chinchilla")
 """Laws of shape and data."""
 _REFERENCE_VOCABULARY: Final = {"gemstones": 50304, "chinchilla": 32000}
-_GEMSTONES: Final = {
-    "exponents": (0.30146699, 0.3655461733, 0.5055007692, 0.4670177667),
-    "coefficients": (1.6375654653, -0.0254911443, 7.8653383939, 9.9838221358),
-    "irreducible": 0.4195179541,
-}
-"""Of width, depth, parameters and tokens; coefficients and irreducible loss as logarithms."""
+_GEMSTONES: Final = (
+    (1.6375654653, 0.30146699),
+    (-0.0254911443, 0.3655461733),
+    (7.8653383939, 0.5055007692),
+    (9.9838221358, 0.4670177667),
+)
+"""Logarithm of the coefficient and exponent of width, depth, parameters and tokens."""
+_IRREDUCIBLE: Final = 0.4195179541
+"""Logarithm of the irreducible loss."""
 _CHINCHILLA: Final = (1.8172, 482.01, 0.3478, 2085.43, 0.3658)
 """E, A, alpha, B, beta."""
 _VOCABULARY: Final = (0.19584238398665638, 0.6707374679896795)
@@ -89,10 +92,9 @@ def predicted_loss(models: Transformers, columns: Columns, gtokens: float, law: 
         e, a, alpha, b, beta = _CHINCHILLA
         base = e + a / parameters**alpha + b / tokens**beta
     else:
-        sizes = (models.hidden, models.layers, parameters, np.float64(tokens))
-        exponents, factors = _GEMSTONES["exponents"], _GEMSTONES["coefficients"]
-        terms = zip(sizes, exponents, factors, strict=True)  # type: ignore[arg-type]
-        base = np.exp(_GEMSTONES["irreducible"]) + sum(np.exp(c) / x**p for x, p, c in terms)
+        sizes = (models.hidden, models.layers, parameters, np.full_like(parameters, tokens))
+        terms = [np.exp(c) / x**p for x, (c, p) in zip(sizes, _GEMSTONES, strict=True)]
+        base = np.exp(_IRREDUCIBLE) + np.sum(terms, axis=0)
     factor, exponent = _VOCABULARY
     own = factor / (models.vocabulary * models.hidden / 1e6) ** exponent
     theirs = factor / (reference * models.hidden / 1e6) ** exponent

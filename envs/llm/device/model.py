@@ -36,7 +36,7 @@ class Product:
     @property
     def weights(self) -> Array:
         """Weights of all of them."""
-        return self.inputs * self.outputs * self.times
+        return np.asarray(self.inputs * self.outputs * self.times)
 
 
 class Transformers:
@@ -84,16 +84,17 @@ class Transformers:
     @property
     def parameters(self) -> Array:
         """All weights, embedding and output layer included, norms left out."""
-        return self.layer_weights + self.products["logits"].weights + self.embedding_weights
+        logits = self.products["logits"].weights
+        return np.asarray(self.layer_weights + logits + self.embedding_weights)
 
     @property
     def kv_bytes_per_token(self) -> Array:
         """Keys and values of a token in all layers, bytes."""
-        return 2 * self.layers * self.kv_heads * self.head_size * self.kv_bits / 8
+        return np.asarray(2 * self.layers * self.kv_heads * self.head_size * self.kv_bits / 8)
 
     def weight_bytes(self, weights: Array) -> Array:
         """Bytes of so many weights in memory."""
-        return weights * self.weight_bits / 8
+        return np.asarray(weights * self.weight_bits / 8)
 
     def attention_macs(self, tokens: Array | float, context: Array | float) -> Array:
         """Multiplications of scores and weighted sums in all layers.
@@ -102,7 +103,7 @@ class Transformers:
             tokens: new tokens.
             context: mean number of tokens that each of them attends to.
         """
-        return 2 * self.layers * self.heads * self.head_size * tokens * context
+        return np.asarray(2 * self.layers * self.heads * self.head_size * tokens * context)
 
     def vector_operations(self, tokens: Array | float, context: Array | float) -> Array:
         """Operations beside products: norms, rotations, softmax, activation, residuals.
@@ -114,4 +115,4 @@ class Transformers:
         keys = self.kv_heads * self.head_size
         layer = 10 * self.hidden + 3 * (query + keys) + 5 * self.heads * context
         layer = layer + 5 * self.feedforward
-        return tokens * self.layers * layer
+        return np.asarray(tokens * self.layers * layer)

@@ -57,7 +57,7 @@ def product(
         placement: of their weights.
     """
     where = hardware.columns["products"]
-    work = _streamed(shape, vectors, models, hardware, placement)
+    work = _streamed(shape, vectors, models, hardware, placement, placement.near_share)
     if (where == NEAR_BANK).any():
         near = _near_bank(shape, vectors, models, hardware, placement)
         work = chosen((where == NEAR_BANK) & (near.seconds <= work.seconds), near, work)
@@ -65,7 +65,12 @@ def product(
 
 
 def _streamed(
-    shape: Product, vectors: Array, models: Transformers, hardware: Hardware, placement: Placement
+    shape: Product,
+    vectors: Array,
+    models: Transformers,
+    hardware: Hardware,
+    placement: Placement,
+    near_share: Array,
 ) -> Work:
     columns, tech = hardware.columns, hardware.technology
     activation_bytes = columns["activation_bits"] / 8
@@ -73,7 +78,7 @@ def _streamed(
     loads = np.maximum(1.0, np.ceil(inputs / (0.5 * hardware.buffer_bytes)))
     stored = models.weight_bytes(shape.weights)
     spilled = np.where(loads > 1, inputs + vectors * shape.outputs * activation_bytes, 0.0)
-    near = stored * placement.near_share * loads + spilled * shape.times
+    near = stored * near_share * loads + spilled * shape.times
     far = stored * placement.far_share * loads
     flash = stored * placement.flash_share * loads
     macs = shape.weights * vectors
@@ -122,7 +127,8 @@ def _near_bank(
         one, models.weight_bits, shape.inputs, shape.outputs, vectors * shape.times, hardware
     )
     apart = placement.near_share
-    rest = _streamed(shape, vectors, models, hardware, _Elsewhere(placement))
+    none = np.zeros_like(apart)
+    rest = _streamed(shape, vectors, models, hardware, placement, none)
     rest_share = 1 - apart
     for name in ("compute_s", "macs", "compute_j", "sram_j"):
         setattr(rest, name, getattr(rest, name) * rest_share)
@@ -140,15 +146,6 @@ def _near_bank(
         rest.sram_j,
         banks.in_memory_j,
     )
-
-
-class _Elsewhere:
-    """A placement without the weights of the near memory."""
-
-    def __init__(self, placement: Placement) -> None:
-        self.near_share = np.zeros_like(placement.near_share)
-        self.far_share, self.flash_share = placement.far_share, placement.flash_share
-        self.resident_share = placement.resident_share
 
 
 def in_banks(

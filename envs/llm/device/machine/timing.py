@@ -96,8 +96,8 @@ class ChannelTiming:
     def stream_gb_per_s(self) -> float:
         """Bandwidth of reads over all banks, GB/s (10^9 bytes), by one rank of the channel."""
         fits = self.separate_buses or self.t_ccd_s - self.column_cycles >= self.activate_cycles
-        row = self.columns_per_row * self.t_ccd_s + (0 if fits else self.activate_cycles)
-        row = max(row, self.t_rrd, self.t_faw / 4, self.t_rc / self.banks)
+        reading = self.columns_per_row * self.t_ccd_s + (0 if fits else self.activate_cycles)
+        row = max(reading, self.t_rrd, self.t_faw / 4, self.t_rc / self.banks)
         clocks_ns = row * self.t_ck_ps * 1e-3
         reached = self.row_bytes / clocks_ns * (1 - self.refresh_share)
         return min(reached, self.peak_gb_per_s * (1 - self.refresh_share))
