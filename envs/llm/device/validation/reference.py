@@ -166,9 +166,8 @@ def _claim(row: TableRow) -> _Case:
     if not published:
         raise row.error("ratio", "It must be a number above 0.")
     latency = latency_ms(pair.base_workload, pair.base) / published
-    label = row.text("claim")
-    workload = {**pair.workload, "name": f"{label}: {pair.label}"}
-    return _Case(label, workload, pair.design, {"token_latency_ms": latency})
+    workload = {**pair.workload, "name": f"{row.text('claim')}: {pair.label}"}
+    return _Case("latencies by published ratios", workload, pair.design, {"token_latency_ms": latency})
 
 
 _FORMS: Final[Mapping[str, _Form]] = {
