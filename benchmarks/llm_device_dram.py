@@ -10,7 +10,7 @@ import argparse
 
 import archgym
 from archgym.envs.dram.device.data_sheets import device_names, load_device
-from archgym.envs.llm.device.machine.timing import stream_energy, timing_of
+from archgym.envs.llm.device.data.timing import stream_energy, timing_of
 
 
 def main() -> None:

@@ -1,1 +1,1 @@
-"""Data files: memories, technology and prices, software."""
+"""Memories in closed form, technology and prices, software: data files and their records."""

@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Any, Final, TypeVar
 
 from archgym.envs.dram.device.data_sheets import load_device
-from archgym.envs.llm.device.machine.timing import (
+from archgym.envs.llm.device.data.timing import (
     ChannelTiming,
     StreamEnergy,
     stream_energy,

@@ -167,7 +167,9 @@ def _claim(row: TableRow) -> _Case:
         raise row.error("ratio", "It must be a number above 0.")
     latency = latency_ms(pair.base_workload, pair.base) / published
     workload = {**pair.workload, "name": f"{row.text('claim')}: {pair.label}"}
-    return _Case("latencies by published ratios", workload, pair.design, {"token_latency_ms": latency})
+    return _Case(
+        "latencies by published ratios", workload, pair.design, {"token_latency_ms": latency}
+    )
 
 
 _FORMS: Final[Mapping[str, _Form]] = {

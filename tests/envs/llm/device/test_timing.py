@@ -8,8 +8,8 @@ import pytest
 import archgym
 from archgym.envs.dram.device.data_sheets import device_names, load_device
 from archgym.envs.llm.device.data.records import load_memory, memory_names
+from archgym.envs.llm.device.data.timing import stream_energy, timing_of
 from archgym.envs.llm.device.machine.hardware import Tier
-from archgym.envs.llm.device.machine.timing import stream_energy, timing_of
 
 STREAM = {"generator": "stream", "requests": 30_000, "interval_ns": 1, "read_share": 1.0}
 
