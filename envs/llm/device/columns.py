@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 
 from archgym.space import Designs
 
-__all__ = ["AFTER_TRAINING", "NEAR_BANK", "PROCESSOR", "SRAM_TABLES", "Columns", "columns_of"]
+__all__ = [
+    "AFTER_TRAINING",
+    "NEAR_BANK",
+    "PROCESSOR",
+    "REQUIRED",
+    "SRAM_TABLES",
+    "Columns",
+    "columns_of",
+]
 
 Columns = dict[str, NDArray[Any]]
 """A column by name, each of shape (n_designs,)."""
@@ -18,6 +26,18 @@ PROCESSOR: Final = "processor"
 NEAR_BANK: Final = "near_bank"
 SRAM_TABLES: Final = "sram_tables"
 AFTER_TRAINING: Final = "after_training"
+REQUIRED: Final = (
+    "layers",
+    "hidden",
+    "heads",
+    "kv_heads",
+    "feedforward_ratio",
+    "mac_units",
+    "clock_mhz",
+    "memory",
+    "channels",
+)
+"""Parameters that a space cannot lack."""
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "vocabulary": 32000,
     "tied_embeddings": True,
@@ -46,8 +66,7 @@ def columns_of(designs: Designs) -> Columns:
     """One column for each parameter, numbers as floats.
 
     Args:
-        designs: canonical ones, of a space with at least layers, hidden, heads, kv_heads,
-            feedforward_ratio, mac_units, clock_mhz, memory and channels.
+        designs: canonical ones, of a space with at least :data:`REQUIRED`.
     """
     found: Columns = {}
     for name in (*designs.space.names, *(n for n in _DEFAULTS if n not in designs.space.names)):

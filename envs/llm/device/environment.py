@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from archgym.environment.environment import Environment
-from archgym.envs.llm.device.columns import columns_of
+from archgym.envs.llm.device.columns import REQUIRED, columns_of
 from archgym.envs.llm.device.data.records import load_memory, memory_names
 from archgym.envs.llm.device.loss import MAX_GTOKENS, SOURCES
 from archgym.envs.llm.device.metrics import METRICS, metric_columns
@@ -206,6 +206,11 @@ class LLMDevice(Environment):
 
     def _choose_space(self, space: str | DesignSpace) -> DesignSpace:
         if isinstance(space, DesignSpace):
+            if missing := [name for name in REQUIRED if name not in space.names]:
+                raise InvalidValueError(
+                    f"space: the parameters {', '.join(missing)} are missing; a space of "
+                    f"LLMDevice-v0 has at least {', '.join(REQUIRED)}"
+                )
             return space
         if space != "default":
             raise UnknownNameError("space", str(space), ["default"])

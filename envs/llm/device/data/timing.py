@@ -36,7 +36,6 @@ class ChannelTiming:
         name: of the device.
         t_ck_ps: clock period, ps.
         bytes_per_burst: bytes of a column command.
-        burst_cycles: cycles that a burst holds the bus.
         columns_per_row: column commands that read a row.
         banks: banks of the rank.
         capacity_mib: of the rank.
@@ -61,7 +60,6 @@ class ChannelTiming:
     name: str
     t_ck_ps: int
     bytes_per_burst: int
-    burst_cycles: int
     columns_per_row: int
     banks: int
     capacity_mib: float
@@ -141,7 +139,6 @@ def timing_of(device: str) -> ChannelTiming:
         name=d.name,
         t_ck_ps=d.t_ck_ps,
         bytes_per_burst=d.bytes_per_request,
-        burst_cycles=d.burst_cycles,
         columns_per_row=d.columns // d.burst_length,
         banks=d.banks,
         capacity_mib=d.capacity_bytes / 2**20,

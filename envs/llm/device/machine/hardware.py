@@ -108,7 +108,6 @@ class Hardware:
         self.flash_bytes_per_s = columns["flash_gb_per_s"] * 1e9
         self.flash_bytes = np.where(self.flash_bytes_per_s > 0, technology.flash_gib * GIB, 0.0)
         sram = columns["sram_mib"] * float(1 << 20)
-        self.sram_bytes = sram
         self.resident_bytes = sram * columns["sram_resident_share"]
         self.buffer_bytes = sram - self.resident_bytes
         self.clock_hz = columns["clock_mhz"] * 1e6

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.envs.llm.device.machine.hardware import GIB, Hardware
+from archgym.envs.llm.device.machine.hardware import Hardware
 from archgym.envs.llm.device.model import Transformers
 
 __all__ = ["Placement"]
@@ -24,8 +24,9 @@ class Placement:
     Attributes:
         resident_share, near_share, far_share, flash_share: of the weights that products read.
         kv_near_share: of the caches; the rest lies in far memory.
-        used_bytes: of all tiers.
         free_bytes: of all tiers together; negative by what fits nowhere.
+        kv_bytes: of the caches at the longest.
+        weight_bytes: of all weights, the embedding included.
     """
 
     def __init__(
@@ -57,7 +58,6 @@ class Placement:
         rest = rest - weights_near - weights_far - weights_flash
         missing = missing + np.maximum(0.0, embedding - rest)
         self.free_bytes = np.where(missing > 0, -missing, rest - embedding)
-        self.used_bytes = streamed + embedding + changing
         lost = streamed - resident - weights_near - weights_far - weights_flash
         self.resident_share = resident / streamed
         self.near_share = (weights_near + lost) / streamed  # as if there were room
@@ -65,8 +65,3 @@ class Placement:
         total = np.maximum(changing, 1.0)
         self.kv_near_share = np.where(changing_far > 0, changing_near / total, 1.0)
         self.weight_bytes = streamed + embedding
-
-    @property
-    def used_gib(self) -> Array:
-        """Bytes in use, GiB."""
-        return np.asarray(self.used_bytes / GIB)

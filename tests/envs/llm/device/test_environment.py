@@ -13,6 +13,7 @@ from archgym.envs.llm.device.environment import LLMDevice
 from archgym.envs.llm.device.space import BASELINE
 from archgym.envs.llm.device.workload import WORKLOADS, load_workload
 from archgym.errors import ArchgymError
+from archgym.space import DesignSpace, Ordinal
 
 PARTS = ("compute", "sram", "near", "far", "flash", "in_memory", "static")
 NEAR_BANK = {
@@ -243,3 +244,9 @@ def test_heads_must_divide_the_width(env: LLMDevice) -> None:
     outcome = env.evaluate({**BASELINE, "heads": 12})
     assert outcome.status == "illegal"
     assert "heads" in (outcome.reason or "")
+
+
+def test_a_space_of_ones_own_has_the_parameters_that_are_needed() -> None:
+    space = DesignSpace([Ordinal("layers", [4, 8]), Ordinal("hidden", [256, 512])])
+    with pytest.raises(ArchgymError, match="heads, kv_heads, feedforward_ratio"):
+        archgym.make("LLMDevice-v0", space=space)
