@@ -192,6 +192,7 @@ def test_a_strangers_agent_runs_on_the_suite(tmp_path: Path) -> None:
         "TPE-v0",
         "Accelerator-v0",
         "LLMTraining-v0",
+        "LLMDevice-v0",
         "NAS-v0",
         "CPU-v0",
     }

@@ -189,6 +189,7 @@ _SOUND = {
         "Accelerator-v0",
         "NAS-v0",
         "LLMTraining-v0",
+        "LLMDevice-v0",
         "GPUKernel-v0",
     ),
     "name": ("Conformance-v0", "random", "ga"),

@@ -71,6 +71,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("gpu", "GPUKernel-v0", {"workload": "square_1024"}),
     Family("cpu", "CPU-v0", {"workload": {"recorded": "sort", "instructions": 20_000}}),
     Family("llm", "LLMTraining-v0", {"workload": "gpt_1.7b_a100_32"}),
+    Family("llm device", "LLMDevice-v0", {"workload": "phone"}),
     Family("nas", "NAS-v0", {"workload": "digits"}),
     Family("tpe", "TPE-v0", {"workload": {"gemm": [64, 256, 64]}}),
 )

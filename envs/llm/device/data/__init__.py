@@ -1,0 +1,1 @@
+"""Memories in closed form, technology and prices, software: data files and their records."""

@@ -1,0 +1,1 @@
+"""Times, energies, area and cost of a device."""

@@ -1,0 +1,1 @@
+"""Reference figures: measured boards, published ratios, trained models."""
