@@ -148,6 +148,7 @@ CORE = np.dtype(
         ("page_asked", _WORD, (3, MAX_PAGES)),  # when each TLB was asked for it
         ("frame", _WORD, MAX_PAGES),  # physical page of each page; -1: not touched yet
         ("frames", np.int32, MAX_FRAMES),  # physical pages in the order of their use
+        ("taken_at", _WORD, MAX_FRAMES),  # cycle in which each of them was taken
         ("walked", _WORD, (4, MAX_PAGES)),  # where the last walk of each region went on; -1: none
         ("tables", _WORD, (4, MAX_PAGES)),  # physical page of each table; -1: not made yet
         ("banks", _WORD, (MAX_BANKS, 4)),  # DRAM: open row, ready, refreshes seen, asked last
