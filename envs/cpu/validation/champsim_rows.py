@@ -12,6 +12,7 @@ __all__ = [
     "NotComparable",
     "champsim_core_row",
     "champsim_design",
+    "champsim_misses",
     "stream_file",
 ]
 
@@ -40,6 +41,7 @@ _PREFETCHERS: Final = {
     "no": ("none", 1),
     "next_line": ("next_line", 1),
     "ip_stride": ("ip_stride", 3),
+    "spp_dev": ("spp", 31),
 }
 _ENDINGS: Final = (".npz", ".win.champsimtrace.xz", ".champsimtrace.xz", ".champsimtrace", ".xz")
 
@@ -77,6 +79,27 @@ def champsim_design(row: TableRow) -> dict[str, Any]:
     return design
 
 
+def champsim_misses(row: TableRow) -> dict[str, float]:
+    """Misses in a thousand instructions that joined none on its way, without prefetches.
+
+    Write-backs are no misses of the levels that they reach; stores are of the first level.
+    """
+    kilo = row.whole("instructions") / 1000
+    figures = {}
+    for level in _LEVELS:
+        missed = _unique(row, level, "")
+        for kind in ("_prefetch", "_write") if level in ("l2", "llc") else ("_prefetch",):
+            missed -= _unique(row, level, kind)
+        figures[f"{level}_mpki"] = missed / kilo
+    return figures
+
+
+def _unique(row: TableRow, level: str, kind: str) -> int:
+    """Misses of a kind that joined none on its way."""
+    merges = f"{level}{kind}_merge" if kind else f"{level}_mshr_merge"
+    return row.whole(f"{level}{kind}_miss", "0") - row.whole(merges, "0")
+
+
 def champsim_core_row(row: TableRow, folder: Path) -> tuple[str, Any, Any, dict[str, float]]:
     """Program, setting, design and figures of a row that has a core.
 
@@ -91,6 +114,8 @@ def champsim_core_row(row: TableRow, folder: Path) -> tuple[str, Any, Any, dict[
         design[f"{level}_latency"] = row.whole(f"{level}_lat")
         design[f"{level}_mshrs"] = row.whole(f"{level}_mshr")
     figures = {"ipc_rate": float(row.text("ipc")), "branch_mpki": float(row.text("branch_mpki"))}
+    if row.text("llc_mshr_merge"):
+        figures |= champsim_misses(row)
     case = row.text("trace")
     asked = row.whole("requested_instructions")
     file = {"file": str(stream_file(folder, case)), "instructions": asked}
