@@ -19,7 +19,7 @@ from archgym.envs.cpu.hierarchy.prefetchers import make_prefetchers
 
 __all__ = ["CoreResult", "run_core"]
 
-_MOST_RUNS = 4
+_MOST_RUNS = 8
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def run_core(
 
     Page frames are handed out in the order of the program, or, with ``frames_in_time``, in that in
     which the walks of the page table reach them: the stream then runs again with the frames in
-    the order that the run before has found, until it stands, four times at most.
+    the order that the run before has found, until it stands, eight times at most.
 
     Args:
         stream: from :func:`archgym.envs.cpu.core_run.core_stream`.

@@ -41,7 +41,6 @@ _PREFETCHERS: Final = {
     "no": ("none", 1),
     "next_line": ("next_line", 1),
     "ip_stride": ("ip_stride", 3),
-    "spp_dev": ("spp", 31),
 }
 _ENDINGS: Final = (".npz", ".win.champsimtrace.xz", ".champsimtrace.xz", ".champsimtrace", ".xz")
 
