@@ -13,6 +13,7 @@ __all__ = [
     "champsim_core_row",
     "champsim_design",
     "champsim_misses",
+    "champsim_stream",
     "stream_file",
 ]
 
@@ -42,7 +43,8 @@ _PREFETCHERS: Final = {
     "next_line": ("next_line", 1),
     "ip_stride": ("ip_stride", 3),
 }
-_ENDINGS: Final = (".npz", ".win.champsimtrace.xz", ".champsimtrace.xz", ".champsimtrace", ".xz")
+_WINDOW: Final = (".win.champsimtrace.xz",)
+_WHOLE: Final = (".champsimtrace.xz", ".champsimtrace", ".xz")
 
 
 class NotComparable(Exception):
@@ -117,18 +119,32 @@ def champsim_core_row(row: TableRow, folder: Path) -> tuple[str, Any, Any, dict[
         figures |= champsim_misses(row)
     case = row.text("trace")
     asked = row.whole("requested_instructions")
-    file = {"file": str(stream_file(folder, case)), "instructions": asked}
+    file = {"file": str(champsim_stream(row, folder)), "instructions": asked}
     return case, {"workload": file, "counting": "champsim"}, design, figures
 
 
-def stream_file(folder: Path, name: str) -> Path:
+def champsim_stream(row: TableRow, folder: Path) -> Path:
+    """The instruction stream of a row, whose ``kind`` begins with ``full`` for whole programs.
+
+    Raises:
+        NotComparable: if the folder has none.
+    """
+    return stream_file(folder, row.text("trace"), whole=row.text("kind").startswith("full"))
+
+
+def stream_file(folder: Path, name: str, *, whole: bool = False) -> Path:
     """The instruction stream of a program.
+
+    Args:
+        folder: that holds it.
+        name: of the program.
+        whole: whether a window of the program will not do.
 
     Raises:
         NotComparable: if the folder has none.
     """
     if Path(name).name == name:
-        for ending in _ENDINGS:
+        for ending in (".npz", *(() if whole else _WINDOW), *_WHOLE):
             if (folder / f"{name}{ending}").is_file():
                 return folder / f"{name}{ending}"
     raise NotComparable(f"the folder {folder} has no instruction stream {name!r}")

@@ -26,6 +26,7 @@ from archgym.envs.cpu.validation.champsim_rows import (
     champsim_core_row,
     champsim_design,
     champsim_misses,
+    champsim_stream,
     stream_file,
 )
 from archgym.errors import InvalidValueError
@@ -158,7 +159,8 @@ def _cachegrind_row(row: TableRow, folder: Path) -> tuple[str, Any, Any, dict[st
     }
     design["llc_inclusion"] = "non_inclusive"
     name = row.text("program")
-    setting = {"workload": {"file": str(stream_file(folder, name))}, "counting": "cachegrind"}
+    file = str(stream_file(folder, name, whole=True))
+    setting = {"workload": {"file": file}, "counting": "cachegrind"}
     return name, setting, design, figures
 
 
@@ -167,7 +169,7 @@ def _champsim_row(row: TableRow, folder: Path) -> tuple[str, Any, Any, dict[str,
     figures = champsim_misses(row)
     asked = row.whole("requested_instructions")
     case = row.text("trace")
-    file = {"file": str(stream_file(folder, case)), "instructions": asked + _LOOKAHEAD}
+    file = {"file": str(champsim_stream(row, folder)), "instructions": asked + _LOOKAHEAD}
     return case, {"workload": file, "counting": "champsim"}, design, figures
 
 
