@@ -70,11 +70,11 @@ class Kernel:
 
     def compiled(self, function: Compiled) -> Compiled:
         """A compiled function that compiled functions call."""
-        return self._made(njit(**self._inner)(function))
+        return cast(Compiled, self._made(njit(**self._inner)(function)))
 
     def inlined(self, function: Compiled) -> Compiled:
         """As :meth:`compiled`, always inlined."""
-        return self._made(njit(forceinline=True, **self._inner)(function))
+        return cast(Compiled, self._made(njit(forceinline=True, **self._inner)(function)))
 
     def _made(self, dispatcher: Any) -> Any:
         if not self._by_constant and not config.DISABLE_JIT:
