@@ -112,7 +112,7 @@ class CoreRuns:
         Args:
             design: the design.
             as_in_champsim: whether hits of stores and write-backs are no use of a line, but to
-                SRRIP.
+                SRRIP, and page frames are handed out in the order of time.
         """
         caches = hierarchy_of(design)
         if as_in_champsim:
@@ -121,7 +121,14 @@ class CoreRuns:
         unit, core = branch_unit_of(design), core_config_of(design)
         timing = timing_of(design, caches, translation_of(design), _CLOCK_GHZ)
         result = run_core(
-            self._stream, caches, core, unit, timing, l1d_prefetcher=l1d, l2_prefetcher=l2
+            self._stream,
+            caches,
+            core,
+            unit,
+            timing,
+            l1d_prefetcher=l1d,
+            l2_prefetcher=l2,
+            frames_in_time=as_in_champsim,
         )
         found = metrics_of(
             caches,

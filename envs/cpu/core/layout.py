@@ -139,7 +139,8 @@ CORE = np.dtype(
         ("forward", _WORD, (RING, 3)),  # stores: address, finished, left
         ("answered", _WORD, (RING, 4)),  # data lines: line, last answer, taken, issued
         ("loop", _WORD, (MAX_LOOP_SETS, MAX_LOOP_WAYS, 3)),  # decoded: tag, last use, filled at
-        ("flight", _WORD, (4, RING, 3)),  # lines under way to each level: line, asked, there
+        # Lines under way to each level: line, asked, there, level that served a prefetch or 0.
+        ("flight", _WORD, (4, RING, 4)),
         ("misses", _WORD, (4, MAX_MISSES, 2)),  # each level's last misses: from, to
         ("miss_at", _WORD, 4),  # where the next miss of each level is noted
         ("tlb", _WORD, (3, MAX_TLB_SETS, MAX_TLB_WAYS, 2)),  # L1 code, L1 data, L2: tag, last use
@@ -148,6 +149,7 @@ CORE = np.dtype(
         ("page_asked", _WORD, (3, MAX_PAGES)),  # when each TLB was asked for it
         ("frame", _WORD, MAX_PAGES),  # physical page of each page; -1: not touched yet
         ("frames", np.int32, MAX_FRAMES),  # physical pages in the order of their use
+        ("taken_at", _WORD, MAX_FRAMES),  # cycle in which each of them was taken
         ("walked", _WORD, (4, MAX_PAGES)),  # where the last walk of each region went on; -1: none
         ("tables", _WORD, (4, MAX_PAGES)),  # physical page of each table; -1: not made yet
         ("banks", _WORD, (MAX_BANKS, 4)),  # DRAM: open row, ready, refreshes seen, asked last

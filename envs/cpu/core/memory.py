@@ -11,14 +11,32 @@ from archgym.envs.cpu.core.compiled import compiled, inlined
 from archgym.envs.cpu.core.dram import memory_read
 from archgym.envs.cpu.core.slots import take
 from archgym.envs.cpu.hierarchy.access import looked_up, serve
-from archgym.envs.cpu.hierarchy.layout import Caches
+from archgym.envs.cpu.hierarchy.layout import PREFETCH, WAYS, Caches
 
 _LINE_BITS = 6
 _L2, _LLC = 2, 3
 
 
+@compiled
+def _recount(level: int, kind: int, served: int, caches: Caches) -> None:
+    """The core asked for a line before the prefetch that the model took for the first one.
+
+    So the look-up is the one that missed, and the prefetch joins it.
+    """
+    counts = caches.counts
+    counts[level, kind, 0] -= 1
+    counts[level, kind, 1] += 1
+    counts[level, PREFETCH, 1] -= 1
+    counts[level, PREFETCH, 0] += 1
+    for lower in range(level + 1, served + 1):
+        if lower <= _LLC and caches.shape[lower, WAYS] > 0:
+            outcome = 0 if lower == served else 1
+            counts[lower, PREFETCH, outcome] -= 1
+            counts[lower, kind, outcome] += 1
+
+
 @inlined
-def _arrival(level: int, line: int, at: int, m: k.Core) -> int:
+def _arrival(level: int, kind: int, line: int, at: int, m: k.Core, caches: Caches) -> int:
     """When a level has a line that it looks up at ``at``: later if the line is under way."""
     flight = m.flight[level, line & (k.RING - 1)]
     if flight[0] != line or flight[2] <= at:
@@ -28,16 +46,21 @@ def _arrival(level: int, line: int, at: int, m: k.Core) -> int:
         sooner = flight[2] - (flight[1] - at)
         flight[1] = at
         flight[2] = sooner
+        if flight[3] > 0 and kind != PREFETCH:
+            _recount(level, kind, flight[3], caches)
+            flight[3] = 0
         return int(max(at, sooner))
     return int(flight[2])
 
 
 @inlined
-def _depart(level: int, line: int, asked: int, there: int, m: k.Core) -> None:
+def _depart(level: int, line: int, asked: int, there: int, served: int, m: k.Core) -> None:
+    """A line is under way to a level; ``served`` is 0 unless it is prefetched."""
     flight = m.flight[level, line & (k.RING - 1)]
     flight[0] = line
     flight[1] = asked
     flight[2] = there
+    flight[3] = served
 
 
 @inlined
@@ -86,12 +109,13 @@ def missed(first: int, address: int, kind: int, ip: int, at: int, m: k.Core, cac
         m.s[k.LAST_STUCK] = m.s[k.STUCK]
         m.s[k.STUCK] = start
         m.s[k.STUCK_FROM] = at
+    served = level if kind == PREFETCH else 0
     second = start
     if first < _L2:
         second = take(k.PORT_L2, start, 1, m) + t[k.LOOK_UP + _L2]
     if level == _L2:
         m.s[k.AT_L2] = second
-        second = _arrival(_L2, line, second, m)
+        second = _arrival(_L2, kind, line, second, m, caches)
     else:
         if first < _L2:
             second = _room(_L2, second, m)
@@ -99,14 +123,14 @@ def missed(first: int, address: int, kind: int, ip: int, at: int, m: k.Core, cac
         if first < _LLC:
             third = second + 1 + t[k.LOOK_UP + _LLC]
         if level == _LLC:
-            there = _arrival(_LLC, line, third, m)
+            there = _arrival(_LLC, kind, line, third, m, caches)
         else:
             there = memory_read(address, third, False, m) + 1 + t[k.FILL + _LLC]
-            _depart(_LLC, line, third, there, m)
+            _depart(_LLC, line, third, there, served, m)
         if first == _LLC:
             return int(there)
         arrived = there + t[k.FILL + _L2]
-        _depart(_L2, line, second, arrived, m)
+        _depart(_L2, line, second, arrived, served, m)
         if first < _L2:
             _note_miss(_L2, second, arrived, m)
         if first == _L2:
@@ -115,7 +139,7 @@ def missed(first: int, address: int, kind: int, ip: int, at: int, m: k.Core, cac
         m.s[k.AT_L2] = second
         second = arrived
     there = second + 1 + t[k.FILL + first]
-    _depart(first, line, start, there, m)
+    _depart(first, line, start, there, served, m)
     _note_miss(first, start, there, m)
     return int(there)
 
@@ -138,5 +162,5 @@ def answer(first: int, address: int, kind: int, ip: int, at: int, m: k.Core, cac
         at = max(at, min(m.s[k.STUCK], m.s[k.LAST_STUCK]))
     m.s[k.SERVED_BY] = first
     if looked_up(caches, first, address, kind):
-        return _arrival(first, address >> _LINE_BITS, at, m)
+        return _arrival(first, kind, address >> _LINE_BITS, at, m, caches)
     return missed(first, address, kind, ip, at, m, caches)

@@ -34,8 +34,11 @@ def _prefetch_l2(
         if wish < 0:
             wish = -1 - wish
             into = _LLC
+        looked = at + number + m.t[k.LOOK_UP + _L2]
+        if into == _LLC:
+            looked += 1 + m.t[k.LOOK_UP + _LLC]
         if not looked_up(caches, into, wish << _LINE_BITS, PREFETCH):
-            missed(into, wish << _LINE_BITS, PREFETCH, ip, at + number, m, caches)
+            missed(into, wish << _LINE_BITS, PREFETCH, ip, looked, m, caches)
 
 
 @compiled

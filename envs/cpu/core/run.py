@@ -19,6 +19,8 @@ from archgym.envs.cpu.hierarchy.prefetchers import make_prefetchers
 
 __all__ = ["CoreResult", "run_core"]
 
+_MOST_RUNS = 8
+
 
 @dataclass(frozen=True)
 class CoreResult:
@@ -103,6 +105,15 @@ def make_core(config: CoreConfig, timing: MemoryTiming, pages: int) -> NDArray[n
     return cores
 
 
+def _turns(core: NDArray[np.void]) -> NDArray[np.int64]:
+    """The turn of each frame that was taken, if they were taken in the order of time."""
+    turns = np.arange(k.MAX_FRAMES)
+    taken = slice(1, int(core["s"][k.PAGES]))  # the root of the page table has the first one
+    if taken.stop <= k.MAX_FRAMES:
+        turns[taken][np.argsort(core["taken_at"][taken], kind="stable")] = turns[taken].copy()
+    return turns
+
+
 def run_core(
     stream: k.Stream,
     hierarchy: HierarchyConfig,
@@ -112,8 +123,13 @@ def run_core(
     l1d_prefetcher: PrefetcherConfig | None = None,
     l2_prefetcher: PrefetcherConfig | None = None,
     instructions: int | None = None,
+    frames_in_time: bool = False,
 ) -> CoreResult:
     """Run a stream on a core whose tables are cold.
+
+    Page frames are handed out in the order of the program, or, with ``frames_in_time``, in that in
+    which the walks of the page table reach them: the stream then runs again with the frames in
+    the order that the run before has found, until it stands, eight times at most.
 
     Args:
         stream: from :func:`archgym.envs.cpu.core_run.core_stream`.
@@ -124,20 +140,27 @@ def run_core(
         l1d_prefetcher: of the first level of data; None: none.
         l2_prefetcher: of the second level; None: none.
         instructions: how many of the stream; None: all.
+        frames_in_time: whether frames are handed out in the order of time.
     """
     from archgym.envs.cpu.core.prefetching import Ahead
     from archgym.envs.cpu.core.simulate import simulate_core
 
     count = len(stream.code) if instructions is None else min(instructions, len(stream.code))
-    cores = make_core(config or CoreConfig(), timing or MemoryTiming(), len(stream.regions))
-    tables = (unit or BranchUnit()).tables()
-    caches: Caches = make_caches(hierarchy)
     none = PrefetcherConfig()
-    ahead = Ahead(
-        make_prefetchers(hierarchy, l1d_prefetcher or none, none),
-        make_prefetchers(hierarchy, none, l2_prefetcher or none),
-    )
-    simulate_core(count, stream, cores, tables, caches, ahead)
+    turns = np.arange(k.MAX_FRAMES)
+    for _ in range(_MOST_RUNS if frames_in_time else 1):
+        cores = make_core(config or CoreConfig(), timing or MemoryTiming(), len(stream.regions))
+        cores[0]["frames"] = cores[0]["frames"][turns]
+        tables = (unit or BranchUnit()).tables()
+        caches: Caches = make_caches(hierarchy)
+        ahead = Ahead(
+            make_prefetchers(hierarchy, l1d_prefetcher or none, none),
+            make_prefetchers(hierarchy, none, l2_prefetcher or none),
+        )
+        simulate_core(count, stream, cores, tables, caches, ahead)
+        before, turns = turns, _turns(cores[0])
+        if (before == turns).all():
+            break
     counts = cores[0]["counts"]
     return CoreResult(
         instructions=count,

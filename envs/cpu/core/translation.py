@@ -19,9 +19,11 @@ _LEVELS = 4
 
 
 @inlined
-def _next_frame(m: k.Core) -> int:
-    """The next physical page."""
-    frame = m.frames[m.s[k.PAGES] % m.frames.shape[0]]
+def _next_frame(at: int, m: k.Core) -> int:
+    """The next physical page, taken at ``at``."""
+    place = m.s[k.PAGES] % m.frames.shape[0]
+    frame = m.frames[place]
+    m.taken_at[place] = at
     m.s[k.PAGES] += 1
     return int(frame)
 
@@ -63,7 +65,7 @@ def _walk(page: int, ip: int, at: int, stream: k.Stream, m: k.Core, caches: Cach
         if level == 0:
             break
         region = stream.regions[page, level - 1]
-        frame = _next_frame(m)
+        frame = _next_frame(now, m)
         if m.tables[level - 1, region] < 0:
             m.tables[level - 1, region] = frame
             now += m.t[k.FAULT]
@@ -74,7 +76,7 @@ def _walk(page: int, ip: int, at: int, stream: k.Stream, m: k.Core, caches: Cach
             m.walked[level, stream.regions[page, level]] = address
         level -= 1
     if m.frame[page] < 0:
-        m.frame[page] = _next_frame(m)
+        m.frame[page] = _next_frame(now, m)
         now += m.t[k.FAULT]
     return int(now)
 

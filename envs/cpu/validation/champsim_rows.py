@@ -12,6 +12,8 @@ __all__ = [
     "NotComparable",
     "champsim_core_row",
     "champsim_design",
+    "champsim_misses",
+    "champsim_stream",
     "stream_file",
 ]
 
@@ -41,7 +43,8 @@ _PREFETCHERS: Final = {
     "next_line": ("next_line", 1),
     "ip_stride": ("ip_stride", 3),
 }
-_ENDINGS: Final = (".npz", ".win.champsimtrace.xz", ".champsimtrace.xz", ".champsimtrace", ".xz")
+_WINDOW: Final = (".win.champsimtrace.xz",)
+_WHOLE: Final = (".champsimtrace.xz", ".champsimtrace", ".xz")
 
 
 class NotComparable(Exception):
@@ -77,6 +80,27 @@ def champsim_design(row: TableRow) -> dict[str, Any]:
     return design
 
 
+def champsim_misses(row: TableRow) -> dict[str, float]:
+    """Misses in a thousand instructions that joined none on its way, without prefetches.
+
+    Write-backs are no misses of the levels that they reach; stores are of the first level.
+    """
+    kilo = row.whole("instructions") / 1000
+    figures = {}
+    for level in _LEVELS:
+        missed = _unique(row, level, "")
+        for kind in ("_prefetch", "_write") if level in ("l2", "llc") else ("_prefetch",):
+            missed -= _unique(row, level, kind)
+        figures[f"{level}_mpki"] = missed / kilo
+    return figures
+
+
+def _unique(row: TableRow, level: str, kind: str) -> int:
+    """Misses of a kind that joined none on its way."""
+    merges = f"{level}{kind}_merge" if kind else f"{level}_mshr_merge"
+    return row.whole(f"{level}{kind}_miss", "0") - row.whole(merges, "0")
+
+
 def champsim_core_row(row: TableRow, folder: Path) -> tuple[str, Any, Any, dict[str, float]]:
     """Program, setting, design and figures of a row that has a core.
 
@@ -91,20 +115,36 @@ def champsim_core_row(row: TableRow, folder: Path) -> tuple[str, Any, Any, dict[
         design[f"{level}_latency"] = row.whole(f"{level}_lat")
         design[f"{level}_mshrs"] = row.whole(f"{level}_mshr")
     figures = {"ipc_rate": float(row.text("ipc")), "branch_mpki": float(row.text("branch_mpki"))}
+    if row.text("llc_mshr_merge"):
+        figures |= champsim_misses(row)
     case = row.text("trace")
     asked = row.whole("requested_instructions")
-    file = {"file": str(stream_file(folder, case)), "instructions": asked}
+    file = {"file": str(champsim_stream(row, folder)), "instructions": asked}
     return case, {"workload": file, "counting": "champsim"}, design, figures
 
 
-def stream_file(folder: Path, name: str) -> Path:
+def champsim_stream(row: TableRow, folder: Path) -> Path:
+    """The instruction stream of a row, whose ``kind`` begins with ``full`` for whole programs.
+
+    Raises:
+        NotComparable: if the folder has none.
+    """
+    return stream_file(folder, row.text("trace"), whole=row.text("kind").startswith("full"))
+
+
+def stream_file(folder: Path, name: str, *, whole: bool = False) -> Path:
     """The instruction stream of a program.
+
+    Args:
+        folder: that holds it.
+        name: of the program.
+        whole: whether a window of the program will not do.
 
     Raises:
         NotComparable: if the folder has none.
     """
     if Path(name).name == name:
-        for ending in _ENDINGS:
+        for ending in (".npz", *(() if whole else _WINDOW), *_WHOLE):
             if (folder / f"{name}{ending}").is_file():
                 return folder / f"{name}{ending}"
     raise NotComparable(f"the folder {folder} has no instruction stream {name!r}")

@@ -6,7 +6,8 @@ Two forms of tables are known by their columns:
   the counts under cachegrind's names (``Ir``, ``I1mr`` ...), for whole programs;
 - ChampSim: ``trace``, ``requested_instructions``, sets and ways of each cache, prefetchers and
   policies of data caches, and the counts of each cache, or the core, ``ipc`` and ``branch_mpki``;
-  a table with both is compared twice.
+  a table with both is compared twice: the caches in the order of the program, and the core, with
+  its caches, in time.
 
 The tables that ship are in the folder ``tables``; its ``provenance.json`` says how they came about.
 """
@@ -24,6 +25,8 @@ from archgym.envs.cpu.validation.champsim_rows import (
     NotComparable,
     champsim_core_row,
     champsim_design,
+    champsim_misses,
+    champsim_stream,
     stream_file,
 )
 from archgym.errors import InvalidValueError
@@ -156,29 +159,18 @@ def _cachegrind_row(row: TableRow, folder: Path) -> tuple[str, Any, Any, dict[st
     }
     design["llc_inclusion"] = "non_inclusive"
     name = row.text("program")
-    setting = {"workload": {"file": str(stream_file(folder, name))}, "counting": "cachegrind"}
+    file = str(stream_file(folder, name, whole=True))
+    setting = {"workload": {"file": file}, "counting": "cachegrind"}
     return name, setting, design, figures
 
 
 def _champsim_row(row: TableRow, folder: Path) -> tuple[str, Any, Any, dict[str, float]]:
     design = champsim_design(row)
-    kilo = row.whole("instructions") / 1000
-    figures = {}
-    for level in ("l1i", "l1d", "l2", "llc"):
-        missed = _unique(row, level, "")
-        for kind in ("_prefetch", "_write") if level in ("l2", "llc") else ("_prefetch",):
-            missed -= _unique(row, level, kind)
-        figures[f"{level}_mpki"] = missed / kilo
+    figures = champsim_misses(row)
     asked = row.whole("requested_instructions")
     case = row.text("trace")
-    file = {"file": str(stream_file(folder, case)), "instructions": asked + _LOOKAHEAD}
+    file = {"file": str(champsim_stream(row, folder)), "instructions": asked + _LOOKAHEAD}
     return case, {"workload": file, "counting": "champsim"}, design, figures
-
-
-def _unique(row: TableRow, level: str, kind: str) -> int:
-    """Misses that did not join one on its way."""
-    merges = f"{level}{kind}_merge" if kind else f"{level}_mshr_merge"
-    return row.whole(f"{level}{kind}_miss", "0") - row.whole(merges, "0")
 
 
 def _space(designs: Sequence[Mapping[str, Any]]) -> DesignSpace:

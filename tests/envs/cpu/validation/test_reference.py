@@ -20,6 +20,7 @@ from archgym.envs.cpu.traces.npz_format import read_npz
 from archgym.envs.cpu.traces.preparation import references_of
 from archgym.envs.cpu.traces.program import MODIFY, Program
 from archgym.envs.cpu.traces.recording import record_program
+from archgym.envs.cpu.validation.champsim_rows import NotComparable, stream_file
 from archgym.envs.cpu.validation.reference import FOLDER, read_reference
 from archgym.errors import InvalidValueError
 from archgym.validation.validate import Validation, validate
@@ -160,3 +161,13 @@ def test_rows_whose_program_is_missing_are_skipped(tmp_path: Path) -> None:
     (found,) = read_reference(FOLDER / "cachegrind.csv", tmp_path)
     assert not found.rows
     assert "has no instruction stream 'gzip'" in found.skipped[0].reason
+
+
+def test_whole_programs_are_preferred_where_a_window_will_not_do(tmp_path: Path) -> None:
+    for ending in (".win.champsimtrace.xz", ".champsimtrace.xz"):
+        (tmp_path / f"gawk{ending}").write_bytes(b"")
+    assert stream_file(tmp_path, "gawk").name == "gawk.win.champsimtrace.xz"
+    assert stream_file(tmp_path, "gawk", whole=True).name == "gawk.champsimtrace.xz"
+    (tmp_path / "gawk.champsimtrace.xz").unlink()
+    with pytest.raises(NotComparable, match="gawk"):
+        stream_file(tmp_path, "gawk", whole=True)
