@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from numba import njit, types
-from numba.core import config
+from numba import njit
 from numba.core import event as numba_events
 
 from archgym.simulators.shipped import KeptCode
@@ -47,9 +46,6 @@ class Kernel:
         sources: its modules; what is kept compiled is made anew when one of them changes.
         options: of ``numba.njit``, for every function.
         inner_options: of ``numba.njit``, for those that only compiled functions call.
-        by_constant: whether a function is compiled anew for each constant that another one passes
-            to it, which numba does; otherwise once for their type, and constants are LLVM's
-            concern where it inlines a call.
     """
 
     def __init__(
@@ -58,34 +54,20 @@ class Kernel:
         sources: Iterable[Path],
         options: Mapping[str, Any],
         inner_options: Mapping[str, Any] | None = None,
-        *,
-        by_constant: bool = True,
     ) -> None:
         self._announcer = _Announcer(name)
         content = b"".join(path.read_bytes() for path in sorted(sources))
         self._sources = int.from_bytes(hashlib.sha256(content).digest()[:6])
         self._options = dict(options)
         self._inner = {**self._options, **(inner_options or {})}
-        self._by_constant = by_constant
 
     def compiled(self, function: Compiled) -> Compiled:
         """A compiled function that compiled functions call."""
-        return cast(Compiled, self._made(njit(**self._inner)(function)))
+        return cast(Compiled, njit(**self._inner)(function))
 
     def inlined(self, function: Compiled) -> Compiled:
         """As :meth:`compiled`, always inlined."""
-        return cast(Compiled, self._made(njit(forceinline=True, **self._inner)(function)))
-
-    def _made(self, dispatcher: Any) -> Any:
-        if not self._by_constant and not config.DISABLE_JIT:
-            template = dispatcher.get_call_template
-
-            def of_types(args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
-                named = {name: types.unliteral(kind) for name, kind in kws.items()}
-                return template(tuple(types.unliteral(kind) for kind in args), named)
-
-            dispatcher.get_call_template = of_types
-        return dispatcher
+        return cast(Compiled, njit(forceinline=True, **self._inner)(function))
 
     def entry(self, make: Callable[[int], Compiled]) -> Compiled:
         """A function that Python calls, kept compiled between processes.
