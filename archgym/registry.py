@@ -36,6 +36,7 @@ _ENVIRONMENTS: Final = {
     "GPUKernel-v0": "archgym.envs.gpu.environment:GPUKernel",
     "LLMTraining-v0": "archgym.envs.llm.environment:LLMTraining",
     "NAS-v0": "archgym.envs.nas.environment:NASEnvironment",
+    "SoC-v0": "archgym.envs.soc.environment:SoCEnvironment",
     "TPE-v0": "archgym.envs.tpe.environment:TensorEngine",
 }
 _AGENTS: Final = {
