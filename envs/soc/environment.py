@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from archgym.environment.environment import Environment
 from archgym.envs.soc.blocks.costs import SOURCE
-from archgym.envs.soc.embedded import simulated
+from archgym.envs.soc.embedded import ACCOUNTING, PLAIN, simulated
 from archgym.envs.soc.graphs.workload import (
     DEFAULT_WORKLOAD,
     Workload,
@@ -41,11 +41,13 @@ class SoCEnvironment(Environment):
     >>> import archgym
     >>> env = archgym.make("SoC-v0", workload="cava")
     >>> round(env.evaluate(env.baseline_design).metrics["latency_ms"])
-    84881
+    84882
 
     Args:
         workload: name of a graph, path of one (``.json``), ``ar`` for three graphs at once, or a
             mapping; see :func:`archgym.envs.soc.graphs.workload.load_workload`.
+        accounting: ``plain``; or ``farsi``, which counts power and sizes of memories as FARSI's
+            program does, with two oversights of it.
         simulator_options: with ``simulator="farsi"``; see
             :class:`~archgym.envs.soc.external.farsi.FarsiSimulator`.
         **arguments: of :class:`archgym.Environment`; ``space="small"`` has one core, one memory
@@ -86,8 +88,12 @@ class SoCEnvironment(Environment):
         *,
         workload: WorkloadSpec | None = None,
         space: str | DesignSpace | None = None,
+        accounting: str = PLAIN,
         **arguments: Any,
     ) -> None:
+        if accounting not in ACCOUNTING:
+            raise UnknownNameError("accounting", accounting, ACCOUNTING)
+        self.accounting = accounting
         file = simulator_file(arguments.get("simulator"))
         chosen: Any = workload
         if chosen is None and file is not None and file.workload is not None:
@@ -106,7 +112,7 @@ class SoCEnvironment(Environment):
     def simulate_batch(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
         """Runs the graphs on each system."""
         start = time.perf_counter()
-        results = simulated(self.loaded, designs)
+        results = simulated(self.loaded, designs, self.accounting)
         spent = (time.perf_counter() - start) / max(1, len(results))
         return [(result, spent) for result in results]
 
@@ -124,6 +130,11 @@ class SoCEnvironment(Environment):
         """Hash of the graphs and their budgets."""
         return self.loaded.sha256
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How is counted."""
+        return {"accounting": self.accounting}
+
     @classmethod
     def workloads(cls) -> dict[str, str]:
         """The graphs that ship, with a line on each."""
@@ -134,6 +145,7 @@ class SoCEnvironment(Environment):
         """The options of FARSI."""
         return {
             "workload": "a name, the path of a graph (.json), or a mapping with graphs",
+            "accounting": "plain, or farsi: power and sizes of memories as FARSI counts them",
             "simulator_options": "for 'farsi': a mapping with program, folder, cacti and limits",
         }
 

@@ -13,9 +13,9 @@ from archgym.envs.soc.space import ACCELERATOR, BUSES, CORES, MEMORIES
 from archgym.envs.soc.blocks.costs import blocks
 from archgym.space import Designs
 
-__all__ = ["build_systems"]
+__all__ = ["SMALL_CLOCK_MHZ", "build_systems"]
 
-_SMALL_CLOCK_MHZ: Final = 800
+SMALL_CLOCK_MHZ: Final = 800
 """Of memory and bus of the space ``small``."""
 
 
@@ -66,7 +66,7 @@ class _Reader:
     def rate(self, name: str, clock_hz: float) -> NDArray[np.float64]:
         """Bytes a second."""
         lowest = blocks().clocks_mhz[0]
-        clock = self.numbers(f"{name}_clock_mhz", _SMALL_CLOCK_MHZ) / lowest * clock_hz
+        clock = self.numbers(f"{name}_clock_mhz", SMALL_CLOCK_MHZ) / lowest * clock_hz
         return self.numbers(f"{name}_width_b", blocks().widths_b[0]) * clock
 
 

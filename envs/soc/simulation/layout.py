@@ -108,36 +108,56 @@ class MemoryCosts(NamedTuple):
 class Work(NamedTuple):
     """Scratch of one simulation.
 
+    A *leg* is a connection on a task's way to a memory in one direction: from bus to bus, or from
+    bus to memory. Connections are numbered by direction, then from bus to bus, then from bus to
+    memory.
+
     Attributes:
-        burst: bytes of a burst of each task and direction on each connection, shape
-            (tasks, 2, buses * buses + memories): from bus to bus, then from bus to memory.
-        bus_b: bytes of each task and direction through each bus.
-        memory_b: bytes of each task and direction of each memory.
-        hop: next bus from a bus to another.
-        state: of each task: waiting, queued, running, done.
-        queue: tasks that wait for their processor, in order.
+        hop: next bus from a bus to another, shape (buses, buses).
+        bus_b: bytes of each task and direction through each bus, shape (tasks, 2, buses).
+        memory_b: likewise of each memory.
+        burst: bytes of a burst of each task on each connection, shape (tasks, connections).
+        legs: number of legs of each task.
+        leg: number of each leg's connection, shape (tasks, connections).
+        leg_before: the connection before it into its bus; -1 for the task's own processor.
+        leg_limit: operations a second that the bus would allow with all of its rate.
+        memory_limit: likewise of the memory at its end, where there is one.
+        total_burst: of running tasks on each connection.
+        feeding: connections that now feed each connection.
+        fed_by: last phase in which a bus fed a connection, shape (connections, buses).
+        state: of each task: 0, queued, running, done.
+        queue: tasks that wait for their processor, in order, shape (2, tasks).
         left: operations that are left.
         speed: operations a second in this phase.
-        writers: tasks that this task still waits for.
-        readers: tasks that still need what this task wrote.
+        writers: tasks that a task still waits for.
+        readers: tasks that still need what a task wrote.
+        ended: whether a task is on FARSI's list of tasks that have ended.
         busy: whether a processor runs a task.
         live_b, peak_b: bytes in use of each memory, now and at most.
-        phase_s, phase_j: length and energy of each phase; of memories, bytes in phase_b, shape
-            (phases, memories, 2).
+        phase_s, phase_j: length and energy of each phase.
         phase_b: bytes of each phase, memory and direction.
         left_in_graph: tasks of a graph that are not done.
     """
 
-    burst: NDArray[np.float64]
+    hop: NDArray[np.int64]
     bus_b: NDArray[np.float64]
     memory_b: NDArray[np.float64]
-    hop: NDArray[np.int64]
+    burst: NDArray[np.float64]
+    legs: NDArray[np.int64]
+    leg: NDArray[np.int64]
+    leg_before: NDArray[np.int64]
+    leg_limit: NDArray[np.float64]
+    memory_limit: NDArray[np.float64]
+    total_burst: NDArray[np.float64]
+    feeding: NDArray[np.int64]
+    fed_by: NDArray[np.int64]
     state: NDArray[np.int64]
     queue: NDArray[np.int64]
     left: NDArray[np.float64]
     speed: NDArray[np.float64]
     writers: NDArray[np.int64]
     readers: NDArray[np.int64]
+    ended: NDArray[np.int64]
     busy: NDArray[np.int64]
     live_b: NDArray[np.float64]
     peak_b: NDArray[np.float64]
@@ -156,22 +176,32 @@ def new_work(tasks: int, graphs: int, processors: int, memories: int, buses: int
     def numbers(*shape: int) -> Any:
         return np.zeros(shape, np.int64)
 
+    connections = 2 * (buses * buses + memories)
     return Work(
-        zeros(tasks, 2, buses * buses + memories),
-        zeros(tasks, 2, buses),
-        zeros(tasks, 2, memories),
-        numbers(buses, buses),
-        numbers(tasks),
-        numbers(2, tasks),
-        zeros(tasks),
-        zeros(tasks),
-        numbers(tasks),
-        numbers(tasks),
-        numbers(processors),
-        zeros(memories),
-        zeros(memories),
-        zeros(tasks),
-        zeros(tasks),
-        zeros(tasks, memories, 2),
-        numbers(graphs),
+        hop=numbers(buses, buses),
+        bus_b=zeros(tasks, 2, buses),
+        memory_b=zeros(tasks, 2, memories),
+        burst=zeros(tasks, connections),
+        legs=numbers(tasks),
+        leg=numbers(tasks, connections),
+        leg_before=numbers(tasks, connections),
+        leg_limit=zeros(tasks, connections),
+        memory_limit=zeros(tasks, connections),
+        total_burst=zeros(connections),
+        feeding=numbers(connections),
+        fed_by=numbers(connections, buses),
+        state=numbers(tasks),
+        queue=numbers(2, tasks),
+        left=zeros(tasks),
+        speed=zeros(tasks),
+        writers=numbers(tasks),
+        readers=numbers(tasks),
+        ended=numbers(tasks),
+        busy=numbers(processors),
+        live_b=zeros(memories),
+        peak_b=zeros(memories),
+        phase_s=zeros(tasks),
+        phase_j=zeros(tasks),
+        phase_b=zeros(tasks, memories, 2),
+        left_in_graph=numbers(graphs),
     )

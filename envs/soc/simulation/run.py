@@ -30,19 +30,22 @@ _WINDOW_S: Final = 0.01
 def run_systems(sources: int) -> Any:
     """Simulate systems; the compiled function takes the arrays of ``layout`` and a result array."""
 
-    def run_systems(graphs: Any, systems: Any, costs: Any, work: Any, out: Any) -> Any:
+    def run_systems(
+        graphs: Any, systems: Any, costs: Any, as_farsi: Any, work: Any, out: Any
+    ) -> Any:
         _ = sources
         for n in range(len(systems.rate)):
             load_traffic(graphs, systems, n, work)
-            phases = _run_graphs(graphs, systems, n, work, out)
+            phases = _run_graphs(graphs, systems, n, as_farsi, work, out)
             _set_energy(systems, n, costs, work, phases, out)
+            out[n, POWER] = _power_as_farsi(work, phases) if as_farsi else _power(work, phases)
             _set_utilisation(graphs, systems, n, work, out)
 
     return run_systems
 
 
 @compiled
-def _run_graphs(graphs: Any, systems: Any, n: Any, work: Any, out: Any) -> Any:
+def _run_graphs(graphs: Any, systems: Any, n: Any, as_farsi: Any, work: Any, out: Any) -> Any:
     """Runs all tasks; returns the number of phases."""
     tasks = len(graphs.operations)
     _reset(graphs, systems, n, work)
@@ -50,7 +53,7 @@ def _run_graphs(graphs: Any, systems: Any, n: Any, work: Any, out: Any) -> Any:
     now = 0.0
     while True:
         waiting = _start_tasks(graphs, systems, n, work, waiting)
-        set_speeds(graphs, systems, n, work)
+        set_speeds(systems, n, work)
         step = -1.0
         for task in range(tasks):
             if work.state[task] == RUNNING:
@@ -69,7 +72,7 @@ def _run_graphs(graphs: Any, systems: Any, n: Any, work: Any, out: Any) -> Any:
         for task in range(tasks):
             left = work.left[task]
             if work.state[task] == RUNNING and left <= _UNFINISHED * graphs.operations[task]:
-                _end_task(graphs, systems, n, work, task)
+                _end_task(graphs, systems, n, as_farsi, work, task)
                 out[n, LATENCY + graphs.graph[task]] = now
         phases += 1
 
@@ -81,6 +84,7 @@ def _reset(graphs: Any, systems: Any, n: Any, work: Any) -> Any:
     work.left[:] = graphs.operations
     work.writers[:] = 0
     work.readers[:] = 0
+    work.ended[:] = 0
     work.live_b[:] = 0.0
     work.left_in_graph[:] = 0
     for task in range(len(graphs.operations)):
@@ -141,7 +145,7 @@ def _advance(
 
 
 @compiled
-def _end_task(graphs: Any, systems: Any, n: Any, work: Any, task: Any) -> Any:
+def _end_task(graphs: Any, systems: Any, n: Any, as_farsi: Any, work: Any, task: Any) -> Any:
     """A task ends: its readers may start, and what nobody reads any more leaves its memory."""
     work.state[task] = _DONE
     work.busy[systems.processor[n, task]] = 0
@@ -151,23 +155,55 @@ def _end_task(graphs: Any, systems: Any, n: Any, work: Any, task: Any) -> Any:
         producer, consumer = graphs.producer[e], graphs.consumer[e]
         if producer == task and consumer >= 0:
             work.writers[consumer] -= 1
-        if producer < 0:
+        if producer < 0 or as_farsi:
             continue
         # An output of the graph is taken away when the graph ends.
-        if consumer == task or (
-            consumer < 0 and over and graphs.graph[producer] == graphs.graph[task]
-        ):
+        output = consumer < 0 and over and graphs.graph[producer] == graphs.graph[task]
+        if consumer == task or output:
             work.readers[producer] -= 1
             if work.readers[producer] == 0:
-                for other in range(len(graphs.producer)):
-                    if graphs.producer[other] == producer:
-                        work.live_b[systems.memory[n, producer]] -= graphs.data_b[other]
+                _release(graphs, systems, n, work, producer)
+    if as_farsi:
+        _release_as_farsi(graphs, systems, n, work, task)
+
+
+@compiled
+def _release(graphs: Any, systems: Any, n: Any, work: Any, producer: Any) -> Any:
+    for e in range(len(graphs.producer)):
+        if graphs.producer[e] == producer:
+            work.live_b[systems.memory[n, producer]] -= graphs.data_b[e]
+
+
+@compiled
+def _release_as_farsi(graphs: Any, systems: Any, n: Any, work: Any, task: Any) -> Any:
+    """As FARSI: readers of one producer are struck off its list, so others may never be released.
+
+    Producers are looked at one after the other. When all readers of one are on the list of tasks
+    that have ended, its data are released and these readers leave the list.
+    """
+    work.ended[task] = 1
+    for e in range(len(graphs.producer)):
+        if graphs.consumer[e] != task:
+            continue
+        producer = graphs.producer[e]
+        all_ended = True
+        for other in range(len(graphs.producer)):
+            if graphs.producer[other] == producer:
+                reader = graphs.consumer[other]
+                all_ended = all_ended and reader >= 0 and work.ended[max(reader, 0)] == 1
+        if not all_ended:
+            continue
+        if producer >= 0:
+            _release(graphs, systems, n, work, producer)
+        for other in range(len(graphs.producer)):
+            if graphs.producer[other] == producer:
+                work.ended[graphs.consumer[other]] = 0
 
 
 @compiled
 def _set_energy(systems: Any, n: Any, costs: Any, work: Any, phases: Any, out: Any) -> Any:
-    """Energy, power and area, with the memories as large as they have to be."""
-    energy = power = area = 0.0
+    """Energy of phases, and area, with the memories as large as they have to be."""
+    energy = area = 0.0
     memories = systems.memory_rate.shape[1]
     for memory in range(memories):
         if work.peak_b[memory] == 0:
@@ -180,14 +216,8 @@ def _set_energy(systems: Any, n: Any, costs: Any, work: Any, phases: Any, out: A
                 work.phase_b[phase, memory, READ] * costs.read_j_per_b[dram, blocks - 1]
                 + work.phase_b[phase, memory, WRITE] * costs.write_j_per_b[dram, blocks - 1]
             )
-    window_s = window_j = 0.0
     for phase in range(phases):
         energy += work.phase_j[phase]
-        window_s += work.phase_s[phase]
-        window_j += work.phase_j[phase]
-        if window_s > _WINDOW_S or phase == phases - 1:
-            power = max(power, window_j / window_s)
-            window_s = window_j = 0.0
     for task in range(systems.rate.shape[1]):
         first = True
         for before in range(task):
@@ -195,7 +225,49 @@ def _set_energy(systems: Any, n: Any, costs: Any, work: Any, phases: Any, out: A
                 first = False
         if first:
             area += systems.area[n, task]
-    out[n, POWER], out[n, ENERGY], out[n, AREA] = power, energy, area
+    out[n, ENERGY], out[n, AREA] = energy, area
+
+
+@compiled
+def _power(work: Any, phases: Any) -> Any:
+    """Highest mean over phases that last longer than a window together."""
+    power = window_s = window_j = 0.0
+    for phase in range(phases):
+        window_s += work.phase_s[phase]
+        window_j += work.phase_j[phase]
+        if window_s > _WINDOW_S or phase == phases - 1:
+            power = max(power, window_j / window_s)
+            window_s = window_j = 0.0
+    return power
+
+
+@compiled
+def _power_as_farsi(work: Any, phases: Any) -> Any:
+    """As FARSI: the ends of windows are found without the two empty phases before the first one.
+
+    So each window holds the phases two before those that filled it, and the last phases are one
+    window.
+    """
+    power = 0.0
+    budget = _WINDOW_S
+    lower = 0
+    for phase in range(phases):
+        if work.phase_s[phase] > budget:
+            budget = _WINDOW_S
+            power = max(power, _mean_power(work, lower - 2, phase - 1))
+            lower = phase + 1
+        else:
+            budget -= work.phase_s[phase]
+    return max(power, _mean_power(work, lower - 2, phases))
+
+
+@compiled
+def _mean_power(work: Any, first: Any, end: Any) -> Any:
+    seconds = joules = 0.0
+    for phase in range(max(0, first), end):
+        seconds += work.phase_s[phase]
+        joules += work.phase_j[phase]
+    return joules / seconds if seconds > 0 else 0.0
 
 
 @compiled

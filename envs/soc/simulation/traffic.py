@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from archgym.envs.soc.simulation.compiled import compiled
 from archgym.envs.soc.simulation.layout import READ, WRITE
 
@@ -16,22 +18,20 @@ RUNNING = 2
 def load_traffic(graphs: Any, systems: Any, n: Any, work: Any) -> Any:
     """Works out what each task moves through each bus and memory of a system."""
     _find_routes(systems.bus_parent[n], work.hop)
-    work.burst[:] = 0.0
     work.bus_b[:] = 0.0
     work.memory_b[:] = 0.0
+    work.burst[:] = 0.0
+    work.legs[:] = 0
     for e in range(len(graphs.producer)):
-        producer, consumer = graphs.producer[e], graphs.consumer[e]
+        producer, consumer, size = graphs.producer[e], graphs.consumer[e], graphs.data_b[e]
         if producer >= 0:
             memory = systems.memory[n, producer]
-            _add_route(
-                systems, n, work, producer, WRITE, memory, graphs.data_b[e], graphs.write_burst_b[e]
-            )
+            _add_route(systems, n, work, producer, WRITE, memory, size, graphs.write_burst_b[e])
         else:
             memory = systems.input_memory[n, -1 - producer]
         if consumer >= 0:
-            _add_route(
-                systems, n, work, consumer, READ, memory, graphs.data_b[e], graphs.read_burst_b[e]
-            )
+            _add_route(systems, n, work, consumer, READ, memory, size, graphs.read_burst_b[e])
+    _set_limits(graphs, systems, n, work)
 
 
 @compiled
@@ -49,23 +49,55 @@ def _find_routes(parent: Any, hop: Any) -> Any:
 
 @compiled
 def _add_route(
-    systems: Any, n: Any, work: Any, task: Any, way: Any, memory: Any, data_b: Any, burst_b: Any
+    systems: Any, n: Any, work: Any, task: Any, way: Any, memory: Any, size: Any, burst: Any
 ) -> Any:
     """Adds data between a task's processor and a memory."""
-    buses = systems.bus_rate.shape[1]
+    buses, memories = systems.bus_rate.shape[1], systems.memory_rate.shape[1]
+    first = way * (buses * buses + memories)
     bus, last = systems.bus[n, task], systems.memory_bus[n, memory]
-    while bus != last:
+    before = -1
+    while True:
         following = work.hop[bus, last]
-        work.bus_b[task, way, bus] += data_b
-        work.burst[task, way, bus * buses + following] += burst_b
+        at_end = bus == last
+        leg = first + (buses * buses + memory if at_end else bus * buses + following)
+        if work.burst[task, leg] == 0.0:
+            place = work.legs[task]
+            work.leg[task, place] = leg
+            work.leg_before[task, place] = before
+            work.legs[task] = place + 1
+        work.burst[task, leg] += burst
+        work.bus_b[task, way, bus] += size
+        if at_end:
+            break
+        before = leg
         bus = following
-    work.bus_b[task, way, bus] += data_b
-    work.burst[task, way, buses * buses + memory] += burst_b
-    work.memory_b[task, way, memory] += data_b
+    work.memory_b[task, way, memory] += size
 
 
 @compiled
-def set_speeds(graphs: Any, systems: Any, n: Any, work: Any) -> Any:
+def _set_limits(graphs: Any, systems: Any, n: Any, work: Any) -> Any:
+    """How fast a task could run if it had a whole bus, or a whole memory."""
+    buses, memories = systems.bus_rate.shape[1], systems.memory_rate.shape[1]
+    for task in range(len(graphs.operations)):
+        operations = graphs.operations[task]
+        for place in range(work.legs[task]):
+            way, leg = divmod(work.leg[task, place], buses * buses + memories)
+            if leg < buses * buses:
+                bus = leg // buses
+                work.memory_limit[task, place] = np.inf
+            else:
+                memory = leg - buses * buses
+                bus = systems.memory_bus[n, memory]
+                moved = work.memory_b[task, way, memory]
+                work.memory_limit[task, place] = (
+                    systems.memory_rate[n, memory] * operations / moved
+                )
+            through = work.bus_b[task, way, bus]
+            work.leg_limit[task, place] = systems.bus_rate[n, bus] * operations / through
+
+
+@compiled
+def set_speeds(systems: Any, n: Any, work: Any) -> Any:
     """Sets how fast each running task runs: as the slowest of its blocks allows.
 
     A processor runs one task at a time. A memory, in each direction, is shared in proportion to the
@@ -74,70 +106,32 @@ def set_speeds(graphs: Any, systems: Any, n: Any, work: Any) -> Any:
     task has of a bus, all of its bytes through that bus in that direction take it.
     """
     buses, memories = systems.bus_rate.shape[1], systems.memory_rate.shape[1]
-    for task in range(len(work.state)):
+    connections = buses * buses + memories
+    work.total_burst[:] = 0.0
+    work.feeding[:] = 0
+    work.fed_by[:] = 0
+    tasks = len(work.state)
+    for task in range(tasks):
         if work.state[task] != RUNNING:
             continue
-        operations = graphs.operations[task]
+        for place in range(work.legs[task]):
+            leg, before = work.leg[task, place], work.leg_before[task, place]
+            work.total_burst[leg] += work.burst[task, leg]
+            if before < 0:
+                work.feeding[leg] += 1
+            elif work.fed_by[leg, before % connections // buses] == 0:
+                work.fed_by[leg, before % connections // buses] = 1
+                work.feeding[leg] += 1
+    for task in range(tasks):
+        if work.state[task] != RUNNING:
+            continue
         speed = systems.rate[n, task]
-        for way in range(2):
-            for memory in range(memories):
-                moved = work.memory_b[task, way, memory]
-                if moved == 0:
-                    continue
-                edge = buses * buses + memory
-                share = work.burst[task, way, edge] / _running_bursts(work, way, edge)
-                speed = min(speed, systems.memory_rate[n, memory] * share * operations / moved)
-                bus = systems.memory_bus[n, memory]
-                share = _share_of_bus(systems, n, work, task, way, bus, edge)
-                through = work.bus_b[task, way, bus]
-                speed = min(speed, systems.bus_rate[n, bus] * share * operations / through)
-            for bus in range(buses):
-                through = work.bus_b[task, way, bus]
-                if through == 0:
-                    continue
-                for following in range(buses):
-                    edge = bus * buses + following
-                    if work.burst[task, way, edge] > 0:
-                        share = _share_of_bus(systems, n, work, task, way, bus, edge)
-                        speed = min(speed, systems.bus_rate[n, bus] * share * operations / through)
+        for place in range(work.legs[task]):
+            leg, before = work.leg[task, place], work.leg_before[task, place]
+            limit = work.leg_limit[task, place] / work.feeding[leg]
+            if before >= 0:
+                limit *= work.burst[task, before] / work.total_burst[before]
+            speed = min(speed, limit)
+            share = work.burst[task, leg] / work.total_burst[leg]
+            speed = min(speed, work.memory_limit[task, place] * share)
         work.speed[task] = speed
-
-
-@compiled
-def _running_bursts(work: Any, way: Any, edge: Any) -> Any:
-    total = 0.0
-    for task in range(len(work.state)):
-        if work.state[task] == RUNNING:
-            total += work.burst[task, way, edge]
-    return total
-
-
-@compiled
-def _share_of_bus(
-    systems: Any, n: Any, work: Any, task: Any, way: Any, bus: Any, edge: Any
-) -> Any:
-    """Share of a task in a connection that leaves a bus."""
-    buses = systems.bus_rate.shape[1]
-    feeding = 0  # connections into the bus that feed this one now
-    for other in range(len(work.state)):  # processors, of which each runs one task
-        if (
-            work.state[other] == RUNNING
-            and systems.bus[n, other] == bus
-            and work.burst[other, way, edge] > 0
-        ):
-            feeding += 1
-    for source in range(buses):
-        incoming = source * buses + bus
-        for other in range(len(work.state)):
-            if (
-                work.state[other] == RUNNING
-                and work.burst[other, way, incoming] > 0
-                and work.burst[other, way, edge] > 0
-            ):
-                feeding += 1
-                break
-    own = systems.bus[n, task]
-    if own == bus:
-        return 1.0 / feeding
-    incoming = work.hop[bus, own] * buses + bus
-    return work.burst[task, way, incoming] / _running_bursts(work, way, incoming) / feeding
