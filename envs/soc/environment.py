@@ -146,7 +146,7 @@ class SoCEnvironment(Environment):
         return {
             "workload": "a name, the path of a graph (.json), or a mapping with graphs",
             "accounting": "plain, or farsi: power and sizes of memories as FARSI counts them",
-            "simulator_options": "for 'farsi': a mapping with program, folder, cacti and limits",
+            "simulator_options": "for 'farsi': a mapping with folder, program and time_limit_s",
         }
 
     @classmethod
