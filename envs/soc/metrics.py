@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +14,7 @@ from archgym.envs.soc.graphs.workload import Workload
 from archgym.envs.soc.simulation.layout import AREA, ENERGY, LATENCY, POWER, UTILISATION
 from archgym.problem.metrics import Metric
 
-__all__ = ["METRICS", "graph_metrics", "metrics_of"]
+__all__ = ["METRICS", "budget_metrics", "graph_metrics", "metrics_of"]
 
 METRICS: Final[tuple[Metric, ...]] = (
     Metric("latency_ms", "ms", "minimize", "from the start of all graphs to their last task"),
@@ -31,9 +32,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         "sum of what latency, power and area are above their budgets, as shares of these; 0: met",
     ),
     Metric("latency_budget_share", "", "minimize", "highest latency of a graph by its budget"),
-    Metric(
-        "processor_utilisation_share", "", "maximize", "of the time, mean of processors in use"
-    ),
+    Metric("processor_utilisation_share", "", "maximize", "of the time, mean of processors in use"),
     Metric("memory_utilisation_share", "", "maximize", "of the busiest memory, in one direction"),
     Metric("bus_utilisation_share", "", "maximize", "of the busiest bus, in one direction"),
 )
@@ -57,14 +56,12 @@ def metrics_of(workload: Workload, out: NDArray[np.float64]) -> dict[str, NDArra
     power, area = 1e3 * out[:, POWER], 1e6 * out[:, AREA]
     budgets = np.array([graph.latency_budget_ms for graph in workload.graphs])
     by_budget = (latency / budgets).max(axis=1)
-    limits = blocks()
-    shares = (by_budget, power / limits.power_mw, area / limits.area_mm2)
     found = {
         "latency_ms": latency.max(axis=1),
         "power_mw": power,
         "energy_mj": 1e3 * out[:, ENERGY],
         "area_mm2": area,
-        "budget_distance_share": sum(np.maximum(share - 1, 0.0) for share in shares),
+        "budget_distance_share": _distance(by_budget, power, area),
         "latency_budget_share": by_budget,
         "processor_utilisation_share": out[:, UTILISATION],
         "memory_utilisation_share": out[:, UTILISATION + 1],
@@ -73,3 +70,22 @@ def metrics_of(workload: Workload, out: NDArray[np.float64]) -> dict[str, NDArra
     for number, graph in enumerate(workload.graphs):
         found[f"{graph.name}_latency_ms"] = latency[:, number]
     return {name: np.asarray(found[name]) for name in graph_metrics(workload)}
+
+
+def budget_metrics(workload: Workload, figures: Mapping[str, float]) -> dict[str, float]:
+    """How far one system of one graph is from its budgets.
+
+    Args:
+        workload: with one graph.
+        figures: its ``latency_ms``, ``power_mw`` and ``area_mm2``.
+    """
+    by_budget = figures["latency_ms"] / workload.graphs[0].latency_budget_ms
+    distance = _distance(by_budget, figures["power_mw"], figures["area_mm2"])
+    return {"latency_budget_share": by_budget, "budget_distance_share": float(distance)}
+
+
+def _distance(latency_share: Any, power_mw: Any, area_mm2: Any) -> Any:
+    """City-block distance to the budgets; what is met does not count."""
+    limits = blocks()
+    shares = (latency_share, power_mw / limits.power_mw, area_mm2 / limits.area_mm2)
+    return sum(np.maximum(share - 1, 0.0) for share in shares)

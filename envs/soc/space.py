@@ -6,12 +6,21 @@ from functools import reduce
 from operator import or_
 from typing import Any, Final
 
+from archgym.envs.soc.blocks.costs import KINDS, blocks
 from archgym.envs.soc.graphs.task_graph import Task
 from archgym.envs.soc.graphs.workload import Workload
-from archgym.envs.soc.blocks.costs import KINDS, blocks
 from archgym.space import Categorical, DesignSpace, Ordinal, Parameter, param
 
-__all__ = ["ACCELERATOR", "BUSES", "CORES", "MEMORIES", "SPACES", "baseline_of", "lanes_of", "spaces"]
+__all__ = [
+    "ACCELERATOR",
+    "BUSES",
+    "CORES",
+    "MEMORIES",
+    "SPACES",
+    "baseline_of",
+    "lanes_of",
+    "spaces",
+]
 
 CORES: Final = 3
 MEMORIES: Final = 3
@@ -56,9 +65,7 @@ def _full(workload: Workload) -> list[Parameter]:
         if task.accelerator is None:
             found.append(Categorical(f"{name}_on", cores, doc=f"where {name} runs"))
         else:
-            found.append(
-                Categorical(f"{name}_on", (*cores, ACCELERATOR), doc=f"where {name} runs")
-            )
+            found.append(Categorical(f"{name}_on", (*cores, ACCELERATOR), doc=f"where {name} runs"))
             on = param(f"{name}_on") == ACCELERATOR
             found += [
                 Ordinal(f"{name}_lanes", lanes_of(task), when=on, doc="lanes of its accelerator"),
@@ -79,9 +86,7 @@ def _full(workload: Workload) -> list[Parameter]:
     for bus in range(BUSES):
         found += _channel(f"bus{bus}", f"bus {bus}")
     found += [
-        Ordinal(
-            f"bus{bus}_parent", tuple(range(bus)), doc=f"bus to which bus {bus} is connected"
-        )
+        Ordinal(f"bus{bus}_parent", tuple(range(bus)), doc=f"bus to which bus {bus} is connected")
         for bus in range(2, BUSES)
     ]
     return found
@@ -118,9 +123,7 @@ def _small(workload: Workload) -> list[Parameter]:
             Ordinal(
                 "lanes", lanes, when=some, doc="lanes of accelerators, at most a task's iterations"
             ),
-            Ordinal(
-                "clock_mhz", b.clocks_mhz, unit="MHz", when=some, doc="clock of accelerators"
-            ),
+            Ordinal("clock_mhz", b.clocks_mhz, unit="MHz", when=some, doc="clock of accelerators"),
         ]
     return [
         *found,

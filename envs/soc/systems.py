@@ -7,10 +7,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.envs.soc.blocks.costs import blocks
 from archgym.envs.soc.graphs.workload import Workload
 from archgym.envs.soc.simulation.layout import SystemArrays
 from archgym.envs.soc.space import ACCELERATOR, BUSES, CORES, MEMORIES
-from archgym.envs.soc.blocks.costs import blocks
 from archgym.space import Designs
 
 __all__ = ["SMALL_CLOCK_MHZ", "build_systems"]

@@ -85,7 +85,9 @@ class Farsi:
         explorer = handler.dse
         stats = explorer.eval_design(design, explorer.database).dp.dp_stats
         latency = next(iter(stats.get_system_complex_metric("latency").values()))
-        found = {name: stats.get_system_complex_metric(name) for name in ("power", "energy", "area")}
+        found = {
+            name: stats.get_system_complex_metric(name) for name in ("power", "energy", "area")
+        }
         return {"latency": latency[workload] if isinstance(latency, dict) else latency, **found}
 
     def _handler(self, workload: str) -> Any:
@@ -123,11 +125,11 @@ class Farsi:
         buses = [block(name) for name in system["buses"]]
         memories = [block(one["block"]) for one in system["memories"]]
         processors = [block(one["block"]) for one in system["processors"]]
-        for made, one in zip(processors, system["processors"]):
+        for made, one in zip(processors, system["processors"], strict=True):
             made.connect(buses[one["bus"]])
         for first, second in system["links"]:
             buses[first].connect(buses[second])
-        for made, one in zip(memories, system["memories"]):
+        for made, one in zip(memories, system["memories"], strict=True):
             buses[one["bus"]].connect(made)
         for name, number in system["task_processor"].items():
             task = database.get_task_by_name(name)

@@ -19,6 +19,7 @@ from typing import Any, Final, Self
 from archgym.envs.soc.blocks.costs import KINDS, memory_costs
 from archgym.envs.soc.external.description import describe
 from archgym.envs.soc.graphs.workload import Workload
+from archgym.envs.soc.metrics import budget_metrics
 from archgym.errors import (
     InvalidValueError,
     MissingDependencyError,
@@ -92,16 +93,16 @@ class FarsiSimulator:
             given = folder or os.environ.get("ARCHGYM_FARSI")
             what = f"{str(given)!r} is not FARSI's folder" if given else "FARSI is not there"
             raise MissingDependencyError(f"{what}. {_INSTALL}")
-        self.program = (
-            Path(program) if program else find_program("python3", "ARCHGYM_FARSI_PYTHON")
-        )
+        self.program = Path(program) if program else find_program("python3", "ARCHGYM_FARSI_PYTHON")
         graph = workload.graphs[0]
-        self.metric_names = (
+        self.metric_names: tuple[str, ...] = (
             "latency_ms",
             f"{graph.name}_latency_ms",
             "power_mw",
             "energy_mj",
             "area_mm2",
+            "budget_distance_share",
+            "latency_budget_share",
         )
 
     @classmethod
@@ -151,9 +152,10 @@ class FarsiSimulator:
             if "error" in found:
                 return SimulationError(f"FARSI: {found['error']}")
             values = {name: float(found[key]) * unit for name, (key, unit) in _UNITS.items()}
+            figures = {**values, **budget_metrics(self.workload, values)}
         except (ValueError, KeyError, TypeError, AttributeError):
             return SimulationError(f"FARSI gave {line!r:.80} as a result")
-        return {self.metric_names[1]: values["latency_ms"], **values}
+        return {**figures, self.metric_names[1]: values["latency_ms"]}
 
     def _memories(self) -> str:
         """The figures of memories in the form of FARSI's cache of CACTI."""

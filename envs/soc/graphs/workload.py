@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from archgym.envs.soc.blocks.costs import blocks
 from archgym.envs.soc.graphs.task_graph import (
     INPUT,
     MAX_TASKS,
@@ -22,7 +23,6 @@ from archgym.envs.soc.graphs.task_graph import (
     shipped_graphs,
 )
 from archgym.envs.soc.simulation.layout import GraphArrays
-from archgym.envs.soc.blocks.costs import blocks
 from archgym.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["DEFAULT_WORKLOAD", "Workload", "WorkloadSpec", "load_workload", "workload_names"]
@@ -96,7 +96,8 @@ def _bursts(graph: TaskGraph, name: str) -> int:
     """Into how many bursts a task's data are cut, as FARSI does it.
 
     The smallest of its inputs is cut into bursts of the size of the blocks; what it does and
-    writes meanwhile is cut into as many, or nothing is if that leaves less than a byte or operation.
+    writes meanwhile is cut into as many. If that leaves less than a byte or operation, nothing is
+    cut.
     """
     read = min(size for _, consumer, size in graph.data if consumer == name)
     written = min(size for producer, _, size in graph.data if producer == name)

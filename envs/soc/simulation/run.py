@@ -131,9 +131,7 @@ def _start_tasks(graphs: Any, systems: Any, n: Any, work: Any, waiting: Any) -> 
 
 
 @compiled
-def _advance(
-    graphs: Any, systems: Any, n: Any, work: Any, task: Any, phase: Any, step: Any
-) -> Any:
+def _advance(graphs: Any, systems: Any, n: Any, work: Any, task: Any, phase: Any, step: Any) -> Any:
     """What a task does in a phase, and its energy."""
     done = work.speed[task] * step
     work.left[task] -= done

@@ -89,9 +89,7 @@ def _set_limits(graphs: Any, systems: Any, n: Any, work: Any) -> Any:
                 memory = leg - buses * buses
                 bus = systems.memory_bus[n, memory]
                 moved = work.memory_b[task, way, memory]
-                work.memory_limit[task, place] = (
-                    systems.memory_rate[n, memory] * operations / moved
-                )
+                work.memory_limit[task, place] = systems.memory_rate[n, memory] * operations / moved
             through = work.bus_b[task, way, bus]
             work.leg_limit[task, place] = systems.bus_rate[n, bus] * operations / through
 
