@@ -67,6 +67,7 @@ class SoCEnvironment(Environment):
     simulators: ClassVar = {"farsi": _farsi}
     compiles: ClassVar = True
     version: ClassVar = "0"
+    spaces_of_workload: ClassVar = ("default", "full", "small")
     modelled: ClassVar = (
         "tasks that start when what they read is written, one at a time on a core or accelerator",
         "phases between ends of tasks, in which each task runs as fast as its processor, its share "
