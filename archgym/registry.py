@@ -37,6 +37,7 @@ _ENVIRONMENTS: Final = {
     "LLMDevice-v0": "archgym.envs.llm.device.environment:LLMDevice",
     "LLMTraining-v0": "archgym.envs.llm.environment:LLMTraining",
     "NAS-v0": "archgym.envs.nas.environment:NASEnvironment",
+    "SoC-v0": "archgym.envs.soc.environment:SoCEnvironment",
     "TPE-v0": "archgym.envs.tpe.environment:TensorEngine",
 }
 _AGENTS: Final = {

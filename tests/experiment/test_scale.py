@@ -195,6 +195,7 @@ def test_a_strangers_agent_runs_on_the_suite(tmp_path: Path) -> None:
         "LLMDevice-v0",
         "NAS-v0",
         "CPU-v0",
+        "SoC-v0",
     }
     assert not result.failures
     assert all(summary.regret is not None for summary in result.summaries.values())

@@ -73,6 +73,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("llm", "LLMTraining-v0", {"workload": "gpt_1.7b_a100_32"}),
     Family("llm device", "LLMDevice-v0", {"workload": "phone"}),
     Family("nas", "NAS-v0", {"workload": "digits"}),
+    Family("soc", "SoC-v0", {"workload": "cava"}),
     Family("tpe", "TPE-v0", {"workload": {"gemm": [64, 256, 64]}}),
 )
 """One or more of each registered environment: mixed, conditional, with rules, limits, goals."""

@@ -1,0 +1,1 @@
+"""Systems on chip: processors, accelerators, memories and buses for graphs of tasks."""

@@ -1,0 +1,1 @@
+"""Cores, accelerators, memories and buses, and what they cost."""

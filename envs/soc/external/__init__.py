@@ -1,0 +1,1 @@
+"""FARSI as a simulator."""

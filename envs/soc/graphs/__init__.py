@@ -1,0 +1,1 @@
+"""Task graphs: their format, those that ship, and how a workload names them."""

@@ -1,0 +1,1 @@
+"""Running the tasks of graphs on systems, phase by phase, in compiled code."""

@@ -1,0 +1,1 @@
+"""Figures of FARSI, and how they are read."""
