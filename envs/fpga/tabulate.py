@@ -39,9 +39,10 @@ _SHARES: Final = {
     "ecp5_45k": 0.04,
     "ecp5_85k": 0.03,
 }
-_MAX_LOGIC: Final = 1500
-"""Largest circuit, in a count of LUTs from its structure."""
-_MAX_FFS: Final = 3000
+_MAX_LOGIC: Final = (250, 250, 500, 500, 500, 900, 1500)
+"""Largest circuit, in a count of LUTs from its structure; one of these, by the number."""
+_FFS_OF_LOGIC: Final = 2
+"""Flip-flops that it may have for each of them."""
 _SEEDS: Final = (1, 2, 3)
 _TIME_LIMIT_S: Final = 120.0
 
@@ -57,7 +58,9 @@ def drawn(number: int) -> tuple[str, dict[str, Any], tuple[int, ...]] | None:
     made = circuit_of(workload, design)
     parts = made.circuit.parts
     names = ("adder_bits", "constant_bits", "and_bits", "mux_bits", "rom_luts", "bias_luts")
-    if sum(parts[name] for name in names) > _MAX_LOGIC or parts["ff"] > _MAX_FFS:
+    largest = _MAX_LOGIC[number % len(_MAX_LOGIC)]
+    logic = sum(parts[name] for name in names)
+    if logic > largest or parts["ff"] > _FFS_OF_LOGIC * largest:
         return None
     if refusal(made, DEVICES[device]):
         return None
