@@ -127,8 +127,8 @@ class Circuit:
 
     Attributes:
         lines: of Verilog.
-        parts: how many there are of each: ``ff``, ``adders``, ``adder_bits``, ``and_bits``,
-            ``mux_bits``, ``luts``, ``dsp``, ``memory_bits`` and others.
+        parts: how many there are of each: ``ff``, ``dsp``, and of what takes LUTs:
+            :data:`archgym.envs.fpga.model.prediction.LUT_PARTS`.
         paths: between registers, each once.
         roms: the memories: words and width of each.
     """
@@ -140,6 +140,7 @@ class Circuit:
         self.roms: list[tuple[int, int]] = []
         self._names: Counter[str] = Counter()
         self._later: dict[str, str] = {}
+        self._inverted: set[str] = set()
         self._sums: dict[tuple[str, tuple[Bits, ...]], str] = {}
 
     def name(self, stem: str) -> str:
@@ -249,7 +250,9 @@ class Circuit:
             core = len(left)
             text = f"{joined(left)} {operation} {joined(right)}"
             self._sums[key] = self.wire(core, text, "s", keep=True)
-            self.parts["adders"] += 1
             self.parts["constant_bits" if constant else "adder_bits"] += core
-            self.parts["subtracted_bits"] += core if operation == "-" else 0
+            if operation == "-":
+                new = set(right) - self._inverted - {ZERO, ONE}
+                self._inverted |= new
+                self.parts["inverted_bits"] += len(new)
         return bits_in(self._sums[key], 0, len(left))

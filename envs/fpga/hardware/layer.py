@@ -89,7 +89,6 @@ def _control(circuit: Circuit, folding: Folding, start: str) -> tuple[str, str]:
     )
     circuit.parts["ff"] += width
     circuit.parts["counter_bits"] += width
-    circuit.parts["control"] += 1
     circuit.end(longer(_START, luts=2, chains=1, chain_bits=width))
     return busy, step
 
@@ -179,7 +178,6 @@ def _weights(
     """The bits of a step's weights with their path, and the activations that they go with."""
     words = _words(layer, folding, choices.weight_bits)
     width = folding.lanes * folding.rows * choices.weight_bits
-    circuit.parts["memory_bits"] += width * folding.steps
     if choices.operand_register:
         x = [circuit.registered(value) for value in x]
     if choices.memory == "logic":
@@ -243,7 +241,6 @@ def _ring(circuit: Circuit, words: list[int], width: int, busy: str) -> str:
     literal = f"{total}'h{sum(word << (i * width) for i, word in enumerate(words)):x}"
     enable = circuit.wire(1, f"{busy} | rst", "turn", keep=True)
     circuit.parts["luts"] += 1
-    circuit.parts["ring_bits"] += total
     turned = f"{{$[{width - 1}:0], $[{total - 1}:{width}]}}"
     statement = f"if ({enable}) begin if (rst) $ <= {literal}; else $ <= {turned}; end"
     return circuit.register(total, statement, "ring")
