@@ -102,6 +102,9 @@ def synthesised(
         options.append("-dsp")
     script = [
         "read_verilog /design/top.v",
+        "hierarchy -top top",
+        # Weights in logic are mapped at once: else their address register moves behind them.
+        "proc; opt_clean; memory_collect; memory_map -attr !ram_style",
         f"synth_{device.family} {' '.join(options)}",
         "tee -o /design/stat.json stat -json",
     ]
