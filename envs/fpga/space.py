@@ -18,7 +18,7 @@ BASELINE: Final[dict[str, Any]] = {
     "device": "ecp5_25k",
     "weight_bits": 6,
     "activation_bits": 6,
-    "reuse": 16,
+    "reuse": 64,
     "fold": "inputs",
     "memory": "logic",
     "product": "logic",
@@ -26,7 +26,7 @@ BASELINE: Final[dict[str, Any]] = {
     "product_register": True,
     "tree_registers": 1,
 }
-"""Registers everywhere, 16 cycles a layer, weights and products in logic."""
+"""Registers everywhere, 64 cycles a layer, weights and products in logic."""
 
 
 @cache

@@ -22,7 +22,7 @@ from archgym.envs.fpga.hardware.device import DEVICES
 from archgym.envs.fpga.hardware.folding import Choices
 from archgym.envs.fpga.hardware.top import Built, built
 from archgym.envs.fpga.network.integer import quantised
-from archgym.envs.fpga.network.workloads import WORKLOADS, named_network
+from archgym.envs.fpga.network.named import WORKLOADS, named_network
 from archgym.envs.fpga.place.nextpnr import placed, refusal, synthesised
 from archgym.envs.fpga.space import design_space
 from archgym.errors import SimulationError
@@ -74,7 +74,9 @@ def circuit_of(workload: str, design: dict[str, Any]) -> Built:
     return built(network, choices)
 
 
-def measured(workload: str, design: dict[str, Any], seeds: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+def measured(
+    workload: str, design: dict[str, Any], seeds: tuple[int, ...]
+) -> Iterator[dict[str, Any]]:
     """Rows of a design, one for each placement seed."""
     made, device = circuit_of(workload, design), DEVICES[design["device"]]
     choices = Choices.of(design, device.dsp_bits)
@@ -131,7 +133,9 @@ def packed(lines: Path, table: Path) -> int:
         made = circuit_of(row["workload"], design)
         if hashlib.sha256(made.verilog.encode()).hexdigest()[:16] != row["verilog_sha256"]:
             continue
-        columns.append({**design, **row, "carry_count": cells.get("SB_CARRY", cells.get("CCU2C", 0))})
+        columns.append(
+            {**design, **row, "carry_count": cells.get("SB_CARRY", cells.get("CCU2C", 0))}
+        )
     names = list(dict.fromkeys(name for row in columns for name in row))
     data = {name: [row.get(name) for row in columns] for name in names}
     pq.write_table(pa.table(data), table, compression="zstd")

@@ -15,12 +15,12 @@ from archgym.envs.fpga.hardware.circuit import (
     Value,
     bits_in,
     bits_of,
-    joined,
     longer,
     longest,
 )
 
 __all__ = ["ConstantProducts", "Products", "Term", "Weight", "signed_digits", "tree", "tree_levels"]
+
 
 @dataclass(frozen=True)
 class Weight:
@@ -120,7 +120,9 @@ class Products:
             return None
         key = (x.bits, bits)
         if key not in self._made:
-            ends = [x_end * (w >> zeros) for x_end in (x.low, x.high) for w in (weight.low, weight.high)]
+            ends = [
+                x_end * (w >> zeros) for x_end in (x.low, x.high) for w in (weight.low, weight.high)
+            ]
             within = (min(ends), max(ends))
             if self._least_bits and len(bits) > 1 and bits_of(*within) >= self._least_bits:
                 made = self._multiplied(x, bits, weight.path, within)
@@ -132,21 +134,17 @@ class Products:
         value, sign = self._made[key]
         return replace(value, shift=value.shift + zeros), sign
 
-    def _multiplied(
-        self, x: Value, bits: Bits, path: Path, within: tuple[int, int]
-    ) -> Term:
+    def _multiplied(self, x: Value, bits: Bits, path: Path, within: tuple[int, int]) -> Term:
         circuit, width = self._circuit, bits_of(*within)
-        first = joined(x.bits if x.low < 0 else (*x.bits, ZERO))
-        text = f"$signed({first}) * $signed({joined(bits)})"
+        first = circuit.joined(x.bits if x.low < 0 else (*x.bits, ZERO))
+        text = f"$signed({first}) * $signed({circuit.joined(bits)})"
         name = circuit.name("p")
-        circuit.lines.append(f"(* keep *) wire signed [{width - 1}:0] {name} = {text};")
+        circuit.write(f"(* keep *) wire signed [{width - 1}:0] {name} = {text};")
         circuit.parts["dsp"] += 1
         value = Value(bits_in(name, 0, width), *within, 0, longest(x.path, path))
         return value.later(dsps=1), 1
 
-    def _added(
-        self, x: Value, bits: Bits, path: Path, within: tuple[int, int]
-    ) -> Term:
+    def _added(self, x: Value, bits: Bits, path: Path, within: tuple[int, int]) -> Term:
         rows: list[Term] = []
         top = len(bits) - 1
         for place, bit in enumerate(bits):
@@ -161,7 +159,7 @@ class Products:
         key = (x.bits, bit)
         if key not in self._rows:
             circuit = self._circuit
-            chosen = f"{joined(x.bits)} & {{{x.width}{{{bit}}}}}"
+            chosen = f"{circuit.joined(x.bits)} & {{{x.width}{{{bit}}}}}"
             name = circuit.wire(x.width, chosen, "a", keep=True)
             circuit.parts["and_bits"] += x.width
             path = longest(x.path, longer(path, fan_out=log2(x.width)))

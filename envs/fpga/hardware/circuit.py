@@ -112,9 +112,7 @@ def joined(bits: Bits) -> str:
 
 def longer(path: Path, **parts: float) -> Path:
     """A path with more on its way."""
-    return tuple(
-        value + parts.get(name, 0.0) for name, value in zip(PATH_PARTS, path, strict=True)
-    )
+    return tuple(value + parts.get(name, 0.0) for name, value in zip(PATH_PARTS, path, strict=True))
 
 
 def longest(*paths: Path) -> Path:
@@ -125,6 +123,9 @@ def longest(*paths: Path) -> Path:
 class Circuit:
     """A module that grows line by line.
 
+    Args:
+        writes: whether the Verilog is written; else parts and paths are only counted.
+
     Attributes:
         lines: of Verilog.
         parts: how many there are of each: ``ff``, ``dsp``, and of what takes LUTs:
@@ -133,7 +134,8 @@ class Circuit:
         roms: the memories: words and width of each.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, writes: bool = True) -> None:
+        self.writes = writes
         self.lines: list[str] = []
         self.parts: Counter[str] = Counter()
         self.paths: set[Path] = set()
@@ -148,11 +150,21 @@ class Circuit:
         self._names[stem] += 1
         return f"{stem}_{self._names[stem]}"
 
+    def joined(self, bits: Bits) -> str:
+        """Verilog for bits, the lowest first; empty if none is written."""
+        return joined(bits) if self.writes else ""
+
+    def write(self, *lines: str) -> None:
+        """Adds lines."""
+        if self.writes:
+            self.lines += lines
+
     def wire(self, width: int, expression: str, stem: str, *, keep: bool = False) -> str:
         """A new wire; its name."""
         name = self.name(stem)
         mark = "(* keep *) " if keep else ""
-        self.lines.append(f"{mark}wire [{width - 1}:0] {name} = {expression};")
+        if self.writes:
+            self.lines.append(f"{mark}wire [{width - 1}:0] {name} = {expression};")
         return name
 
     def register(
@@ -169,8 +181,9 @@ class Circuit:
         """
         name = self.name(stem)
         mark = "(* keep *) " if count else ""
-        self.lines.append(f"{mark}reg [{width - 1}:0] {name};")
-        self.lines.append(f"always @(posedge clk) {statement.replace('$', name)}")
+        if self.writes:
+            self.lines.append(f"{mark}reg [{width - 1}:0] {name};")
+            self.lines.append(f"always @(posedge clk) {statement.replace('$', name)}")
         if count:
             self.parts["ff"] += width
         self.end(path)
@@ -186,7 +199,7 @@ class Circuit:
             dict.fromkeys(b for b in value.bits if b not in self._later and b not in (ZERO, ONE))
         )
         if new:
-            name = self.register(len(new), f"$ <= {joined(new)};", "r")
+            name = self.register(len(new), f"$ <= {self.joined(new)};", "r")
             self._later.update(zip(new, bits_in(name, 0, len(new)), strict=True))
         self.end(value.path)
         bits = tuple(self._later.get(bit, bit) for bit in value.bits)
@@ -202,7 +215,8 @@ class Circuit:
         """Sum or difference of two values, by a carry chain.
 
         Args:
-            a, b: the values.
+            a: the first value.
+            b: the second one.
             operation: ``+`` or ``-``.
             within: range of the result, if it is known to be smaller than that of the operands
                 says; at the smaller shift of the two.
@@ -240,15 +254,13 @@ class Circuit:
         path = longer(value.path, chains=1, chain_bits=core)
         return Value((*value.extended(drop), *added), low, high, 0, path)
 
-    def _added(
-        self, left: Bits, right: Bits, operation: str, *, constant: bool = False
-    ) -> Bits:
+    def _added(self, left: Bits, right: Bits, operation: str, *, constant: bool = False) -> Bits:
         """The bits of an adder; one with the same operands is made once."""
         operands = tuple(sorted((left, right))) if operation == "+" else (left, right)
         key = (operation, operands)
         if key not in self._sums:
             core = len(left)
-            text = f"{joined(left)} {operation} {joined(right)}"
+            text = f"{self.joined(left)} {operation} {self.joined(right)}"
             self._sums[key] = self.wire(core, text, "s", keep=True)
             self.parts["constant_bits" if constant else "adder_bits"] += core
             if operation == "-":

@@ -92,7 +92,8 @@ def folding_of(inputs: int, outputs: int, terms: int, choices: Choices) -> Foldi
     """The folding of a layer with the most cycles that ``reuse`` allows.
 
     Args:
-        inputs, outputs: of a window.
+        inputs: of a window.
+        outputs: of a window.
         terms: most terms of a sum where all products are made at once; else ignored.
         choices: of the design.
     """

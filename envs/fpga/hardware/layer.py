@@ -10,8 +10,23 @@ from math import log2
 
 import numpy as np
 
-from archgym.envs.fpga.hardware.arithmetic import ConstantProducts, Products, Term, Weight, tree, tree_levels
-from archgym.envs.fpga.hardware.circuit import ZERO, Circuit, Path, Value, bits_in, bits_of, joined, longer
+from archgym.envs.fpga.hardware.arithmetic import (
+    ConstantProducts,
+    Products,
+    Term,
+    Weight,
+    tree,
+    tree_levels,
+)
+from archgym.envs.fpga.hardware.circuit import (
+    ZERO,
+    Circuit,
+    Path,
+    Value,
+    bits_in,
+    bits_of,
+    longer,
+)
 from archgym.envs.fpga.hardware.folding import Choices, Folding
 from archgym.envs.fpga.hardware.roms import rom_luts, rom_text
 from archgym.envs.fpga.network.integer import Integers, QuantisedLayer
@@ -79,14 +94,10 @@ def _control(circuit: Circuit, folding: Folding, start: str) -> tuple[str, str]:
         return circuit.register(1, f"$ <= {start} & ~rst;", "busy"), ""
     width = (steps - 1).bit_length()
     step, last = circuit.name("step"), circuit.name("last_step")
-    circuit.lines.append(f"(* keep *) reg [{width - 1}:0] {step};")
-    circuit.lines.append(f"wire {last} = {step} == {width}'d{steps - 1};")
-    busy = circuit.register(
-        1, f"if (rst) $ <= 0; else $ <= {start} | ($ & ~{last});", "busy"
-    )
-    circuit.lines.append(
-        f"always @(posedge clk) if ({start}) {step} <= 0; else {step} <= {step} + 1'd1;"
-    )
+    circuit.write(f"(* keep *) reg [{width - 1}:0] {step};")
+    circuit.write(f"wire {last} = {step} == {width}'d{steps - 1};")
+    busy = circuit.register(1, f"if (rst) $ <= 0; else $ <= {start} | ($ & ~{last});", "busy")
+    circuit.write(f"always @(posedge clk) if ({start}) {step} <= 0; else {step} <= {step} + 1'd1;")
     circuit.parts["ff"] += width
     circuit.parts["counter_bits"] += width
     circuit.end(longer(_START, luts=2, chains=1, chain_bits=width))
@@ -122,9 +133,9 @@ def _flags(circuit: Circuit, folding: Folding, busy: str, step: str) -> dict[str
     if chunk > 1:
         bits = (chunk - 1).bit_length()
         at = circuit.name("chunk")
-        circuit.lines.append(f"(* keep *) reg [{bits - 1}:0] {at};")
+        circuit.write(f"(* keep *) reg [{bits - 1}:0] {at};")
         end = circuit.wire(1, f"{at} == {bits}'d{chunk - 1}", "end")
-        circuit.lines.append(
+        circuit.write(
             f"always @(posedge clk) if (~{busy} | {end}) {at} <= 0; else {at} <= {at} + 1'd1;"
         )
         circuit.parts["ff"] += bits
@@ -135,9 +146,7 @@ def _flags(circuit: Circuit, folding: Folding, busy: str, step: str) -> dict[str
     return flags
 
 
-def _elements(
-    work: str, layer: QuantisedLayer, folding: Folding
-) -> list[Value]:
+def _elements(work: str, layer: QuantisedLayer, folding: Folding) -> list[Value]:
     """The activations of a step."""
     width = bits_of(layer.low, layer.high)
     places = (bits_in(work, i * width, width) for i in range(folding.lanes))
@@ -160,9 +169,7 @@ def _constant_sums(
             products.term(value, weight) for value, weight in zip(x, row, strict=True) if weight
         ]
         every = choices.tree_registers
-        sums.append(
-            tree(circuit, terms, levels=levels, register_every=every) if terms else None
-        )
+        sums.append(tree(circuit, terms, levels=levels, register_every=every) if terms else None)
     return sums
 
 
@@ -206,7 +213,8 @@ def _logic(
             for i in range(len(words))
         ]
         name = circuit.name("w")
-        circuit.lines += rom_text(name, step, len(distinct), some)
+        if circuit.writes:
+            circuit.write(*rom_text(name, step, len(distinct), some))
         luts, depth = rom_luts(some, len(distinct))
         circuit.parts["rom_luts"] += luts
         # One bit serves every weight with the same column.
@@ -217,8 +225,7 @@ def _logic(
             path = _START
         path = longer(path, fan_out=log2(max(1.0, users)))
     bits = [
-        f"{name}[{places[column]}]" if column in places else f"1'b{column[0]}"
-        for column in columns
+        f"{name}[{places[column]}]" if column in places else f"1'b{column[0]}" for column in columns
     ]
     return bits, path
 
@@ -228,10 +235,10 @@ def _block(circuit: Circuit, words: list[int], width: int, step: str) -> str:
     circuit.roms.append((len(words), width))
     memory = circuit.name("rom")
     mark = '(* ram_style = "block" *)'
-    circuit.lines.append(f"{mark} reg [{width - 1}:0] {memory} [0:{len(words) - 1}];")
-    circuit.lines.append("initial begin")
-    circuit.lines += [f"  {memory}[{i}] = {width}'h{word:x};" for i, word in enumerate(words)]
-    circuit.lines.append("end")
+    circuit.write(f"{mark} reg [{width - 1}:0] {memory} [0:{len(words) - 1}];")
+    circuit.write("initial begin")
+    circuit.write(*[f"  {memory}[{i}] = {width}'h{word:x};" for i, word in enumerate(words)])
+    circuit.write("end")
     return circuit.register(width, f"$ <= {memory}[{step}];", "w", count=False)
 
 
@@ -355,24 +362,22 @@ def _accumulator(
 ) -> Value:
     width = bits_of(*within)
     held = circuit.name("acc")
-    circuit.lines.append(f"(* keep *) reg [{width - 1}:0] {held};")
+    circuit.write(f"(* keep *) reg [{width - 1}:0] {held};")
     constant = _bias_rom(circuit, bias, group, within)
-    loaded = joined(constant.extended(width))
+    loaded = circuit.joined(constant.extended(width))
     chosen = circuit.wire(width, f"{first} ? {loaded} : {held}", "b", keep=True)
     circuit.parts["mux_bits"] += width
     path = longer(constant.path, luts=1, fan_out=log2(width))
     total = _with(circuit, Value(bits_in(chosen, 0, width), *within, 0, path), term, within)
-    circuit.lines.append(
-        f"always @(posedge clk) if ({valid}) {held} <= {joined(total.extended(width))};"
+    circuit.write(
+        f"always @(posedge clk) if ({valid}) {held} <= {circuit.joined(total.extended(width))};"
     )
     circuit.parts["ff"] += width
     circuit.end(total.path)
     return Value(bits_in(held, 0, width), *within)
 
 
-def _bias_rom(
-    circuit: Circuit, bias: Integers, group: str, within: tuple[int, int]
-) -> Value:
+def _bias_rom(circuit: Circuit, bias: Integers, group: str, within: tuple[int, int]) -> Value:
     """The bias of the group that is worked on."""
     low, high = int(bias.min()), int(bias.max())
     if low == high:
@@ -380,7 +385,8 @@ def _bias_rom(
     width = bits_of(low, high)
     words = [int(value) & ((1 << width) - 1) for value in bias.tolist()]
     name = circuit.name("c")
-    circuit.lines += rom_text(name, group, width, words)
+    if circuit.writes:
+        circuit.write(*rom_text(name, group, width, words))
     luts, depth = rom_luts(words, width)
     circuit.parts["bias_luts"] += luts
     path = longer(_START, luts=depth, fan_out=log2(max(1, luts)))
@@ -397,9 +403,7 @@ def _with(circuit: Circuit, value: Value, term: Term | None, within: tuple[int, 
     return circuit.sum(value, other, "-", within)
 
 
-def _plus_bias(
-    circuit: Circuit, term: Term | None, bias: int, within: tuple[int, int]
-) -> Value:
+def _plus_bias(circuit: Circuit, term: Term | None, bias: int, within: tuple[int, int]) -> Value:
     """The sum of a term and a constant bias."""
     if term is None or term[1] < 0:
         return _with(circuit, Value.constant(bias), term, within)
@@ -426,10 +430,10 @@ def _saturated(circuit: Circuit, value: Value, shift: int, bits: int) -> Value:
     limit = (1 << bits) - 1
     positive = (*value.bits[:top], *[ZERO] * (shift + bits))
     path, luts = value.path, 0.0
-    expression = joined(positive[shift : shift + bits])
+    expression = circuit.joined(positive[shift : shift + bits])
     if top > shift + bits:
         above = value.bits[shift + bits : top]
-        over = circuit.wire(1, f"|{joined(above)}", "over", keep=len(above) > 1)
+        over = circuit.wire(1, f"|{circuit.joined(above)}", "over", keep=len(above) > 1)
         expression = f"({{{bits}{{{over}}}}} | {expression})"
         circuit.parts["luts"] += -(-(len(above) - 1) // 3)
         luts = 1.0 + (0 if len(above) == 1 else 1 + (len(above) > 4))
@@ -452,7 +456,7 @@ def _collected(
     finished: str,
 ) -> tuple[str, str, int]:
     """The output register, which groups of outputs are shifted into."""
-    group = joined(tuple(bit for value in outputs for bit in value.extended(bits)))
+    group = circuit.joined(tuple(bit for value in outputs for bit in value.extended(bits)))
     total, move = layer.layer.outputs * bits, len(outputs) * bits
     following = group if total == move else f"{{{group}, $[{total - 1}:{move}]}}"
     for value in outputs:

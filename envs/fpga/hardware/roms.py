@@ -29,7 +29,8 @@ def rom_luts(words: Sequence[int], width: int) -> tuple[int, int]:
     """
     address = max(1, (len(words) - 1).bit_length())
     columns = {
-        tuple((word >> bit) & 1 for word in words) + (words[-1] >> bit & 1,) * (2**address - len(words))
+        tuple((word >> bit) & 1 for word in words)
+        + (words[-1] >> bit & 1,) * (2**address - len(words))
         for bit in range(width)
     }
     seen: set[tuple[int, ...]] = set()

@@ -88,9 +88,15 @@ def schedule_of(network: QuantisedNetwork, folded: tuple[Folding, ...]) -> Sched
 
 
 @lru_cache(maxsize=32)
-def built(network: QuantisedNetwork, choices: Choices) -> Built:
-    """The circuit of a network with the choices of a design."""
-    circuit = Circuit()
+def built(network: QuantisedNetwork, choices: Choices, *, writes: bool = True) -> Built:
+    """The circuit of a network with the choices of a design.
+
+    Args:
+        network: in integers.
+        choices: of the design.
+        writes: whether the Verilog is written; without it is empty, and the rest is the same.
+    """
+    circuit = Circuit(writes=writes)
     folded = foldings(network, choices)
     first = network.layers[0]
     bits = bits_of(first.low, first.high)
@@ -108,7 +114,7 @@ def built(network: QuantisedNetwork, choices: Choices) -> Built:
         f"module top(input clk, input rst, input in_valid, input [{pins_in - 1}:0] in_data, "
         f"output out_valid, output [{bits - 1}:0] out_data);"
     )
-    text = "\n".join([ports, *circuit.lines, *out, "endmodule", ""])
+    text = "\n".join([ports, *circuit.lines, *out, "endmodule", ""]) if writes else ""
     schedule = schedule_of(network, folded)
     return Built(text, circuit, schedule, folded, pins_in + bits + 4, bits)
 
@@ -165,9 +171,7 @@ def _wraps(condition: str, width: int) -> str:
     return f"({name} == {width - 1})"
 
 
-def _place(
-    circuit: Circuit, step: str, places: int, wanted: int, *, at_least: bool = False
-) -> str:
+def _place(circuit: Circuit, step: str, places: int, wanted: int, *, at_least: bool = False) -> str:
     """A counter of transfers, and the condition that it is at a place or behind it."""
     bits = (places - 1).bit_length()
     name = circuit.register(

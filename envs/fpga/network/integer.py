@@ -91,9 +91,7 @@ def quantised(network: Network, weight_bits: int, activation_bits: int) -> Quant
         if shift:
             bias = bias + (1 << (shift - 1))
             scale *= 2.0**shift
-        made = QuantisedLayer(
-            layer, weights, bias, shift, low, high, last, activation_bits, limit
-        )
+        made = QuantisedLayer(layer, weights, bias, shift, low, high, last, activation_bits, limit)
         values = _result(made, values)
         layers.append(made)
         low, high = 0, 2**activation_bits - 1

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +78,7 @@ class Network:
         )
 
 
-def windows(values: NDArray[np.generic], layer: Layer) -> NDArray[np.generic]:
+def windows(values: NDArray[Any], layer: Layer) -> NDArray[Any]:
     """What a layer reads at each position.
 
     Args:
@@ -92,7 +92,7 @@ def windows(values: NDArray[np.generic], layer: Layer) -> NDArray[np.generic]:
     if layer.kind == "dense":
         return values.reshape(samples, 1, 1, -1)
     kernel = (layer.kernel_height, layer.kernel_width)
-    seen = np.lib.stride_tricks.sliding_window_view(values, kernel, axis=(1, 2))
+    seen: NDArray[Any] = np.lib.stride_tricks.sliding_window_view(values, kernel, axis=(1, 2))  # type: ignore[call-overload]
     rows, columns = layer.positions
     return np.moveaxis(seen, 3, -1).reshape(samples, rows, columns, -1)
 
@@ -100,9 +100,8 @@ def windows(values: NDArray[np.generic], layer: Layer) -> NDArray[np.generic]:
 def float_outputs(network: Network, inputs: Floats) -> Floats:
     """Outputs of the network in floating point, shape (samples, rows, columns, outputs)."""
     values = inputs
-    last: Sequence[Layer] = network.layers[-1:]
     for layer in network.layers:
         values = np.einsum("srci,oi->srco", windows(values, layer), layer.weights) + layer.bias
-        if layer is not last[0]:
+        if layer is not network.layers[-1]:
             values = np.maximum(values, 0.0)
     return values

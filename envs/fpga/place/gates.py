@@ -106,9 +106,7 @@ def gates_run(
     return Observed(outputs, np.stack([one.latency for one in seen], axis=1).ravel())
 
 
-def _simulated(
-    gates: Gates, made: Built, inputs: Integers
-) -> list[list[tuple[int, int]]]:
+def _simulated(gates: Gates, made: Built, inputs: Integers) -> list[list[tuple[int, int]]]:
     """Cycles and words of the outputs of each stream; inputs have the samples first."""
     after, streams = inputs.shape[:2]
     ones = (1 << streams) - 1
@@ -130,8 +128,7 @@ def _simulated(
             values[net] = _gate(kind, [values[pin] for pin in pins], ones)
         if cycle >= RESET and values[valid]:
             for stream in range(streams):
-                bits = [values[net] >> stream & 1 for net in data]
-                word = sum(bit << place for place, bit in enumerate(bits))
+                word = sum((values[net] >> stream & 1) << place for place, net in enumerate(data))
                 given[stream].append((cycle, word))
         state = [values[source] for source, _ in gates.flip_flops]
     return given

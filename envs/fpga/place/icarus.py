@@ -47,7 +47,7 @@ def icarus_run(
     runner = find_program("vvp", "ARCHGYM_VVP", _INSTALL)
     with private_folder() as folder:
         (folder / "bench.v").write_text(made.verilog + _bench(made, inputs), "utf-8")
-        compiled = [compiler, "-g2005", "-o", "bench", "bench.v"]
+        compiled = [str(compiler), "-g2005", "-o", "bench", "bench.v"]
         run_program(compiled, folder, time_limit_s=time_limit_s)
         printed = run_program([runner, "-n", "bench"], folder, time_limit_s=time_limit_s).stdout
     given = [(int(cycle), int(word, 16)) for cycle, word in _PRINTED.findall(printed)]

@@ -76,9 +76,7 @@ WORKLOADS: Final[Mapping[str, tuple[str, list[int], list[Mapping[str, Any]]]]] =
 """By name: a line, the shape of the input, and the layers."""
 
 
-def made_network(
-    name: str, doc: str, shape: list[int], layers: list[Mapping[str, Any]]
-) -> Network:
+def made_network(name: str, doc: str, shape: list[int], layers: list[Mapping[str, Any]]) -> Network:
     """A network; weights that are not given are random ones, which depend on sizes alone.
 
     Args:
