@@ -22,7 +22,6 @@ BASELINE: Final[dict[str, Any]] = {
     "fold": "inputs",
     "memory": "logic",
     "product": "logic",
-    "operand_register": True,
     "product_register": True,
     "tree_registers": 1,
 }
@@ -66,8 +65,8 @@ def design_space() -> DesignSpace:
             ),
             Boolean(
                 "operand_register",
-                doc="a register before the products; block RAM has it anyway",
-                when=_REUSED & (param("memory") != "block"),
+                doc="a register before the products; other memories have it anyway",
+                when=_REUSED & (param("memory") == "registers"),
             ),
             Boolean("product_register", doc="a register behind the products"),
             Ordinal(

@@ -25,7 +25,7 @@ from archgym.envs.fpga.network.integer import quantised
 from archgym.envs.fpga.network.named import WORKLOADS, named_network
 from archgym.envs.fpga.place.nextpnr import placed, refusal, synthesised
 from archgym.envs.fpga.space import design_space
-from archgym.errors import SimulationError
+from archgym.errors import InvalidValueError, SimulationError
 from archgym.simulators.external import private_folder
 
 __all__ = ["HELD_OUT_WORKLOADS", "drawn", "measured", "packed"]
@@ -121,14 +121,17 @@ def measured(
 def packed(lines: Path, table: Path) -> int:
     """Writes the rows of a file of lines as a Parquet table; how many there are.
 
-    Rows of circuits that the present generator makes otherwise are left out.
+    Rows of designs that the present space does not have, and of circuits that the present
+    generator makes otherwise, are left out.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     columns: list[dict[str, Any]] = []
     for row in _rows(lines):
-        design = dict(row.pop("design"))
+        design = _legal(dict(row.pop("design")))
+        if design is None:
+            continue
         cells = row.pop("cells", {})
         made = circuit_of(row["workload"], design)
         if hashlib.sha256(made.verilog.encode()).hexdigest()[:16] != row["verilog_sha256"]:
@@ -140,6 +143,19 @@ def packed(lines: Path, table: Path) -> int:
     data = {name: [row.get(name) for row in columns] for name in names}
     pq.write_table(pa.table(data), table, compression="zstd")
     return len(columns)
+
+
+def _legal(design: dict[str, Any]) -> dict[str, Any] | None:
+    """The design as the space has it; None if it has no such design."""
+    try:
+        (found,) = design_space().designs([design])
+    except InvalidValueError:
+        return None
+    same = dict(found)
+    dropped = set(design) - set(same)
+    if "operand_register" in dropped and not design["operand_register"]:
+        return None  # it was measured without the register that the space now has
+    return same
 
 
 def _rows(lines: Path) -> list[dict[str, Any]]:

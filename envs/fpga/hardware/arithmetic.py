@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import log2
 from typing import Literal
 
@@ -132,7 +132,7 @@ class Products:
                 made = self._circuit.registered(made[0]), made[1]
             self._made[key] = made
         value, sign = self._made[key]
-        return replace(value, shift=value.shift + zeros), sign
+        return value.shifted(value.shift + zeros), sign
 
     def _multiplied(self, x: Value, bits: Bits, path: Path, within: tuple[int, int]) -> Term:
         circuit, width = self._circuit, bits_of(*within)
@@ -149,7 +149,7 @@ class Products:
         top = len(bits) - 1
         for place, bit in enumerate(bits):
             if bit != ZERO:
-                row = replace(self._row(x, bit, path), shift=place)
+                row = self._row(x, bit, path).shifted(place)
                 rows.append((row, 1 if place < top else -1))
         return tree(self._circuit, rows, within=within)
 
@@ -202,10 +202,8 @@ class ConstantProducts:
         odd = size >> zeros
         key = (x.bits, odd)
         if key not in self._made:
-            terms: list[Term] = [
-                (replace(x, shift=power), sign) for power, sign in signed_digits(odd)
-            ]
+            terms: list[Term] = [(x.shifted(power), sign) for power, sign in signed_digits(odd)]
             value, _ = tree(self._circuit, terms, within=(x.low * odd, x.high * odd))
             self._made[key] = self._circuit.registered(value) if self._register else value
         made = self._made[key]
-        return replace(made, shift=made.shift + zeros), 1 if constant > 0 else -1
+        return made.shifted(made.shift + zeros), 1 if constant > 0 else -1

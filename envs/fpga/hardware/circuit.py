@@ -8,7 +8,8 @@ additions into trees of full adders, which take twice the LUTs.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from operator import mul
 from typing import Literal
 
 __all__ = [
@@ -26,13 +27,13 @@ __all__ = [
     "longest",
 ]
 
-Path = tuple[float, ...]
+Path = tuple[float, float, float, float, float, float]
 PATH_PARTS = ("memories", "luts", "chains", "chain_bits", "dsps", "fan_out")
 """Parts of a path: reads of block RAM, LUTs, carry chains, bits of them, DSPs, doublings of the
 fan-out on the way."""
 _NOMINAL: Path = (1.5, 1.2, 1.2, 0.13, 4.5, 0.25)
 """Delays in ns that say which of two paths is longer while a circuit is built."""
-_NO_PATH: Path = (0.0,) * len(PATH_PARTS)
+_NO_PATH: Path = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def bits_of(low: int, high: int) -> int:
@@ -81,7 +82,12 @@ class Value:
 
     def later(self, **parts: float) -> Value:
         """The same with a longer path."""
-        return replace(self, path=longer(self.path, **parts))
+        path = longer(self.path, **parts)
+        return Value(self.bits, self.low, self.high, self.shift, path)
+
+    def shifted(self, shift: int) -> Value:
+        """The same bits, counting another power of two."""
+        return Value(self.bits, self.low, self.high, shift, self.path)
 
 
 def _digits(number: int, width: int) -> Bits:
@@ -110,14 +116,28 @@ def joined(bits: Bits) -> str:
     return texts[0] if len(texts) == 1 else f"{{{', '.join(texts)}}}"
 
 
-def longer(path: Path, **parts: float) -> Path:
+def longer(
+    path: Path,
+    *,
+    memories: float = 0,
+    luts: float = 0,
+    chains: float = 0,
+    chain_bits: float = 0,
+    dsps: float = 0,
+    fan_out: float = 0,
+) -> Path:
     """A path with more on its way."""
-    return tuple(value + parts.get(name, 0.0) for name, value in zip(PATH_PARTS, path, strict=True))
+    m, lut, c, b, d, f = path
+    return (m + memories, lut + luts, c + chains, b + chain_bits, d + dsps, f + fan_out)
 
 
-def longest(*paths: Path) -> Path:
-    """The path that takes longest with nominal delays."""
-    return max(paths, key=lambda p: sum(d * n for d, n in zip(_NOMINAL, p, strict=True)))
+def longest(one: Path, other: Path) -> Path:
+    """The path that takes longer with nominal delays."""
+    return one if one is other or _nominal(one) >= _nominal(other) else other
+
+
+def _nominal(path: Path) -> float:
+    return float(sum(map(mul, _NOMINAL, path)))
 
 
 class Circuit:
@@ -203,7 +223,7 @@ class Circuit:
             self._later.update(zip(new, bits_in(name, 0, len(new)), strict=True))
         self.end(value.path)
         bits = tuple(self._later.get(bit, bit) for bit in value.bits)
-        return replace(value, bits=bits, path=_NO_PATH)
+        return Value(bits, value.low, value.high, value.shift)
 
     def sum(
         self,
@@ -246,7 +266,7 @@ class Circuit:
         low, high = max(value.low + constant, within[0]), min(value.high + constant, within[1])
         width = bits_of(low, high)
         if not constant:
-            return replace(value, low=low, high=high, bits=value.extended(width))
+            return Value(value.extended(width), low, high, 0, value.path)
         drop = min((constant & -constant).bit_length() - 1, width - 1)
         core = width - drop
         literal = _digits((constant >> drop) % (1 << core), core)

@@ -52,7 +52,7 @@ class Choices:
             fold=str(design.get("fold", "inputs")),
             dsp_bits=dsp_bits if design.get("product", "logic") == "dsp" else 0,
             memory=str(memory),
-            operand_register=bool(design.get("operand_register", True)) or memory == "block",
+            operand_register=bool(design.get("operand_register", True)),
             product_register=bool(design["product_register"]),
             tree_registers=int(design["tree_registers"]),
         )

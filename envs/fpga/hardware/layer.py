@@ -6,6 +6,8 @@ The outputs are shifted into a register, which is complete when ``done`` is set.
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from math import log2
 
 import numpy as np
@@ -280,7 +282,9 @@ def _sums(
     products = Products(circuit, least_bits=choices.dsp_bits, register=choices.product_register)
     fan = log2(folding.rows * (1 if choices.dsp_bits else bits))
     sums: list[Term | None] = []
-    for row in range(folding.rows):
+    alike = choices.memory != "logic" and not circuit.writes
+    before = circuit.parts.copy()
+    for row in range(1 if alike else folding.rows):
         terms: list[Term] = []
         for lane, value in enumerate(x):
             low = (row * folding.lanes + lane) * bits
@@ -289,7 +293,20 @@ def _sums(
             terms += [term] if term else []
         every, levels = choices.tree_registers, tree_levels(folding.lanes)
         sums.append(tree(circuit, terms, levels=levels, register_every=every) if terms else None)
-    return sums
+    return _repeated(circuit, sums[0], folding.rows, before) if alike else sums
+
+
+def _repeated(
+    circuit: Circuit, term: Term | None, rows: int, before: Counter[str]
+) -> list[Term | None]:
+    """The sums of rows that differ in nothing but their weights, from the first one."""
+    for name, count in circuit.parts.items():
+        circuit.parts[name] = before[name] + rows * (count - before[name])
+    if term is None:
+        return [None] * rows
+    value, sign = term
+    names = ([f"{bit}.{row}" for bit in value.bits] for row in range(rows))
+    return [(replace(value, bits=tuple(bits)), sign) for bits in names]
 
 
 def _weight_ranges(

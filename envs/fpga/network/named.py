@@ -13,7 +13,7 @@ import numpy as np
 
 from archgym.envs.fpga.network.spec import Layer, Network
 
-__all__ = ["DEFAULT_WORKLOAD", "WORKLOADS", "made_network"]
+__all__ = ["DEFAULT_WORKLOAD", "WORKLOADS", "made_network", "named_network"]
 
 DEFAULT_WORKLOAD: Final = "jet_tagging"
 _SAMPLES: Final = 128
