@@ -27,13 +27,13 @@ __all__ = [
     "longest",
 ]
 
-Path = tuple[float, float, float, float, float, float]
-PATH_PARTS = ("memories", "luts", "chains", "chain_bits", "dsps", "fan_out")
+Path = tuple[float, float, float, float, float, float, float]
+PATH_PARTS = ("memories", "luts", "chains", "chain_bits", "dsps", "fan_out", "selects")
 """Parts of a path: reads of block RAM, LUTs, carry chains, bits of them, DSPs, doublings of the
-fan-out on the way."""
-_NOMINAL: Path = (1.5, 1.2, 1.2, 0.13, 4.5, 0.25)
+fan-out on the way, selections between two LUTs by an address bit."""
+_NOMINAL: Path = (1.5, 1.2, 1.2, 0.13, 4.5, 0.25, 0.4)
 """Delays in ns that say which of two paths is longer while a circuit is built."""
-_NO_PATH: Path = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+_NO_PATH: Path = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def bits_of(low: int, high: int) -> int:
@@ -125,10 +125,12 @@ def longer(
     chain_bits: float = 0,
     dsps: float = 0,
     fan_out: float = 0,
+    selects: float = 0,
 ) -> Path:
     """A path with more on its way."""
-    m, lut, c, b, d, f = path
-    return (m + memories, lut + luts, c + chains, b + chain_bits, d + dsps, f + fan_out)
+    m, lut, c, b, d, f, s = path
+    after = (d + dsps, f + fan_out, s + selects)
+    return (m + memories, lut + luts, c + chains, b + chain_bits, *after)
 
 
 def longest(one: Path, other: Path) -> Path:

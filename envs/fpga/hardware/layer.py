@@ -30,7 +30,7 @@ from archgym.envs.fpga.hardware.circuit import (
     longer,
 )
 from archgym.envs.fpga.hardware.folding import Choices, Folding
-from archgym.envs.fpga.hardware.roms import rom_luts, rom_text
+from archgym.envs.fpga.hardware.roms import rom_parts, rom_text
 from archgym.envs.fpga.network.integer import Integers, QuantisedLayer
 
 __all__ = ["accumulator_range", "engine", "most_terms"]
@@ -217,11 +217,12 @@ def _logic(
         name = circuit.name("w")
         if circuit.writes:
             circuit.write(*rom_text(name, step, len(distinct), some))
-        luts, depth = rom_luts(some, len(distinct))
+        luts, selects, levels = rom_parts(some, len(distinct))
         circuit.parts["rom_luts"] += luts
+        circuit.parts["rom_selects"] += selects
         # One bit serves every weight with the same column.
         users = len(columns) / len(distinct)
-        path = longer(_START, luts=depth, fan_out=log2(max(1, luts)))
+        path = longer(_START, luts=1, selects=levels, fan_out=log2(max(1, luts)))
         if choices.operand_register:
             name = circuit.register(len(distinct), f"$ <= {name};", "wq", path)
             path = _START
@@ -404,9 +405,10 @@ def _bias_rom(circuit: Circuit, bias: Integers, group: str, within: tuple[int, i
     name = circuit.name("c")
     if circuit.writes:
         circuit.write(*rom_text(name, group, width, words))
-    luts, depth = rom_luts(words, width)
-    circuit.parts["bias_luts"] += luts
-    path = longer(_START, luts=depth, fan_out=log2(max(1, luts)))
+    luts, selects, levels = rom_parts(words, width)
+    circuit.parts["rom_luts"] += luts
+    circuit.parts["rom_selects"] += selects
+    path = longer(_START, luts=1, selects=levels, fan_out=log2(max(1, luts)))
     return Value(bits_in(name, 0, width), low, high, 0, path)
 
 

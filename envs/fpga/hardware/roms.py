@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["rom_luts", "rom_text"]
+__all__ = ["rom_parts", "rom_text"]
 
 _LUT_INPUTS = 4
 
@@ -17,26 +17,25 @@ def rom_text(name: str, address: str, width: int, words: Sequence[int]) -> list[
     return [*lines, f"    default: {name} = {width}'h{words[-1]:x};", "  endcase"]
 
 
-def rom_luts(words: Sequence[int], width: int) -> tuple[int, int]:
-    """LUTs of a memory of constants, and LUTs on its longest path.
+def rom_parts(words: Sequence[int], width: int) -> tuple[int, int, int]:
+    """What a memory of constants takes: LUTs, selections between two of them, and levels of those.
 
-    Each bit is a function of the address. Up to four address bits it is one LUT; more of them
-    select among such functions. Equal functions exist once; constants and address bits need none.
+    Each bit is a function of the address. Up to four address bits it is one LUT; each further bit
+    selects between two such functions. Equal functions exist once; constants and address bits need
+    none.
 
     Args:
         words: what it holds, by address.
         width: bits of a word.
     """
     address = max(1, (len(words) - 1).bit_length())
-    columns = {
-        tuple((word >> bit) & 1 for word in words)
-        + (words[-1] >> bit & 1,) * (2**address - len(words))
-        for bit in range(width)
-    }
+    fill = [words[-1]] * (2**address - len(words))
+    columns = {tuple((word >> bit) & 1 for word in (*words, *fill)) for bit in range(width)}
     seen: set[tuple[int, ...]] = set()
     for column in columns:
         _count(column, seen)
-    return len(seen), 1 if address <= _LUT_INPUTS else 1 + -(-(address - _LUT_INPUTS) // 2)
+    luts = sum(len(column) <= 2**_LUT_INPUTS for column in seen)
+    return luts, len(seen) - luts, max(0, address - _LUT_INPUTS)
 
 
 def _count(column: tuple[int, ...], seen: set[tuple[int, ...]]) -> None:

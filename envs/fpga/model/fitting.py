@@ -35,14 +35,16 @@ __all__ = ["Example", "errors", "examples", "fitted"]
 
 Floats = NDArray[np.float64]
 
-_ICE40_HX: Final = (0.7, 0.08, 1.6, 1.3, 1.5, 0.155, 5.0, 0.15)
+_ICE40_HX: Final = (0.7, 0.08, 1.6, 1.3, 1.5, 0.155, 5.0, 0.15, 1.0)
 _PRIOR_NS: Final = {
     "ice40_hx8k": _ICE40_HX,
     "ice40_up5k": tuple(2.3 * delay for delay in _ICE40_HX),
-    "ecp5": (0.7, 0.08, 5.2, 1.15, 1.8, 0.035, 4.9, 0.15),
+    "ecp5": (0.7, 0.08, 5.2, 1.15, 1.8, 0.035, 4.9, 0.15, 0.25),
 }
 """Delays to begin with: cells as nextpnr's reports of critical paths show them (a LUT 0.4 ns of
 an HX8K and 0.24 ns of an ECP5, a product 3.9 ns), each with a wire of 0.9 ns."""
+_PRIOR_LUTS: Final = {"rom_selects": 0.5}
+"""LUTs of a part to begin with where it is not one: an ECP5 has multiplexers behind its LUTs."""
 _PRIOR_WEIGHT: Final = {"luts": 0.3, "delays": 0.02}
 """Weight of the first guess, relative to that of the mean of all rows."""
 _ROUNDS: Final = 12
@@ -105,7 +107,8 @@ def fitted(some: Sequence[Example]) -> Coefficients:
 def _fit_luts(some: Sequence[Example]) -> Floats:
     counts = np.array([e.row["lut_count"] for e in some], dtype=float)
     parts = np.array([lut_parts(e.made) for e in some])
-    return _near(parts / counts[:, None], np.ones(len(counts)), np.ones(len(LUT_PARTS)), "luts")
+    prior = np.array([_PRIOR_LUTS.get(name, 1.0) for name in LUT_PARTS])
+    return _near(parts / counts[:, None], np.ones(len(counts)), prior, "luts")
 
 
 def _fit_delays(some: Sequence[Example], prior: Floats, luts: dict[str, Floats]) -> Floats:

@@ -43,7 +43,7 @@ LUT_PARTS: Final = (
     "and_bits",
     "mux_bits",
     "rom_luts",
-    "bias_luts",
+    "rom_selects",
     "saturated_bits",
     "luts",
     "counter_bits",
