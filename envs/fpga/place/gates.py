@@ -179,7 +179,14 @@ def _read(module: Mapping[str, Any]) -> Gates:
         short = kind.strip("$_")
         names = _PINS.get(short, "AB")
         gates.append((short, tuple(_net(pins[n][0]) for n in names), _net(pins["Y"][0])))
-    return Gates(ports["input"], ports["output"], _ordered(gates), tuple(flip_flops))
+    driven = {net for _, _, net in gates} | {net for _, net in flip_flops}
+    driven |= {net for nets in ports["input"].values() for net in nets} | {_ZERO, _ONE}
+    # Words that a memory does not have are nets without a driver, and may be anything.
+    whole = [
+        (kind, tuple(pin if pin in driven else _ZERO for pin in pins), net)
+        for kind, pins, net in gates
+    ]
+    return Gates(ports["input"], ports["output"], _ordered(whole), tuple(flip_flops))
 
 
 def _net(bit: int | str) -> int:

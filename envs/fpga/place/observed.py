@@ -12,8 +12,8 @@ from archgym.errors import SimulationError
 
 __all__ = ["RESET", "Observed", "input_words", "last_cycle", "observed_of", "sent_at"]
 
-RESET = 3
-"""Cycles for which a circuit is reset."""
+RESET = 16
+"""Cycles for which a circuit is reset: more than any of its pipelines has registers."""
 
 
 @dataclass(frozen=True, eq=False)

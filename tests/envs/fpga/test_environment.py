@@ -60,7 +60,7 @@ def test_latency_and_rate_follow_from_cycles_and_clock() -> None:
     ("changes", "reason"),
     [
         ({"device": "ice40_hx8k", "reuse": 4}, "LUTs"),
-        ({"memory": "registers"}, "flip-flops"),
+        ({"memory": "registers", "operand_register": True}, "flip-flops"),
         ({"product": "dsp", "reuse": 16}, "DSPs"),
     ],
 )
