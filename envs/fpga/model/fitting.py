@@ -45,8 +45,10 @@ _PRIOR_NS: Final = {
 an HX8K and 0.24 ns of an ECP5, a product 3.9 ns), each with a wire of 0.9 ns."""
 _PRIOR_LUTS: Final = {"rom_selects": 0.5}
 """LUTs of a part to begin with where it is not one: an ECP5 has multiplexers behind its LUTs."""
-_PRIOR_WEIGHT: Final = {"luts": 0.3, "delays": 0.02}
+_PRIOR_WEIGHT: Final = {"luts": 0.3, "delays": 1.0}
 """Weight of the first guess, relative to that of the mean of all rows."""
+_BOUNDS: Final = (0.4, 2.5)
+"""How far a coefficient may lie from its first guess, as a factor."""
 _ROUNDS: Final = 12
 _PARTS: Final = 5
 
@@ -126,13 +128,13 @@ def _fit_delays(some: Sequence[Example], prior: Floats, luts: dict[str, Floats])
 
 
 def _near(rows: Floats, wanted: Floats, prior: Floats, kind: str) -> Floats:
-    """Least squares towards a first guess, no coefficient below a tenth of it."""
+    """Least squares towards a first guess, each coefficient within bounds."""
     weight = np.sqrt(_PRIOR_WEIGHT[kind] * len(wanted) / 100.0)
     scaled = np.vstack([rows * prior, weight * np.eye(len(prior))])
     target = np.concatenate([wanted, np.full(len(prior), weight)])
     from scipy.optimize import lsq_linear
 
-    return np.asarray(lsq_linear(scaled, target, bounds=(0.1, 10.0)).x) * prior
+    return np.asarray(lsq_linear(scaled, target, bounds=_BOUNDS).x) * prior
 
 
 def errors(some: Sequence[Example], coefficients: Coefficients) -> dict[str, float]:
