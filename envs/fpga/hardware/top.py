@@ -1,7 +1,7 @@
 """The module of a whole network: it takes a position at a time, and gives an output at a time.
 
 Ports: ``clk``, ``rst``, ``in_valid`` and ``in_data`` (a position's channels, the first lowest),
-``out_valid`` and ``out_data``. ``rst`` is held for as many cycles as the pipeline has registers, and
+``out_valid`` and ``out_data``. ``rst`` is held for as many cycles as the pipeline has registers;
 sixteen are always enough. Nothing waits: whoever sends keeps the intervals of :class:`Schedule`.
 """
 

@@ -24,6 +24,7 @@ from archgym.envs.fpga.model.prediction import (
     DELAY_PARTS,
     LUT_PARTS,
     Coefficients,
+    Prediction,
     lut_parts,
     path_parts,
     predicted,
@@ -45,10 +46,12 @@ _PRIOR_NS: Final = {
 an HX8K and 0.24 ns of an ECP5, a product 3.9 ns), each with a wire of 0.9 ns."""
 _PRIOR_LUTS: Final = {"rom_selects": 0.5}
 """LUTs of a part to begin with where it is not one: an ECP5 has multiplexers behind its LUTs."""
-_PRIOR_WEIGHT: Final = {"luts": 0.3, "delays": 1.0}
+_PRIOR_WEIGHT: Final = {"luts": 0.3, "delays": 20.0}
 """Weight of the first guess, relative to that of the mean of all rows."""
-_BOUNDS: Final = (0.4, 2.5)
+_BOUNDS: Final = (0.6, 1.7)
 """How far a coefficient may lie from its first guess, as a factor."""
+_SMALL: Final = 0.05
+"""Relative error of a period from which on it counts by its size rather than by its square."""
 _ROUNDS: Final = 12
 _PARTS: Final = 5
 
@@ -122,7 +125,10 @@ def _fit_delays(some: Sequence[Example], prior: Floats, luts: dict[str, Floats])
     delays = prior
     for _ in range(_ROUNDS):
         longest = np.array([one[np.argmax(one @ delays)] for one in paths])
-        new = _near(longest / period[:, None], np.ones(len(period)), prior, "delays")
+        rest = np.abs(longest @ delays / period - 1)
+        weight = 1 / np.sqrt(np.maximum(rest, _SMALL))
+        rows = longest / period[:, None] * weight[:, None]
+        new = _near(rows, weight, prior, "delays")
         delays = (delays + new) / 2
     return delays
 
@@ -142,7 +148,10 @@ def errors(some: Sequence[Example], coefficients: Coefficients) -> dict[str, flo
 
     Flip-flops, DSPs and block RAMs also give the share of designs with the exact count.
     """
-    found = [predicted(e.made, e.device, coefficients) for e in some]
+    return _errors(some, [predicted(e.made, e.device, coefficients) for e in some])
+
+
+def _errors(some: Sequence[Example], found: Sequence[Prediction]) -> dict[str, float]:
     result: dict[str, float] = {"designs": len(some)}
     columns = {
         "lut_count": [p.luts for p in found],
@@ -167,9 +176,10 @@ def errors(some: Sequence[Example], coefficients: Coefficients) -> dict[str, flo
 
 
 def _crossed(some: Sequence[Example]) -> dict[str, float]:
-    """Errors where each example was left out of the fit, in parts; means over the parts."""
-    parts = [errors(some[i::_PARTS], fitted(_without(some, i))) for i in range(_PARTS)]
-    return {name: float(np.mean([part[name] for part in parts])) for name in parts[0]}
+    """Errors where each example was left out of the fit, in parts."""
+    fits = [fitted(_without(some, part)) for part in range(_PARTS)]
+    found = [predicted(e.made, e.device, fits[i % _PARTS]) for i, e in enumerate(some)]
+    return _errors(some, found)
 
 
 def _without(some: Sequence[Example], part: int) -> list[Example]:
