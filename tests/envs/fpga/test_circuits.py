@@ -45,7 +45,7 @@ def check(network: QuantisedNetwork, circuit: Built, seen: Observed, inputs: Any
     assert set(seen.latency.tolist()) == {circuit.schedule.latency}
 
 
-CASES = [
+CASES: list[tuple[Any, dict[str, Any]]] = [
     (DENSE, {"reuse": 1, "weight_bits": 5}),
     (DENSE, {"reuse": 4, "memory": "logic"}),
     (DENSE, {"reuse": 8, "memory": "registers", "fold": "outputs"}),

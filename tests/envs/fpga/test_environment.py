@@ -19,8 +19,8 @@ from archgym.errors import InvalidValueError, UnknownNameError
 SMALL = {**FPGA.baseline, "weight_bits": 4, "activation_bits": 4, "reuse": 16}
 
 
-def metric(name: str, workload: str = "jet_small", **changes: Any) -> float:
-    outcome = FPGA(workload=workload).evaluate({**SMALL, **changes})
+def metric(name: str, **changes: Any) -> float:
+    outcome = FPGA(workload="jet_small").evaluate({**SMALL, **changes})
     assert outcome.status == "ok", outcome.reason
     found = outcome.metrics[name]
     assert found is not None
@@ -35,13 +35,18 @@ def test_more_reuse_takes_fewer_luts_and_more_cycles() -> None:
 
 
 def test_registers_make_the_clock_faster_and_take_flip_flops() -> None:
-    bare = {"product_register": False, "tree_registers": 0}
+    bare: dict[str, Any] = {"product_register": False, "tree_registers": 0}
     assert metric("clock_mhz") > metric("clock_mhz", **bare)
     assert metric("ff_count") > metric("ff_count", **bare)
 
 
 def test_dsps_take_the_place_of_luts() -> None:
-    dsp = {"product": "dsp", "memory": "block", "weight_bits": 6, "activation_bits": 6}
+    dsp: dict[str, Any] = {
+        "product": "dsp",
+        "memory": "block",
+        "weight_bits": 6,
+        "activation_bits": 6,
+    }
     assert metric("dsp_count", **dsp) == 21
     assert metric("lut_count", **dsp) < metric("lut_count", **{**dsp, "product": "logic"})
     assert metric("bram_count", **dsp) > 0
@@ -49,7 +54,7 @@ def test_dsps_take_the_place_of_luts() -> None:
 
 def test_latency_and_rate_follow_from_cycles_and_clock() -> None:
     env = FPGA(workload="jet_small")
-    found = env.evaluate(SMALL).metrics
+    found = {name: value or 0.0 for name, value in env.evaluate(SMALL).metrics.items()}
     assert found["latency_ns"] == pytest.approx(1e3 * found["latency_cycles"] / found["clock_mhz"])
     rate = 1e6 * found["clock_mhz"] / found["interval_cycles"]
     assert found["samples_per_s"] == pytest.approx(rate)
