@@ -57,7 +57,15 @@ def drawn(number: int) -> tuple[str, dict[str, Any], tuple[int, ...]] | None:
     design = {"device": device, **dict(sampled)}
     made = circuit_of(workload, design)
     parts = made.circuit.parts
-    names = ("adder_bits", "constant_bits", "and_bits", "mux_bits", "rom_luts", "rom_selects")
+    names = (
+        "adder_bits",
+        "short_bits",
+        "constant_bits",
+        "and_bits",
+        "mux_bits",
+        "rom_luts",
+        "rom_selects",
+    )
     largest = _MAX_LOGIC[number % len(_MAX_LOGIC)]
     logic = sum(parts[name] for name in names)
     if logic > largest or parts["ff"] > _FFS_OF_LOGIC * largest:

@@ -27,13 +27,25 @@ __all__ = [
     "longest",
 ]
 
-Path = tuple[float, float, float, float, float, float, float]
-PATH_PARTS = ("memories", "luts", "chains", "chain_bits", "dsps", "fan_out", "selects")
+Path = tuple[float, float, float, float, float, float, float, float]
+PATH_PARTS = (
+    "memories",
+    "luts",
+    "chains",
+    "chain_bits",
+    "dsps",
+    "fan_out",
+    "selects",
+    "short_sums",
+)
 """Parts of a path: reads of block RAM, LUTs, carry chains, bits of them, DSPs, doublings of the
-fan-out on the way, selections between two LUTs by an address bit."""
-_NOMINAL: Path = (1.5, 1.2, 1.2, 0.13, 4.5, 0.25, 0.4)
+fan-out on the way, selections between two LUTs by an address bit,
+and sums of few bits, which an ECP5 makes of LUTs rather than a carry chain."""
+_SHORT = 4
+"""Bits up to which a sum is one of few bits."""
+_NOMINAL: Path = (1.5, 1.2, 1.2, 0.13, 4.5, 0.25, 0.4, 1.3)
 """Delays in ns that say which of two paths is longer while a circuit is built."""
-_NO_PATH: Path = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+_NO_PATH: Path = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def bits_of(low: int, high: int) -> int:
@@ -126,11 +138,19 @@ def longer(
     dsps: float = 0,
     fan_out: float = 0,
     selects: float = 0,
+    short_sums: float = 0,
 ) -> Path:
     """A path with more on its way."""
-    m, lut, c, b, d, f, s = path
-    after = (d + dsps, f + fan_out, s + selects)
+    m, lut, c, b, d, f, s, short = path
+    after = (d + dsps, f + fan_out, s + selects, short + short_sums)
     return (m + memories, lut + luts, c + chains, b + chain_bits, *after)
+
+
+def _summed(path: Path, width: int) -> Path:
+    """A path that goes on through a sum."""
+    if width <= _SHORT:
+        return longer(path, short_sums=1)
+    return longer(path, chains=1, chain_bits=width)
 
 
 def longest(one: Path, other: Path) -> Path:
@@ -260,7 +280,7 @@ class Circuit:
             return Value((*passing, *b.extended(core)), low, high, shift, path)
         left = ((ZERO,) * up_a + a.extended(core - up_a)) if up_a else a.extended(core, drop)
         added = self._added(left, b.extended(core), operation)
-        path = longer(path, chains=1, chain_bits=core)
+        path = _summed(path, core)
         return Value((*passing, *added), low, high, shift, path)
 
     def plus_constant(self, value: Value, constant: int, within: tuple[int, int]) -> Value:
@@ -273,7 +293,7 @@ class Circuit:
         core = width - drop
         literal = _digits((constant >> drop) % (1 << core), core)
         added = self._added(value.extended(core, drop), literal, "+", constant=True)
-        path = longer(value.path, chains=1, chain_bits=core)
+        path = _summed(value.path, core)
         return Value((*value.extended(drop), *added), low, high, 0, path)
 
     def _added(self, left: Bits, right: Bits, operation: str, *, constant: bool = False) -> Bits:
@@ -284,7 +304,8 @@ class Circuit:
             core = len(left)
             text = f"{self.joined(left)} {operation} {self.joined(right)}"
             self._sums[key] = self.wire(core, text, "s", keep=True)
-            self.parts["constant_bits" if constant else "adder_bits"] += core
+            kind = "constant_bits" if constant else "adder_bits"
+            self.parts["short_bits" if core <= _SHORT else kind] += core
             if operation == "-":
                 new = set(right) - self._inverted - {ZERO, ONE}
                 self._inverted |= new

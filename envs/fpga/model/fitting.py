@@ -36,11 +36,11 @@ __all__ = ["Example", "errors", "examples", "fitted"]
 
 Floats = NDArray[np.float64]
 
-_ICE40_HX: Final = (0.7, 0.08, 1.6, 1.3, 1.5, 0.155, 5.0, 0.15, 1.0)
+_ICE40_HX: Final = (0.7, 0.08, 1.6, 1.3, 1.5, 0.155, 5.0, 0.15, 1.0, 1.9)
 _PRIOR_NS: Final = {
     "ice40_hx8k": _ICE40_HX,
     "ice40_up5k": tuple(2.3 * delay for delay in _ICE40_HX),
-    "ecp5": (0.7, 0.08, 5.2, 1.15, 1.8, 0.035, 4.9, 0.15, 0.25),
+    "ecp5": (0.7, 0.08, 5.2, 1.15, 1.8, 0.035, 4.9, 0.15, 0.25, 1.2),
 }
 """Delays to begin with: cells as nextpnr's reports of critical paths show them (a LUT 0.4 ns of
 an HX8K and 0.24 ns of an ECP5, a product 3.9 ns), each with a wire of 0.9 ns."""

@@ -39,6 +39,7 @@ Floats = NDArray[np.float64]
 LUT_PARTS: Final = (
     "adder_bits",
     "constant_bits",
+    "short_bits",
     "inverted_bits",
     "and_bits",
     "mux_bits",
@@ -49,8 +50,8 @@ LUT_PARTS: Final = (
     "counter_bits",
     "compare_bits",
 )
-"""Parts of a circuit that take LUTs: bits of carry chains, bits inverted for a subtraction, bits
-of products and multiplexers, and so on."""
+"""Parts of a circuit that take LUTs: bits of carry chains and of sums of few bits, bits inverted
+for a subtraction, bits of products and multiplexers, and so on."""
 DELAY_PARTS: Final = ("start", "doublings", *PATH_PARTS)
 """Parts of the delay of a path: its two registers, doublings of the number of LUTs and
 flip-flops, and the path itself."""
