@@ -1,7 +1,7 @@
 """Measuring designs: synthesis, placement and routing of many circuits into a growing table.
 
 ``python -m archgym.envs.fpga.tabulate FILE --minutes N`` appends a line of JSON for each run, and
-goes on behind the last one when it is started again. ``--pack TABLE`` turns the lines into a
+goes on behind the last one, or that of the shipped table. ``--pack TABLE`` adds the lines to a
 Parquet table instead. The order of designs is fixed: the design with number *n* is drawn with
 seed *n*; every fifth one is placed with three seeds.
 """
@@ -21,6 +21,7 @@ import numpy as np
 from archgym.envs.fpga.hardware.device import DEVICES
 from archgym.envs.fpga.hardware.folding import Choices
 from archgym.envs.fpga.hardware.top import Built, built
+from archgym.envs.fpga.measured import measured_rows
 from archgym.envs.fpga.network.integer import quantised
 from archgym.envs.fpga.network.named import WORKLOADS, named_network
 from archgym.envs.fpga.place.nextpnr import placed, refusal, synthesised
@@ -127,7 +128,7 @@ def measured(
 
 
 def packed(lines: Path, table: Path) -> int:
-    """Writes the rows of a file of lines as a Parquet table; how many there are.
+    """Adds the rows of a file of lines to a Parquet table; how many it then has.
 
     Rows of designs that the present space does not have, and of circuits that the present
     generator makes otherwise, are left out.
@@ -147,6 +148,13 @@ def packed(lines: Path, table: Path) -> int:
         columns.append(
             {**design, **row, "carry_count": cells.get("SB_CARRY", cells.get("CCU2C", 0))}
         )
+
+    def key(row: dict[str, Any]) -> tuple[Any, ...]:
+        return row["verilog_sha256"], row["device"], row["seed"]
+
+    new = {key(row) for row in columns}
+    before = pq.read_table(table).to_pylist() if table.exists() else []
+    columns = [row for row in before if key(row) not in new] + columns
     names = list(dict.fromkeys(name for row in columns for name in row))
     data = {name: [row.get(name) for row in columns] for name in names}
     pq.write_table(pa.table(data), table, compression="zstd")
@@ -189,6 +197,7 @@ def main() -> None:
         return
     end = time.monotonic() + 60.0 * arguments.minutes
     rows = _rows(arguments.lines) if arguments.lines.exists() else []
+    rows += measured_rows()
     number = 1 + max((row["number"] for row in rows), default=-1)
     with arguments.lines.open("a", encoding="utf-8") as file:
         while time.monotonic() < end:
