@@ -33,6 +33,7 @@ _ENVIRONMENTS: Final = {
     "CPU-v0": "archgym.envs.cpu.environment:CPUEnvironment",
     "Conformance-v0": "archgym.envs.conformance:ConformanceEnvironment",
     "DRAM-v0": "archgym.envs.dram.environment:DramEnvironment",
+    "FPGA-v0": "archgym.envs.fpga.environment:FPGA",
     "GPUKernel-v0": "archgym.envs.gpu.environment:GPUKernel",
     "LLMDevice-v0": "archgym.envs.llm.device.environment:LLMDevice",
     "LLMTraining-v0": "archgym.envs.llm.environment:LLMTraining",

@@ -68,6 +68,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("two goals", "Conformance-v0", {"space": "finite", "objective": _GOALS}),
     Family("accelerator", "Accelerator-v0", {"workload": "alexnet"}),
     Family("dram", "DRAM-v0", {"workload": {"generator": "zipf", "requests": 300}}),
+    Family("fpga", "FPGA-v0", {"workload": "dense_8x8"}),
     Family("gpu", "GPUKernel-v0", {"workload": "square_1024"}),
     Family("cpu", "CPU-v0", {"workload": {"recorded": "sort", "instructions": 20_000}}),
     Family("llm", "LLMTraining-v0", {"workload": "gpt_1.7b_a100_32"}),

@@ -1,0 +1,1 @@
+"""Neural layers on FPGAs: `FPGA-v0`."""

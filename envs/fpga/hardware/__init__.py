@@ -1,0 +1,1 @@
+"""The circuit of a network: its structure, its cycles and its Verilog."""

@@ -1,0 +1,1 @@
+"""The embedded model of what synthesis, placement and routing give."""

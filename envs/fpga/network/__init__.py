@@ -1,0 +1,1 @@
+"""Networks of dense and convolutional layers, in floating point and in integers."""

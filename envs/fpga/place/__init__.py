@@ -1,0 +1,1 @@
+"""Verilog through yosys and nextpnr: simulation, synthesis, placement and routing."""

@@ -1,0 +1,213 @@
+"""Measuring designs: synthesis, placement and routing of many circuits into a growing table.
+
+``python -m archgym.envs.fpga.tabulate FILE --minutes N`` appends a line of JSON for each run, and
+goes on behind the last one, or that of the shipped table. ``--pack TABLE`` adds the lines to a
+Parquet table instead. The order of designs is fixed: the design with number *n* is drawn with
+seed *n*; every fifth one is placed with three seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from archgym.envs.fpga.hardware.device import DEVICES
+from archgym.envs.fpga.hardware.folding import Choices
+from archgym.envs.fpga.hardware.top import Built, built
+from archgym.envs.fpga.measured import measured_rows
+from archgym.envs.fpga.network.integer import quantised
+from archgym.envs.fpga.network.named import WORKLOADS, named_network
+from archgym.envs.fpga.place.nextpnr import placed, refusal, synthesised
+from archgym.envs.fpga.space import design_space
+from archgym.errors import InvalidValueError, SimulationError
+from archgym.simulators.external import private_folder
+
+__all__ = ["HELD_OUT_WORKLOADS", "drawn", "measured", "packed"]
+
+HELD_OUT_WORKLOADS: Final = ("control", "dense_12x12", "filter_bank", "keywords")
+"""Networks whose rows no model is fitted to."""
+_SHARES: Final = {
+    "ice40_hx8k": 0.33,
+    "ice40_up5k": 0.2,
+    "ecp5_25k": 0.4,
+    "ecp5_45k": 0.04,
+    "ecp5_85k": 0.03,
+}
+_MAX_LOGIC: Final = (250, 250, 500, 500, 500, 900, 1500)
+"""Largest circuit, in a count of LUTs from its structure; one of these, by the number."""
+_FFS_OF_LOGIC: Final = 2
+"""Flip-flops that it may have for each of them."""
+_SEEDS: Final = (1, 2, 3)
+_TIME_LIMIT_S: Final = 120.0
+
+
+def drawn(number: int) -> tuple[str, dict[str, Any], tuple[int, ...]] | None:
+    """Workload, design and placement seeds with a number; None if the circuit is too large."""
+    random = np.random.default_rng(number)
+    workload = str(random.choice(list(WORKLOADS)))
+    device = str(random.choice(list(_SHARES), p=list(_SHARES.values())))
+    space = design_space().fix({"device": device})
+    (sampled,) = space.sample(1, random)
+    design = {"device": device, **dict(sampled)}
+    made = circuit_of(workload, design)
+    parts = made.circuit.parts
+    names = (
+        "adder_bits",
+        "short_bits",
+        "constant_bits",
+        "and_bits",
+        "mux_bits",
+        "rom_luts",
+        "rom_selects",
+    )
+    largest = _MAX_LOGIC[number % len(_MAX_LOGIC)]
+    logic = sum(parts[name] for name in names)
+    if logic > largest or parts["ff"] > _FFS_OF_LOGIC * largest:
+        return None
+    if refusal(made, DEVICES[device]):
+        return None
+    return workload, design, _SEEDS if number % 5 == 0 else _SEEDS[:1]
+
+
+def circuit_of(workload: str, design: dict[str, Any]) -> Built:
+    """The circuit of a design on a network by name."""
+    choices = Choices.of(design, DEVICES[design["device"]].dsp_bits)
+    network = quantised(named_network(workload), choices.weight_bits, choices.activation_bits)
+    return built(network, choices)
+
+
+def measured(
+    workload: str, design: dict[str, Any], seeds: tuple[int, ...]
+) -> Iterator[dict[str, Any]]:
+    """Rows of a design, one for each placement seed."""
+    made, device = circuit_of(workload, design), DEVICES[design["device"]]
+    choices = Choices.of(design, device.dsp_bits)
+    row: dict[str, Any] = {
+        "workload": workload,
+        "design": design,
+        "verilog_sha256": hashlib.sha256(made.verilog.encode()).hexdigest()[:16],
+    }
+    with private_folder() as folder:
+        start = time.perf_counter()
+        try:
+            net = synthesised(made, choices, device, folder, time_limit_s=_TIME_LIMIT_S)
+        except (SimulationError, TimeoutError) as error:
+            yield {**row, "seed": 0, "status": "failed", "reason": str(error)[:300]}
+            return
+        row |= {
+            "lut_count": net.luts,
+            "ff_count": net.ffs,
+            "dsp_count": net.dsps,
+            "bram_count": net.block_rams,
+            "cells": dict(net.cells),
+            "synthesis_s": round(time.perf_counter() - start, 2),
+        }
+        for seed in seeds:
+            start = time.perf_counter()
+            try:
+                found = placed(device, folder, seed, time_limit_s=_TIME_LIMIT_S)
+            except (SimulationError, TimeoutError) as error:
+                yield {**row, "seed": seed, "status": "failed", "reason": str(error)[:300]}
+                continue
+            yield {
+                **row,
+                "seed": seed,
+                "status": "ok",
+                "reason": "",
+                "clock_mhz": round(found.clock_mhz, 3),
+                "logic_share": round(found.logic_share, 5),
+                "place_s": round(time.perf_counter() - start, 2),
+            }
+
+
+def packed(lines: Path, table: Path) -> int:
+    """Adds the rows of a file of lines to a Parquet table; how many it then has.
+
+    Rows of designs that the present space does not have, and of circuits that the present
+    generator makes otherwise, are left out.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns: list[dict[str, Any]] = []
+    for row in _rows(lines):
+        design = _legal(dict(row.pop("design")))
+        if design is None:
+            continue
+        cells = row.pop("cells", {})
+        made = circuit_of(row["workload"], design)
+        if hashlib.sha256(made.verilog.encode()).hexdigest()[:16] != row["verilog_sha256"]:
+            continue
+        columns.append(
+            {**design, **row, "carry_count": cells.get("SB_CARRY", cells.get("CCU2C", 0))}
+        )
+
+    def key(row: dict[str, Any]) -> tuple[Any, ...]:
+        return row["verilog_sha256"], row["device"], row["seed"]
+
+    new = {key(row) for row in columns}
+    before = pq.read_table(table).to_pylist() if table.exists() else []
+    columns = [row for row in before if key(row) not in new] + columns
+    names = list(dict.fromkeys(name for row in columns for name in row))
+    data = {name: [row.get(name) for row in columns] for name in names}
+    pq.write_table(pa.table(data), table, compression="zstd")
+    return len(columns)
+
+
+def _legal(design: dict[str, Any]) -> dict[str, Any] | None:
+    """The design as the space has it; None if it has no such design."""
+    try:
+        (found,) = design_space().designs([design])
+    except InvalidValueError:
+        return None
+    same = dict(found)
+    dropped = set(design) - set(same)
+    if "operand_register" in dropped and not design["operand_register"]:
+        return None  # it was measured without the register that the space now has
+    return same
+
+
+def _rows(lines: Path) -> list[dict[str, Any]]:
+    """The complete lines of a file; the last one may have been cut off."""
+    found = []
+    for line in lines.read_text("utf-8").splitlines():
+        try:
+            found.append(json.loads(line))
+        except json.JSONDecodeError:
+            continue
+    return found
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("lines", type=Path)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--pack", type=Path)
+    arguments = parser.parse_args()
+    if arguments.pack:
+        print(f"{packed(arguments.lines, arguments.pack)} rows")
+        return
+    end = time.monotonic() + 60.0 * arguments.minutes
+    rows = _rows(arguments.lines) if arguments.lines.exists() else []
+    rows += measured_rows()
+    number = 1 + max((row["number"] for row in rows), default=-1)
+    with arguments.lines.open("a", encoding="utf-8") as file:
+        while time.monotonic() < end:
+            found = drawn(number)
+            if found is not None:
+                for row in measured(*found):
+                    file.write(json.dumps({"number": number, **row}) + "\n")
+                    file.flush()
+            number += 1
+
+
+if __name__ == "__main__":
+    main()
