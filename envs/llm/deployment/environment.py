@@ -170,10 +170,10 @@ class LLMServing(Environment):
             + ", ".join(GENERATORS)
             + ", and settings such as rate_per_s and count), and perhaps engine ("
             + ", ".join(engine_names())
-            + "; or a mapping), ttft_limit_ms (1000), tpot_limit_ms (50), attainment_goal (0.9: share "
-            "of the requests within both limits at a sustainable rate), acceptance (0.7: probability "
-            "that a token of a draft model is accepted) and draft_share (0.05: time of the draft "
-            "model for a token, by that of the model)",
+            + "; or a mapping), ttft_limit_ms (1000), tpot_limit_ms (50), attainment_goal (0.9: "
+            "share of the requests within both limits at a sustainable rate), acceptance (0.7: "
+            "probability that a token of a draft model is accepted) and draft_share (0.05: time "
+            "of the draft model for a token, by that of the model)",
         }
 
     @classmethod

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.envs.llm.deployment.memory import Room
 from archgym.envs.llm.deployment.plan import dollars_per_hour
 from archgym.envs.llm.deployment.workload import Workload
 from archgym.envs.llm.serving.records import Deployment, Requests, Served
@@ -55,12 +56,12 @@ METRICS: Final = (
     Metric("gpus_count", "", "minimize", "GPUs that are used"),
     Metric("cost_usd_per_hour", "USD/hour", "minimize", "list price of the GPUs that are used"),
     Metric("cost_usd_per_mtoken", "USD/Mtoken", "minimize", "by output token, at the offered rate"),
-    Metric("energy_j_per_token", "J/token", "minimize", "of the GPUs that are used, by output token"),
+    Metric("energy_j_per_token", "J/token", "minimize", "of the GPUs, at the offered rate"),
     Metric(
         "memory_use_share",
         "",
         "minimize",
-        "weights, activations and the cache of the longest request, by the memory that they may take",
+        "weights, activations and the cache of the longest request, by what they may take",
     ),
     Metric("peak_memory_gib", "GiB", "minimize", "of the GPU that needs most"),
     Metric("cache_gib", "GiB", "maximize", "room for keys and values of a GPU that decodes"),
@@ -88,7 +89,7 @@ def metric_columns(
     deployments: Sequence[Deployment],
     requests: Requests,
     sustainable: NDArray[np.float64],
-    memory_use: NDArray[np.float64],
+    memory: Sequence[Room],
     workload: Workload,
 ) -> dict[str, NDArray[np.float64]]:
     """Each metric of each deployment, by name, in the units of :data:`METRICS`.
@@ -98,7 +99,7 @@ def metric_columns(
         deployments: that served.
         requests: that were served.
         sustainable: highest rate by deployment, requests a second, shape (n,).
-        memory_use: share of the memory that is needed, shape (n,).
+        memory: of each deployment.
         workload: limits and prices.
     """
     ttft, tpot = _times(served, requests)
@@ -112,7 +113,9 @@ def metric_columns(
     tokens = float(requests.output_tokens.sum())
     attained = attained_share(served, requests, workload)
     rate = len(requests) / span
-    replicas = np.array([[pool.replicas for pool in _both(one)] for one in deployments], float)
+    replicas = np.zeros((len(deployments), 2))
+    for i, one in enumerate(deployments):
+        replicas[i, : len(one.pools)] = [pool.replicas for pool in one.pools]
     blocks = np.maximum(served.cache_blocks, 1.0)
     available = (served.cache_blocks * replicas).sum(axis=1) * span
     free = np.maximum(price, 1e-9)
@@ -127,8 +130,9 @@ def metric_columns(
         "gpus_count": gpus,
         "cost_usd_per_hour": price,
         "cost_usd_per_mtoken": price / 3600 * span / tokens * 1e6,
-        "energy_j_per_token": served.energy_j / tokens,
-        "memory_use_share": memory_use,
+        "energy_j_per_token": served.energy_j.sum(axis=1) / tokens,
+        "memory_use_share": np.array([one.use_share for one in memory]),
+        "cache_gib": np.array([one.cache_gib for one in memory]),
         "peak_memory_gib": served.peak_memory_gib.max(axis=1),
         "cache_use_share": served.block_seconds.sum(axis=1) / np.maximum(available, 1e-9),
         "cache_peak_share": (served.peak_blocks / blocks).max(axis=1),
@@ -142,5 +146,21 @@ def metric_columns(
     return {metric.name: found[metric.name] for metric in METRICS}
 
 
-def _both(deployment: Deployment) -> tuple[object, ...]:
-    return deployment.pools
+def _times(served: Served, requests: Requests) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Time to the first token and per token after it, s; NaN where there is only one token."""
+    after = np.maximum(requests.output_tokens - 1, 1)
+    tpot = (served.finished_s - served.first_token_s) / after
+    return served.first_token_s - served.arrival_s, np.where(
+        requests.output_tokens > 1, tpot, np.nan
+    )
+
+
+def _statistics(name: str, values: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    """Mean and percentiles over requests; 0 where no request has a value."""
+    if np.isnan(values).all():
+        values = np.zeros_like(values)
+    found = {f"{name}_mean_ms": np.nanmean(values, axis=1)}
+    percentiles = np.nanpercentile(values, _PERCENTILES, axis=1)
+    return found | {
+        f"{name}_p{p}_ms": one for p, one in zip(_PERCENTILES, percentiles, strict=True)
+    }

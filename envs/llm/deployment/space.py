@@ -74,9 +74,7 @@ def _layout(workload: Workload, pool: str, when: Expression | None = None) -> li
     model, fleet = workload.model, workload.fleet
     tensors = [n for n in _powers(min(_MAX_TENSOR, fleet.gpus)) if _divides(model, n)]
     stages = _powers(min(_MAX_PIPELINE, fleet.gpus, model.layers))
-    replicas = [
-        n for n in range(1, fleet.gpus + 1) if n <= _SINGLE_REPLICAS or n % 8 == 0
-    ]
+    replicas = [n for n in range(1, fleet.gpus + 1) if n <= _SINGLE_REPLICAS or n % 8 == 0]
     whose = "that prefill" if pool else "that serve, or only decode where prefill is split off"
     found: list[Parameter] = []
     if len(fleet.groups) > 1:
@@ -109,9 +107,7 @@ def _scheduling(workload: Workload, splits: bool) -> list[Parameter]:
     return [
         Categorical("routing", routings, when=several, doc="to which replica a request goes"),
         Ordinal("max_num_seqs", _SEQUENCES, unit="sequences", doc="that a replica runs at a time"),
-        Ordinal(
-            "max_num_batched_tokens", _TOKENS, unit="tokens", doc="new ones in an iteration"
-        ),
+        Ordinal("max_num_batched_tokens", _TOKENS, unit="tokens", doc="new ones in an iteration"),
         Boolean("chunked_prefill", doc="a prompt may be cut over iterations"),
         Categorical("scheduler", list(SCHEDULERS), doc="which waiting request is next"),
         Categorical(
@@ -176,6 +172,10 @@ def _rules(workload: Workload, names: list[str]) -> list[Rule]:
     used = (param("preemption") == "swap") | (param("offload_weights") > 0)
     if "prefix_cache" in names:
         used = used | (param("prefix_cache") == True)  # noqa: E712
+        size = workload.traffic.prefix_block_tokens
+        whole = (param("prefix_cache") == False) | (size % param("block_size") == 0)  # noqa: E712
+        says = f"with the prefix cache blocks divide those that prompts share, {size} tokens"
+        rules.append(Rule("prefix_blocks", whole, says))
     rules.append(Rule("tier", used, "the tier holds weights, swapped sequences or prefixes"))
     rules += _gpu_rules(workload, names)
     slow = [g.label for g in workload.fleet.groups if g.cluster.device.fp8_tflops <= 0]

@@ -212,4 +212,3 @@ def _meaning(key: str) -> str:
     if key == "fleet":
         return f"it is a mapping from clusters to numbers of GPUs, or one of {', '.join(FLEETS)}"
     return f"it is a mapping, the path of a CSV file or one of {', '.join(TRACES)}"
-

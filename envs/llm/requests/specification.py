@@ -66,7 +66,7 @@ _DEFAULTS: Final[Mapping[str, float]] = {
     "users": 32,
     "prefixes": 0,
     "prefix_tokens": 1024,
-    "prefix_block_tokens": 16,
+    "prefix_block_tokens": 512,
 }
 _DRAWN: Final = ("count", "seed", "prompt_tokens", "prompt_variation", "output_tokens",
                  "output_variation", "longest_tokens", "prefixes", "prefix_tokens",
@@ -96,7 +96,7 @@ class Traffic:
     name: str
     drawn: Drawn
     users: int = 0
-    prefix_block_tokens: int = 16
+    prefix_block_tokens: int = 512
 
     @property
     def shares_prefixes(self) -> bool:
@@ -141,9 +141,9 @@ def load_requests(spec: RequestsSpec) -> Traffic:
     Args:
         spec: a name of :data:`TRACES`, the path of a file
             (:func:`archgym.envs.llm.requests.table.read_requests`), or a mapping with ``trace``,
-            ``file`` or ``generator`` and settings: ``rate_per_s`` (of a trace or file, its times are
-            stretched to that mean rate), ``count`` (the first ones are kept), ``users`` (a closed
-            loop of so many; the times of arrival are then left out).
+            ``file`` or ``generator`` and settings: ``rate_per_s`` (of a trace or file, its times
+            are stretched to that mean rate), ``count`` (the first ones are kept), ``users`` (a
+            closed loop of so many; the times of arrival are then left out).
 
     Raises:
         UnknownNameError, InvalidValueError: naming what is not possible.

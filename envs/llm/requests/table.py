@@ -83,7 +83,9 @@ def _seconds(row: TableRow, column: str) -> float:
         start = datetime.fromisoformat(whole).replace(tzinfo=UTC).timestamp()
         return start + float(f"0.{fraction or 0}")
     except ValueError:
-        raise row.error(column, "It must be a date and time, such as 2023-11-16 18:15:46.68.") from None
+        raise row.error(
+            column, "It must be a date and time, such as 2023-11-16 18:15:46.68."
+        ) from None
 
 
 def _tokens(row: TableRow, column: str) -> int:
