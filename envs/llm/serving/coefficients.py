@@ -59,8 +59,8 @@ def coefficients(
         "draft_share": pool.speculative_tokens * pool.draft_share,
         "swap_s": memory.block / rate,
         "swap_bytes": replica_block,
-        "transfer_bytes": token_bytes(model, pool),
-        "transfer_s": token_bytes(model, pool) / transfer,
+        "transfer_bytes": token_bytes(model, pool, engine),
+        "transfer_s": token_bytes(model, pool, engine) / transfer,
         "accepted": (1.0 - pool.acceptance ** (drafted + 1)) / (1.0 - pool.acceptance),
         "pipeline": pool.pipeline_parallel,
         "nano": pool.nano_batches,
@@ -101,7 +101,7 @@ def _attention(model: Model, system: Any, engine: Engine, pool: Pool) -> dict[st
     heads = model.heads / pool.tensor_parallel / pool.attention_data_parallel
     work = 4.0 * model.layers * heads * model.head_size
     rate = system["matrix_flops"] * system["flash_share"]
-    moved = token_bytes(model, pool) / pool.tensor_parallel / pool.attention_data_parallel
+    moved = token_bytes(model, pool, engine) / pool.tensor_parallel / pool.attention_data_parallel
     stream = system["memory_rate"] * system["memory_share"]
     gather = system["memory_rate"] * (engine.decode_memory_share or system["memory_share"])
     query = 4.0 * model.layers * heads * model.head_size

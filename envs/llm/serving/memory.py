@@ -31,9 +31,11 @@ class Memory:
     blocks: int
 
 
-def token_bytes(model: Model, pool: Pool) -> float:
+def token_bytes(model: Model, pool: Pool, engine: Engine) -> float:
     """Bytes that a token takes in the cache of a replica, over all of its GPUs of a group."""
-    heads = max(model.kv_heads, pool.tensor_parallel)  # fewer heads than GPUs are held twice
+    heads = model.kv_heads
+    if engine.form == "kernels":  # fewer heads than GPUs are held more than once
+        heads = max(heads, pool.tensor_parallel)
     return 2.0 * model.layers * heads * model.head_size * pool.cache_bits / 8
 
 
@@ -73,7 +75,7 @@ def memory_of(model: Model, chip: Chip, engine: Engine, pool: Pool) -> Memory:
     else:
         resident += _activation_bytes(model, pool)
     stage = math.ceil(model.layers / pool.pipeline_parallel) / model.layers
-    block = token_bytes(model, pool) * stage * pool.block_size / pool.tensor_parallel
+    block = token_bytes(model, pool, engine) * stage * pool.block_size / pool.tensor_parallel
     blocks = pool.cache_blocks
     if not blocks:
         free = chip.memory_gib * GIB * pool.memory_share - resident

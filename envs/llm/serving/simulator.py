@@ -60,7 +60,7 @@ def simulate(
     for d, deployment in enumerate(deployments):
         parts = []
         for pool in deployment.pools:
-            _check(pool, model, fleet, requests)
+            _check(pool, model, fleet, requests, engine)
             key = (dataclasses.replace(pool, replicas=1), pool is deployment.prefill)
             if key not in known:
                 known[key] = _prepare(pool, model, fleet[pool.cluster], engine)
@@ -75,7 +75,9 @@ def simulate(
             for pool, (memory, *_) in zip(deployment.pools, parts, strict=True)
         )
         if served.fits[d]:
-            _serve_one(served, d, deployment, model, fleet, requests, parts, ids, starts, leaps)
+            _serve_one(
+                served, d, deployment, model, fleet, requests, engine, parts, ids, starts, leaps
+            )  # fmt: skip
     return served
 
 
@@ -99,7 +101,7 @@ def _prepare(pool: Pool, model: Model, cluster: Cluster, engine: Engine) -> tupl
 
 def _serve_one(
     served: Served, d: int, deployment: Deployment, model: Model, fleet: Mapping[str, Cluster],
-    requests: Requests, parts: Sequence[Any], ids: NDArray[np.int64], starts: NDArray[np.int64],
+    requests: Requests, engine: Engine, parts: Sequence[Any], ids: NDArray[np.int64], starts: NDArray[np.int64],
     leaps: bool,
 ) -> None:  # fmt: skip
     from archgym.envs.llm.serving.events import serve  # imports numba
@@ -116,7 +118,7 @@ def _serve_one(
         counts[p] = pool.replicas
     if deployment.prefill is not None:
         costs["transfer_latency_s"][1] = deployment.transfer_latency_us * 1e-6
-        size = token_bytes(model, deployment.prefill)
+        size = token_bytes(model, deployment.prefill, engine)
         if deployment.transfer_gb_per_s:
             costs["transfer_s"][1] = size / (deployment.transfer_gb_per_s * 1e9)
     replicas = [_replicas(count) for count in counts]
@@ -212,10 +214,32 @@ def _collect(
         served.moved_bytes[d, 1] += tokens * float(costs["transfer_bytes"][1])
 
 
-def _check(pool: Pool, model: Model, fleet: Mapping[str, Cluster], requests: Requests) -> None:
+def _check(
+    pool: Pool,
+    model: Model,
+    fleet: Mapping[str, Cluster],
+    requests: Requests,
+    engine: Engine,
+) -> None:
     """Refuses what no replica could be."""
     if pool.cluster not in fleet:
         raise UnknownNameError("cluster", pool.cluster, fleet, "deployment")
+    if engine.form == "kernels":
+        _check_shapes(pool, model)
+    if pool.max_num_batched_tokens <= pool.speculative_tokens:
+        raise InvalidValueError(
+            f"deployment: max_num_batched_tokens is {pool.max_num_batched_tokens}; it must be "
+            f"above speculative_tokens, {pool.speculative_tokens}"
+        )
+    if pool.prefix_cache and requests.prefix_tokens % pool.block_size:
+        raise InvalidValueError(
+            f"deployment: block_size is {pool.block_size}; with prefix_cache it must divide the "
+            f"requests' prefix_tokens, {requests.prefix_tokens}"
+        )
+
+
+def _check_shapes(pool: Pool, model: Model) -> None:
+    """Refuses parallelism that does not divide the model."""
     tensor = pool.tensor_parallel
     rules = {
         "tensor_parallel": (tensor, "heads", model.heads),
@@ -236,16 +260,6 @@ def _check(pool: Pool, model: Model, fleet: Mapping[str, Cluster], requests: Req
         raise InvalidValueError(
             f"deployment: tensor_parallel is {tensor}; it must divide, or be a multiple of, the "
             f"model's kv_heads, {model.kv_heads}"
-        )
-    if pool.max_num_batched_tokens <= pool.speculative_tokens:
-        raise InvalidValueError(
-            f"deployment: max_num_batched_tokens is {pool.max_num_batched_tokens}; it must be above "
-            f"speculative_tokens, {pool.speculative_tokens}"
-        )
-    if pool.prefix_cache and requests.prefix_tokens % pool.block_size:
-        raise InvalidValueError(
-            f"deployment: block_size is {pool.block_size}; with prefix_cache it must divide the "
-            f"requests' prefix_tokens, {requests.prefix_tokens}"
         )
 
 
