@@ -1,16 +1,21 @@
-"""Serving software: its kernels and the time of its host."""
+"""Serving software: its kernels, the time of its host, and the memory that it takes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from archgym.envs.llm.data.fields import Entry, catalogue, field, read_entry
+from archgym.envs.llm.data.stack import load_stack
+from archgym.errors import UnknownNameError
 
-__all__ = ["Engine", "engine_names", "load_engine"]
+__all__ = ["FORMS", "Engine", "engine_names", "load_engine"]
 
-_FILE = "engines.yaml"
+_FILE: Final = "engines.yaml"
+FORMS: Final = ("kernels", "roofline", "linear")
+"""How an iteration is timed: kernel by kernel; one roofline over the whole iteration; or a linear
+sum of whole-iteration terms."""
 
 
 @dataclass(frozen=True)
@@ -19,13 +24,53 @@ class Engine(Entry):
 
     Attributes:
         stack: name or mapping of the stack of kernels and links.
-        step_us: time of the host by iteration that no kernel hides, microseconds.
+        form: how an iteration is timed, of ``FORMS``.
+        request_us: from arrival until a request is queued, microseconds.
+        token_us: from the end of an iteration until its tokens are seen; nothing waits for it.
+        step_us: time of the host by iteration that no kernel hides.
         sequence_us: the same by sequence of the iteration.
+        prompt_us: the same by sequence that is prefilled.
+        activation_gib: memory of activations of a replica, 2^30 bytes; 0 for what the largest
+            iteration needs.
+        expert_activation_gib: the same of models with experts.
+        runtime_gib: memory of the runtime on a GPU that works alone, 2^30 bytes.
+        runtime_group_gib: the same on one of several.
+        counts_by_gpu: whether the memory of all GPUs is divided by what one of them keeps of a
+            block, as BLIS does; its caches are too large by ``tensor_parallel``.
+        decode_memory_share: share of the memory's bandwidth that attention of decoding sequences
+            reaches; 0 for the stack's.
+        prefill_share: share of the peak in iterations' prompts; forms other than ``kernels``.
+        decode_share: the same of decoding sequences; ``roofline``.
+        weights_scale: factor of the time to read the weights; ``linear``.
+        cache_scale: the same of the cache; ``linear``.
+        network_scale: the same of all-reduces, as if at the memory's bandwidth; ``linear``.
+        layer_us: by layer and iteration; ``linear``.
     """
 
     stack: Any
+    form: str = "kernels"
+    request_us: float = field(0, default=0.0)
+    token_us: float = field(0, default=0.0)
     step_us: float = field(0, default=0.0)
     sequence_us: float = field(0, default=0.0)
+    prompt_us: float = field(0, default=0.0)
+    activation_gib: float = field(0, default=0.0)
+    expert_activation_gib: float = field(0, default=0.0)
+    runtime_gib: float = field(0, default=0.5)
+    runtime_group_gib: float = field(0, default=1.0)
+    counts_by_gpu: bool = field(default=False)
+    decode_memory_share: float = field(0, 1, default=0.0)
+    prefill_share: float = field(0.01, 10, default=0.5)
+    decode_share: float = field(0.01, 10, default=0.3)
+    weights_scale: float = field(0, default=1.0)
+    cache_scale: float = field(0, default=1.0)
+    network_scale: float = field(0, default=1.0)
+    layer_us: float = field(0, default=0.0)
+
+    def __post_init__(self) -> None:
+        if self.form not in FORMS:
+            raise UnknownNameError("form", self.form, FORMS, "engine")
+        load_stack(self.stack)
 
 
 def load_engine(spec: str | Mapping[str, Any]) -> Engine:

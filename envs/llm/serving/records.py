@@ -299,6 +299,11 @@ class Deployment:
         return sum(pool.gpus for pool in self.pools)
 
 
+def _array(by: str, kind: type) -> Any:
+    """A field of ``Served``: what it has a value for, and of which kind."""
+    return dataclasses.field(metadata={"by": by, "kind": kind})
+
+
 @dataclass(frozen=True)
 class Served:
     """What the requests of each deployment saw, and what the deployments did.
@@ -319,36 +324,34 @@ class Served:
         busy_s: seconds in iterations.
         iterations: how many there were.
         prompt_tokens: prompt tokens that were computed, repeated ones included.
-        output_tokens: tokens given.
+        output_tokens: tokens given; those of the prefill count in the pool that ends the request.
         peak_blocks: largest number of blocks in use at a time, of one replica.
         block_seconds: integral of blocks in use over time.
         cache_blocks: blocks of a replica.
         weights_gib: weights on a GPU, 2^30 bytes.
         peak_memory_gib: most that a GPU needs: weights, activations, and the blocks in use.
-        network_bytes: sent by collectives and between stages.
-        transferred_bytes: moved between pools, and to or from the offload tier.
+        moved_bytes: moved between pools, and to or from the offload tier.
         energy_j: of all GPUs, idle times until the last request included.
     """
 
-    fits: NDArray[np.bool_]
-    arrival_s: NDArray[np.float64]
-    first_token_s: NDArray[np.float64]
-    finished_s: NDArray[np.float64]
-    queued_s: NDArray[np.float64]
-    preemptions: NDArray[np.int64]
-    cached_tokens: NDArray[np.int64]
-    busy_s: NDArray[np.float64]
-    iterations: NDArray[np.int64]
-    prompt_tokens: NDArray[np.int64]
-    output_tokens: NDArray[np.int64]
-    peak_blocks: NDArray[np.int64]
-    block_seconds: NDArray[np.float64]
-    cache_blocks: NDArray[np.int64]
-    weights_gib: NDArray[np.float64]
-    peak_memory_gib: NDArray[np.float64]
-    network_bytes: NDArray[np.float64]
-    transferred_bytes: NDArray[np.float64]
-    energy_j: NDArray[np.float64]
+    fits: NDArray[np.bool_] = _array("deployment", bool)
+    arrival_s: NDArray[np.float64] = _array("request", float)
+    first_token_s: NDArray[np.float64] = _array("request", float)
+    finished_s: NDArray[np.float64] = _array("request", float)
+    queued_s: NDArray[np.float64] = _array("request", float)
+    preemptions: NDArray[np.int64] = _array("request", int)
+    cached_tokens: NDArray[np.int64] = _array("request", int)
+    busy_s: NDArray[np.float64] = _array("pool", float)
+    iterations: NDArray[np.int64] = _array("pool", int)
+    prompt_tokens: NDArray[np.int64] = _array("pool", int)
+    output_tokens: NDArray[np.int64] = _array("pool", int)
+    peak_blocks: NDArray[np.int64] = _array("pool", int)
+    block_seconds: NDArray[np.float64] = _array("pool", float)
+    cache_blocks: NDArray[np.int64] = _array("pool", int)
+    weights_gib: NDArray[np.float64] = _array("pool", float)
+    peak_memory_gib: NDArray[np.float64] = _array("pool", float)
+    moved_bytes: NDArray[np.float64] = _array("pool", float)
+    energy_j: NDArray[np.float64] = _array("pool", float)
 
 
 def _check(name: str, value: Any, good: bool, allowed: str) -> None:
