@@ -82,8 +82,7 @@ class LLMServing(Environment):
     simulates_alone: ClassVar = True
     spaces_of_workload: ClassVar[tuple[str, ...]] = ("default",)
     fidelities: tuple[Fidelity, ...] = (
-        Fidelity(0.1, 0.1, "the first tenth of the requests"),
-        Fidelity(0.3, 0.3, "the first three tenths of the requests"),
+        Fidelity(0.25, 0.25, "the first quarter of the requests"),
         Fidelity(1.0, 1.0, "all requests"),
     )
 

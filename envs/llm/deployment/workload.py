@@ -136,21 +136,21 @@ WORKLOADS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "llama3_8b_a100_4_prefixes": _named(
         "Llama 3 8B on up to 4 A100, 40 shared prompts of 2,048 tokens, 12 requests a second",
         "llama3_8b", "a100_4",
-        {"generator": "poisson", "rate_per_s": 12, "count": 300, "prompt_tokens": 256,
+        {"generator": "poisson", "rate_per_s": 12, "prompt_tokens": 256,
          "prompt_variation": 1.0, "output_tokens": 192, "output_variation": 0.8, "prefixes": 40,
          "prefix_tokens": 2048},
     ),
     "llama3_8b_a100_4_bursts": _named(
         "Llama 3 8B on up to 4 A100, bursts of short requests, 20 a second on average",
         "llama3_8b", "a100_4",
-        {"generator": "gamma", "rate_per_s": 20, "variation": 3, "count": 300,
+        {"generator": "gamma", "rate_per_s": 20, "variation": 3,
          "prompt_tokens": 256, "prompt_variation": 1.0, "output_tokens": 128,
          "output_variation": 0.8},
     ),
     "llama3_8b_a100_4_users": _named(
         "Llama 3 8B on up to 4 A100, a closed loop of 64 users",
         "llama3_8b", "a100_4",
-        {"generator": "closed_loop", "users": 64, "count": 300, "prompt_tokens": 512,
+        {"generator": "closed_loop", "users": 64, "prompt_tokens": 512,
          "prompt_variation": 1.0, "output_tokens": 256, "output_variation": 0.8},
     ),
 }  # fmt: skip

@@ -35,7 +35,7 @@ GENERATORS: Final[Mapping[str, str]] = {
 }
 """Kinds of arrivals that are drawn, with a line on each."""
 _KINDS: Final = ("trace", "file", "generator")
-_COUNT: Final = 300
+_COUNT: Final = 1000
 _BOUNDS: Final[Mapping[str, tuple[float, float]]] = {
     "rate_per_s": (1e-4, 1e5),
     "count": (10, MAX_REQUESTS),
