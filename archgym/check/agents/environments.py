@@ -63,7 +63,7 @@ _GOALS = {"minimize": ["access_ns", "energy_pj"]}
 _SERVED = {
     "model": "llama3_8b",
     "fleet": "a100_4",
-    "requests": {"trace": "azure_conv", "rate_per_s": 12, "count": 60},
+    "requests": {"trace": "azure_conv", "rate_per_s": 20, "count": 60},
 }
 FAMILIES: tuple[Family, ...] = (
     Family("mixed", "Conformance-v0"),

@@ -105,45 +105,45 @@ def _named(doc: str, model: str, fleet: Any, requests: Any, **more: Any) -> tupl
 
 WORKLOADS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "llama3_8b_a100_4_conv": _named(
-        "Llama 3 8B on up to 4 A100, conversations, 12 a second",
-        "llama3_8b", "a100_4", {"trace": "azure_conv", "rate_per_s": 12},
+        "Llama 3 8B on up to 4 A100, conversations, 20 a second",
+        "llama3_8b", "a100_4", {"trace": "azure_conv", "rate_per_s": 20},
     ),
     "llama3_8b_a100_4_code": _named(
-        "Llama 3 8B on up to 4 A100, code completion, 8 a second",
-        "llama3_8b", "a100_4", {"trace": "azure_code", "rate_per_s": 8},
+        "Llama 3 8B on up to 4 A100, code completion, 2 a second",
+        "llama3_8b", "a100_4", {"trace": "azure_code", "rate_per_s": 2},
     ),
     "llama3_70b_h100_8_conv": _named(
-        "Llama 3 70B on up to 8 H100, conversations, 4 a second",
-        "llama3_70b", "h100_8", {"trace": "azure_conv", "rate_per_s": 4},
+        "Llama 3 70B on up to 8 H100, conversations, 8 a second",
+        "llama3_70b", "h100_8", {"trace": "azure_conv", "rate_per_s": 8},
     ),
     "llama3_70b_h100_16_code": _named(
-        "Llama 3 70B on up to 16 H100, code completion, 6 a second",
-        "llama3_70b", "h100_16", {"trace": "azure_code", "rate_per_s": 6},
+        "Llama 3 70B on up to 16 H100, code completion, 2 a second",
+        "llama3_70b", "h100_16", {"trace": "azure_code", "rate_per_s": 2},
     ),
     "llama3_70b_a100_16_h100_8_conv": _named(
         "Llama 3 70B on a fleet of 16 A100 and 8 H100, conversations, 6 a second",
         "llama3_70b", "a100_16_h100_8", {"trace": "azure_conv", "rate_per_s": 6},
     ),
-    "llama3_405b_h100_8_pooled_conv": _named(
-        "Llama 3.1 405B on up to 8 H100 with a pool of memory behind them, one a second",
-        "llama3_405b", "h100_8_pooled", {"trace": "azure_conv", "rate_per_s": 1},
+    "gpt_175b_h100_8_pooled_conv": _named(
+        "GPT-3 175B on up to 8 H100 with a pool of memory behind them, one request a second",
+        "gpt_175b", "h100_8_pooled", {"trace": "azure_conv", "rate_per_s": 1},
         tpot_limit_ms=100,
     ),
     "mixtral_8x7b_h100_8_conv": _named(
-        "Mixtral 8x7B on up to 8 H100, conversations, 10 a second",
-        "mixtral_8x7b", "h100_8", {"trace": "azure_conv", "rate_per_s": 10},
+        "Mixtral 8x7B on up to 8 H100, conversations, 40 a second",
+        "mixtral_8x7b", "h100_8", {"trace": "azure_conv", "rate_per_s": 40},
     ),
     "llama3_8b_a100_4_prefixes": _named(
-        "Llama 3 8B on up to 4 A100, 40 shared prompts of 2,048 tokens, 12 requests a second",
+        "Llama 3 8B on up to 4 A100, 40 shared prompts of 2,048 tokens, 20 requests a second",
         "llama3_8b", "a100_4",
-        {"generator": "poisson", "rate_per_s": 12, "prompt_tokens": 256,
+        {"generator": "poisson", "rate_per_s": 20, "prompt_tokens": 256,
          "prompt_variation": 1.0, "output_tokens": 192, "output_variation": 0.8, "prefixes": 40,
          "prefix_tokens": 2048},
     ),
     "llama3_8b_a100_4_bursts": _named(
-        "Llama 3 8B on up to 4 A100, bursts of short requests, 20 a second on average",
+        "Llama 3 8B on up to 4 A100, bursts of short requests, 60 a second on average",
         "llama3_8b", "a100_4",
-        {"generator": "gamma", "rate_per_s": 20, "variation": 3,
+        {"generator": "gamma", "rate_per_s": 60, "variation": 3,
          "prompt_tokens": 256, "prompt_variation": 1.0, "output_tokens": 128,
          "output_variation": 0.8},
     ),
