@@ -86,6 +86,32 @@ class LLMServing(Environment):
         Fidelity(1.0, 1.0, "all requests"),
     )
 
+    modelled: ClassVar[tuple[str, ...]] = (
+        "every request and every iteration of each replica: admission by free blocks of the cache, "
+        "the budget of tokens, chunks of prompts, growth block by block, preemption of the last "
+        "sequence, which is computed again or swapped",
+        "the time of an iteration from its kernels (products, attention by context, element-wise "
+        "ones), collectives, messages between stages, and the host",
+        "replicas behind a router; pools that prefill and pools that decode, and the transfer of "
+        "the cache between them over the network",
+        "shared prefixes of prompts: which blocks are held, and which are evicted, to a tier if "
+        "there is one",
+        "tiers behind the memory of the GPU: weights that are read from them in every iteration, "
+        "swapped sequences, evicted prefixes",
+        "experts spread over GPUs, and attention with sequences of its own by group of GPUs",
+        "draft models by a probability that a token is accepted, and their time",
+        "nano-batches, whose products, attention and collectives overlap",
+        "energy from the time in which GPUs compute, move data and wait; cost by list prices",
+    )
+    not_modelled: ClassVar[tuple[str, ...]] = (
+        "what precision does to answers: deployments of different precision are compared as equals",
+        "the time to load a model, to start and to stop replicas; failures",
+        "requests that are cancelled, that time out or that are refused",
+        "prompts by content: which tokens a draft model gets right, which experts are popular",
+        "the price of hosts, networks and memory pools beside that of the GPUs",
+        "traffic that changes over hours, and fleets that follow it",
+    )
+
     def __init__(
         self,
         *,
@@ -203,7 +229,9 @@ class LLMServing(Environment):
         Raises:
             InvalidValueError: if the table cannot be read, or ``workloads`` is given.
         """
-        raise InvalidValueError("none yet")
+        if workloads is not None:
+            raise InvalidValueError("references of LLMServing-v0 have no workloads")
+        return []
 
     @classmethod
     def spaces(cls) -> dict[str, DesignSpace]:

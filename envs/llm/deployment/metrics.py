@@ -110,7 +110,7 @@ def metric_columns(
     span = np.maximum(served.finished_s.max(axis=1) - served.arrival_s.min(axis=1), 1e-9)
     gpus = np.array([float(one.gpus) for one in deployments])
     price = np.array([dollars_per_hour(one, workload) for one in deployments])
-    tokens = float(requests.output_tokens.sum())
+    tokens = np.maximum(served.output_tokens.sum(axis=1), 1).astype(float)
     attained = attained_share(served, requests, workload)
     rate = len(requests) / span
     replicas = np.zeros((len(deployments), 2))
