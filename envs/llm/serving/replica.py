@@ -150,7 +150,7 @@ def _step(
         cost, sums[PREFILL] / parts, sums[DECODE] / parts, sums[PAIRS] / parts,
         sums[PAST] / parts, sums[CONTEXT] / parts,
     )  # fmt: skip
-    gpu = assembled_s(cost, products, network, logits, compute, memory)
+    gpu = assembled_s(cost, tokens, products, network, logits, compute, memory)
     seconds = gpu + cost.step_s + cost.sequence_s * sums[SEQUENCES]
     seconds += cost.prompt_s * sums[PROMPTS] + sums[LOADED_S]
     accepted = _accepted(cost, replica)
@@ -239,7 +239,7 @@ def _leap(
             replica.used += missing
             replica.peak = max(replica.peak, replica.used)
         compute, memory = attention(cost, 0.0, n * ahead / parts, 0.0, 0.0, context / parts)
-        gpu = assembled_s(cost, products, network, logits, compute, memory)
+        gpu = assembled_s(cost, tokens, products, network, logits, compute, memory)
         seconds = gpu + cost.step_s + cost.sequence_s * n
         last = _accepted(cost, replica)
         _pass_time(replica, seconds, gpu, work + compute)
