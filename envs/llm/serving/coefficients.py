@@ -47,6 +47,8 @@ def coefficients(
     drafted = pool.speculative_tokens
     transfer = pool.group_gpus * pool.pipeline_parallel * cluster.network_gb_per_s * 1e9
     values = {
+        "graph_tokens": engine.graph_tokens,
+        "eager_s": model.layers * engine.eager_layer_us * 1e-6,
         "step_s": engine.step_us * 1e-6,
         "sequence_s": engine.sequence_us * 1e-6,
         "prompt_s": engine.prompt_us * 1e-6,
@@ -90,9 +92,15 @@ def coefficients(
 
 def _system(cluster: Cluster, engine: Engine, pool: Pool) -> NDArray[Any]:
     record = system_record(cluster, load_stack(engine.stack), pool.replica_gpus)
-    if pool.compute_bits == 4 and cluster.device.fp4_tflops:
-        slowed = record["matrix_flops"] / (cluster.device.matrix_tflops * 1e12)
-        record["fp8_flops"] = cluster.device.fp4_tflops * 1e12 * slowed
+    chip = cluster.device
+    if pool.compute_bits == 4 and chip.fp4_tflops:
+        slowed = record["matrix_flops"] / (chip.matrix_tflops * 1e12)
+        record["fp8_flops"] = chip.fp4_tflops * 1e12 * slowed
+        record["fp8_share"] = chip.fp4_share
+    elif pool.compute_bits < 16 and not chip.fp8_tflops:
+        record["fp8_share"] = record["matrix_share"]  # widened before the product
+    for rate in ("matrix_flops", "fp8_flops"):
+        record[rate] *= (engine.speeds or {}).get(chip.name, 1.0)
     return record
 
 

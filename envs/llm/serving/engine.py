@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from archgym.envs.llm.data.fields import Entry, catalogue, field, read_entry
 from archgym.envs.llm.data.stack import load_stack
-from archgym.errors import UnknownNameError
+from archgym.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["FORMS", "Engine", "engine_names", "load_engine"]
 
@@ -30,6 +30,11 @@ class Engine(Entry):
         step_us: time of the host by iteration that no kernel hides.
         sequence_us: the same by sequence of the iteration.
         prompt_us: the same by sequence that is prefilled.
+        graph_tokens: largest iteration that is captured in a graph; larger ones are launched kernel
+            by kernel.
+        eager_layer_us: time of the host to launch a layer; the least that one takes in iterations
+            that are not captured.
+        speeds: by chip, the share of its best kernels' rates that this engine's reach; 1 for others.
         activation_gib: memory of activations of a replica, 2^30 bytes; 0 for what the largest
             iteration needs.
         expert_activation_gib: the same of models with experts.
@@ -54,6 +59,9 @@ class Engine(Entry):
     step_us: float = field(0, default=0.0)
     sequence_us: float = field(0, default=0.0)
     prompt_us: float = field(0, default=0.0)
+    graph_tokens: int = field(0, default=512)
+    eager_layer_us: float = field(0, default=0.0)
+    speeds: Mapping[str, float] | None = None
     activation_gib: float = field(0, default=0.0)
     expert_activation_gib: float = field(0, default=0.0)
     runtime_gib: float = field(0, default=0.5)
@@ -71,6 +79,12 @@ class Engine(Entry):
         if self.form not in FORMS:
             raise UnknownNameError("form", self.form, FORMS, "engine")
         load_stack(self.stack)
+        for chip, share in (self.speeds or {}).items():
+            if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 2:
+                raise InvalidValueError(
+                    f"engine: speeds[{chip!r}] is {share!r:.80}; it must be a number above 0, at "
+                    "most 2"
+                )
 
 
 def load_engine(spec: str | Mapping[str, Any]) -> Engine:

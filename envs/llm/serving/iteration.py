@@ -48,7 +48,13 @@ def attention(
 
 @inlined
 def assembled_s(
-    cost: Any, products: float, network: float, logits: float, compute: float, memory: float
+    cost: Any,
+    tokens: float,
+    products: float,
+    network: float,
+    logits: float,
+    compute: float,
+    memory: float,
 ) -> float:
     """Seconds of the GPUs in an iteration, from those of its parts."""
     if cost.joint:
@@ -60,4 +66,6 @@ def assembled_s(
             longest = max(products, attended, network)
             seconds = longest + (seconds - longest) / cost.nano
     seconds = (seconds + logits) * (1.0 + cost.draft_share)
+    if tokens > cost.graph_tokens:
+        seconds = max(seconds, cost.eager_s)
     return float(max(seconds * cost.stage_scale, cost.stream_s))

@@ -42,6 +42,8 @@ COST: Final = np.dtype(
                 "decode_memory_s",
                 "context_memory_s",
                 "attention_s",
+                "graph_tokens",
+                "eager_s",
                 "step_s",
                 "sequence_s",
                 "prompt_s",
@@ -66,7 +68,8 @@ COST: Final = np.dtype(
 ``pair_s`` by pair of a new and an older token of prompts, ``context_s`` by token in the context of
 decoding sequences, ``prefill_s`` and ``decode_s`` by new token: arithmetic of attention. ``*_memory_s``
 the same for its memory accesses, ``past_memory_s`` by token that a chunk of a prompt finds in the
-cache. ``attention_s`` of launching it. Of the host: ``step_s`` by iteration, ``sequence_s`` by
+cache. ``attention_s`` of launching it. ``eager_s``: least time of an
+iteration of more than ``graph_tokens`` tokens. Of the host: ``step_s`` by iteration, ``sequence_s`` by
 sequence, ``prompt_s`` by sequence that is prefilled. ``stage_scale`` of the longest stage by the mean one; ``stream_s`` in which offloaded weights are
 read; ``draft_share`` of the draft model in an iteration. ``request_s`` before a request is queued,
 ``token_s`` after an iteration until its tokens are seen. ``swap_*`` by block of the cache to or from

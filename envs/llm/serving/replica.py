@@ -150,7 +150,7 @@ def _step(
         cost, sums[PREFILL] / parts, sums[DECODE] / parts, sums[PAIRS] / parts,
         sums[PAST] / parts, sums[CONTEXT] / parts,
     )  # fmt: skip
-    gpu = assembled_s(cost, products, network, logits, compute, memory)
+    gpu = assembled_s(cost, tokens, products, network, logits, compute, memory)
     seconds = gpu + cost.step_s + cost.sequence_s * sums[SEQUENCES]
     seconds += cost.prompt_s * sums[PROMPTS] + sums[LOADED_S]
     accepted = _accepted(cost, replica)
@@ -205,8 +205,9 @@ def _leap(
         missing += max(0, wanted - request.blocks - request.shared * pool.prefix_blocks)
         fill[(request.computed + ahead - 1) % pool.block] += 1
     if replica.waiting >= 0 and n < pool.max_seqs and budget > 0:
-        if pool.prefill_first:
-            budget = pool.max_tokens
+        free = pool.blocks - replica.used - missing
+        if pool.prefill_first:  # the queue comes before those that run
+            budget, free = pool.max_tokens, pool.blocks - replica.used
         request = requests[replica.waiting]
         if pool.prefix_cache or pool.shortest or replica.coming >= 0:
             # Who is next, or how much of its prompt is cached, may change meanwhile.
@@ -220,7 +221,7 @@ def _leap(
             wanted = min(request.target, budget)
             if not pool.chunked:
                 wanted = request.target
-        if blocks_of(pool, wanted) <= pool.blocks - replica.used - missing:
+        if blocks_of(pool, wanted) <= free:
             return False
     due = requests[replica.coming].ready if replica.coming >= 0 else np.inf
     parts = float(max(1.0, min(cost.pipeline, n)))
@@ -239,7 +240,7 @@ def _leap(
             replica.used += missing
             replica.peak = max(replica.peak, replica.used)
         compute, memory = attention(cost, 0.0, n * ahead / parts, 0.0, 0.0, context / parts)
-        gpu = assembled_s(cost, products, network, logits, compute, memory)
+        gpu = assembled_s(cost, tokens, products, network, logits, compute, memory)
         seconds = gpu + cost.step_s + cost.sequence_s * n
         last = _accepted(cost, replica)
         _pass_time(replica, seconds, gpu, work + compute)
