@@ -22,7 +22,7 @@ def ramp(deployments: Sequence[Deployment], requests: Requests) -> NDArray[np.fl
     """All requests up to as many a second as there are replicas, then fewer by its logarithm."""
     rate = (len(requests) - 1) / requests.arrival_s[-1]
     capacity = np.array([one.main.replicas for one in deployments])
-    return np.clip(1.0 - 0.5 * np.log(rate / capacity), 0.0, 1.0)
+    return np.asarray(np.clip(1.0 - 0.5 * np.log(rate / capacity), 0.0, 1.0))
 
 
 def test_a_known_capacity_is_found_between_the_rates_of_the_grid() -> None:
