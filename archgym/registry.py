@@ -34,6 +34,7 @@ _ENVIRONMENTS: Final = {
     "Conformance-v0": "archgym.envs.conformance:ConformanceEnvironment",
     "DRAM-v0": "archgym.envs.dram.environment:DramEnvironment",
     "GPUKernel-v0": "archgym.envs.gpu.environment:GPUKernel",
+    "LLMServing-v0": "archgym.envs.llm.deployment.environment:LLMServing",
     "LLMTraining-v0": "archgym.envs.llm.environment:LLMTraining",
     "NAS-v0": "archgym.envs.nas.environment:NASEnvironment",
     "TPE-v0": "archgym.envs.tpe.environment:TensorEngine",
