@@ -51,7 +51,7 @@ def coefficients(
         "eager_s": model.layers * engine.eager_layer_us * 1e-6,
         "step_s": engine.step_us * 1e-6,
         "sequence_s": engine.sequence_us * 1e-6,
-        "prompt_s": engine.prompt_us * 1e-6,
+        "prompts_s": engine.prompts_us * 1e-6,
         "request_s": engine.request_us * 1e-6,
         "token_s": engine.token_us * 1e-6,
         "stage_scale": math.ceil(model.layers / pool.pipeline_parallel)

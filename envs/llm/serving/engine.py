@@ -29,7 +29,7 @@ class Engine(Entry):
         token_us: from the end of an iteration until its tokens are seen; nothing waits for it.
         step_us: time of the host by iteration that no kernel hides.
         sequence_us: the same by sequence of the iteration.
-        prompt_us: the same by sequence that is prefilled.
+        prompts_us: the same by iteration that prefills.
         graph_tokens: largest iteration that is captured in a graph; larger ones are launched kernel
             by kernel.
         eager_layer_us: time of the host to launch a layer; the least that one takes in iterations
@@ -58,7 +58,7 @@ class Engine(Entry):
     token_us: float = field(0, default=0.0)
     step_us: float = field(0, default=0.0)
     sequence_us: float = field(0, default=0.0)
-    prompt_us: float = field(0, default=0.0)
+    prompts_us: float = field(0, default=0.0)
     graph_tokens: int = field(0, default=512)
     eager_layer_us: float = field(0, default=0.0)
     speeds: Mapping[str, float] | None = None

@@ -46,7 +46,7 @@ COST: Final = np.dtype(
                 "eager_s",
                 "step_s",
                 "sequence_s",
-                "prompt_s",
+                "prompts_s",
                 "stage_scale",
                 "stream_s",
                 "draft_share",
@@ -70,7 +70,7 @@ decoding sequences, ``prefill_s`` and ``decode_s`` by new token: arithmetic of a
 the same for its memory accesses, ``past_memory_s`` by token that a chunk of a prompt finds in the
 cache. ``attention_s`` of launching it. ``eager_s``: least time of an
 iteration of more than ``graph_tokens`` tokens. Of the host: ``step_s`` by iteration, ``sequence_s`` by
-sequence, ``prompt_s`` by sequence that is prefilled. ``stage_scale`` of the longest stage by the mean one; ``stream_s`` in which offloaded weights are
+sequence, ``prompts_s`` by iteration with prompts. ``stage_scale`` of the longest stage by the mean one; ``stream_s`` in which offloaded weights are
 read; ``draft_share`` of the draft model in an iteration. ``request_s`` before a request is queued,
 ``token_s`` after an iteration until its tokens are seen. ``swap_*`` by block of the cache to or from
 the offload tier, ``transfer_*`` by token between pools. ``accepted`` tokens of a sequence and

@@ -152,7 +152,9 @@ def _step(
     )  # fmt: skip
     gpu = assembled_s(cost, tokens, products, network, logits, compute, memory)
     seconds = gpu + cost.step_s + cost.sequence_s * sums[SEQUENCES]
-    seconds += cost.prompt_s * sums[PROMPTS] + sums[LOADED_S]
+    seconds += sums[LOADED_S]
+    if sums[PROMPTS] > 0:
+        seconds += cost.prompts_s
     accepted = _accepted(cost, replica)
     _pass_time(replica, seconds, gpu, work + compute)
     replica.tokens += int(sums[PREFILL] + sums[DECODE])

@@ -31,9 +31,7 @@ def drawn(n: int, rate: float, seed: int = 0, longest: int = 2000) -> Requests:
 def loop(n: int, users: int, seed: int = 0) -> Requests:
     """A closed loop of uniform lengths."""
     rng = np.random.default_rng(seed)
-    return Requests.of(
-        np.zeros(n), rng.integers(50, 2000, n), rng.integers(2, 300, n), users=users
-    )
+    return Requests.of(np.zeros(n), rng.integers(50, 2000, n), rng.integers(2, 300, n), users=users)
 
 
 def serve(

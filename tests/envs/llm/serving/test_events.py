@@ -70,9 +70,7 @@ def test_requests_tokens_and_blocks_are_kept(name: str, closed: bool) -> None:
 @pytest.mark.parametrize("closed", [False, True], ids=["open", "closed"])
 def test_leaping_is_stepping(name: str, closed: bool) -> None:
     requests = loop(60, 20, 3) if closed else drawn(60, 12, 3)
-    same(
-        serve(DEPLOYMENTS[name], requests), serve(DEPLOYMENTS[name], requests, leaps=False)
-    )
+    same(serve(DEPLOYMENTS[name], requests), serve(DEPLOYMENTS[name], requests, leaps=False))
 
 
 @pytest.mark.parametrize("name", ["default", "recompute", "replicas"])

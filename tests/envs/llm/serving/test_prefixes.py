@@ -50,9 +50,12 @@ def test_the_least_recently_used_is_forgotten() -> None:
     small = dataclasses.replace(POOL, cache_blocks=200)
     assert serve(small, shared(1, 6)).cached_tokens[0].tolist() == [0] + [2048] * 5
     assert serve(small, shared(2, 6)).cached_tokens[0].max() < 2048
-    assert serve(dataclasses.replace(POOL, cache_blocks=300), shared(2, 6)).cached_tokens[
-        0, 2:
-    ].tolist() == [2048] * 4
+    assert (
+        serve(dataclasses.replace(POOL, cache_blocks=300), shared(2, 6))
+        .cached_tokens[0, 2:]
+        .tolist()
+        == [2048] * 4
+    )
 
 
 def test_the_tier_gives_back_what_the_cache_forgot() -> None:

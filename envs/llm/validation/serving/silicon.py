@@ -1,0 +1,83 @@
+"""Rows of aiconfigurator's silicon sample: servers measured in closed loops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+from archgym.envs.llm.validation.forms import Case, NotComparable
+from archgym.problem.reference import TableRow
+
+__all__ = ["read_silicon"]
+
+_MODELS: Final = {
+    "meta-llama/Llama-3.1-70B": "llama3_70b",
+    "meta-llama/Llama-3.1-8B-Instruct": "llama3_8b",
+    "nvidia/Llama-3.1-8B-Instruct-FP8": "llama3_8b",
+}
+_CLUSTERS: Final = {"h100_sxm": "dgx_h100", "h200_sxm": "dgx_h200", "b200_sxm": "dgx_b200"}
+_ENGINES: Final = {"vllm": "vllm", "trtllm": "tensorrt_llm", "sglang": "sglang"}
+_BITS: Final = {"": 16, "bf16": 16, "fp8": 8, "fp4": 4}
+_CACHE_BITS: Final[Mapping[tuple[str, str], int]] = {
+    ("vllm", "b200_sxm"): 8,
+    ("trtllm", "b200_sxm"): 8,
+    ("trtllm", "h200_sxm"): 8,
+}
+"""Caches in 8 bits: what their default, and the concurrency at which queues begin, tell."""
+_ROUNDS: Final = 10
+_MOST: Final = 4000
+_VARIED: Final = ((1024, 1024), (8192, 1024), (1024, 8192))
+"""Lengths of the runs whose requests are drawn from 80 to 100 % of them, as InferenceMAX does."""
+_SPREAD: Final = 0.2 / math.sqrt(12) / 0.9
+
+
+def read_silicon(row: TableRow) -> Case:
+    """A row as a closed loop of ten requests a user, all users of which begin at once.
+
+    Raises:
+        NotComparable: if the model is not a dense Llama, or the chip is not known.
+        InvalidValueError: if a cell is not possible.
+    """
+    model, system = row.text("model_path"), row.text("system")
+    if model not in _MODELS:
+        raise NotComparable("latent or linear attention, or experts, whose engines were not fitted")
+    if system not in _CLUSTERS:
+        raise NotComparable(f"no cluster of {system}")
+    engine = row.choice("backend", _ENGINES)
+    ttft, tpot = row.number("silicon_ttft_ms"), row.number("silicon_tpot_ms")
+    if ttft is None or tpot is None:
+        raise NotComparable("nothing was measured")
+    users, prompt, output = (row.whole(name) for name in ("concurrency", "isl", "osl"))
+    varied = (prompt, output) in _VARIED
+    mean, spread = (0.9, _SPREAD) if varied else (1.0, 0.0)
+    bits = row.choice("precision", _BITS)
+    cache = _CACHE_BITS.get((row.text("backend"), system), 16)
+    return Case(
+        f"{engine}, closed loop",
+        {
+            "model": _MODELS[model],
+            "fleet": {_CLUSTERS[system]: 8},
+            "requests": {
+                "generator": "closed_loop",
+                "users": users,
+                "count": max(2 * users, min(_ROUNDS * users, _MOST)),
+                "prompt_tokens": mean * prompt,
+                "prompt_variation": spread,
+                "output_tokens": mean * output,
+                "output_variation": spread,
+                "longest_tokens": max(prompt, output),
+            },
+            "engine": engine,
+        },
+        {
+            "tensor_parallel": row.whole("tp_size"),
+            "replicas": 1,
+            "max_num_seqs": 1024,
+            "max_num_batched_tokens": 8192,
+            "weight_bits": bits,
+            "compute_bits": bits,
+            "cache_bits": cache,
+        },
+        {"ttft_mean_ms": ttft, "tpot_mean_ms": tpot},
+    )
