@@ -226,12 +226,16 @@ class LLMServing(Environment):
     ) -> list[Reference]:
         """Figures of another simulator, and of measured servers.
 
+        :mod:`archgym.envs.llm.validation.serving.reference` describes the tables that can be read.
+
         Raises:
             InvalidValueError: if the table cannot be read, or ``workloads`` is given.
         """
+        from archgym.envs.llm.validation.serving.reference import read_reference, shipped_references
+
         if workloads is not None:
             raise InvalidValueError("references of LLMServing-v0 have no workloads")
-        return []
+        return shipped_references() if table is None else read_reference(table, hardware)
 
     @classmethod
     def spaces(cls) -> dict[str, DesignSpace]:

@@ -73,7 +73,7 @@ _DRAWN: Final = ("count", "seed", "prompt_tokens", "prompt_variation", "output_t
                  "prefix_block_tokens")  # fmt: skip
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "trace": ("rate_per_s", "count", "users"),
-    "file": ("rate_per_s", "count", "users", "prefix_block_tokens"),
+    "file": ("only", "rate_per_s", "count", "users", "prefix_block_tokens"),
     "poisson": ("rate_per_s", *_DRAWN),
     "gamma": ("rate_per_s", "variation", *_DRAWN),
     "closed_loop": ("users", *_DRAWN),
@@ -143,7 +143,8 @@ def load_requests(spec: RequestsSpec) -> Traffic:
             (:func:`archgym.envs.llm.requests.table.read_requests`), or a mapping with ``trace``,
             ``file`` or ``generator`` and settings: ``rate_per_s`` (of a trace or file, its times
             are stretched to that mean rate), ``count`` (the first ones are kept), ``users`` (a
-            closed loop of so many; the times of arrival are then left out).
+            closed loop of so many; the times of arrival are then left out), ``only`` (of a file: a
+            mapping from columns to texts, which its lines must have).
 
     Raises:
         UnknownNameError, InvalidValueError: naming what is not possible.
@@ -164,24 +165,26 @@ def load_requests(spec: RequestsSpec) -> Traffic:
     for key in spec:
         if key not in (kind, *allowed):
             raise UnknownNameError("key", key, allowed, f"requests: {kind} {chosen}")
-    values = {key: _checked(key, spec[key]) for key in allowed if key in spec}
+    values = {key: _checked(key, spec[key]) for key in allowed if key in spec and key != "only"}
     if kind == "generator":
         return _generated(chosen, {**_DEFAULTS, **values}, "rate_per_s" in values)
-    return _recorded(kind, chosen, values)
+    return _recorded(kind, chosen, _only(spec.get("only", {})), values)
 
 
 def _is_path(text: str) -> bool:
     return text.endswith((".csv", ".csv.gz", ".parquet"))
 
 
-def _recorded(kind: str, chosen: str, values: Mapping[str, float]) -> Traffic:
+def _recorded(
+    kind: str, chosen: str, only: Mapping[str, str], values: Mapping[str, float]
+) -> Traffic:
     if kind == "trace":
         folder = resources.files("archgym.envs.llm.requests").joinpath("traces")
         with resources.as_file(folder.joinpath(f"{chosen}.csv.gz")) as path:
             drawn = read_requests(path)
     else:
-        drawn = read_requests(Path(chosen))
-    label = Path(chosen).name
+        drawn = read_requests(Path(chosen), only)
+    label = ", ".join([Path(chosen).name, *only.values()])
     blocks = int(values.get("prefix_block_tokens", _DEFAULTS["prefix_block_tokens"]))
     traffic = Traffic(label, drawn, prefix_block_tokens=blocks)
     traffic = traffic.first(int(values.get("count", _COUNT)))
@@ -242,6 +245,14 @@ def _check_prefixes(traffic: Traffic) -> None:
                 f"prompt has {most} full blocks of prefix_block_tokens, "
                 f"{traffic.prefix_block_tokens}"
             )
+
+
+def _only(value: Any) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise InvalidValueError(
+            f"requests: only is {value!r:.80}; it must be a mapping from columns to texts"
+        )
+    return {str(column): str(text) for column, text in value.items()}
 
 
 def _checked(key: str, value: Any) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.envs.llm.requests.drawn import Drawn
-from archgym.errors import InvalidValueError
+from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.reference import TableRow, read_table
 from archgym.reading.files import meant_file
 
@@ -30,7 +31,7 @@ _NAMES: Final = {
 _PREFIXES: Final = "prefix_hashes"
 
 
-def read_requests(path: Path) -> Drawn:
+def read_requests(path: Path, only: Mapping[str, str] | None = None) -> Drawn:
     """The requests of a CSV file, gzipped or not, or of a Parquet file.
 
     Columns are ``arrival_s`` (seconds; only differences count), ``prompt_tokens``,
@@ -38,7 +39,12 @@ def read_requests(path: Path) -> Drawn:
     a name, separated by spaces. Two prompts share the blocks up to their first different name.
     The columns of the Azure traces are read too. Other columns are ignored.
 
+    Args:
+        path: the file.
+        only: texts by column; lines with other texts there are left out.
+
     Raises:
+        UnknownNameError: if ``only`` names a column that is not there.
         InvalidValueError: if the file cannot be read or is no such table; names line and column.
     """
     if not path.is_file():
@@ -52,6 +58,12 @@ def read_requests(path: Path) -> Drawn:
                 f"{path}: there is no column {' or '.join(names)}; it has {', '.join(columns)}"
             )
         found[meaning] = here[0]
+    for name, text in (only or {}).items():
+        if name not in columns:
+            raise UnknownNameError("column", name, columns, f"requests: only: {path}")
+        rows = [row for row in rows if row.text(name) == text]
+        if not rows:
+            raise InvalidValueError(f"requests: no line of {path} has {text!r} as its {name}")
     if len(rows) > MAX_REQUESTS:
         raise InvalidValueError(f"{path}: {len(rows):,} requests; at most {MAX_REQUESTS:,}")
     arrivals = np.array([_seconds(row, found["arrival_s"]) for row in rows])

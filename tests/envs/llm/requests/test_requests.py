@@ -96,6 +96,20 @@ def test_a_file_of_ones_own_with_prefixes(tmp_path: Path) -> None:
     assert [one.tolist() for one in drawn.prefixes] == [[0, 1], [0, 2], []]
 
 
+def test_only_some_lines_of_a_file(tmp_path: Path) -> None:
+    header = f"{HEADER},day"
+    path = written(tmp_path, "1,10,5,mo", "2,11,5,mo", "1,12,5,tu", "4,13,5,tu", header=header)
+    drawn = load_requests({"file": str(path), "only": {"day": "tu"}}).drawn
+    assert drawn.prompt_tokens.tolist() == [12, 13]
+    assert drawn.arrival_s.tolist() == [0, 3]
+    with pytest.raises(InvalidValueError, match="no line of .* has 'we' as its day"):
+        load_requests({"file": str(path), "only": {"day": "we"}})
+    with pytest.raises(UnknownNameError, match="unknown column 'days'. Did you mean 'day'"):
+        load_requests({"file": str(path), "only": {"days": "tu"}})
+    with pytest.raises(InvalidValueError, match="only is 'tu'; it must be a mapping"):
+        load_requests({"file": str(path), "only": "tu"})
+
+
 def test_a_file_in_the_form_of_the_azure_traces(tmp_path: Path) -> None:
     path = written(
         tmp_path,
