@@ -224,14 +224,21 @@ class LLMServing(Environment):
         workloads: Path | None = None,
         hardware: str | None = None,
     ) -> list[Reference]:
-        """Figures of another simulator, and of measured servers.
+        """Figures of BLIS, of measured servers, and of measured requests.
+
+        The forms of tables are in :mod:`archgym.envs.llm.validation.serving.reference`.
 
         Raises:
             InvalidValueError: if the table cannot be read, or ``workloads`` is given.
         """
+        from archgym.envs.llm.validation.serving.reference import (
+            read_reference,
+            shipped_references,
+        )
+
         if workloads is not None:
             raise InvalidValueError("references of LLMServing-v0 have no workloads")
-        return []
+        return shipped_references() if table is None else read_reference(table, hardware)
 
     @classmethod
     def spaces(cls) -> dict[str, DesignSpace]:

@@ -73,7 +73,7 @@ _DRAWN: Final = ("count", "seed", "prompt_tokens", "prompt_variation", "output_t
                  "prefix_block_tokens")  # fmt: skip
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "trace": ("rate_per_s", "count", "users"),
-    "file": ("rate_per_s", "count", "users", "prefix_block_tokens"),
+    "file": ("rate_per_s", "count", "users", "prefix_block_tokens", "only"),
     "poisson": ("rate_per_s", *_DRAWN),
     "gamma": ("rate_per_s", "variation", *_DRAWN),
     "closed_loop": ("users", *_DRAWN),
@@ -142,7 +142,8 @@ def load_requests(spec: RequestsSpec) -> Traffic:
         spec: a name of :data:`TRACES`, the path of a file
             (:func:`archgym.envs.llm.requests.table.read_requests`), or a mapping with ``trace``,
             ``file`` or ``generator`` and settings: ``rate_per_s`` (of a trace or file, its times
-            are stretched to that mean rate), ``count`` (the first ones are kept), ``users`` (a
+            are stretched to that mean rate), ``count`` (the first ones are kept), ``only``
+            (of a file: the text that rows have by column), ``users`` (a
             closed loop of so many; the times of arrival are then left out).
 
     Raises:
@@ -164,23 +165,36 @@ def load_requests(spec: RequestsSpec) -> Traffic:
     for key in spec:
         if key not in (kind, *allowed):
             raise UnknownNameError("key", key, allowed, f"requests: {kind} {chosen}")
-    values = {key: _checked(key, spec[key]) for key in allowed if key in spec}
+    values = {key: _checked(key, spec[key]) for key in allowed if key in spec and key != "only"}
     if kind == "generator":
         return _generated(chosen, {**_DEFAULTS, **values}, "rate_per_s" in values)
-    return _recorded(kind, chosen, values)
+    return _recorded(kind, chosen, values, _selection(spec.get("only", {})))
 
 
 def _is_path(text: str) -> bool:
     return text.endswith((".csv", ".csv.gz", ".parquet"))
 
 
-def _recorded(kind: str, chosen: str, values: Mapping[str, float]) -> Traffic:
+def _selection(given: Any) -> Mapping[str, str]:
+    if not isinstance(given, Mapping) or not all(
+        isinstance(one, str) for pair in given.items() for one in pair
+    ):
+        raise InvalidValueError(
+            f"requests: only is {given!r:.80}; it must be a mapping from columns of the file to "
+            "the text that a row has in them"
+        )
+    return given
+
+
+def _recorded(
+    kind: str, chosen: str, values: Mapping[str, float], only: Mapping[str, str]
+) -> Traffic:
     if kind == "trace":
         folder = resources.files("archgym.envs.llm.requests").joinpath("traces")
         with resources.as_file(folder.joinpath(f"{chosen}.csv.gz")) as path:
             drawn = read_requests(path)
     else:
-        drawn = read_requests(Path(chosen))
+        drawn = read_requests(Path(chosen), only)
     label = Path(chosen).name
     blocks = int(values.get("prefix_block_tokens", _DEFAULTS["prefix_block_tokens"]))
     traffic = Traffic(label, drawn, prefix_block_tokens=blocks)

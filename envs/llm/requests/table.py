@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.envs.llm.requests.drawn import Drawn
-from archgym.errors import InvalidValueError
+from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.reference import TableRow, read_table
 from archgym.reading.files import meant_file
 
@@ -30,7 +31,7 @@ _NAMES: Final = {
 _PREFIXES: Final = "prefix_hashes"
 
 
-def read_requests(path: Path) -> Drawn:
+def read_requests(path: Path, only: Mapping[str, str] | None = None) -> Drawn:
     """The requests of a CSV file, gzipped or not, or of a Parquet file.
 
     Columns are ``arrival_s`` (seconds; only differences count), ``prompt_tokens``,
@@ -38,12 +39,22 @@ def read_requests(path: Path) -> Drawn:
     a name, separated by spaces. Two prompts share the blocks up to their first different name.
     The columns of the Azure traces are read too. Other columns are ignored.
 
+    Args:
+        path: the file.
+        only: texts by column that a row must have to count.
+
     Raises:
         InvalidValueError: if the file cannot be read or is no such table; names line and column.
     """
     if not path.is_file():
         raise InvalidValueError(f"requests: there is no file {str(path)!r}{meant_file(path)}")
     columns, rows = read_table(path)
+    for column, text in (only or {}).items():
+        if column not in columns:
+            raise UnknownNameError("column", column, columns, f"{path}: only")
+        rows = [row for row in rows if row.text(column) == text]
+        if not rows:
+            raise InvalidValueError(f"{path}: no row has {text!r} in its column {column!r}")
     found = {}
     for meaning, names in _NAMES.items():
         here = [name for name in names if name in columns]
