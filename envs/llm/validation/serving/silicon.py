@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from archgym.envs.llm.validation.forms import Case, NotComparable
 from archgym.problem.reference import TableRow

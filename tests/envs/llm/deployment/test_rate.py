@@ -32,9 +32,10 @@ def test_a_known_capacity_is_found_between_the_rates_of_the_grid() -> None:
 
 def test_a_rate_that_is_never_and_one_that_is_always_kept() -> None:
     never = highest_rates([deployment(1)], REQUESTS, 0.9, lambda d, r: np.zeros(len(d)))
+    asked = highest_rates([deployment(1)], REQUESTS, 0.0, lambda d, r: np.zeros(len(d)))
     always = highest_rates([deployment(1)], REQUESTS, 0.9, lambda d, r: np.ones(len(d)))
     assert never.tolist() == [0.0]
-    assert always.tolist() == [16.0]
+    assert always.tolist() == asked.tolist() == [16.0]
 
 
 def test_a_deployment_is_tried_a_few_times_only() -> None:

@@ -143,7 +143,7 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str, message: str) -> None:
 def test_more_prefixes_than_the_prompt_has_blocks(tmp_path: Path) -> None:
     path = written(tmp_path, "1,20,5,a b", header=HEADER + ",prefix_hashes")
     with pytest.raises(InvalidValueError, match="its prompt has 1 full blocks"):
-        load_requests(path)
+        load_requests({"file": str(path), "prefix_block_tokens": 16})
 
 
 def test_a_missing_column_and_a_missing_file(tmp_path: Path) -> None:
