@@ -72,6 +72,7 @@ def read_run(rows: Sequence[TableRow]) -> Case:
             "fleet": {_CLUSTERS[chip]: 8},
             "requests": {"file": str(first.path), "only": {"run": run}, "count": len(rows)},
             "engine": "vllm",
+            "attainment_goal": 0,
         },
         design,
         {

@@ -69,6 +69,7 @@ def read_silicon(row: TableRow) -> Case:
                 "longest_tokens": max(prompt, output),
             },
             "engine": engine,
+            "attainment_goal": 0,
         },
         {
             "tensor_parallel": row.whole("tp_size"),
