@@ -102,9 +102,9 @@ def test_only_some_lines_of_a_file(tmp_path: Path) -> None:
     drawn = load_requests({"file": str(path), "only": {"day": "tu"}}).drawn
     assert drawn.prompt_tokens.tolist() == [12, 13]
     assert drawn.arrival_s.tolist() == [0, 3]
-    with pytest.raises(InvalidValueError, match="no line of .* has 'we' as its day"):
+    with pytest.raises(InvalidValueError, match=r"no line of .* has 'we' as its day"):
         load_requests({"file": str(path), "only": {"day": "we"}})
-    with pytest.raises(UnknownNameError, match="unknown column 'days'. Did you mean 'day'"):
+    with pytest.raises(UnknownNameError, match=r"unknown column 'days'. Did you mean 'day'"):
         load_requests({"file": str(path), "only": {"days": "tu"}})
     with pytest.raises(InvalidValueError, match="only is 'tu'; it must be a mapping"):
         load_requests({"file": str(path), "only": "tu"})
