@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -25,6 +25,7 @@ from archgym.envs.llm.deployment.workload import (
 )
 from archgym.envs.llm.requests.specification import GENERATORS, TRACES
 from archgym.envs.llm.serving.engine import engine_names, load_engine
+from archgym.envs.llm.serving.records import Deployment
 from archgym.errors import (
     DesignError,
     InvalidValueError,
@@ -105,6 +106,7 @@ class LLMServing(Environment):
     )
     not_modelled: ClassVar[tuple[str, ...]] = (
         "what precision does to answers: deployments of different precision are compared as equals",
+        "replicas on different kinds of GPUs that do the same: kinds differ by pool",
         "the time to load a model, to start and to stop replicas; failures",
         "requests that are cancelled, that time out or that are refused",
         "prompts by content: which tokens a draft model gets right, which experts are popular",
@@ -141,8 +143,6 @@ class LLMServing(Environment):
             designs: legal, canonical ones.
             fidelity: share of the requests that are served.
         """
-        from archgym.envs.llm.deployment.evaluate import evaluate_deployments
-
         start = time.perf_counter()
         found: list[SimulationResult] = [{}] * len(designs)
         deployments, places = [], []
@@ -158,10 +158,8 @@ class LLMServing(Environment):
             places.append(i)
         if deployments:
             count = max(1, round(fidelity * len(self.loaded.traffic.drawn)))
-            columns = evaluate_deployments(deployments, self.loaded, count)
-            rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-            for i, row in zip(places, rows, strict=True):
-                found[i] = dict(zip(columns, row, strict=True))
+            for i, result in zip(places, self._results(deployments, count), strict=True):
+                found[i] = result
         each_s = (time.perf_counter() - start) / max(1, len(found))
         return [(result, each_s) for result in found]
 
@@ -224,17 +222,14 @@ class LLMServing(Environment):
         workloads: Path | None = None,
         hardware: str | None = None,
     ) -> list[Reference]:
-        """Figures of BLIS, of measured servers, and of measured requests.
+        """Figures of another simulator, and of measured servers.
 
-        The forms of tables are in :mod:`archgym.envs.llm.validation.serving.reference`.
+        :mod:`archgym.envs.llm.validation.serving.reference` describes the tables that can be read.
 
         Raises:
             InvalidValueError: if the table cannot be read, or ``workloads`` is given.
         """
-        from archgym.envs.llm.validation.serving.reference import (
-            read_reference,
-            shipped_references,
-        )
+        from archgym.envs.llm.validation.serving.reference import read_reference, shipped_references
 
         if workloads is not None:
             raise InvalidValueError("references of LLMServing-v0 have no workloads")
@@ -244,6 +239,19 @@ class LLMServing(Environment):
     def spaces(cls) -> dict[str, DesignSpace]:
         """The deployments of the default workload."""
         return {"default": deployment_space(load_workload(DEFAULT_WORKLOAD))}
+
+    def _results(self, deployments: Sequence[Deployment], count: int) -> list[SimulationResult]:
+        """Metrics by deployment, or why the simulator refuses it."""
+        from archgym.envs.llm.deployment.evaluate import evaluate_deployments
+
+        try:
+            columns = evaluate_deployments(deployments, self.loaded, count)
+        except InvalidValueError as error:
+            if len(deployments) == 1:
+                return [NotCoveredError(str(error))]
+            return [result for one in deployments for result in self._results([one], count)]
+        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+        return [dict(zip(columns, row, strict=True)) for row in rows]
 
     def _choose_space(self, space: str | DesignSpace) -> DesignSpace:
         if isinstance(space, DesignSpace):

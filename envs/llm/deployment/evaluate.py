@@ -40,8 +40,10 @@ def evaluate_deployments(
     tried = [one.simulated for one in rooms]
     served = serve(tried, requests)
     factors = highest_rates(tried, requests, workload.attainment_goal, attained)
-    if requests.users:
+    if requests.users and workload.attainment_goal > 0:
         sustainable = _loop_rates(tried, requests, factors, serve)
+    elif requests.users:  # what it serves, as any number of users is sustainable
+        sustainable = _throughput(served)
     else:
         sustainable = factors * workload.traffic.first(count).drawn.rate_per_s
     return metric_columns(served, tried, requests, sustainable, rooms, workload)
@@ -59,6 +61,11 @@ def _loop_rates(
         if factor > 0:
             users = max(1, round(requests.users * float(factor)))
             served = serve([deployments[i]], dataclasses.replace(requests, users=users))
-            span = served.finished_s.max() - served.arrival_s.min()
-            found[i] = len(requests) / max(span, 1e-9)
+            found[i] = _throughput(served)[0]
     return found
+
+
+def _throughput(served: Served) -> NDArray[np.float64]:
+    """Requests a second, from the first arrival to the last end, shape (n,)."""
+    span = served.finished_s.max(axis=1) - served.arrival_s.min(axis=1)
+    return np.asarray(served.finished_s.shape[1] / np.maximum(span, 1e-9))

@@ -81,7 +81,7 @@ def attained_share(served: Served, requests: Requests, workload: Workload) -> ND
         good = (ttft * 1e3 <= workload.ttft_limit_ms) & (
             np.isnan(tpot) | (tpot * 1e3 <= workload.tpot_limit_ms)
         )
-    return good.mean(axis=1)
+    return np.asarray(good.mean(axis=1))
 
 
 def metric_columns(

@@ -26,7 +26,7 @@ _DEFAULT_ENGINE: Final = "vllm"
 _FIGURES: Final[Mapping[str, tuple[float, float, float]]] = {
     "ttft_limit_ms": (1000.0, 1e-3, 1e9),
     "tpot_limit_ms": (50.0, 1e-3, 1e9),
-    "attainment_goal": (0.9, 0.01, 1.0),
+    "attainment_goal": (0.9, 0.0, 1.0),
     "acceptance": (0.7, 0.0, 0.99),
     "draft_share": (0.05, 0.0, 1.0),
 }
@@ -45,7 +45,8 @@ class Workload:
         engine: the serving software.
         ttft_limit_ms: longest time to the first token of a request that counts as served well.
         tpot_limit_ms: longest time per output token after it.
-        attainment_goal: share of the requests within both limits at a rate that is sustainable.
+        attainment_goal: share of the requests within both limits at a rate that is sustainable;
+            with 0 every rate is, and none is searched.
         acceptance: probability that a token of the draft model is accepted.
         draft_share: time of the draft model for a token, by that of the model.
     """

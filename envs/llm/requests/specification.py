@@ -73,7 +73,7 @@ _DRAWN: Final = ("count", "seed", "prompt_tokens", "prompt_variation", "output_t
                  "prefix_block_tokens")  # fmt: skip
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "trace": ("rate_per_s", "count", "users"),
-    "file": ("rate_per_s", "count", "users", "prefix_block_tokens", "only"),
+    "file": ("only", "rate_per_s", "count", "users", "prefix_block_tokens"),
     "poisson": ("rate_per_s", *_DRAWN),
     "gamma": ("rate_per_s", "variation", *_DRAWN),
     "closed_loop": ("users", *_DRAWN),
@@ -142,9 +142,9 @@ def load_requests(spec: RequestsSpec) -> Traffic:
         spec: a name of :data:`TRACES`, the path of a file
             (:func:`archgym.envs.llm.requests.table.read_requests`), or a mapping with ``trace``,
             ``file`` or ``generator`` and settings: ``rate_per_s`` (of a trace or file, its times
-            are stretched to that mean rate), ``count`` (the first ones are kept), ``only``
-            (of a file: the text that rows have by column), ``users`` (a
-            closed loop of so many; the times of arrival are then left out).
+            are stretched to that mean rate), ``count`` (the first ones are kept), ``users`` (a
+            closed loop of so many; the times of arrival are then left out), ``only`` (of a file: a
+            mapping from columns to texts, which its lines must have).
 
     Raises:
         UnknownNameError, InvalidValueError: naming what is not possible.
@@ -168,26 +168,15 @@ def load_requests(spec: RequestsSpec) -> Traffic:
     values = {key: _checked(key, spec[key]) for key in allowed if key in spec and key != "only"}
     if kind == "generator":
         return _generated(chosen, {**_DEFAULTS, **values}, "rate_per_s" in values)
-    return _recorded(kind, chosen, values, _selection(spec.get("only", {})))
+    return _recorded(kind, chosen, _only(spec.get("only", {})), values)
 
 
 def _is_path(text: str) -> bool:
     return text.endswith((".csv", ".csv.gz", ".parquet"))
 
 
-def _selection(given: Any) -> Mapping[str, str]:
-    if not isinstance(given, Mapping) or not all(
-        isinstance(one, str) for pair in given.items() for one in pair
-    ):
-        raise InvalidValueError(
-            f"requests: only is {given!r:.80}; it must be a mapping from columns of the file to "
-            "the text that a row has in them"
-        )
-    return given
-
-
 def _recorded(
-    kind: str, chosen: str, values: Mapping[str, float], only: Mapping[str, str]
+    kind: str, chosen: str, only: Mapping[str, str], values: Mapping[str, float]
 ) -> Traffic:
     if kind == "trace":
         folder = resources.files("archgym.envs.llm.requests").joinpath("traces")
@@ -195,7 +184,7 @@ def _recorded(
             drawn = read_requests(path)
     else:
         drawn = read_requests(Path(chosen), only)
-    label = Path(chosen).name
+    label = ", ".join([Path(chosen).name, *only.values()])
     blocks = int(values.get("prefix_block_tokens", _DEFAULTS["prefix_block_tokens"]))
     traffic = Traffic(label, drawn, prefix_block_tokens=blocks)
     traffic = traffic.first(int(values.get("count", _COUNT)))
@@ -256,6 +245,14 @@ def _check_prefixes(traffic: Traffic) -> None:
                 f"prompt has {most} full blocks of prefix_block_tokens, "
                 f"{traffic.prefix_block_tokens}"
             )
+
+
+def _only(value: Any) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise InvalidValueError(
+            f"requests: only is {value!r:.80}; it must be a mapping from columns to texts"
+        )
+    return {str(column): str(text) for column, text in value.items()}
 
 
 def _checked(key: str, value: Any) -> float:

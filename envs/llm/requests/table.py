@@ -41,20 +41,15 @@ def read_requests(path: Path, only: Mapping[str, str] | None = None) -> Drawn:
 
     Args:
         path: the file.
-        only: texts by column that a row must have to count.
+        only: texts by column; lines with other texts there are left out.
 
     Raises:
+        UnknownNameError: if ``only`` names a column that is not there.
         InvalidValueError: if the file cannot be read or is no such table; names line and column.
     """
     if not path.is_file():
         raise InvalidValueError(f"requests: there is no file {str(path)!r}{meant_file(path)}")
     columns, rows = read_table(path)
-    for column, text in (only or {}).items():
-        if column not in columns:
-            raise UnknownNameError("column", column, columns, f"{path}: only")
-        rows = [row for row in rows if row.text(column) == text]
-        if not rows:
-            raise InvalidValueError(f"{path}: no row has {text!r} in its column {column!r}")
     found = {}
     for meaning, names in _NAMES.items():
         here = [name for name in names if name in columns]
@@ -63,6 +58,12 @@ def read_requests(path: Path, only: Mapping[str, str] | None = None) -> Drawn:
                 f"{path}: there is no column {' or '.join(names)}; it has {', '.join(columns)}"
             )
         found[meaning] = here[0]
+    for name, text in (only or {}).items():
+        if name not in columns:
+            raise UnknownNameError("column", name, columns, f"requests: only: {path}")
+        rows = [row for row in rows if row.text(name) == text]
+        if not rows:
+            raise InvalidValueError(f"requests: no line of {path} has {text!r} as its {name}")
     if len(rows) > MAX_REQUESTS:
         raise InvalidValueError(f"{path}: {len(rows):,} requests; at most {MAX_REQUESTS:,}")
     arrivals = np.array([_seconds(row, found["arrival_s"]) for row in rows])

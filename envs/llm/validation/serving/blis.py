@@ -122,6 +122,7 @@ def read_blis(row: TableRow) -> Case:
             "rate_per_s": rate * (_COUNT - 1) / (last - first),
         },
         "engine": _ENGINES[kind, hardware],
+        "attainment_goal": 0,
     }
     given = {name: value for name, value in metrics.items() if value is not None}
     return Case(kind, workload, design, given)

@@ -78,6 +78,7 @@ def read_run(rows: Sequence[TableRow]) -> Case:
                 "count": max(_LEAST, len(rows)),
             },
             "engine": "vllm",
+            "attainment_goal": 0,
         },
         design,
         {

@@ -93,6 +93,7 @@ def read_silicon(row: TableRow) -> Case:
             "fleet": {_CLUSTERS[system]: 8},
             "requests": requests,
             "engine": engine,
+            "attainment_goal": 0,
         },
         {**design, "cache_bits": cache},
         {"ttft_mean_ms": ttft, "tpot_mean_ms": tpot},

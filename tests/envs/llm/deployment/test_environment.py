@@ -228,16 +228,18 @@ def test_what_a_fleet_or_a_model_has_not_is_no_choice() -> None:
 
 def test_a_space_of_ones_own() -> None:
     space = DesignSpace([
-        Ordinal("tensor_parallel", [1, 2, 4]),
+        Ordinal("tensor_parallel", [1, 2, 3, 4]),
         Ordinal("replicas", [1, 2, 4]),
         Categorical("scheduler", ["fcfs", "shortest_prompt"]),
     ])  # fmt: skip
     env = archgym.make("LLMServing-v0", workload=SMALL, space=space)
-    good = env.evaluate({"tensor_parallel": 2, "replicas": 2, "scheduler": "fcfs"})
-    bad = env.evaluate({"tensor_parallel": 4, "replicas": 4, "scheduler": "fcfs"})
-    assert good.status == "ok"
-    assert bad.status == "illegal"
-    assert "more a100 than there are" in bad.reason
+    shapes = [(2, 2), (4, 4), (3, 1), (1, 1)]
+    found = env.evaluate_batch(
+        [{"tensor_parallel": n, "replicas": m, "scheduler": "fcfs"} for n, m in shapes]
+    )
+    assert [one.status for one in found] == ["ok", "illegal", "illegal", "ok"]
+    assert "more a100 than there are" in found[1].reason
+    assert "tensor_parallel is 3; it must divide" in found[2].reason
 
 
 def test_what_is_not_possible_is_refused() -> None:

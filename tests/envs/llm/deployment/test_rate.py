@@ -22,7 +22,7 @@ def ramp(deployments: Sequence[Deployment], requests: Requests) -> NDArray[np.fl
     """All requests up to as many a second as there are replicas, then fewer by its logarithm."""
     rate = (len(requests) - 1) / requests.arrival_s[-1]
     capacity = np.array([one.main.replicas for one in deployments])
-    return np.clip(1.0 - 0.5 * np.log(rate / capacity), 0.0, 1.0)
+    return np.asarray(np.clip(1.0 - 0.5 * np.log(rate / capacity), 0.0, 1.0))
 
 
 def test_a_known_capacity_is_found_between_the_rates_of_the_grid() -> None:
@@ -32,9 +32,10 @@ def test_a_known_capacity_is_found_between_the_rates_of_the_grid() -> None:
 
 def test_a_rate_that_is_never_and_one_that_is_always_kept() -> None:
     never = highest_rates([deployment(1)], REQUESTS, 0.9, lambda d, r: np.zeros(len(d)))
+    asked = highest_rates([deployment(1)], REQUESTS, 0.0, lambda d, r: np.zeros(len(d)))
     always = highest_rates([deployment(1)], REQUESTS, 0.9, lambda d, r: np.ones(len(d)))
     assert never.tolist() == [0.0]
-    assert always.tolist() == [16.0]
+    assert always.tolist() == asked.tolist() == [16.0]
 
 
 def test_a_deployment_is_tried_a_few_times_only() -> None:

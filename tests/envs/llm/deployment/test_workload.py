@@ -58,7 +58,7 @@ def test_fleets_of_several_kinds() -> None:
         ({"engine": "vlm"}, "Did you mean 'vllm'"),
         ({"ttft_limit_ms": 0}, "ttft_limit_ms is 0; it must be a number from"),
         ({"tpot_limit_ms": "50"}, "tpot_limit_ms is '50'"),
-        ({"attainment_goal": 1.5}, "attainment_goal is 1.5; it must be a number from 0.01 to 1"),
+        ({"attainment_goal": 1.5}, "attainment_goal is 1.5; it must be a number from 0 to 1"),
         ({"acceptance": float("nan")}, "acceptance is nan"),
     ],
 )

@@ -96,6 +96,20 @@ def test_a_file_of_ones_own_with_prefixes(tmp_path: Path) -> None:
     assert [one.tolist() for one in drawn.prefixes] == [[0, 1], [0, 2], []]
 
 
+def test_only_some_lines_of_a_file(tmp_path: Path) -> None:
+    header = f"{HEADER},day"
+    path = written(tmp_path, "1,10,5,mo", "2,11,5,mo", "1,12,5,tu", "4,13,5,tu", header=header)
+    drawn = load_requests({"file": str(path), "only": {"day": "tu"}}).drawn
+    assert drawn.prompt_tokens.tolist() == [12, 13]
+    assert drawn.arrival_s.tolist() == [0, 3]
+    with pytest.raises(InvalidValueError, match=r"no line of .* has 'we' as its day"):
+        load_requests({"file": str(path), "only": {"day": "we"}})
+    with pytest.raises(UnknownNameError, match=r"unknown column 'days'. Did you mean 'day'"):
+        load_requests({"file": str(path), "only": {"days": "tu"}})
+    with pytest.raises(InvalidValueError, match="only is 'tu'; it must be a mapping"):
+        load_requests({"file": str(path), "only": "tu"})
+
+
 def test_a_file_in_the_form_of_the_azure_traces(tmp_path: Path) -> None:
     path = written(
         tmp_path,
@@ -129,7 +143,7 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str, message: str) -> None:
 def test_more_prefixes_than_the_prompt_has_blocks(tmp_path: Path) -> None:
     path = written(tmp_path, "1,20,5,a b", header=HEADER + ",prefix_hashes")
     with pytest.raises(InvalidValueError, match="its prompt has 1 full blocks"):
-        load_requests(path)
+        load_requests({"file": str(path), "prefix_block_tokens": 16})
 
 
 def test_a_missing_column_and_a_missing_file(tmp_path: Path) -> None:
