@@ -34,7 +34,8 @@ class Engine(Entry):
             by kernel.
         eager_layer_us: time of the host to launch a layer; the least that one takes in iterations
             that are not captured.
-        speeds: by chip, the share of its best kernels' rates that this engine's reach; 1 for others.
+        speeds: by chip, the share of its best kernels' rates that this engine reaches; 1 if left
+            out.
         activation_gib: memory of activations of a replica, 2^30 bytes; 0 for what the largest
             iteration needs.
         expert_activation_gib: the same of models with experts.

@@ -13,6 +13,8 @@ __all__ = ["tabulate"]
 
 @entry
 def tabulate(sources: int) -> Callable[[Any, Any, Any, Any, Any], None]:
+    """Fills the tables of a pool, see :func:`archgym.envs.llm.serving.tables.fill_tables`."""
+
     def run(model: Any, system: Any, share: Any, nodes: Any, tables: Any) -> None:
         _ = sources
         fill_tables(model[0], system[0], share[0], nodes, tables)

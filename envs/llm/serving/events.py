@@ -133,6 +133,8 @@ def _closed_loop(
 
 @entry
 def serve(sources: int) -> Callable[..., None]:
+    """Brings all requests through a deployment; arguments as in :mod:`.layout`."""
+
     def run(
         pools: Any, costs: Any, nodes: Any, tables: Any, main: Any, prefill: Any, requests: Any,
         users: Any, older: Any, newer: Any, ids: Any, starts: Any, running: Any, closed: int,

@@ -65,18 +65,19 @@ COST: Final = np.dtype(
 )
 """Time of an iteration, in closed form.
 
-``pair_s`` by pair of a new and an older token of prompts, ``context_s`` by token in the context of
-decoding sequences, ``prefill_s`` and ``decode_s`` by new token: arithmetic of attention. ``*_memory_s``
-the same for its memory accesses, ``past_memory_s`` by token that a chunk of a prompt finds in the
-cache. ``attention_s`` of launching it. ``eager_s``: least time of an
-iteration of more than ``graph_tokens`` tokens. Of the host: ``step_s`` by iteration, ``sequence_s`` by
-sequence, ``prompts_s`` by iteration with prompts. ``stage_scale`` of the longest stage by the mean one; ``stream_s`` in which offloaded weights are
-read; ``draft_share`` of the draft model in an iteration. ``request_s`` before a request is queued,
-``token_s`` after an iteration until its tokens are seen. ``swap_*`` by block of the cache to or from
-the offload tier, ``transfer_*`` by token between pools. ``accepted`` tokens of a sequence and
-iteration, on average. ``joint``: one roofline over all kernels of the iteration. ``whole_prompt``:
-pairs are counted as if the whole prompt came before each chunk. ``nano``: batch parts that overlap.
-"""  # noqa: E501
+Of attention's arithmetic: ``pair_s`` by pair of a new and an older token of prompts, ``context_s``
+by token in the contexts of decoding sequences, ``prefill_s`` and ``decode_s`` by new token. Of its
+memory accesses ``*_memory_s``, and ``past_memory_s`` by token that a chunk of a prompt finds in the
+cache. Of its launch ``attention_s``. ``eager_s``: least time of an iteration of more than
+``graph_tokens`` tokens. Of the host: ``step_s`` by iteration, ``sequence_s`` by sequence,
+``prompts_s`` by iteration with prompts. ``stage_scale`` of the longest stage by the mean one;
+``stream_s`` in which offloaded weights are read; ``draft_share`` of the draft model in an
+iteration. ``request_s`` before a request is queued, ``token_s`` after an iteration until its tokens
+are seen. ``swap_*`` by block of the cache to or from the offload tier, ``transfer_*`` by token
+between pools. ``accepted`` tokens of a sequence and iteration, on average. ``joint``: one roofline
+over all kernels of the iteration. ``whole_prompt``: pairs are counted as if the whole prompt came
+before each chunk. ``nano``: parts of a batch that overlap.
+"""
 
 POOL: Final = np.dtype(
     [
@@ -126,10 +127,10 @@ REQUEST: Final = np.dtype(
         ),
     ]
 )
-"""A request. ``ready``: when it reaches its replica. ``computed`` tokens are in the cache, ``target``
-of them make the prefill; ``blocks`` are its own, ``shared`` blocks of its prefix are in the prefix
-cache; ``kept`` tokens come with it (``swapped``: from the offload tier). ``next`` in its list, -1 at
-the end; ``new`` tokens in this iteration."""
+"""A request. ``ready``: when it reaches its replica. ``computed`` tokens are in the cache,
+``target`` of them make the prefill; ``blocks`` are its own, ``shared`` blocks of its prefix are in
+the prefix cache; ``kept`` tokens come with it (``swapped``: from the offload tier). ``next`` in its
+list, -1 at the end; ``new`` tokens in this iteration."""
 
 REPLICA: Final = np.dtype(
     [

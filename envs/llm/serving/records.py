@@ -299,11 +299,6 @@ class Deployment:
         return sum(pool.gpus for pool in self.pools)
 
 
-def _array(by: str, kind: type) -> Any:
-    """A field of ``Served``: what it has a value for, and of which kind."""
-    return dataclasses.field(metadata={"by": by, "kind": kind})
-
-
 @dataclass(frozen=True)
 class Served:
     """What the requests of each deployment saw, and what the deployments did.
@@ -334,24 +329,24 @@ class Served:
         energy_j: of all GPUs, idle times until the last request included.
     """
 
-    fits: NDArray[np.bool_] = _array("deployment", bool)
-    arrival_s: NDArray[np.float64] = _array("request", float)
-    first_token_s: NDArray[np.float64] = _array("request", float)
-    finished_s: NDArray[np.float64] = _array("request", float)
-    queued_s: NDArray[np.float64] = _array("request", float)
-    preemptions: NDArray[np.int64] = _array("request", int)
-    cached_tokens: NDArray[np.int64] = _array("request", int)
-    busy_s: NDArray[np.float64] = _array("pool", float)
-    iterations: NDArray[np.int64] = _array("pool", int)
-    prompt_tokens: NDArray[np.int64] = _array("pool", int)
-    output_tokens: NDArray[np.int64] = _array("pool", int)
-    peak_blocks: NDArray[np.int64] = _array("pool", int)
-    block_seconds: NDArray[np.float64] = _array("pool", float)
-    cache_blocks: NDArray[np.int64] = _array("pool", int)
-    weights_gib: NDArray[np.float64] = _array("pool", float)
-    peak_memory_gib: NDArray[np.float64] = _array("pool", float)
-    moved_bytes: NDArray[np.float64] = _array("pool", float)
-    energy_j: NDArray[np.float64] = _array("pool", float)
+    fits: NDArray[np.bool_]
+    arrival_s: NDArray[np.float64]
+    first_token_s: NDArray[np.float64]
+    finished_s: NDArray[np.float64]
+    queued_s: NDArray[np.float64]
+    preemptions: NDArray[np.int64]
+    cached_tokens: NDArray[np.int64]
+    busy_s: NDArray[np.float64]
+    iterations: NDArray[np.int64]
+    prompt_tokens: NDArray[np.int64]
+    output_tokens: NDArray[np.int64]
+    peak_blocks: NDArray[np.int64]
+    block_seconds: NDArray[np.float64]
+    cache_blocks: NDArray[np.int64]
+    weights_gib: NDArray[np.float64]
+    peak_memory_gib: NDArray[np.float64]
+    moved_bytes: NDArray[np.float64]
+    energy_j: NDArray[np.float64]
 
 
 def _check(name: str, value: Any, good: bool, allowed: str) -> None:

@@ -8,7 +8,6 @@ import numpy as np
 
 from archgym.envs.llm.serving.compiled import compiled, inlined
 from archgym.envs.llm.serving.iteration import assembled_s, attention, lookup
-from archgym.envs.llm.serving.prefixes import make_room
 from archgym.envs.llm.serving.scheduling import (
     CONTEXT,
     DECODE,
@@ -21,6 +20,7 @@ from archgym.envs.llm.serving.scheduling import (
     arrive,
     blocks_of,
     form_batch,
+    occupy,
     release,
     share_prefix,
 )
@@ -177,6 +177,35 @@ def _step(
 
 
 @compiled
+def _admissible(pool: Any, replica: Any, requests: Any, ahead: int, missing: int) -> bool:
+    """Whether the queue could give a sequence to one of the next iterations.
+
+    Args:
+        pool: how the replica schedules.
+        replica: the replica, all of whose sequences decode.
+        requests: all requests.
+        ahead: tokens of a sequence and iteration.
+        missing: blocks that the running sequences take first.
+    """
+    if replica.waiting < 0:
+        return False
+    if pool.prefix_cache or pool.shortest or replica.coming >= 0:
+        # Who is next, or how much of its prompt is cached, may change meanwhile.
+        return True
+    budget = pool.max_tokens - replica.running * ahead
+    free = pool.blocks - replica.used - missing
+    if pool.prefill_first:  # the queue comes before those that run
+        budget, free = pool.max_tokens, pool.blocks - replica.used
+    request = requests[replica.waiting]
+    wanted = request.target if not pool.chunked else min(request.target, budget)
+    if request.kept >= request.target:
+        wanted = request.kept + ahead
+    elif request.kept > 0:
+        wanted = request.kept + min(budget, request.target - request.kept)
+    return blocks_of(pool, wanted) <= free
+
+
+@compiled
 def _leap(
     pool: Any, cost: Any, nodes: Any, tables: Any, replica: Any, requests: Any, users: Any,
     older: Any, newer: Any, running: Any, until: float,
@@ -206,25 +235,9 @@ def _leap(
         wanted = blocks_of(pool, request.computed + ahead)
         missing += max(0, wanted - request.blocks - request.shared * pool.prefix_blocks)
         fill[(request.computed + ahead - 1) % pool.block] += 1
-    if replica.waiting >= 0 and n < pool.max_seqs and budget > 0:
-        free = pool.blocks - replica.used - missing
-        if pool.prefill_first:  # the queue comes before those that run
-            budget, free = pool.max_tokens, pool.blocks - replica.used
-        request = requests[replica.waiting]
-        if pool.prefix_cache or pool.shortest or replica.coming >= 0:
-            # Who is next, or how much of its prompt is cached, may change meanwhile.
-            return False
-        if request.kept > 0:
-            wanted = request.kept + (
-                ahead if request.kept >= request.target
-                else min(budget, request.target - request.kept)
-            )  # fmt: skip
-        else:
-            wanted = min(request.target, budget)
-            if not pool.chunked:
-                wanted = request.target
-        if blocks_of(pool, wanted) <= free:
-            return False
+    room = n < pool.max_seqs and (budget > 0 or pool.prefill_first)
+    if room and _admissible(pool, replica, requests, ahead, missing):
+        return False
     due = requests[replica.coming].ready if replica.coming >= 0 else np.inf
     parts = float(max(1.0, min(cost.pipeline, n)))
     tokens = n * ahead / parts
@@ -234,13 +247,8 @@ def _leap(
     work = lookup(nodes, tables[3], tokens)
     given, shift, last = 0, 0, 0
     while given < least:
-        if missing > pool.blocks - replica.used:
+        if not occupy(pool, cost, replica, users, older, newer, missing):
             break
-        if missing > 0:
-            if replica.idle_prefixes > 0:
-                make_room(pool, cost, replica, users, older, newer, missing)
-            replica.used += missing
-            replica.peak = max(replica.peak, replica.used)
         compute, memory = attention(cost, 0.0, n * ahead / parts, 0.0, 0.0, context / parts)
         gpu = assembled_s(cost, tokens, products, network, logits, compute, memory)
         seconds = gpu + cost.step_s + cost.sequence_s * n
@@ -257,15 +265,20 @@ def _leap(
             break
     if given == 0:
         return False
-    for j in range(n):
+    _settle(pool, replica, requests, running, given, given - last + ahead)
+    return True
+
+
+@compiled
+def _settle(pool: Any, replica: Any, requests: Any, running: Any, given: int, reached: int) -> None:
+    """After a leap: ``given`` tokens a sequence, and blocks for ``reached`` more than it had."""
+    for j in range(replica.running):
         request = requests[running[j]]
-        wanted = blocks_of(pool, request.computed + given - last + ahead)
         held = request.blocks + request.shared * pool.prefix_blocks
-        request.blocks += max(0, wanted - held)
+        request.blocks += max(0, blocks_of(pool, request.computed + reached) - held)
         own = min(given, request.output - request.generated)
         request.computed += own
         request.generated += own
-    return True
 
 
 @compiled

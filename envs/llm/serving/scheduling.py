@@ -20,6 +20,7 @@ __all__ = [
     "arrive",
     "blocks_of",
     "form_batch",
+    "occupy",
     "release",
     "share_prefix",
 ]
@@ -33,7 +34,7 @@ read or written, and tokens that may still be added."""
 @compiled
 def blocks_of(pool: Any, tokens: int) -> int:
     """Blocks that hold ``tokens`` tokens."""
-    return (tokens + pool.block - 1) // pool.block
+    return int((tokens + pool.block - 1) // pool.block)
 
 
 @compiled
@@ -61,6 +62,21 @@ def arrive(pool: Any, replica: Any, requests: Any, one: int, front: bool) -> Non
 
 
 @compiled
+def occupy(
+    pool: Any, cost: Any, replica: Any, users: Any, older: Any, newer: Any, blocks: int
+) -> bool:
+    """Takes blocks of the cache, from unused prefixes if need be; whether there were enough."""
+    if blocks > pool.blocks - replica.used:
+        return False
+    if blocks > 0:
+        if replica.idle_prefixes > 0:
+            make_room(pool, cost, replica, users, older, newer, blocks)
+        replica.used += blocks
+        replica.peak = max(replica.peak, replica.used)
+    return True
+
+
+@compiled
 def _take(
     pool: Any, cost: Any, replica: Any, requests: Any, users: Any, older: Any, newer: Any,
     one: int, tokens: int,
@@ -70,13 +86,9 @@ def _take(
     missing = blocks_of(pool, tokens) - held_blocks
     if missing <= 0:
         return True
-    if missing > pool.blocks - replica.used:
+    if not occupy(pool, cost, replica, users, older, newer, missing):
         return False
-    if replica.idle_prefixes > 0:
-        make_room(pool, cost, replica, users, older, newer, missing)
-    replica.used += missing
     requests[one].blocks += missing
-    replica.peak = max(replica.peak, replica.used)
     return True
 
 
@@ -254,19 +266,27 @@ def form_batch(
     """
     sums[:] = 0.0
     sums[BUDGET] = pool.max_tokens
-    ahead = 1 + cost.speculative
-    preempted = False
     for j in range(replica.running):
         requests[running[j]].new = 0
     if pool.prefill_first:
         _continue_prompts(pool, cost, replica, requests, users, older, newer, running, sums)
-        while replica.waiting >= 0 and replica.running < pool.max_seqs and sums[BUDGET] > 0:
-            one = replica.waiting
-            if not _admit(pool, cost, replica, requests, users, older, newer, ids, starts, sums):
-                break
-            _to_running(replica, requests, running, one)
+        _admit_queue(pool, cost, replica, requests, users, older, newer, ids, starts, running, sums)
         if sums[PREFILL] > 0:
             return
+    if _serve_running(
+        pool, cost, replica, requests, users, older, newer, ids, starts, running, sums
+    ):
+        _admit_queue(pool, cost, replica, requests, users, older, newer, ids, starts, running, sums)
+
+
+@compiled
+def _serve_running(
+    pool: Any, cost: Any, replica: Any, requests: Any, users: Any, older: Any, newer: Any,
+    ids: Any, starts: Any, running: Any, sums: Any,
+) -> bool:  # fmt: skip
+    """Running sequences in order; whether none was preempted."""
+    ahead = 1 + cost.speculative
+    preempted = False
     j = 0
     while j < replica.running and sums[BUDGET] > 0:
         one = running[j]
@@ -281,7 +301,6 @@ def form_batch(
                 new = min(new, int(sums[BUDGET]))
         elif new > sums[BUDGET]:
             break
-        found = True
         while not _take(
             pool, cost, replica, requests, users, older, newer, one, request.computed + new
         ):
@@ -290,18 +309,19 @@ def form_batch(
                 pool, cost, replica, requests, users, older, newer, ids, starts, running, sums
             )
             if victim == one:
-                found = False
-                break
-        if not found:
-            break
+                return False
         _count(cost, request, new, sums)
         j += 1
-    while (
-        not preempted
-        and replica.waiting >= 0
-        and replica.running < pool.max_seqs
-        and sums[BUDGET] > 0
-    ):
+    return not preempted
+
+
+@compiled
+def _admit_queue(
+    pool: Any, cost: Any, replica: Any, requests: Any, users: Any, older: Any, newer: Any,
+    ids: Any, starts: Any, running: Any, sums: Any,
+) -> None:  # fmt: skip
+    """The queue in order, as far as sequences, tokens and blocks are left."""
+    while replica.waiting >= 0 and replica.running < pool.max_seqs and sums[BUDGET] > 0:
         one = replica.waiting
         if not _admit(pool, cost, replica, requests, users, older, newer, ids, starts, sums):
             break

@@ -24,6 +24,14 @@ __all__ = ["simulate"]
 _MEMORY_POWER_SHARE: Final = 0.6
 """Power above idle of a chip that waits for its memory, by that of full arithmetic (Splitwise,
 ISCA 2024, figure 8: decoding draws about 60 % of what a prompt does; an assumption elsewhere)."""
+_BY_REQUEST: Final = ("arrival_s", "first_token_s", "finished_s", "queued_s")
+_COUNTS_BY_REQUEST: Final = ("preemptions", "cached_tokens")
+_BY_POOL: Final = (
+    "busy_s", "block_seconds", "weights_gib", "peak_memory_gib", "moved_bytes", "energy_j",
+)  # fmt: skip
+_COUNTS_BY_POOL: Final = (
+    "iterations", "prompt_tokens", "output_tokens", "peak_blocks", "cache_blocks",
+)  # fmt: skip
 
 
 def simulate(
@@ -101,8 +109,8 @@ def _prepare(pool: Pool, model: Model, cluster: Cluster, engine: Engine) -> tupl
 
 def _serve_one(
     served: Served, d: int, deployment: Deployment, model: Model, fleet: Mapping[str, Cluster],
-    requests: Requests, engine: Engine, parts: Sequence[Any], ids: NDArray[np.int64], starts: NDArray[np.int64],
-    leaps: bool,
+    requests: Requests, engine: Engine, parts: Sequence[Any], ids: NDArray[np.int64],
+    starts: NDArray[np.int64], leaps: bool,
 ) -> None:  # fmt: skip
     from archgym.envs.llm.serving.events import serve  # imports numba
 
@@ -265,16 +273,13 @@ def _check_shapes(pool: Pool, model: Model) -> None:
 
 def _empty(deployments: int, requests: int) -> Served:
     """Results that say that nothing was simulated."""
-    arrays: dict[str, NDArray[Any]] = {}
-    for one in dataclasses.fields(Served):
-        by_request = one.metadata["by"] == "request"
-        shape = (
-            (deployments,) if one.name == "fits" else (deployments, requests if by_request else 2)
-        )
-        kind = one.metadata["kind"]
-        arrays[one.name] = (
-            np.full(shape, np.nan)
-            if kind is float and by_request
-            else np.zeros(shape, {float: np.float64, int: np.int64, bool: np.bool_}[kind])
-        )
+    arrays: dict[str, NDArray[Any]] = {"fits": np.zeros(deployments, np.bool_)}
+    for name in _BY_REQUEST:
+        arrays[name] = np.full((deployments, requests), np.nan)
+    for name in _COUNTS_BY_REQUEST:
+        arrays[name] = np.zeros((deployments, requests), np.int64)
+    for name in _BY_POOL:
+        arrays[name] = np.zeros((deployments, 2))
+    for name in _COUNTS_BY_POOL:
+        arrays[name] = np.zeros((deployments, 2), np.int64)
     return Served(**arrays)

@@ -113,14 +113,14 @@ def _layer(model: Any, system: Any, share: Any, sparse: bool, sums: Any, tokens:
     network = _reduce_s(system, flow, share.tensor)
     if not sparse:
         _dense(model, system, share, sums, tokens)
-        return network + _reduce_s(system, flow, share.tensor)
+        return float(network + _reduce_s(system, flow, share.tensor))
     _experts(model, system, share, sums, tokens)
     if share.groups > 1:
         stride = share.tensor * share.groups / max(share.expert, share.groups)
         sent = flow * min(float(model.active_experts), share.expert) / share.tensor
         exchanged = exchange_s(system, sent, max(share.expert, share.groups), stride)
-        return network + 2.0 * (exchanged + system.kernel_s)
-    return network + _reduce_s(system, flow, share.tensor)
+        return float(network + 2.0 * (exchanged + system.kernel_s))
+    return float(network + _reduce_s(system, flow, share.tensor))
 
 
 @compiled

@@ -25,6 +25,8 @@ _MODELS: Final[dict[str, Any]] = {
         "experts": 128, "active_experts": 8, "expert_feedforward": 768,
     },
 }  # fmt: skip
+_LEAST: Final = 10
+"""Requests that a workload has at least."""
 _CLUSTERS: Final = {"RTXPRO6000": "rtx_pro_6000_node", "RTX4090": "rtx_4090_node"}
 
 
@@ -70,7 +72,11 @@ def read_run(rows: Sequence[TableRow]) -> Case:
         {
             "model": _MODELS[known],
             "fleet": {_CLUSTERS[chip]: 8},
-            "requests": {"file": str(first.path), "only": {"run": run}, "count": len(rows)},
+            "requests": {
+                "file": str(first.path),
+                "only": {"run": run},
+                "count": max(_LEAST, len(rows)),
+            },
             "engine": "vllm",
             "attainment_goal": 0,
         },

@@ -155,10 +155,15 @@ def _key(case: Case) -> str:
 
 
 def _space(designs: Sequence[Mapping[str, Any]]) -> DesignSpace:
-    """The values that occur, without conditions and rules: what was measured was possible."""
+    """The values that occur, without conditions and rules: what was measured was possible.
+
+    A space has to leave a choice, so the number of sequences has twice its largest value too.
+    """
     parameters: list[Parameter] = []
     for name in designs[0]:
         values = {design[name] for design in designs}
+        if name == "max_num_seqs":
+            values |= {2 * max(values)}
         if all(isinstance(value, bool) for value in values):
             parameters.append(Boolean(name))
         elif all(isinstance(value, str) for value in values):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from archgym.envs.llm.validation.forms import Case, NotComparable
 from archgym.problem.reference import TableRow
@@ -26,6 +26,7 @@ _CACHE_BITS: Final[Mapping[tuple[str, str], int]] = {
 }
 """Caches in 8 bits: what their default, and the concurrency at which queues begin, tell."""
 _ROUNDS: Final = 10
+_BLOCK: Final = 16
 _MOST: Final = 4000
 _VARIED: Final = ((1024, 1024), (8192, 1024), (1024, 8192))
 """Lengths of the runs whose requests are drawn from 80 to 100 % of them, as InferenceMAX does."""
@@ -34,6 +35,11 @@ _SPREAD: Final = 0.2 / math.sqrt(12) / 0.9
 
 def read_silicon(row: TableRow) -> Case:
     """A row as a closed loop of ten requests a user, all users of which begin at once.
+
+    Two things about runs that are not InferenceMAX's were concluded from the given rows. Time to
+    the first token on TensorRT-LLM holds the time of a request by the number of slots: there is a
+    user more than slots. On vLLM 0.12 prompts cost next to nothing, at rates that no GPU could
+    compute: they are alike, and its prefix cache, on unless told, holds all but their last block.
 
     Raises:
         NotComparable: if the model is not a dense Llama, or the chip is not known.
@@ -52,33 +58,43 @@ def read_silicon(row: TableRow) -> Case:
     varied = (prompt, output) in _VARIED
     mean, spread = (0.9, _SPREAD) if varied else (1.0, 0.0)
     bits = row.choice("precision", _BITS)
+    requests: dict[str, Any] = {
+        "generator": "closed_loop",
+        "users": users,
+        "count": max(2 * users, min(_ROUNDS * users, _MOST)),
+        "prompt_tokens": mean * prompt,
+        "prompt_variation": spread,
+        "output_tokens": mean * output,
+        "output_variation": spread,
+        "longest_tokens": max(prompt, output),
+    }
+    design: dict[str, Any] = {
+        "tensor_parallel": row.whole("tp_size"),
+        "replicas": 1,
+        "max_num_seqs": 1024,
+        "max_num_batched_tokens": 8192,
+        "weight_bits": bits,
+        "compute_bits": bits,
+        "block_size": _BLOCK,
+    }
+    if not varied and engine == "tensorrt_llm":
+        design["max_num_seqs"] = users
+        requests["users"] = users + 1
+    if not varied and engine == "vllm" and prompt > _BLOCK:
+        design["prefix_cache"] = True
+        alike = (prompt - 1) // _BLOCK * _BLOCK
+        requests |= {"prompt_tokens": prompt - alike, "prefixes": 1, "prefix_tokens": alike}
+        requests["prefix_block_tokens"] = _BLOCK
     cache = _CACHE_BITS.get((row.text("backend"), system), 16)
     return Case(
         f"{engine}, closed loop",
         {
             "model": _MODELS[model],
             "fleet": {_CLUSTERS[system]: 8},
-            "requests": {
-                "generator": "closed_loop",
-                "users": users,
-                "count": max(2 * users, min(_ROUNDS * users, _MOST)),
-                "prompt_tokens": mean * prompt,
-                "prompt_variation": spread,
-                "output_tokens": mean * output,
-                "output_variation": spread,
-                "longest_tokens": max(prompt, output),
-            },
+            "requests": requests,
             "engine": engine,
             "attainment_goal": 0,
         },
-        {
-            "tensor_parallel": row.whole("tp_size"),
-            "replicas": 1,
-            "max_num_seqs": 1024,
-            "max_num_batched_tokens": 8192,
-            "weight_bits": bits,
-            "compute_bits": bits,
-            "cache_bits": cache,
-        },
+        {**design, "cache_bits": cache},
         {"ttft_mean_ms": ttft, "tpot_mean_ms": tpot},
     )
