@@ -106,9 +106,8 @@ def read_silicon(row: TableRow) -> Case:
         requests["prefix_block_tokens"] = _BLOCK
     cache = 8 if sparse else _CACHE_BITS.get((row.text("backend"), system), 16)
     if sparse:
-        design["attention_data_parallel"] = row.whole("attention_dp_size", "1")
-        design["expert_parallel"] = row.whole("moe_ep_size", "1")
-    gpus = row.whole("tp_size") * design.get("attention_data_parallel", 1)
+        design |= _layout(row)
+    gpus = design["tensor_parallel"] * design.get("attention_data_parallel", 1)
     return Case(
         f"{engine}, experts" if sparse else f"{engine}, dense",
         {
@@ -121,3 +120,25 @@ def read_silicon(row: TableRow) -> Case:
         {**design, "cache_bits": cache},
         {"ttft_mean_ms": ttft, "tpot_mean_ms": tpot},
     )
+
+
+def _layout(row: TableRow) -> dict[str, int]:
+    """How a model with experts is spread.
+
+    Where attention is data-parallel by its column, the tensor-parallel size is that of all GPUs;
+    where the column is empty, the experts' sizes tell how many groups there are.
+    """
+    tensor, groups = row.whole("tp_size"), row.whole("attention_dp_size", "1")
+    spread = row.whole("moe_ep_size", "1")
+    if groups > 1:
+        return {
+            "tensor_parallel": max(1, tensor // groups),
+            "attention_data_parallel": groups,
+            "expert_parallel": max(tensor, groups),
+        }
+    experts = row.whole("moe_tp_size", "1") * spread
+    return {
+        "tensor_parallel": tensor,
+        "attention_data_parallel": max(1, experts // tensor),
+        "expert_parallel": spread,
+    }

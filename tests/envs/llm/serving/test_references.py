@@ -58,7 +58,7 @@ def test_runs_are_those_of_blis(case: str, error: float, rank: float) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("case", "mean_tpot", "tpot_rank", "mean_ttft", "ttft_rank"),
-    [("dense", 0.10, 0.97, 0.35, 0.82), ("experts", 0.20, 0.92, 0.40, 0.88)],
+    [("dense", 0.10, 0.97, 0.35, 0.82), ("experts", 0.20, 0.88, 0.40, 0.88)],
 )
 def test_measured_servers_are_near(
     case: str, mean_tpot: float, tpot_rank: float, mean_ttft: float, ttft_rank: float
