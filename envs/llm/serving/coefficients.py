@@ -84,6 +84,7 @@ def coefficients(
     share["tensor"] = pool.tensor_parallel
     share["groups"] = pool.attention_data_parallel
     share["expert"] = pool.expert_parallel
+    share["expert_speed"] = engine.expert_speed
     share["nano"] = pool.nano_batches
     share["stages"] = pool.pipeline_parallel
     share["narrow"] = pool.compute_bits < 16

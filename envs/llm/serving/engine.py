@@ -36,6 +36,7 @@ class Engine(Entry):
             that are not captured.
         speeds: by chip, the share of its best kernels' rates that this engine reaches; 1 if left
             out.
+        expert_speed: of the kernels of experts, by that of other products of their size.
         activation_gib: memory of activations of a replica, 2^30 bytes; 0 for what the largest
             iteration needs.
         expert_activation_gib: the same of models with experts.
@@ -63,6 +64,7 @@ class Engine(Entry):
     graph_tokens: int = field(0, default=512)
     eager_layer_us: float = field(0, default=0.0)
     speeds: Mapping[str, float] | None = None
+    expert_speed: float = field(0.05, 2, default=1.0)
     activation_gib: float = field(0, default=0.0)
     expert_activation_gib: float = field(0, default=0.0)
     runtime_gib: float = field(0, default=0.5)

@@ -202,7 +202,7 @@ def _admissible(pool: Any, replica: Any, requests: Any, ahead: int, missing: int
         wanted = request.kept + ahead
     elif request.kept > 0:
         wanted = request.kept + min(budget, request.target - request.kept)
-    return blocks_of(pool, wanted) <= free
+    return bool(blocks_of(pool, wanted) <= free)
 
 
 @compiled

@@ -22,6 +22,7 @@ SHARE: Final = np.dtype(
                 "tensor",
                 "groups",
                 "expert",
+                "expert_speed",
                 "nano",
                 "stages",
             )
@@ -29,9 +30,12 @@ SHARE: Final = np.dtype(
         ("narrow", np.int64),
     ]
 )
-"""A GPU's share of a model: bytes of a weight and of an input of a product, GPUs of a group that
-shares attention, groups with sequences of their own, GPUs over which experts are spread, parts of a
-batch, stages; ``narrow``: products in fewer than 16 bits."""
+"""A GPU's share of a model.
+
+Bytes of a weight and of an input of a product; GPUs of a group that shares attention, groups with
+sequences of their own, GPUs over which experts are spread, speed of their kernels by that of
+others; parts of a batch, stages; ``narrow``: products in fewer than 16 bits.
+"""
 
 
 @compiled
@@ -90,9 +94,12 @@ def _experts(model: Any, system: Any, share: Any, sums: Any, tokens: float) -> N
     wide = inner * (model.matrices - 1.0)
     _linear(system, share, sums, 1.0, tokens, model.hidden, float(model.experts))
     _move(system, sums, (tokens + 2.0 * routed) * model.hidden * 2.0)
+    before, worked = sums[0], sums[1]
     _linear(system, share, sums, local, routed / local, model.hidden, wide)
     _move(system, sums, routed * inner * (2.0 * (model.matrices - 1.0) + share.compute_bytes))
     _linear(system, share, sums, local, routed / local, inner, model.hidden)
+    sums[0] = before + (sums[0] - before) / share.expert_speed
+    sums[1] = worked + (sums[1] - worked) / share.expert_speed
     if model.shared_experts > 0:
         common = model.shared_experts * model.expert_feedforward / share.tensor
         _linear(system, share, sums, 1.0, tokens, model.hidden, common * (model.matrices - 1.0))
