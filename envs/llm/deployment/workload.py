@@ -84,11 +84,12 @@ class Workload:
     def sha256(self) -> str:
         """Hash of everything that metrics depend on."""
         prose = ("name", "doc", "source", "stack")
+        unread = () if self.model.experts else ("expert_speed",)
         data: dict[str, Any] = {
             "model": _figures(asdict(self.model), prose),
             "fleet": self.fleet.figures(),
             "requests": self.traffic.sha256,
-            "engine": _figures(asdict(self.engine), prose),
+            "engine": _figures(asdict(self.engine), (*prose, *unread)),
             "stack": _figures(asdict(load_stack(self.engine.stack)), prose),
         }
         data |= {name: getattr(self, name) for name in _FIGURES}
