@@ -273,9 +273,10 @@ def form_batch(
         _admit_queue(pool, cost, replica, requests, users, older, newer, ids, starts, running, sums)
         if sums[PREFILL] > 0:
             return
-    if _serve_running(
+    unharmed = _serve_running(
         pool, cost, replica, requests, users, older, newer, ids, starts, running, sums
-    ):
+    )
+    if unharmed and not pool.prefill_first:
         _admit_queue(pool, cost, replica, requests, users, older, newer, ids, starts, running, sums)
 
 

@@ -7,7 +7,17 @@ import dataclasses
 import numpy as np
 import pytest
 
-from archgym.envs.llm.serving.records import Deployment, Pool, Requests, Served
+from archgym.envs.llm.serving.records import (
+    OFFLOADS,
+    PREEMPTIONS,
+    PRIORITIES,
+    ROUTINGS,
+    SCHEDULERS,
+    Deployment,
+    Pool,
+    Requests,
+    Served,
+)
 from tests.envs.llm.serving.scenes import SPARSE, drawn, loop, serve
 
 H100 = Pool("dgx_h100")
@@ -24,6 +34,9 @@ DEPLOYMENTS = {
     "swap": Deployment(dataclasses.replace(TIGHT, preemption="swap")),
     "prompts first, swap": Deployment(
         dataclasses.replace(TIGHT, preemption="swap", priority="prefill")
+    ),
+    "prompts first, recompute": Deployment(
+        dataclasses.replace(TIGHT, priority="prefill", max_num_batched_tokens=16)
     ),
     "speculative": Deployment(dataclasses.replace(H100, speculative_tokens=3)),
     "speculative, tight": Deployment(dataclasses.replace(TIGHT, speculative_tokens=3)),
@@ -171,3 +184,57 @@ def test_experts_are_served() -> None:
         served = serve(pool, requests, SPARSE)
         assert served.fits.all()
         assert served.output_tokens.sum() == requests.output_tokens.sum()
+
+
+def drawn_deployment(rng: np.random.Generator, longest: int) -> Deployment:
+    """Any settings, and a cache that holds little more than the longest request."""
+
+    def pool() -> Pool:
+        block = int(rng.choice([8, 16, 64]))
+        return Pool(
+            "dgx_h100",
+            tensor_parallel=int(rng.choice([1, 4])),
+            pipeline_parallel=int(rng.choice([1, 4])),
+            replicas=int(rng.choice([1, 3])),
+            max_num_seqs=int(rng.choice([1, 4, 256])),
+            max_num_batched_tokens=int(rng.choice([16, 512, 8192])),
+            chunked_prefill=bool(rng.random() < 0.7),
+            scheduler=str(rng.choice(SCHEDULERS)),
+            priority=str(rng.choice(PRIORITIES)),
+            preemption=str(rng.choice(PREEMPTIONS)),
+            block_size=block,
+            cache_blocks=-(-longest // block) * int(rng.choice([1, 2, 6])),
+            prefix_cache=bool(rng.random() < 0.5),
+            offload=str(rng.choice(OFFLOADS)),
+            offload_gib=float(rng.choice([0, 8])),
+            speculative_tokens=int(rng.choice([0, 0, 3])),
+        )
+
+    split = pool() if rng.random() < 0.3 else None
+    return Deployment(pool(), split, routing=str(rng.choice(ROUTINGS)))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_deployment_serves_all_and_leaps_as_it_steps(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 50))
+    prompts, outputs = rng.integers(1, 1500, n), rng.integers(1, 150, n)
+    prefixes = [[int(kind) * 9 + b for b in range(p // 512)] for kind, p in enumerate(prompts)]
+    shared = [
+        prefixes[int(i)][: p // 512] for i, p in zip(rng.integers(0, n, n), prompts, strict=True)
+    ]
+    requests = Requests.of(
+        np.sort(rng.random(n)) * rng.choice([0, 1, 20]),
+        prompts,
+        outputs,
+        shared,
+        users=int(rng.choice([0, 0, 5])),
+    )
+    deployment = drawn_deployment(rng, int((prompts + outputs).max()) + 4)
+    served = serve(deployment, requests)
+    assert served.fits.all()
+    assert (served.first_token_s > served.arrival_s).all()
+    assert (served.finished_s >= served.first_token_s).all()
+    assert served.output_tokens.sum() == outputs.sum()
+    assert (served.peak_blocks <= served.cache_blocks).all()
+    same(served, serve(deployment, requests, leaps=False))

@@ -9,12 +9,21 @@ import numpy as np
 import pytest
 
 import archgym
+from archgym.envs.llm.data.cluster import load_cluster
+from archgym.envs.llm.data.model import load_model
 from archgym.envs.llm.deployment.environment import LLMServing
+from archgym.envs.llm.serving.engine import load_engine
+from archgym.envs.llm.serving.memory import memory_of
+from archgym.envs.llm.serving.records import Pool
+from archgym.envs.llm.validation.serving import blis
+from archgym.envs.llm.validation.serving.blis import read_blis
 from archgym.envs.llm.validation.serving.reference import read_reference, shipped_references
 from archgym.errors import InvalidValueError
+from archgym.problem.reference import read_table
 from archgym.validation.agreement import spearman
 from archgym.validation.validate import Validation, validate
 
+TABLES = Path(blis.__file__).parent / "tables"
 SILICON = (
     "backend,model_path,system,precision,isl,osl,concurrency,tp_size,silicon_ttft_ms,"
     "silicon_tpot_ms\n"
@@ -53,6 +62,30 @@ def test_runs_are_those_of_blis(case: str, error: float, rank: float) -> None:
         assert len(theirs) > 50
         assert np.median(np.abs(ours / theirs - 1)) < error
         assert spearman(theirs, ours) > rank
+
+
+def test_caches_have_the_blocks_that_blis_counts() -> None:
+    """All but those of Qwen3 30B on few GPUs, whose heads BLIS takes to be half as wide."""
+    _, rows = read_table(TABLES / "blis.csv")
+    errors = []
+    for row in rows:
+        if row.text("complete") not in ("1", "1.0") or row.whole("prefill_instances"):
+            continue
+        case = read_blis(row)
+        pool = Pool(
+            "c",
+            **{
+                name: case.design[name]
+                for name in ("tensor_parallel", "memory_share", "block_size")
+            },
+        )
+        chip = load_cluster(case.workload["fleet"]["groups"][0]["cluster"]).device
+        engine = load_engine(case.workload["engine"])
+        memory = memory_of(load_model(case.workload["model"]), chip, engine, pool)
+        errors.append(abs(memory.blocks / row.whole("kv_blocks") - 1))
+    assert len(errors) > 100
+    assert np.mean(np.array(errors) < 0.03) > 0.98
+    assert np.median(errors) < 1e-3
 
 
 @pytest.mark.full
