@@ -36,6 +36,7 @@ _ENVIRONMENTS: Final = {
     "FPGA-v0": "archgym.envs.fpga.environment:FPGA",
     "GPUKernel-v0": "archgym.envs.gpu.environment:GPUKernel",
     "LLMDevice-v0": "archgym.envs.llm.device.environment:LLMDevice",
+    "LLMServing-v0": "archgym.envs.llm.deployment.environment:LLMServing",
     "LLMTraining-v0": "archgym.envs.llm.environment:LLMTraining",
     "NAS-v0": "archgym.envs.nas.environment:NASEnvironment",
     "SoC-v0": "archgym.envs.soc.environment:SoCEnvironment",

@@ -60,6 +60,11 @@ _SINGLE_VALUES = DesignSpace(
 )
 _LIMITS = {"minimize": "access_ns", "limits": ["area_mm2 <= 0.2"]}
 _GOALS = {"minimize": ["access_ns", "energy_pj"]}
+_SERVED = {
+    "model": "llama3_8b",
+    "fleet": "a100_4",
+    "requests": {"trace": "azure_conv", "rate_per_s": 20, "count": 60},
+}
 FAMILIES: tuple[Family, ...] = (
     Family("mixed", "Conformance-v0"),
     Family("finite", "Conformance-v0", {"space": "finite"}),
@@ -73,6 +78,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("cpu", "CPU-v0", {"workload": {"recorded": "sort", "instructions": 20_000}}),
     Family("llm", "LLMTraining-v0", {"workload": "gpt_1.7b_a100_32"}),
     Family("llm device", "LLMDevice-v0", {"workload": "phone"}),
+    Family("llm serving", "LLMServing-v0", {"workload": _SERVED}),
     Family("nas", "NAS-v0", {"workload": "digits"}),
     Family("soc", "SoC-v0", {"workload": "cava"}),
     Family("tpe", "TPE-v0", {"workload": {"gemm": [64, 256, 64]}}),

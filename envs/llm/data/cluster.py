@@ -18,8 +18,10 @@ class Chip(Entry):
     Attributes:
         matrix_tflops: peak of dense matrix products in bf16 or fp16, 1e12 operations a second.
         fp8_tflops: the same in 8 bits; 0 where the chip has none.
+        fp4_tflops: the same in 4 bits; 0 where the chip has none.
         matrix_share: share of its peak that the largest products reach.
         fp8_share: the same in 8 bits.
+        fp4_share: the same in 4 bits.
         flash_share: share of the 16-bit peak that fused attention reaches, forward.
         flash_back_share: the same, backward.
         vector_tflops: peak of element-wise work in 16 bits, 1e12 operations a second.
@@ -33,9 +35,11 @@ class Chip(Entry):
 
     matrix_tflops: float = field(1e-3)
     fp8_tflops: float = field(0, default=0.0)
+    fp4_tflops: float = field(0, default=0.0)
     vector_tflops: float = field(1e-3)
     matrix_share: float = field(0.01, 1, default=0.8)
     fp8_share: float = field(0.01, 1, default=0.7)
+    fp4_share: float = field(0.01, 1, default=0.45)
     flash_share: float = field(0.01, 1, default=0.5)
     flash_back_share: float = field(0.01, 1, default=0.4)
     memory_gib: float = field(1e-3)

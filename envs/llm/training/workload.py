@@ -97,9 +97,9 @@ class Workload:
 
 
 def _figures(entry: Entry) -> dict[str, Any]:
-    """What metrics depend on: all but names and prose."""
-    prose = ("name", "doc", "source", "chip")
-    return {key: value for key, value in asdict(entry).items() if key not in prose}
+    """What metrics depend on: all but names, prose, and products in 4 bits, which only serve."""
+    others = ("name", "doc", "source", "chip", "fp4_tflops", "fp4_share")
+    return {key: value for key, value in asdict(entry).items() if key not in others}
 
 
 def _named(doc: str, *values: Any) -> tuple[str, dict[str, Any]]:

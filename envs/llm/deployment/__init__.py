@@ -1,0 +1,1 @@
+"""The serving environment: fleet, workload, design space, metrics, baseline."""

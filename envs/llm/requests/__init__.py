@@ -1,0 +1,1 @@
+"""Requests to a served model: recorded ones, files, generators."""

@@ -1,0 +1,1 @@
+"""Reference figures of another serving simulator and of measured servers."""
