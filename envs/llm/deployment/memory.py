@@ -6,10 +6,9 @@ import dataclasses
 import math
 from dataclasses import dataclass
 
-from archgym.envs.llm.serving.memory import Memory, memory_of
-
 from archgym.envs.llm.data.as_records import GIB
 from archgym.envs.llm.deployment.workload import Workload
+from archgym.envs.llm.serving.memory import Memory, memory_of
 from archgym.envs.llm.serving.records import Deployment, Pool
 
 __all__ = ["Room", "room_of"]
