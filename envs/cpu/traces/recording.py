@@ -180,7 +180,12 @@ def _program(parts: Sequence[Accesses], name: str) -> Program:
 
 def _decoded(program: Program, mapped: MappedCode) -> tuple[Program, str]:
     """The stream with branches and registers."""
-    found = decode(mapped.bytes_of(program.ip, program.length), program.ip)
+    code = mapped.bytes_of(program.ip, program.length)
+    if not any(code):
+        raise TraceError(
+            f"{program.name}: it ended before its code could be read from the files that it maps"
+        )
+    found = decode(code, program.ip)
     following = program.ip[program.code[1:]]
     behind = program.ip[program.code] + program.length[program.code]
     moved: NDArray[np.bool_] = np.append(following != behind[:-1], False)

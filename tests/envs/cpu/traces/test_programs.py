@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import lzma
 import shutil
+import time
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -204,6 +205,10 @@ class TestRecording:
         assert card["ended_by"] == "exit"
         assert whole.length.min() > 0
         assert 0.05 < card["branch_share"] < 0.4
+        _, slowly = record_program(
+            ["true"], environment=alone, progress=lambda *_: time.sleep(0.02)
+        )
+        assert slowly["branch_share"] == card["branch_share"]  # its code was read before it ended
         part, card = record_program(
             ["true"], environment=alone, skip_instructions=1000, max_instructions=2000
         )
