@@ -12,7 +12,7 @@ import numpy as np
 from archgym.envs.fpga.network.named import WORKLOADS, made_network, named_network
 from archgym.envs.fpga.network.spec import Network
 from archgym.errors import InvalidValueError, UnknownNameError
-from archgym.reading.files import read_json
+from archgym.reading.files import meant_file, read_json
 
 __all__ = ["network_of", "network_sha256"]
 
@@ -49,6 +49,8 @@ def network_of(spec: Any) -> Network:
         name = path.stem
         try:
             spec = read_json(path, _FILE_LIMIT_BYTES)
+        except FileNotFoundError:
+            raise InvalidValueError(f"workload: there is no file {path}{meant_file(path)}") from None
         except (OSError, ValueError) as error:
             raise InvalidValueError(f"workload {path}: {error}") from None
     if not isinstance(spec, Mapping):
