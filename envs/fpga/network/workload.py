@@ -50,7 +50,8 @@ def network_of(spec: Any) -> Network:
         try:
             spec = read_json(path, _FILE_LIMIT_BYTES)
         except FileNotFoundError:
-            raise InvalidValueError(f"workload: there is no file {path}{meant_file(path)}") from None
+            hint = meant_file(path)
+            raise InvalidValueError(f"workload: there is no file {path}{hint}") from None
         except (OSError, ValueError) as error:
             raise InvalidValueError(f"workload {path}: {error}") from None
     if not isinstance(spec, Mapping):
