@@ -14,6 +14,9 @@ from typing import Any
 from archgym.reading.folders import strange_entry
 from archgym.reading.suggestions import did_you_mean
 
+_LONGEST_SHOWN = 200
+"""Characters of an unknown name that a message shows."""
+
 
 def place_of(error: BaseException) -> str:
     """Where an error comes from in code that is neither archgym's nor installed.
@@ -47,8 +50,10 @@ class UnknownNameError(ArchgymError):
     """
 
     def __init__(self, kind: str, name: object, allowed: Iterable[str], where: str = "") -> None:
-        place = f"{where}: " if where else ""
-        super().__init__(f"{place}unknown {kind} {name!r}. {did_you_mean(str(name), allowed)}")
+        place, shown = f"{where}: " if where else "", repr(name)
+        if len(shown) > _LONGEST_SHOWN:
+            shown = f"{shown[:_LONGEST_SHOWN]}... ({len(shown):,} characters)"
+        super().__init__(f"{place}unknown {kind} {shown}. {did_you_mean(str(name), allowed)}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """The message alone: what is allowed is in it."""
