@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -38,6 +39,7 @@ SLOW_AGENTS = {
     "optuna",
     "sac",
 }
+LATER_FAMILIES = {"cpu", "fpga", "gpu", "llm", "llm device", "llm serving", "soc"}
 CHECKS = [name for name in agent_check_names() if name != "processes"]
 # So that learning takes place, but little of it, within the few designs that a check evaluates.
 QUICK = {
@@ -58,11 +60,16 @@ def quick(name: str) -> dict[str, Any]:
     return {field: value for field, value in values.items() if field in fields}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=pytest.mark.full) if n in SLOW_AGENTS else n for n in AGENTS],
-)
-@pytest.mark.parametrize("check_name", CHECKS)
+def conformance_cases() -> Iterator[Any]:
+    """Each check of each agent; slow agents meet most environments in the nightly tests."""
+    for check_name, name in itertools.product(CHECKS, AGENTS):
+        marks = [pytest.mark.full] if name in SLOW_AGENTS else []
+        if marks and check_name.partition(" ")[2] in LATER_FAMILIES:
+            marks.append(pytest.mark.nightly)
+        yield pytest.param(check_name, name, marks=marks)
+
+
+@pytest.mark.parametrize(("check_name", "name"), conformance_cases())
 def test_registered_agent_conforms(name: str, check_name: str) -> None:
     (result,) = check_agent(name, only=[check_name], **quick(name))
     assert result.passed, result.detail

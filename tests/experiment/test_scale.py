@@ -193,6 +193,7 @@ def test_a_strangers_agent_runs_on_the_suite(tmp_path: Path) -> None:
         "Accelerator-v0",
         "LLMTraining-v0",
         "LLMDevice-v0",
+        "LLMServing-v0",
         "NAS-v0",
         "CPU-v0",
         "SoC-v0",
