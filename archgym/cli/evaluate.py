@@ -79,9 +79,11 @@ def evaluate(
     known = ", ".join(f"{one.value:.12g}" for one in env.fidelities)
     if fidelity not in [one.value for one in env.fidelities]:
         raise InvalidValueError(f"fidelity {fidelity!r} is not among those of {env.name}: {known}")
+    design = {**baseline, **env.baseline_design, **design}
+    env.design_space.codes(design)  # a mistake in it is to be told before the baseline is run
     base, baseline_reason = _baseline(env, fidelity)
     of_baseline = _kept(env)
-    outcome = env.evaluate({**baseline, **env.baseline_design, **design}, fidelity)
+    outcome = env.evaluate(design, fidelity)
     kept = {"kept": _kept(env)[len(of_baseline) :], "kept_of_baseline": of_baseline}
     unrecorded = record is not None and env.record is None
     env.close()

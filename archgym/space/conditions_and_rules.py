@@ -107,11 +107,13 @@ class ConstrainedSpace(SpaceDefinition):
         for position, parents, condition in self._conditions:
             known = all(active[p] and values[p] is not None for p in parents)
             active[position] = known and bool(condition(values))
-        for acts, code, parameter in zip(active, raw, self.parameters, strict=True):
-            if acts and code < 0:
-                raise DesignError(
-                    f"the design lacks parameter {parameter.name!r}: allowed is {parameter.range}"
-                )
+        lacking = [
+            f"{parameter.name!r}: allowed is {parameter.range}"
+            for acts, code, parameter in zip(active, raw, self.parameters, strict=True)
+            if acts and code < 0
+        ]
+        if lacking:
+            raise DesignError(f"the design lacks parameter {'; and '.join(lacking)}")
         return tuple(code if acts else -1 for acts, code in zip(active, raw, strict=True))
 
     def _level(self, parameter: Parameter, value: Any) -> int:

@@ -98,6 +98,10 @@ def test_version(call: Any) -> None:
         (["evaluate", "Conformance-v0", "--space", "finit"], "Did you mean 'finite'?"),
         (["evaluate", "Conformance-v0", "--objective", "minimize x"], "unknown metric 'x'"),
         (["evaluate", "Conformance-v0", "prefetch=true"], "lacks parameter 'distance'"),
+        (
+            ["evaluate", "CPU-v0", "--space", "memory", "l1d_prefetcher=next_line"],
+            "'l1d_prefetch_degree': allowed is 1, 2, 4, 8; and 'l1d_prefetch_distance': allowed",
+        ),
         (["evaluate", "DRAM-v0", "request_buffer_size=7"], "cannot be 7 (unit: requests)"),
         (["evaluate", "DRAM-v0", "--set", "memory=no.json"], "no DRAM device file 'no.json'"),
         (
@@ -190,6 +194,9 @@ def test_evaluate(call: Any, tmp_path: Path) -> None:
     shown = call(*arguments, "--objective", "minimize: access_ns\nlimits: [area_mm2 <= 0.01]").out
     assert "access_ns" in shown
     assert "not feasible (limit area_mm2 <= 0.01 exceeded" in shown
+    wrong = call("evaluate", "tests.cli.lazy:Noted", "x=1", "--set", f"file={tmp_path / 'ran'}")
+    assert "the design lacks parameter 'y'" in wrong.err
+    assert not (tmp_path / "ran").exists(), "the baseline was simulated before the mistake was told"
     illegal = call("evaluate", "Conformance-v0", "ways=16", "size_kb=1", "--json").json
     assert illegal["status"] == "illegal"
     assert "way_holds_a_line" in illegal["reason"]
