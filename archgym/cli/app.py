@@ -42,29 +42,39 @@ __all__ = ["COMMANDS_GROUP", "app", "main"]
 COMMANDS_GROUP = "archgym.commands"
 """Entry points of other packages that add commands: ``name = "module:function or typer.Typer"``."""
 
-_COMMANDS: dict[str, Any] = {
-    "list": listing.list_,
-    "show": show.show,
-    "run": run.run,
-    "evaluate": evaluate.evaluate,
-    "enumerate": enumeration.enumerate_,
-    "best": best.best,
-    "explain": explain.explain,
-    "worker": worker.worker,
-    "status": status.status,
-    "report": report.report,
-    "serve": serve,
-    "mcp": mcp,
-    "check": check.check,
-    "validate": validate.validate,
-    "schema": schema.schema,
-    "docs": docs.docs,
-    "dataset": dataset.commands,
-    "history": history.commands,
-    "proxy": proxy.commands,
-    "new": new.commands,
+_COMMANDS: dict[str, dict[str, Any]] = {
+    "Search a design space": {
+        "list": listing.list_,
+        "show": show.show,
+        "evaluate": evaluate.evaluate,
+        "run": run.run,
+        "worker": worker.worker,
+        "status": status.status,
+        "enumerate": enumeration.enumerate_,
+    },
+    "Read what was found": {
+        "best": best.best,
+        "explain": explain.explain,
+        "report": report.report,
+        "dataset": dataset.commands,
+    },
+    "Learn from what was recorded": {
+        "proxy": proxy.commands,
+        "history": history.commands,
+    },
+    "Add what is yours": {
+        "new": new.commands,
+        "check": check.check,
+        "validate": validate.validate,
+        "serve": serve,
+        "mcp": mcp,
+        "schema": schema.schema,
+        "docs": docs.docs,
+    },
 }
-"""Commands of the framework: a function, or a group of commands."""
+"""Commands of the framework by what they are for: a function, or a group of commands."""
+
+_OF_OTHERS = "Of environments and other packages"
 
 _OF_ENVIRONMENTS = {
     "simulators": "archgym.envs.tpe.cli:commands",
@@ -103,8 +113,20 @@ def _unwrap(command: Any) -> None:
         _unwrap(inner)
 
 
+_FIRST_STEPS = "\n\n".join(
+    [
+        "Begin with `archgym run quickstart`: it compares six agents on a memory controller in "
+        "about a minute.",
+        "`archgym list envs` names what can be designed, `archgym list experiments` what can be "
+        "run, and `archgym show DRAM-v0` says all about one environment.",
+        "A simulator of your own: `archgym new env NAME --command` asks for what it needs and "
+        "writes one YAML file; without --command it is a Python class.",
+    ]
+)
+
 app = typer.Typer(
     name="archgym",
+    epilog=_FIRST_STEPS,
     cls=Commands,
     no_args_is_help=True,
     add_completion=False,
@@ -128,11 +150,11 @@ def _options(
     """Design-space exploration for computer architecture."""
 
 
-def _add(name: str, command: Any) -> None:
+def _add(name: str, command: Any, panel: str) -> None:
     if isinstance(command, typer.Typer):
-        app.add_typer(command, name=name)
+        app.add_typer(command, name=name, rich_help_panel=panel)
     else:
-        app.command(name)(command)
+        app.command(name, rich_help_panel=panel)(command)
 
 
 def _add_contributed(taken: set[str]) -> None:
@@ -146,16 +168,17 @@ def _add_contributed(taken: set[str]) -> None:
         try:
             if entry.name in taken:
                 raise ValueError("archgym has a command of this name")
-            _add(entry.name, entry.load())
+            _add(entry.name, entry.load(), _OF_OTHERS)
             taken.add(entry.name)
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
             echo(f"the command {entry.name} of {entry.value} is left out: {reason}", err=True)
 
 
-for _name, _command in _COMMANDS.items():
-    _add(_name, _command)
-_add_contributed(set(_COMMANDS))
+for _panel, _commands in _COMMANDS.items():
+    for _name, _command in _commands.items():
+        _add(_name, _command, _panel)
+_add_contributed({name for commands in _COMMANDS.values() for name in commands})
 
 
 def main() -> None:

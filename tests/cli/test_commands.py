@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -61,6 +62,14 @@ def test_there_are_no_stubs(call: Any) -> None:
     for name in ("report", "proxy", "validate", "merge"):
         assert call(name).code == 2
         assert call("dataset", name).code == 2
+
+
+def test_without_arguments_it_says_what_to_do_next(call: Any) -> None:
+    shown = call().out
+    for command in re.findall(r"`archgym ([^`]+)`", shown):
+        words = command.split()
+        assert call(*words[:-1], "--help").code == 0, command
+    assert "archgym run quickstart" in shown
 
 
 def test_version(call: Any) -> None:
