@@ -40,6 +40,8 @@ SLOW_AGENTS = {
     "sac",
 }
 LATER_FAMILIES = {"cpu", "fpga", "gpu", "llm", "llm device", "llm serving", "soc"}
+BOTORCH_CHECKS = {"search mixed", "resume mixed", "search limits", "seeds", "tell", "in flight"}
+"""Those that ``botorch``, the slowest by far, meets before the nightly tests."""
 CHECKS = [name for name in agent_check_names() if name != "processes"]
 # So that learning takes place, but little of it, within the few designs that a check evaluates.
 QUICK = {
@@ -64,7 +66,8 @@ def conformance_cases() -> Iterator[Any]:
     """Each check of each agent; slow agents meet most environments in the nightly tests."""
     for check_name, name in itertools.product(CHECKS, AGENTS):
         marks = [pytest.mark.full] if name in SLOW_AGENTS else []
-        if marks and check_name.partition(" ")[2] in LATER_FAMILIES:
+        later = check_name.partition(" ")[2] in LATER_FAMILIES
+        if marks and (later or (name == "botorch" and check_name not in BOTORCH_CHECKS)):
             marks.append(pytest.mark.nightly)
         yield pytest.param(check_name, name, marks=marks)
 

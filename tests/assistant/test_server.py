@@ -193,7 +193,14 @@ def test_lines_that_are_too_long_or_no_messages(tmp_path: Path) -> None:
     assert process.returncode == 0, errors
 
 
-@pytest.mark.parametrize("how", ["the client dies", signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "the client dies",
+        pytest.param(signal.SIGTERM, marks=pytest.mark.nightly),
+        pytest.param(signal.SIGKILL, marks=pytest.mark.nightly),
+    ],
+)
 def test_a_run_ends_with_the_server(tmp_path: Path, how: signal.Signals | str) -> None:
     slow = tmp_path / "slow.yaml"
     slow.write_text(

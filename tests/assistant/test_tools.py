@@ -206,16 +206,21 @@ def test_a_run_its_results_and_its_report(tools: Tools) -> None:
 
 @pytest.mark.full
 def test_the_time_of_a_run_is_limited_and_it_goes_on(tmp_path: Path) -> None:
-    (tmp_path / "slow.yaml").write_text(ECHO.replace("[echo,", "[sh, -c, 'sleep 1; echo $0',"))
-    limits = Limits(500, [str(tmp_path / "slow.yaml")], run_minutes=0.12)
-    tools = Tools(Workplace(tmp_path / "work", limits))
-    running = _run(tools, environment="slow.yaml", budget=14)
-    state = running.run(lambda done, total: None, lambda: False)
-    assert "ended after 0.12 minutes" in state.message
+    for minutes in (0.12, 0.6, 3):  # how long a run takes to begin depends on the machine
+        slow = f"[sh, -c, 'sleep {60 * minutes / 7}; echo $0',"
+        (tmp_path / "slow.yaml").write_text(ECHO.replace("[echo,", slow))
+        limits = Limits(500, [str(tmp_path / "slow.yaml")], run_minutes=minutes)
+        tools = Tools(Workplace(tmp_path / f"work-{minutes}", limits))
+        running = _run(tools, environment="slow.yaml", budget=14)
+        state = running.run(lambda done, total: None, lambda: False)
+        assert f"ended after {minutes} minutes" in state.message
+        if state.state != "not begun":
+            break
+        tools.close()
     assert state.state == "interrupted"
     assert state.budget.spent == state.simulations < 14
     tools.close()
-    tools = Tools(Workplace(tmp_path / "work", Limits(500, limits.environments)))
+    tools = Tools(Workplace(tmp_path / f"work-{minutes}", Limits(500, limits.environments)))
     assert tools.workplace.spent == state.simulations
     state = _run(tools, environment="slow.yaml", budget=14).run(lambda *_: None, lambda: False)
     assert (state.state, state.budget.spent) == ("finished", 14)

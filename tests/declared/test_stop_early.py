@@ -84,7 +84,9 @@ def check(run: Path) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("how", ["processes", "ray", "workers"])
+@pytest.mark.parametrize(
+    "how", ["processes", pytest.param("ray", marks=pytest.mark.nightly), "workers"]
+)
 def test_runs_are_stopped_whatever_simulates(how: str, experiment: Path, tmp_path: Path) -> None:
     changes: dict[str, dict[str, Any]] = {
         "processes": {},
@@ -108,7 +110,7 @@ def test_runs_are_stopped_whatever_simulates(how: str, experiment: Path, tmp_pat
     check(run)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_kill_loses_no_run_that_had_ended_or_was_stopped(
     experiment: Path, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,24 @@ RUNNING = [
     guide for guide in GUIDES if {"run", "python"} & {_kind(mark) for mark, *_ in _blocks(guide)}
 ]
 QUICK_GUIDES = {"agents", "environments", "simulators"}
-"""The others run with the long tests."""
+SLOW_GUIDES = {
+    "accelerator",
+    "history_library",
+    "libraries",
+    "llm",
+    "llm_serving",
+    "nas",
+    "proxies",
+}
+"""They run with the nightly tests; what is in neither set, with the long ones."""
+
+
+def _when(guide: Path) -> Any:
+    """A guide, with the mark of the tests that it runs with."""
+    if guide.stem in QUICK_GUIDES:
+        return guide
+    mark = pytest.mark.nightly if guide.stem in SLOW_GUIDES else pytest.mark.full
+    return pytest.param(guide, marks=mark)
 
 
 def test_the_guides_of_the_uses_run() -> None:
@@ -61,10 +79,7 @@ def test_guide_is_short_enough(guide: Path) -> None:
 
 @pytest.mark.parametrize(
     "guide",
-    [
-        path if path.stem in QUICK_GUIDES else pytest.param(path, marks=pytest.mark.full)
-        for path in RUNNING
-    ],
+    [_when(guide) for guide in RUNNING],
     ids=lambda path: path.stem,
 )
 def test_guide_runs(

@@ -210,11 +210,6 @@ def test_fifty_kills_lose_no_simulation_that_had_ended(tmp_path: Path) -> None:
     kill_while_simulations_run(tmp_path, kills=50, budget=1000, seed=4)
 
 
-@pytest.mark.full
-def test_five_ends_of_a_node_lose_no_simulation_that_had_ended(tmp_path: Path) -> None:
-    kill_while_simulations_run(tmp_path, kills=5, budget=60, seed=5, node=True)
-
-
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
 def test_fifty_ends_of_a_node_lose_no_simulation_that_had_ended(tmp_path: Path) -> None:

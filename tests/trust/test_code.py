@@ -36,9 +36,7 @@ LONG = [
     ["dataset", "info", "."],
     ["dataset", "export", ".", "rows.csv"],
     ["dataset", "split", ".", "parts"],
-    ["proxy", "train", ".", "--out", "proxy"],
     ["enumerate", "Conformance-v0", "--set", "space=finite", "--out", "table"],
-    ["check", "random"],
     ["validate", "Conformance-v0"],
     ["run", "experiment.yaml", "--local", "--resume", "--out", ".", "-q"],
     ["run", "quickstart", "--set", "budget=3", "--set", "seeds=1", "--out", "ray", "-q"],
@@ -46,6 +44,10 @@ LONG = [
         *("run", "experiment.yaml", "--local", "--out", "beside", "-q"),
         *("--set", "simulation.workers=2"),
     ],
+]
+NIGHTLY = [
+    ["proxy", "train", ".", "--out", "proxy"],
+    ["check", "random"],
 ]
 
 
@@ -62,7 +64,11 @@ def sent(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     "command",
-    [*COMMANDS, *(pytest.param(one, marks=pytest.mark.full) for one in LONG)],
+    [
+        *COMMANDS,
+        *(pytest.param(one, marks=pytest.mark.full) for one in LONG),
+        *(pytest.param(one, marks=pytest.mark.nightly) for one in NIGHTLY),
+    ],
     ids=lambda command: " ".join(command[:3]),
 )
 def test_no_file_of_the_working_folder_runs(command: list[str], sent: Path, tmp_path: Path) -> None:

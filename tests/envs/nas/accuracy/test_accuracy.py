@@ -180,7 +180,7 @@ def test_a_network_that_takes_too_long_has_no_accuracy(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.json"))
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_memory_that_is_spoilt_is_not_believed(tmp_path: Path) -> None:
     source = TrainedAccuracy(cache=tmp_path, seeds=[0])
     before = source.accuracies(TASKS["digits"], [SMALL], 1)
