@@ -140,10 +140,11 @@ def changed_files(directory: Path) -> list[str]:
         elif _sha256(path) != part.sha256:
             found.append(f"evaluations/{path.name} was changed: its checksum is another one")
     tables = sorted(path for n in ("trials", "attempts") for path in (directory / n).glob("*.pa*"))
-    for path in tables:
-        if not is_as_written(path):
-            found.append(f"{path.parent.name}/{path.name} was changed: its checksum is another one")
-    return found
+    return found + [
+        f"{path.parent.name}/{path.name} was changed: its checksum is another one"
+        for path in tables
+        if not is_as_written(path)
+    ]
 
 
 def is_as_written(path: Path) -> bool:
