@@ -161,7 +161,7 @@ def _check_begin(folder: Path, resume: bool, begin: bool) -> None:
         return
     names = sorted(path.parent.name for path in folder.parent.glob(f"*/{_TRIALS}"))
     near = difflib.get_close_matches(folder.name, names, n=_MAX_NEAR, cutoff=0.5) or names
-    meant = ", ".join(str(folder.with_name(name)) for name in near[:_MAX_NEAR])
+    meant = ", ".join(str(folder.parent / name) for name in near[:_MAX_NEAR])
     raise ExperimentError(
         f"there is no run in {folder} to go on with{f'; runs beside it: {meant}' if meant else ''}"
         "; begin one there by --resume --begin, or without --resume"
